@@ -8,14 +8,14 @@ mod machine;
 mod options;
 mod peers;
 mod place;
-mod process;
+pub(crate) mod process;
 mod rates;
 mod report;
 mod runner;
 mod spent;
 mod stats;
 mod wan;
-mod world;
+pub(crate) mod world;
 
 use std::fs;
 use std::io::Write as _;

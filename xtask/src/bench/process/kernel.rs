@@ -56,7 +56,7 @@ fn memory(pid: u32, what: &str) -> Option<u64> {
 }
 
 /// User and system time of a process, with those of its children that it has collected.
-pub(super) fn cpu_ticks(pid: u32) -> Option<u64> {
+pub(crate) fn cpu_ticks(pid: u32) -> Option<u64> {
     parse_cpu_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 

@@ -1,0 +1,196 @@
+//! Measures divided jobs between two sites beside iperf3 over the same links, in turns, and what they cost beside their payload.
+//! Hurts nobody: `chaos` does.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+use super::data::{Amount, Set};
+use super::job::Job;
+use super::judge::{judge, query};
+use super::network::{Carried, LINKS};
+use super::rate::float;
+use super::sites::{Shape, Sites};
+
+/// How long iperf3 runs over all links at once, in seconds.
+const IPERF_SECONDS: &str = "8";
+/// How long the sites are left alone to see what they say to each other without work.
+const IDLE: Duration = Duration::from_secs(5);
+/// The first column of each row.
+pub(crate) const HEAD: &str = "sources\tdestinations\tMbit/s a link\tdata\tcontents\tiperf3 Mbit/s\tgodwit Mbit/s\tratio\tseconds\tlinks uneven %\tprocessors\tcontrol kB/s\tidle kB/s\tback %\tlog entries\tlog bytes\tstate bytes";
+
+/// What is measured.
+pub(crate) struct Figures<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) root: &'a Path,
+    pub(crate) shape: Shape,
+    pub(crate) set: Set,
+    /// As the table calls the data.
+    pub(crate) title: &'a str,
+    pub(crate) rounds: u64,
+    pub(crate) check: &'a dyn Fn() -> anyhow::Result<()>,
+    pub(crate) say: &'a dyn Fn(&str),
+}
+
+impl Figures<'_> {
+    /// Prints one row for each round.
+    ///
+    /// # Errors
+    /// A job fails, or what arrives is not what was sent.
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let sites = Sites::start(self.program, self.root, &self.shape, self.check)?;
+        let source = sites.export(0).join("set");
+        let amount = self.set.make(&source, 1)?;
+        for round in 0..self.rounds {
+            (self.check)()?;
+            let reference = iperf(&sites, self.check)?;
+            self.round(&sites, &source, amount, round, reference)?;
+        }
+        Ok(())
+    }
+
+    fn round(
+        &self,
+        sites: &Sites,
+        source: &Path,
+        amount: Amount,
+        round: u64,
+        reference: f64,
+    ) -> anyhow::Result<()> {
+        let quiet = all(&sites.network.carried()?);
+        std::thread::sleep(IDLE);
+        let idle = float(all(&sites.network.carried()?) - quiet) / IDLE.as_secs_f64();
+
+        let name = format!("copy-{round}");
+        let copy = sites.export(sites.shape.sources).join(&name);
+        let home = sites.nodes[0].home();
+        let entries = || {
+            query(
+                &home.join("state/state.db"),
+                "SELECT log_index FROM applied",
+            )
+        };
+        let log = "SELECT coalesce(sum(length(body)), 0) FROM entries";
+        let state = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
+        let index = entries().unwrap_or(0);
+        let between = sites.network.between()?;
+        let spent = sites.cpu_seconds();
+        let mut job = Job::submit(sites, 0, "set", &name)?;
+        let ended = job.wait(sites, 0, self.check)?;
+        let seconds = job.elapsed().as_secs_f64();
+        let spent = sites.cpu_seconds() - spent;
+        let carried = sites.network.carried()?;
+        let passed = sites.network.between()?;
+        let wrong = judge(sites, &ended, source, &copy, amount)?;
+        ensure!(wrong.is_empty(), "{}", wrong.join("; "));
+
+        let rate = float(amount.bytes) * 8.0 / seconds / 1e6;
+        let there = passed.sent - between.sent;
+        let back = passed.received - between.received;
+        // What stays within a site is what all have sent and did not pass.
+        let inside = (all(&carried) - all(&job.before)).saturating_sub(there + back);
+        let of_log = query(&home.join("state/raft.db"), log);
+        let row = [
+            sites.shape.sources.to_string(),
+            sites.shape.destinations.to_string(),
+            sites.shape.rate_mbit.to_string(),
+            self.title.to_owned(),
+            if sites.shape.is_plain { "plain" } else { "TLS" }.to_owned(),
+            format!("{reference:.0}"),
+            format!("{rate:.0}"),
+            format!("{:.3}", rate / reference),
+            format!("{seconds:.1}"),
+            format!("{:.1}", self.unevenness(&job.before, &carried)),
+            format!("{:.2}", spent / seconds),
+            format!("{:.1}", float(inside) / seconds / 1e3),
+            format!("{:.1}", idle / 1e3),
+            format!("{:.2}", 100.0 * float(back) / float(there.max(1))),
+            (entries().unwrap_or(0) - index).to_string(),
+            of_log.unwrap_or(0).to_string(),
+            query(&home.join("state/state.db"), state)
+                .unwrap_or(0)
+                .to_string(),
+        ];
+        (self.say)(&row.join("\t"));
+        fs::remove_dir_all(&copy).context("cannot remove the copy")
+    }
+
+    /// Between the links of the narrower site: the largest less the smallest, in percent of the mean.
+    fn unevenness(&self, before: &[[Carried; LINKS]], after: &[[Carried; LINKS]]) -> f64 {
+        let shape = &self.shape;
+        let is_source = shape.sources <= shape.destinations;
+        let first = if is_source { 0 } else { shape.sources };
+        let nodes = first..first + shape.pairs();
+        let links = nodes.flat_map(|node| (0..LINKS).map(move |link| (node, link)));
+        let bytes = links.map(|(node, link)| {
+            let (before, after) = (before[node][link], after[node][link]);
+            match is_source {
+                true => float(after.sent - before.sent),
+                false => float(after.received - before.received),
+            }
+        });
+        let bytes: Vec<f64> = bytes.collect();
+        let most = bytes.iter().copied().fold(0.0, f64::max);
+        let least = bytes.iter().copied().fold(f64::INFINITY, f64::min);
+        let count = u32::try_from(bytes.len()).map_or(1.0, f64::from);
+        100.0 * (most - least) / (bytes.iter().sum::<f64>() / count)
+    }
+}
+
+/// All that all hosts have sent.
+fn all(carried: &[[Carried; LINKS]]) -> u64 {
+    carried.iter().flatten().map(|link| link.sent).sum()
+}
+
+/// Mbit/s of payload that iperf3 moves over all links of the narrower site at once.
+fn iperf(sites: &Sites, check: &dyn Fn() -> anyhow::Result<()>) -> anyhow::Result<f64> {
+    let (sources, destinations) = (sites.shape.sources, sites.shape.destinations);
+    let mut servers = Vec::new();
+    let mut clients = Vec::new();
+    // One connection for each link of the wider site, so that no link is left out.
+    for pair in 0..sources.max(destinations) {
+        let (from, to) = (pair % sources, sources + pair % destinations);
+        for link in 0..LINKS {
+            let address = sites.network.address(to, link);
+            let port = (5201 + pair).to_string();
+            let mut server = sites.network.inside(to, "iperf3");
+            server.args(["-s", "-1", "-B", &address, "-p", &port]);
+            server.stdout(Stdio::null());
+            servers.push(Reaped(server.spawn().context("iperf3")?));
+            let own = sites.network.address(from, link);
+            let mut client = sites.network.inside(from, "iperf3");
+            client.args(["-c", &address, "-p", &port, "-B", &own, "-J"]);
+            client.args(["-t", IPERF_SECONDS, "-O", "1"]);
+            client.stdout(Stdio::piped());
+            clients.push(client);
+        }
+    }
+    // The servers listen soon; who is too early would fail.
+    std::thread::sleep(Duration::from_millis(500));
+    check()?;
+    let started: std::io::Result<Vec<Child>> =
+        clients.iter_mut().map(|client| client.spawn()).collect();
+    let mut sum = 0.0;
+    for client in started.context("iperf3")? {
+        let output = client.wait_with_output()?;
+        let report: Value = serde_json::from_slice(&output.stdout).context("iperf3's report")?;
+        let rate = report["end"]["sum_received"]["bits_per_second"].as_f64();
+        sum += rate.with_context(|| format!("no rate from iperf3: {}", report["error"]))?;
+    }
+    Ok(sum / 1e6)
+}
+
+/// A process that ends with this.
+struct Reaped(Child);
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,121 @@
+//! Owns the judgement of a job that has ended: whether what arrived is what was sent, and what was left behind.
+//! Moves nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+use super::data::Amount;
+use super::sites::Sites;
+
+/// Differences that are named.
+const NAMED_MAX: usize = 5;
+
+/// What is wrong, in words; nothing where all is well.
+///
+/// # Errors
+/// It cannot be looked at.
+pub(crate) fn judge(
+    sites: &Sites,
+    job: &Value,
+    source: &Path,
+    copy: &Path,
+    sent: Amount,
+) -> anyhow::Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    let state = job["state"].as_str().unwrap_or("unknown");
+    if state != "complete" {
+        wrong.push(format!("the job is {state}: {}", job["reason"]));
+    }
+    let differences = differences(source, copy)?;
+    if !differences.is_empty() {
+        wrong.push(format!("rsync would change {}", some(&differences)));
+    }
+    let export = sites.export(sites.shape.sources);
+    let temporaries = temporaries(&export)?;
+    if !temporaries.is_empty() {
+        wrong.push(format!("left behind: {}", some(&temporaries)));
+    }
+    // A file that one node brings and another one finds there counts once.
+    let files = job["summary"]["files"].as_u64().unwrap_or(0);
+    if files > sent.files {
+        wrong.push(format!(
+            "{files} files were delivered of {}: some counted twice",
+            sent.files
+        ));
+    }
+    Ok(wrong)
+}
+
+/// What rsync would change, names of entries and of what differs.
+fn differences(source: &Path, copy: &Path) -> anyhow::Result<Vec<String>> {
+    let slash = |path: &Path| path.join("");
+    let output = Command::new("rsync")
+        .args(["-aH", "--checksum", "--delete", "--dry-run"])
+        .arg("--itemize-changes")
+        .args([slash(source), slash(copy)])
+        .output()
+        .context("cannot run rsync")?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "rsync: {complaint}");
+    let lines = String::from_utf8_lossy(&output.stdout);
+    Ok(lines.lines().map(str::to_owned).collect())
+}
+
+/// Temporary files anywhere below a directory.
+fn temporaries(root: &Path) -> anyhow::Result<Vec<String>> {
+    let mut found = Vec::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            if entry.file_name().as_encoded_bytes().starts_with(b".godwit") {
+                found.push(entry.path().display().to_string());
+            } else if entry.file_type()?.is_dir() {
+                directories.push(entry.path());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Journals that the homes of the nodes still have.
+pub(crate) fn journals(sites: &Sites) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for node in &sites.nodes {
+        let entries = fs::read_dir(node.home().join("journals"));
+        let entries = entries.into_iter().flatten().flatten();
+        found.extend(entries.map(|entry| entry.path()).filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "journal")
+        }));
+    }
+    found
+}
+
+/// Items of divided jobs that the state of a node still holds, by the program `sqlite3`; None where it cannot be asked.
+pub(crate) fn items(home: &Path) -> Option<u64> {
+    query(
+        &home.join("state/state.db"),
+        "SELECT count(*) FROM work_items",
+    )
+}
+
+/// One number from a database that another process has open.
+pub(crate) fn query(database: &Path, query: &str) -> Option<u64> {
+    let output = Command::new("sqlite3")
+        .arg("-readonly")
+        .arg(database)
+        .arg(query)
+        .output()
+        .ok()?;
+    String::from_utf8_lossy(&output.stdout).trim().parse().ok()
+}
+
+fn some(all: &[String]) -> String {
+    let named = all.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>();
+    format!("{} entries: {}", all.len(), named.join(", "))
+}

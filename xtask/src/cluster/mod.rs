@@ -1,0 +1,208 @@
+//! Owns the kit for clusters: two sites of nodes in namespaces, what goes wrong with them, and their figures.
+//! The kit uses nothing of Godwit but its command line. How it is used is in `xtask/README.md`.
+
+mod chaos;
+mod data;
+mod figures;
+mod job;
+mod judge;
+mod network;
+mod node;
+mod rate;
+mod seeded;
+mod sites;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use crate::bench::world::World;
+use chaos::Chaos;
+use data::Set;
+use figures::Figures;
+use sites::Shape;
+
+/// Nodes of one site at most.
+const NODES_MAX: u16 = 64;
+
+/// Data sets to measure with.
+const SETS: [(&str, Set); 4] = [
+    ("16x256MiB", large(16, 256 << 20)),
+    ("1x4GiB", large(1, 4 << 30)),
+    ("1x1GiB", large(1, 1 << 30)),
+    (
+        "27000x14kB",
+        Set {
+            directories: 90,
+            files: 300,
+            small: (4_000, 24_000),
+            ..large(0, 0)
+        },
+    ),
+];
+
+const fn large(large: u64, large_bytes: u64) -> Set {
+    Set {
+        directories: 0,
+        files: 0,
+        small: (0, 0),
+        large,
+        large_bytes,
+    }
+}
+
+/// The command line of the kit.
+pub(crate) fn command() -> Command {
+    let seeds = [
+        number("seed", "1", "Seed of the first run"),
+        number("runs", "10", "Runs, each with the next seed"),
+    ];
+    let chaos = Command::new("chaos")
+        .about("Kills, stops and cuts off nodes while jobs run")
+        .args(seeds)
+        .args(shape_arguments("3", "3", "40"))
+        .arg(path(
+            "logs",
+            "Where the logs of failed runs are kept [default: below the temporary directory]",
+        ));
+    let sets = SETS.map(|(name, _)| name);
+    let rate = Command::new("rate")
+        .about("Measures divided jobs beside iperf3 over the same links, and prints a table")
+        .arg(number("rounds", "3", "Rounds of iperf3 and a job"))
+        .arg(
+            Arg::new("data")
+                .long("data")
+                .value_parser(sets)
+                .default_value(sets[0])
+                .help("What is moved"),
+        )
+        .args(shape_arguments("2", "2", "200"));
+    Command::new("cluster")
+        .about("Two sites of nodes in network namespaces; takes root")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(chaos)
+        .subcommand(rate)
+}
+
+fn shape_arguments(
+    sources: &'static str,
+    destinations: &'static str,
+    rate: &'static str,
+) -> Vec<Arg> {
+    let nodes = |name: &'static str, default: &'static str, help: &'static str| {
+        let range = value_parser!(u16).range(1..=i64::from(NODES_MAX));
+        number(name, default, help).value_parser(range)
+    };
+    vec![
+        nodes("sources", sources, "Nodes of the source"),
+        nodes("destinations", destinations, "Nodes of the destination"),
+        number("rate", rate, "Rate of each link in Mbit/s")
+            .value_parser(value_parser!(u32).range(1..)),
+        Arg::new("plain")
+            .long("plain")
+            .action(ArgAction::SetTrue)
+            .help("Block contents leave in clear"),
+        path(
+            "program",
+            "The binary [default: godwit beside this program]",
+        ),
+        path(
+            "directory",
+            "Where all is that the nodes have; must not exist [default: in /dev/shm]",
+        ),
+    ]
+}
+
+fn number(name: &'static str, default: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .default_value(default)
+        .value_parser(value_parser!(u64))
+        .help(help)
+}
+
+fn path(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .value_parser(value_parser!(PathBuf))
+        .help(help)
+}
+
+/// Runs what was asked for. All that it starts and makes is gone at its end, however it ends.
+///
+/// # Errors
+/// It cannot be carried out, was interrupted, or something was wrong.
+pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
+    let Some((name, matches)) = matches.subcommand() else {
+        anyhow::bail!("nothing to do");
+    };
+    let temporary = std::env::temp_dir();
+    let memory = Path::new("/dev/shm");
+    let place = if memory.is_dir() { memory } else { &temporary };
+    let given = |name: &str| matches.get_one::<PathBuf>(name).cloned();
+    let own = format!("godwit-cluster-{}", std::process::id());
+    let directory = given("directory").unwrap_or_else(|| place.join(&own));
+    let program = match given("program") {
+        Some(program) => program,
+        None => std::env::current_exe()?.with_file_name("godwit"),
+    };
+    let found = program.canonicalize();
+    let program = found.with_context(|| format!("no program {program:?}: build it first"))?;
+    ensure!(
+        rustix::process::geteuid().is_root(),
+        "network namespaces need root"
+    );
+    let shape = shape(matches)?;
+    let world = World::make(&directory, None)?;
+    let check = || world.check();
+    let say = |line: &str| {
+        // The kit goes on when nobody listens.
+        let _ = writeln!(std::io::stdout(), "{line}");
+    };
+    match name {
+        "chaos" => {
+            let of = |name: &str| matches.get_one::<u64>(name).copied().unwrap_or(1);
+            let (seed, runs) = (of("seed"), of("runs"));
+            let chaos = Chaos {
+                program: &program,
+                root: world.root(),
+                logs: &given("logs").unwrap_or_else(|| temporary.join(own)),
+                shape,
+                check: &check,
+                say: &say,
+            };
+            chaos.run(seed..seed.saturating_add(runs))
+        }
+        "rate" => {
+            let data = matches.get_one::<String>("data").map_or("", String::as_str);
+            let set = SETS.into_iter().find(|(name, _)| *name == data);
+            let (title, set) = set.context("no such data set")?;
+            let figures = Figures {
+                program: &program,
+                root: &world.root().join("sites"),
+                set,
+                title,
+                shape,
+                rounds: matches.get_one::<u64>("rounds").copied().unwrap_or(1),
+                check: &check,
+                say: &say,
+            };
+            say(figures::HEAD);
+            figures.run()
+        }
+        _ => anyhow::bail!("no such part of the kit"),
+    }
+}
+
+fn shape(matches: &ArgMatches) -> anyhow::Result<Shape> {
+    let nodes = |name: &str| matches.get_one::<u16>(name).copied().map(usize::from);
+    Ok(Shape {
+        sources: nodes("sources").context("how many sources")?,
+        destinations: nodes("destinations").context("how many destinations")?,
+        rate_mbit: *matches.get_one::<u32>("rate").context("which rate")?,
+        is_plain: matches.get_flag("plain"),
+    })
+}

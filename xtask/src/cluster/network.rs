@@ -1,0 +1,240 @@
+//! Owns a network for the nodes of two sites: a namespace for each node, two links of a rate from each, their cuts and counters.
+//! Starts nothing in it.
+//!
+//! ```text
+//! node ── eth0 ── switch ── trunk ── switch ── eth0 ── node
+//!      └─ eth1 ── switch ── trunk ── switch ── eth1 ─┘
+//! ```
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+/// Links of each host, each to a switch of its own.
+pub(crate) const LINKS: usize = 2;
+/// Hosts at most: the last number of their addresses.
+const HOSTS_MAX: usize = 200;
+/// Longest time that a packet waits behind the rate.
+const QUEUE_LATENCY: &str = "30ms";
+/// Numbers the networks of this process.
+static NETWORKS: AtomicU32 = AtomicU32::new(0);
+
+/// A namespace of switches and one for each host; all go away when dropped.
+pub(crate) struct Network {
+    prefix: String,
+    /// Hosts of the first site, whose numbers are the lower ones.
+    near: usize,
+    hosts: usize,
+}
+
+/// The two sites, as parts of the names of devices.
+const SITES: [&str; 2] = ["near", "far"];
+
+/// What one link has carried, in bytes with their Ethernet headers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Carried {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+}
+
+impl Network {
+    /// Makes the hosts of two sites, whose links have this rate in each direction, in Mbit/s. Between the sites nothing is limited.
+    ///
+    /// # Errors
+    /// Whoever runs this is not root, or `ip` or `tc` is missing.
+    pub(crate) fn make(near: usize, far: usize, rate_mbit: u32) -> anyhow::Result<Self> {
+        let hosts = near + far;
+        ensure!(hosts <= HOSTS_MAX, "at most {HOSTS_MAX} hosts");
+        let number = NETWORKS.fetch_add(1, Ordering::Relaxed);
+        let prefix = format!("gwc-{}-{number}", std::process::id());
+        let network = Self {
+            prefix,
+            near,
+            hosts,
+        };
+        let hub = network.hub();
+        ip(&["netns", "add", &hub]).context("namespaces need root")?;
+        for link in 0..LINKS {
+            let [near, far] = SITES.map(|site| trunk(site, link));
+            let pair = ["type", "veth", "peer", "name", &far];
+            ip(&[&["-n", &hub, "link", "add", &near][..], &pair].concat())?;
+            for site in SITES {
+                let (switch, trunk) = (switch(site, link), trunk(site, link));
+                ip(&["-n", &hub, "link", "add", &switch, "type", "bridge"])?;
+                ip(&["-n", &hub, "link", "set", &switch, "up"])?;
+                ip(&["-n", &hub, "link", "set", &trunk, "master", &switch, "up"])?;
+            }
+        }
+        for host in 0..hosts {
+            network.add(host, rate_mbit)?;
+        }
+        Ok(network)
+    }
+
+    fn add(&self, host: usize, rate_mbit: u32) -> anyhow::Result<()> {
+        let (hub, name) = (self.hub(), self.namespace(host));
+        ip(&["netns", "add", &name])?;
+        ip(&["-n", &name, "link", "set", "lo", "up"])?;
+        // One network more that nobody needs, whose addresses take seconds until they may be used.
+        let mut quiet = self.inside(host, "sysctl");
+        run(quiet.args(["-qw", "net.ipv6.conf.default.disable_ipv6=1"]))?;
+        for link in 0..LINKS {
+            let site = SITES[usize::from(host >= self.near)];
+            let (port, end, switch) = (port(host, link), format!("eth{link}"), switch(site, link));
+            let pair = ["type", "veth", "peer", "name", &end, "netns", &name];
+            ip(&[&["link", "add", &port, "netns", &hub][..], &pair].concat())?;
+            ip(&["-n", &hub, "link", "set", &port, "master", &switch, "up"])?;
+            let address = format!("{}/24", self.address(host, link));
+            ip(&["-n", &name, "address", "add", &address, "dev", &end])?;
+            ip(&["-n", &name, "link", "set", &end, "up"])?;
+            limit(&name, &end, rate_mbit)?;
+            limit(&hub, &port, rate_mbit)?;
+        }
+        Ok(())
+    }
+
+    fn hub(&self) -> String {
+        format!("{}-hub", self.prefix)
+    }
+
+    fn namespace(&self, host: usize) -> String {
+        format!("{}-{host}", self.prefix)
+    }
+
+    /// The address of a host at one of its links.
+    pub(crate) fn address(&self, host: usize, link: usize) -> String {
+        format!("10.79.{link}.{}", host + 10)
+    }
+
+    /// A command that runs at a host, with nothing on its standard input. Its process id is that of the program.
+    pub(crate) fn inside(&self, host: usize, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        let namespace = format!("--net=/run/netns/{}", self.namespace(host));
+        command.args([&namespace, "--", program]);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Cuts a link, or joins it again. Nothing passes a cut link, and neither end is told.
+    ///
+    /// # Errors
+    /// There is no such link.
+    pub(crate) fn set_link(&self, host: usize, link: usize, is_whole: bool) -> anyhow::Result<()> {
+        // The states of a port of a switch: disabled, forwarding.
+        let state = if is_whole { "3" } else { "0" };
+        let (hub, port) = (self.hub(), port(host, link));
+        let words = ["link", "set", "dev", &port, "type", "bridge_slave"];
+        ip(&[&["-n", &hub][..], &words, &["state", state]].concat())
+    }
+
+    /// What the links of each host have carried, as the host sees it.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub(crate) fn carried(&self) -> anyhow::Result<Vec<[Carried; LINKS]>> {
+        let devices = self.devices()?;
+        let links = |host| -> anyhow::Result<[Carried; LINKS]> {
+            let mut links = [Carried::default(); LINKS];
+            for (link, carried) in links.iter_mut().enumerate() {
+                *carried = counters(&devices, &port(host, link))?;
+            }
+            Ok(links)
+        };
+        (0..self.hosts).map(links).collect()
+    }
+
+    /// What has passed between the sites: sent by the first one, and received by it.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub(crate) fn between(&self) -> anyhow::Result<Carried> {
+        let devices = self.devices()?;
+        let mut sum = Carried::default();
+        for link in 0..LINKS {
+            // Its own end of the trunk counts what arrives from the other site.
+            let carried = counters(&devices, &trunk(SITES[0], link))?;
+            sum.sent += carried.received;
+            sum.received += carried.sent;
+        }
+        Ok(sum)
+    }
+
+    fn devices(&self) -> anyhow::Result<Vec<Value>> {
+        let mut show = Command::new("ip");
+        let output = show
+            .args(["-n", &self.hub(), "-s", "-j", "link", "show"])
+            .output()
+            .context("cannot run ip")?;
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        let hosts = (0..self.hosts).map(|host| self.namespace(host));
+        for name in hosts.chain([self.hub()]) {
+            // One that was not made cannot be removed.
+            let _ = Command::new("ip").args(["netns", "del", &name]).output();
+        }
+    }
+}
+
+fn switch(site: &str, link: usize) -> String {
+    format!("{site}{link}")
+}
+
+fn trunk(site: &str, link: usize) -> String {
+    format!("{site}-trunk{link}")
+}
+
+/// Counters of a port of a switch, as what is behind the port sees them.
+fn counters(devices: &[Value], name: &str) -> anyhow::Result<Carried> {
+    let device = devices.iter().find(|device| device["ifname"] == *name);
+    let device = device.with_context(|| format!("no device {name}"))?;
+    let bytes = |way: &str| {
+        let bytes = device["stats64"][way]["bytes"].as_u64();
+        bytes.context("a device without counters")
+    };
+    Ok(Carried {
+        sent: bytes("rx")?,
+        received: bytes("tx")?,
+    })
+}
+
+fn port(host: usize, link: usize) -> String {
+    format!("h{host}n{link}")
+}
+
+/// What leaves by the device has this rate.
+fn limit(namespace: &str, device: &str, rate_mbit: u32) -> anyhow::Result<()> {
+    let rate = format!("{rate_mbit}mbit");
+    // Ten milliseconds of the rate, and two of the largest packets that a virtual device takes.
+    let burst = (u64::from(rate_mbit) * 1_000_000 / 8 / 100).max(2 * 65_536);
+    let burst = burst.to_string();
+    let words = ["qdisc", "add", "dev", device, "root", "tbf", "rate", &rate];
+    let mut tc = Command::new("tc");
+    tc.args(["-n", namespace]).args(words);
+    run(tc.args(["burst", &burst, "latency", QUEUE_LATENCY]))
+}
+
+fn ip(words: &[&str]) -> anyhow::Result<()> {
+    run(Command::new("ip").args(words))
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+/// It cannot be run, or fails.
+pub(super) fn run(command: &mut Command) -> anyhow::Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {:?}", command.get_program()))?;
+    ensure!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! Owns one node of a cluster under test: its home, its process, the signals that it gets, and questions to it.
+//! Does not know what it is asked for.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::network::Network;
+use crate::bench::process::kernel::cpu_ticks;
+
+/// Port of every node, in its own namespace.
+pub(crate) const PORT: u16 = 7272;
+/// Seconds that a command of an operator may take: a node that was stopped never answers.
+const ANSWER_SECONDS: &str = "10";
+/// How long a node may take until it answers.
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// Between two looks whether it answers.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A node; its process is killed when this is dropped.
+pub(crate) struct Node {
+    /// Number of its host in the network.
+    pub(crate) host: usize,
+    /// Its name in its cluster.
+    pub(crate) name: String,
+    /// Its identity.
+    pub(crate) identity: String,
+    program: PathBuf,
+    home: PathBuf,
+    export: PathBuf,
+    child: Option<Child>,
+}
+
+impl Node {
+    /// Makes the home of a node, with its identity.
+    ///
+    /// # Errors
+    /// The program is missing or refuses.
+    pub(crate) fn new(
+        program: &Path,
+        host: usize,
+        name: &str,
+        home: &Path,
+        export: &Path,
+    ) -> anyhow::Result<Self> {
+        fs::create_dir_all(home)?;
+        fs::create_dir_all(export)?;
+        let mut node = Self {
+            host,
+            name: name.to_owned(),
+            identity: String::new(),
+            program: program.to_owned(),
+            home: home.to_owned(),
+            export: export.to_owned(),
+            child: None,
+        };
+        node.ask(&["id"])?.trim().clone_into(&mut node.identity);
+        Ok(node)
+    }
+
+    /// Starts the node and waits until it answers. What it prints goes behind what it printed before.
+    ///
+    /// # Errors
+    /// It ends, or does not answer in time.
+    pub(crate) fn start(&mut self, network: &Network, more: &[&str]) -> anyhow::Result<()> {
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.log())?;
+        // The node dies with this program, however that ends.
+        let mut command = network.inside(self.host, "setpriv");
+        command
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(&self.program);
+        command.args(["serve", "--listen", &format!("0.0.0.0:{PORT}"), "--export"]);
+        command.arg(format!("data={}", self.export.display()));
+        let child = command
+            .args(more)
+            .env("GODWIT_HOME", &self.home)
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context("cannot start a node")?;
+        self.child = Some(child);
+        let until = Instant::now() + START_LIMIT;
+        while self.ask(&["node", "status"]).is_err() {
+            let ended = match &mut self.child {
+                Some(child) => child.try_wait()?,
+                None => None,
+            };
+            if ended.is_some() || Instant::now() > until {
+                bail!("{} does not serve; see {:?}", self.name, self.log());
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
+    /// Sends a signal to its process, if there is one.
+    pub(crate) fn signal(&self, signal: Signal) {
+        if let Some(child) = &self.child {
+            // A process that ended by itself is found by the judge.
+            let _ = kill_process(Pid::from_child(child), signal);
+        }
+    }
+
+    /// Kills its process, if there is one, and collects it.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // SIGKILL ends a process that SIGSTOP has stopped, too.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// What a command of an operator prints.
+    ///
+    /// # Errors
+    /// It fails, or the node does not answer in time.
+    pub(crate) fn ask(&self, words: &[&str]) -> anyhow::Result<String> {
+        let mut command = Command::new("timeout");
+        command
+            .args(["--signal", "KILL", ANSWER_SECONDS])
+            .arg(&self.program)
+            .args(words)
+            .env("GODWIT_HOME", &self.home)
+            .stdin(Stdio::null());
+        let output = command.output().context("cannot run timeout")?;
+        ensure!(
+            output.status.success(),
+            "{}: godwit {}: {}",
+            self.name,
+            words.join(" "),
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// The document that a command of an operator prints.
+    ///
+    /// # Errors
+    /// It fails, or prints none.
+    pub(crate) fn document(&self, words: &[&str]) -> anyhow::Result<Value> {
+        let text = self.ask(words)?;
+        serde_json::from_str(text.trim()).with_context(|| format!("no document: {text}"))
+    }
+
+    /// Where it keeps all that is its own.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// What it has printed.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.home.with_extension("log")
+    }
+
+    /// Processor time of its process, in seconds.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        let ticks = self.child.as_ref().and_then(|child| cpu_ticks(child.id()));
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+        let of = |number: u64| number as f64;
+        of(ticks.unwrap_or(0)) / of(rustix::param::clock_ticks_per_second())
+    }
+
+    /// Marks the log, so that what follows is seen apart.
+    pub(crate) fn note(&self, text: &str) {
+        let log = OpenOptions::new().append(true).open(self.log());
+        if let Ok(mut log) = log {
+            // Only who reads the log misses it.
+            let _ = writeln!(log, "--- {text}");
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,55 @@
+//! Owns numbers that look random and are the same for the same seed.
+//! Good for choices and contents, and for nothing secret.
+
+/// A sequence of numbers (splitmix64).
+#[derive(Clone, Debug)]
+pub(crate) struct Seeded(u64);
+
+impl Seeded {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Any number.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from `from` to below `to`, which is larger.
+    pub(crate) fn between(&mut self, from: u64, to: u64) -> u64 {
+        from + self.next() % (to - from)
+    }
+
+    /// One of some, of which there is at least one.
+    pub(crate) fn one_of<'a, T>(&mut self, some: &'a [T]) -> &'a T {
+        let at = self.between(0, some.len() as u64);
+        &some[usize::try_from(at).unwrap_or(0)]
+    }
+
+    /// Fills a buffer.
+    pub(crate) fn fill(&mut self, buffer: &mut [u8]) {
+        for piece in buffer.chunks_mut(8) {
+            let bytes = self.next().to_le_bytes();
+            piece.copy_from_slice(&bytes[..piece.len()]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_seed_is_one_sequence() {
+        let take = |seed| {
+            let mut seeded = Seeded::new(seed);
+            (0..4).map(|_| seeded.between(3, 10)).collect::<Vec<_>>()
+        };
+        assert_eq!(take(1), take(1));
+        assert_ne!(take(1), take(2));
+        assert!(take(7).iter().all(|number| (3..10).contains(number)));
+    }
+}

@@ -1,0 +1,263 @@
+//! Owns two sites in one network: the nodes of each are a cluster and share one directory, and the first site may write to the second one.
+//! Gives no job to them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use serde_json::Value;
+
+use super::network::{LINKS, Network};
+use super::node::{Node, PORT};
+
+/// How long nodes may take to become one cluster.
+const JOIN_LIMIT: Duration = Duration::from_secs(90);
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Voters of a cluster by the number of its nodes, up to five.
+const SEATS: [usize; 6] = [0, 1, 1, 3, 3, 5];
+
+/// How many nodes, and how fast.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    /// Nodes of the source.
+    pub(crate) sources: usize,
+    /// Nodes of the destination.
+    pub(crate) destinations: usize,
+    /// Rate of each link in Mbit/s.
+    pub(crate) rate_mbit: u32,
+    /// Whether block contents may leave in clear.
+    pub(crate) is_plain: bool,
+}
+
+impl Shape {
+    /// Nodes of the narrower site.
+    pub(crate) fn pairs(&self) -> usize {
+        self.sources.min(self.destinations)
+    }
+}
+
+/// The two sites. Nodes die before the network goes.
+pub(crate) struct Sites {
+    /// Nodes of the source, then those of the destination.
+    pub(crate) nodes: Vec<Node>,
+    /// The network.
+    pub(crate) network: Network,
+    /// How many nodes each has.
+    pub(crate) shape: Shape,
+    root: PathBuf,
+}
+
+impl Sites {
+    /// Starts all nodes, joins those of each site, and introduces the sites to each other.
+    ///
+    /// # Errors
+    /// Any of that fails, or `check` says that it is to end.
+    pub(crate) fn start(
+        program: &Path,
+        root: &Path,
+        shape: &Shape,
+        check: &dyn Fn() -> anyhow::Result<()>,
+    ) -> anyhow::Result<Self> {
+        let hosts = shape.sources + shape.destinations;
+        let mut sites = Self {
+            nodes: Vec::new(),
+            network: Network::make(shape.sources, shape.destinations, shape.rate_mbit)?,
+            shape: shape.clone(),
+            root: root.to_owned(),
+        };
+        for host in 0..hosts {
+            let is_source = host < shape.sources;
+            let (letter, first) = if is_source {
+                ('s', 0)
+            } else {
+                ('d', shape.sources)
+            };
+            let label = format!("{letter}{}", host - first + 1);
+            let name = if host == first { "node1" } else { &label };
+            let home = root.join("homes").join(&label);
+            let node = Node::new(program, host, name, &home, &sites.export(host))?;
+            sites.nodes.push(node);
+        }
+        sites.join(0..shape.sources, check)?;
+        sites.join(shape.sources..hosts, check)?;
+        sites.introduce()?;
+        Ok(sites)
+    }
+
+    fn join(
+        &mut self,
+        nodes: std::ops::Range<usize>,
+        check: &dyn Fn() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let first = nodes.start;
+        for node in nodes.clone() {
+            check()?;
+            self.join_one(node, first)?;
+        }
+        let seats = SEATS[nodes.len().min(SEATS.len() - 1)];
+        let until = Instant::now() + JOIN_LIMIT;
+        loop {
+            check()?;
+            let views = nodes.clone().map(|node| self.view(node));
+            let views: Vec<Value> = views.filter_map(Result::ok).collect();
+            let are_one = |view: &Value| {
+                names(view, |node| node["state"] == "up").len() == nodes.len()
+                    && names(view, |node| node["votes"] == true).len() == seats
+            };
+            if views.len() == nodes.len() && views.iter().all(are_one) {
+                return Ok(());
+            }
+            ensure!(Instant::now() < until, "no cluster: {views:?}");
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn join_one(&mut self, node: usize, first: usize) -> anyhow::Result<()> {
+        let mut more: Vec<String> = Vec::new();
+        if self.shape.is_plain {
+            more.extend(["--encryption", "any"].map(str::to_owned));
+        }
+        if node != first {
+            let token = self.nodes[first].ask(&["cluster", "invite"])?;
+            let file = self.root.join("token");
+            fs::write(&file, token.trim())?;
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
+            let by = format!("{}:{PORT}", self.network.address(first, 0));
+            let words = ["--join", &by, "--name", &self.nodes[node].name];
+            more.extend(words.map(str::to_owned));
+            more.push("--token-file".to_owned());
+            more.push(file.display().to_string());
+        }
+        let more: Vec<&str> = more.iter().map(String::as_str).collect();
+        self.nodes[node].start(&self.network, &more)
+    }
+
+    /// Lets the nodes of the source write at the destination, and names the destination to them.
+    fn introduce(&self) -> anyhow::Result<()> {
+        let there = &self.nodes[self.shape.sources];
+        for node in &self.nodes[..self.shape.sources] {
+            let line = ["access", "allow", &node.identity, "--export", "data"];
+            there.ask(&[&line[..], &["--read", "--write"]].concat())?;
+        }
+        let addresses: Vec<String> = (0..LINKS)
+            .map(|link| format!("{}:{PORT}", self.network.address(there.host, link)))
+            .collect();
+        let mut line = vec!["site", "add", "far"];
+        line.extend(addresses.iter().map(String::as_str));
+        line.extend(["--identity", &there.identity]);
+        self.nodes[0].ask(&line)?;
+        Ok(())
+    }
+
+    /// Starts a node again that was killed.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub(crate) fn restart(&mut self, node: usize) -> anyhow::Result<()> {
+        let plain = ["--encryption", "any"];
+        let more: &[&str] = if self.shape.is_plain { &plain } else { &[] };
+        self.nodes[node].start(&self.network, more)
+    }
+
+    /// The directory that the nodes of a site share, by any of them.
+    pub(crate) fn export(&self, node: usize) -> PathBuf {
+        let site = if node < self.shape.sources {
+            "near"
+        } else {
+            "far"
+        };
+        self.root.join(site)
+    }
+
+    /// How the cluster of a node is, as the node says.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub(crate) fn view(&self, node: usize) -> anyhow::Result<Value> {
+        self.nodes[node].document(&["cluster", "status", "--json"])
+    }
+
+    /// The nodes of the site of a node.
+    pub(crate) fn site_of(&self, node: usize) -> std::ops::Range<usize> {
+        if node < self.shape.sources {
+            0..self.shape.sources
+        } else {
+            self.shape.sources..self.nodes.len()
+        }
+    }
+
+    /// The node of this name at the site of a node.
+    pub(crate) fn named(&self, name: &str, site_of: usize) -> Option<usize> {
+        self.site_of(site_of)
+            .find(|node| self.nodes[*node].name == name)
+    }
+
+    /// Waits until every node of a site sees all nodes of it up.
+    ///
+    /// # Errors
+    /// That does not come.
+    pub(crate) fn wait_until_up(
+        &self,
+        check: &dyn Fn() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let until = Instant::now() + JOIN_LIMIT;
+        for node in 0..self.nodes.len() {
+            let all = self.site_of(node).len();
+            loop {
+                check()?;
+                let view = self.view(node);
+                let up = view.as_ref().map(|view| {
+                    let up = names(view, |node| node["state"] == "up").len();
+                    up == all && view["leader"].is_string()
+                });
+                if up.unwrap_or(false) {
+                    break;
+                }
+                if Instant::now() > until {
+                    bail!("{} does not see all nodes up: {view:?}", self.label(node));
+                }
+                std::thread::sleep(LOOK_EVERY);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where all is that the nodes have.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// How a node is called in the output of the kit: `s1` is the first one of the source.
+    pub(crate) fn label(&self, node: usize) -> String {
+        let stem = self.nodes[node].home().file_name();
+        stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+    }
+
+    /// Processor time of all nodes so far, in seconds.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        self.nodes.iter().map(Node::cpu_seconds).sum()
+    }
+
+    /// Copies what all nodes printed to a directory.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn keep_logs(&self, into: &Path) -> anyhow::Result<()> {
+        fs::create_dir_all(into).with_context(|| format!("cannot make {into:?}"))?;
+        for (number, node) in self.nodes.iter().enumerate() {
+            let to = into.join(self.label(number)).with_extension("log");
+            fs::copy(node.log(), to)?;
+        }
+        Ok(())
+    }
+}
+
+/// The names of the nodes of a view for which something holds.
+pub(crate) fn names(view: &Value, holds: impl Fn(&Value) -> bool) -> Vec<&str> {
+    let nodes = view["nodes"].as_array().into_iter().flatten();
+    let nodes = nodes.filter(|node| holds(node));
+    nodes.filter_map(|node| node["name"].as_str()).collect()
+}
