@@ -247,6 +247,34 @@ fn a_tree_is_scanned_cut_put_together_and_closed() {
 }
 
 #[test]
+fn no_node_gets_more_than_an_even_share_of_what_waits() {
+    let mut state = divided();
+    let (first, items) = lease(&mut state, 1, "node1");
+    let scans = (0..5).map(|at| scan(&format!("d{at}"), 1));
+    let finds: Vec<Found> = scans.chain([file("big", 5 * PART)]).collect();
+    find(&mut state, items[0].number, first, finds);
+    let counts = |items: &[WorkItem]| {
+        let of = |is: fn(&Task) -> bool| items.iter().filter(|item| is(&item.task)).count();
+        let parts = of(|task| matches!(task, Task::Part { .. }));
+        (parts, of(|task| matches!(task, Task::Scan { .. })))
+    };
+    let mut given = Vec::new();
+    for node in ["node2", "node1", "node2", "node1"] {
+        let op = WorkOp::Lease(TakeWork {
+            epoch: 1,
+            runner: runner(node, "first"),
+            scans_max: 4,
+            bytes_max: 100 * PART,
+        });
+        let Effect::Leased { items, .. } = work(&mut state, op) else {
+            panic!("no lease");
+        };
+        given.push(counts(&items));
+    }
+    assert_eq!(given, [(3, 3), (1, 1), (1, 1), (0, 0)]);
+}
+
+#[test]
 fn a_part_that_fails_leaves_its_file_to_the_close() {
     let mut state = divided();
     let (first, items) = lease(&mut state, 1, "node1");

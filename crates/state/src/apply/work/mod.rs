@@ -264,8 +264,12 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
         parts += held.len();
         push(&mut items, &mut paths, &row, held);
     }
+    // Nobody gets more than an even share of what waits, so that the last items are spread over all nodes.
+    let nodes = work.work.pairs.len().max(1);
     let mut bytes = 0_u64;
-    for row in rows::ready(context, work.id, Kind::Part, limit(LEASED_MAX))? {
+    let waiting = rows::ready(context, work.id, Kind::Part, limit(LEASED_MAX))?;
+    let share = waiting.len().div_ceil(nodes);
+    for row in waiting.into_iter().take(share) {
         bytes = bytes.saturating_add(row.bytes);
         if (bytes > take.bytes_max && bytes > row.bytes) || is_full(&items, paths) {
             break;
@@ -273,8 +277,11 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
         push(&mut items, &mut paths, &row, Vec::new());
     }
     if !rows::has_more_ready(context, work.id, READY_MAX)? {
-        let scans = i64::from(take.scans_max).min(limit(LEASED_MAX));
-        for row in rows::ready(context, work.id, Kind::Scan, scans)? {
+        let scans = usize::try_from(take.scans_max).unwrap_or(LEASED_MAX);
+        let looked_at = limit(scans.saturating_mul(nodes).min(LEASED_MAX));
+        let waiting = rows::ready(context, work.id, Kind::Scan, looked_at)?;
+        let share = waiting.len().div_ceil(nodes).min(scans);
+        for row in waiting.into_iter().take(share) {
             if is_full(&items, paths) {
                 break;
             }
