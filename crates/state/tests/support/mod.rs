@@ -2,6 +2,7 @@
 //! Tests nothing by itself.
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub(crate) mod air;
 pub(crate) mod state;
 
 use godwit_state::{

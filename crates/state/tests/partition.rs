@@ -1,0 +1,210 @@
+//! Five voters, partitions of them whose halves both live, and clocks that are minutes apart: nothing is decided twice, and all end the same.
+//! Leaves connections to the tests of the binary.
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use godwit_state::{Actor, Command, Effect, JobOp, Op, Replica, Runner, UnixMillis};
+use quorum_set::VecProgress;
+use support::air::{Cluster, address, site, wait_until};
+
+/// Numbers of the voters.
+const VOTERS: [u64; 5] = [1, 2, 3, 4, 5];
+/// The clock of each voter is off by so much more than that of the one before.
+const SKEW_MS: i64 = 7 * 60 * 1_000;
+/// Seeds of partitions; each takes one of the larger half at least through an election.
+const SEEDS: [u64; 4] = [1, 2, 3, 4];
+
+/// A sequence of numbers that is the same for the same seed (splitmix64).
+struct Seeded(u64);
+
+impl Seeded {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).expect("small")
+    }
+}
+
+/// A command by the clock of a voter.
+fn by(voter: u64, op: Op) -> Command {
+    let offset = i64::try_from(voter).expect("small") - 3;
+    let time = UnixMillis(support::NOON + offset * SKEW_MS);
+    Command::new(time, Actor::node(format!("dtn{voter}")), op)
+}
+
+fn claim(voter: u64, id: &str) -> Command {
+    let runner = Runner {
+        node: format!("dtn{voter}"),
+        instance: "first".to_owned(),
+    };
+    by(
+        voter,
+        Op::Job(id.to_owned(), JobOp::Claim { runner, seen: 0 }),
+    )
+}
+
+/// Has all voters propose at once; the effect of each that was told one.
+fn propose_at_all(
+    nodes: &BTreeMap<u64, Arc<Replica>>,
+    make: impl Fn(u64) -> Command,
+) -> BTreeMap<u64, Effect> {
+    let proposing: Vec<_> = nodes
+        .iter()
+        .map(|(voter, replica)| {
+            let (voter, replica, command) = (*voter, Arc::clone(replica), make(*voter));
+            let thread = thread::spawn(move || replica.propose_blocking(command));
+            (voter, thread)
+        })
+        .collect();
+    let ended = proposing.into_iter().map(|(voter, thread)| {
+        let told = thread.join().expect("no panic");
+        (voter, told.ok().map(|done| done.effect))
+    });
+    ended
+        .filter_map(|(voter, effect)| effect.map(|effect| (voter, effect)))
+        .collect()
+}
+
+/// All rows of all tables of a state, as text.
+fn dump(state: &Path) -> String {
+    let database = rusqlite::Connection::open(state).expect("opened");
+    let tables: Vec<String> = database
+        .prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+        .and_then(|mut found| found.query_map([], |row| row.get(0))?.collect())
+        .expect("tables");
+    let mut text = String::new();
+    for table in tables {
+        let mut rows = database
+            .prepare(&format!("SELECT * FROM \"{table}\""))
+            .expect("a table");
+        let columns = rows.column_count();
+        let lines: Vec<String> = rows
+            .query_map([], |row| {
+                let values = (0..columns).map(|at| row.get::<_, rusqlite::types::Value>(at));
+                Ok(format!("{table}: {:?}\n", values.collect::<Vec<_>>()))
+            })
+            .and_then(Iterator::collect)
+            .expect("rows");
+        text.extend(lines);
+    }
+    text
+}
+
+#[test]
+fn both_halves_of_a_partition_decide_nothing_twice_and_end_the_same() {
+    let mut cluster = Cluster::of_one();
+    cluster.grow(&[2, 3, 4, 5]);
+    for seed in SEEDS {
+        let mut seeded = Seeded(seed);
+        let id = format!("job{seed}");
+        cluster.nodes[&1]
+            .propose_blocking(support::submit(0, &id))
+            .expect("submitted");
+        // The leader is in the smaller half every other time.
+        let leader = cluster.leader(&VOTERS);
+        let mut others: Vec<u64> = VOTERS.into_iter().filter(|one| *one != leader).collect();
+        let other = others.remove(seeded.below(others.len()));
+        let small = match seed % 2 {
+            0 => [leader, other],
+            _ => [others.remove(seeded.below(others.len())), other],
+        };
+        cluster.part(&small);
+        let named = propose_at_all(&cluster.nodes, |voter| {
+            let Op::Site(change) = site(&format!("s{seed}-{voter}")).op else {
+                unreachable!("it is a site");
+            };
+            by(voter, Op::Site(change))
+        });
+        for voter in small {
+            assert!(
+                !named.contains_key(&voter),
+                "seed {seed}: {voter} decided alone"
+            );
+        }
+        let claimed = propose_at_all(&cluster.nodes, |voter| claim(voter, &id));
+        let is_claim = |effect: &&Effect| matches!(effect, Effect::Job { .. });
+        let claims = claimed.values().filter(is_claim).count();
+        assert!(claims <= 1, "seed {seed}: {claimed:?}");
+        cluster.part(&[]);
+        cluster.leader(&VOTERS);
+        // Somebody holds the job, by now at the latest, and it is whoever was told so.
+        let late = propose_at_all(&cluster.nodes, |voter| claim(voter, &id));
+        let told = claimed.iter().chain(&late);
+        let told: BTreeSet<u64> = told
+            .filter(|(_, effect)| is_claim(effect))
+            .map(|(voter, _)| *voter)
+            .collect();
+        assert!(told.len() <= 1, "seed {seed}: {told:?}");
+        let last = cluster.nodes[&1]
+            .propose_blocking(by(1, site(&format!("last{seed}")).op))
+            .expect("all are together");
+        assert_eq!(last.effect, Effect::Done);
+        let name = format!("last{seed}");
+        wait_until("all have all", || {
+            VOTERS
+                .iter()
+                .all(|voter| cluster.sites(*voter).contains(&name))
+        });
+        for voter in VOTERS {
+            let job = cluster.nodes[&voter].reader().job(&id).expect("read");
+            let job = job.expect("there");
+            if let Some(told) = told.first() {
+                let runner = job.runner.as_ref().map(|runner| runner.node.as_str());
+                assert_eq!(runner, Some(&*format!("dtn{told}")), "seed {seed}");
+            }
+            for (proposer, _) in &named {
+                let name = format!("s{seed}-{proposer}");
+                assert!(
+                    cluster.sites(voter).contains(&name),
+                    "seed {seed}: {name} is lost"
+                );
+            }
+        }
+    }
+    let index = |voter: &u64| cluster.nodes[voter].applied_index();
+    wait_until("all have applied the same", || {
+        VOTERS.iter().all(|voter| index(voter) == index(&1))
+    });
+    let dumps = VOTERS.map(|voter| {
+        let home = cluster.homes.path().join(address(voter));
+        dump(&home.join("state.db"))
+    });
+    for (voter, dump) in VOTERS.iter().zip(&dumps) {
+        assert_eq!(dump, &dumps[0], "the state of {voter} differs");
+    }
+    assert!(dumps[0].contains("job4") && dumps[0].contains("last4"));
+}
+
+/// What the library counts a majority by. An earlier version committed an entry that two of five voters had, where a voter got further
+/// that was beyond the committed one already (openraft#1802).
+#[test]
+fn an_entry_that_two_of_five_voters_have_is_not_committed() {
+    let voters = VOTERS.into_iter().collect::<BTreeSet<u64>>();
+    let mut progress = VecProgress::<(u64, u64), _>::new(voters, [], |voter| (voter, 0));
+    let steps = [
+        (1, 3, 0),
+        (2, 5, 0),
+        (1, 7, 0),
+        (3, 6, 5),
+        (4, 6, 6),
+        (2, 9, 6),
+        (5, 8, 7),
+    ];
+    let mut reached = BTreeMap::new();
+    for (voter, index, expected) in steps {
+        let committed = progress.update_progress(&voter, index).copied();
+        assert_eq!(committed, Some(expected), "voter {voter} has {index}");
+        reached.insert(voter, index);
+        let have = reached.values().filter(|index| **index >= expected).count();
+        assert!(
+            expected == 0 || have >= 3,
+            "{expected} is with {have} of five"
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! Owns replicas that speak through a carrier in memory, with partitions between them.
+//! Tests nothing by itself.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use godwit_state::{
+    Actor, Answer, Change, Command, Members, Op, Options, Peers, Replica, Site, UnixMillis,
+};
+use tempfile::TempDir;
+
+/// Longer than any step takes on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// All replicas by address, and the group of each that is not in the first one. Nothing passes from group to group.
+#[derive(Clone, Debug, Default)]
+struct Air {
+    replicas: Arc<Mutex<BTreeMap<String, Weak<Replica>>>>,
+    groups: Arc<Mutex<HashMap<String, u64>>>,
+}
+
+/// The way of one replica to the others.
+#[derive(Debug)]
+struct Way {
+    air: Air,
+    own: String,
+}
+
+impl Peers for Way {
+    fn call(&self, address: &str, kind: &'static str, message: Vec<u8>, _: Duration) -> Answer {
+        let groups = self.air.groups.lock().expect("a lock");
+        let is_cut = groups.get(&self.own) != groups.get(address);
+        let to = self.air.replicas.lock().expect("a lock");
+        let to = to.get(address).and_then(Weak::upgrade).filter(|_| !is_cut);
+        Box::pin(async move {
+            let to = to.ok_or(io::ErrorKind::NotConnected)?;
+            tokio::task::spawn_blocking(move || to.hear(kind, &message))
+                .await
+                .map_err(io::Error::other)?
+        })
+    }
+}
+
+/// Some replicas, with the directories that each has its state in.
+pub(crate) struct Cluster {
+    air: Air,
+    pub(crate) homes: TempDir,
+    pub(crate) nodes: BTreeMap<u64, Arc<Replica>>,
+}
+
+pub(crate) fn address(number: u64) -> String {
+    format!("node-{number}")
+}
+
+impl Cluster {
+    pub(crate) fn of_one() -> Self {
+        let mut cluster = Self {
+            air: Air::default(),
+            homes: tempfile::tempdir().expect("a directory"),
+            nodes: BTreeMap::new(),
+        };
+        cluster.open(1);
+        cluster
+    }
+
+    pub(crate) fn open(&mut self, number: u64) {
+        let own = address(number);
+        let options = Options {
+            voter: number,
+            address: own.clone(),
+            joins: number != 1,
+            free_bytes_min: 0,
+            peers: Arc::new(Way {
+                air: self.air.clone(),
+                own: own.clone(),
+            }),
+            ..Options::new(self.homes.path().join(&own))
+        };
+        let replica = Arc::new(Replica::open(options).expect("a replica"));
+        let mut replicas = self.air.replicas.lock().expect("a lock");
+        replicas.insert(own, Arc::downgrade(&replica));
+        self.nodes.insert(number, replica);
+    }
+
+    /// Ends a replica as a kill does: nothing is finished.
+    pub(crate) fn kill(&mut self, number: u64) {
+        let replica = self.nodes.remove(&number).expect("a node");
+        let mut left = Some(replica);
+        wait_until("nobody speaks to it any more", || {
+            match Arc::try_unwrap(left.take().expect("a node")) {
+                Ok(replica) => {
+                    drop(replica);
+                    true
+                }
+                Err(shared) => {
+                    left = Some(shared);
+                    false
+                }
+            }
+        });
+    }
+
+    /// Cuts each of these off from all others.
+    pub(crate) fn cut(&self, numbers: &[u64]) {
+        let mut groups = self.air.groups.lock().expect("a lock");
+        let alone = numbers.iter().map(|number| (address(*number), *number));
+        *groups = alone.collect();
+    }
+
+    /// Cuts these off from all others, but not from each other.
+    pub(crate) fn part(&self, numbers: &[u64]) {
+        let mut groups = self.air.groups.lock().expect("a lock");
+        *groups = numbers.iter().map(|number| (address(*number), 1)).collect();
+    }
+
+    pub(crate) fn leader(&self, among: &[u64]) -> u64 {
+        let mut found = None;
+        wait_until("somebody leads", || {
+            found = among.iter().copied().find(|number| {
+                self.nodes[number].check_ready().is_ok() && self.nodes[number].is_leader()
+            });
+            found.is_some()
+        });
+        found.expect("a leader")
+    }
+
+    /// Opens further replicas, and has the leader take them in.
+    pub(crate) fn grow(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            self.open(*number);
+            let members = Members(&self.nodes[&1]);
+            members.put(1, &address(1)).expect("an address");
+            members.put(*number, &address(*number)).expect("a learner");
+        }
+        let all: Vec<u64> = self.nodes.keys().copied().collect();
+        wait_until("all have what the leader has", || {
+            let members = Members(&self.nodes[&1]).all();
+            let last = self.nodes[&1].applied_index();
+            all.iter()
+                .all(|number| *number == 1 || members[number].matched.is_some_and(|at| at >= last))
+        });
+        Members(&self.nodes[&1]).vote(all).expect("voters");
+    }
+
+    pub(crate) fn sites(&self, number: u64) -> Vec<String> {
+        let sites = self.nodes[&number].reader().objects::<Site>();
+        sites
+            .expect("sites")
+            .into_iter()
+            .map(|site| site.name)
+            .collect()
+    }
+}
+
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < until, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+pub(crate) fn command(op: Op) -> Command {
+    Command::new(UnixMillis(1_000), Actor::node("test"), op)
+}
+
+pub(crate) fn site(name: &str) -> Command {
+    command(Op::Site(Change::Put(Site {
+        name: name.to_owned(),
+        addresses: vec!["host:7272".to_owned()],
+        identity: format!("gw1-{name}"),
+        comment: String::new(),
+        nodes: Vec::new(),
+    })))
+}
