@@ -10,6 +10,7 @@ mod godwit {
     pub(crate) mod case;
     pub(crate) mod changes;
     pub(crate) mod channels;
+    pub(crate) mod chaos;
     pub(crate) mod choices;
     pub(crate) mod cluster;
     pub(crate) mod coming_from;

@@ -248,11 +248,12 @@ pub(crate) fn wanlink_binary() -> &'static Path {
         if let Some(built) = std::env::var_os(BINARY_VARIABLE) {
             return PathBuf::from(built);
         }
-        build_wanlink()
+        built("wanlink")
     })
 }
 
-fn build_wanlink() -> PathBuf {
+/// A program of another package of this workspace, built with the profile of the tests where it is not up to date.
+pub(crate) fn built(package: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the test program has a path");
     let profile = test
         .ancestors()
@@ -265,15 +266,15 @@ fn build_wanlink() -> PathBuf {
         None => panic!("no profile in {}", test.display()),
     };
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "--package", "wanlink"])
+        .args(["build", "--quiet", "--package", package])
         .args(["--profile", profile_name, "--target-dir"])
         .arg(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stdin(Stdio::null())
         .status()
         .expect("cargo runs the tests, so it can be run");
-    assert!(status.success(), "building wanlink: {status}");
-    profile.join("wanlink")
+    assert!(status.success(), "building {package}: {status}");
+    profile.join(package)
 }
 
 enum Access {

@@ -1,0 +1,33 @@
+//! Some seeds of the kit for clusters: a node of two sites is killed, stopped or cut off while a job runs.
+//! Leaves the kit to `xtask`, which says what it did.
+
+use std::process::Command;
+
+use super::netns;
+
+/// One kills the node that controls the job for good, one a node of the destination.
+const SEEDS: [&str; 2] = ["107", "65"];
+
+#[test]
+fn jobs_complete_whichever_node_is_hurt() {
+    netns::with_network(
+        "godwit::chaos::jobs_complete_whichever_node_is_hurt",
+        || {
+            let logs = tempfile::tempdir().expect("a directory");
+            for seed in SEEDS {
+                let output = Command::new(netns::built("xtask"))
+                    .args([
+                        "cluster", "chaos", "--runs", "1", "--rate", "80", "--seed", seed,
+                    ])
+                    .args(["--program", env!("CARGO_BIN_EXE_godwit")])
+                    .arg("--logs")
+                    .arg(logs.path())
+                    .output()
+                    .expect("xtask was built");
+                let told = String::from_utf8_lossy(&output.stdout);
+                assert!(output.status.success(), "{told}\n{output:?}");
+                assert!(told.contains("\tidentical"), "{told}");
+            }
+        },
+    );
+}
