@@ -2,6 +2,7 @@
 //! Does not decide when the next one comes, but for the delay that the job's policy gives.
 
 mod events;
+mod placed;
 mod space;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,6 +27,7 @@ use crate::stored::Stored;
 use crate::{Shared, access, divided, manifest, reached, third, view};
 pub(crate) use events::AttemptEvents;
 use events::Heard;
+use placed::Placing;
 pub(crate) use space::Shortage;
 use space::SpaceWatch;
 
@@ -161,6 +163,7 @@ fn carry_out(
     }
     let env = Env {
         label: Some(label(job)),
+        attempts: Some(Placing::of(shared, &job.id, epoch, control)),
         ..(shared.config.make_env)(&prepared.sites)
     };
     let reads_back = || {

@@ -14,12 +14,12 @@ use godwit_engine::session::Engine;
 use godwit_engine::tuner::Decision;
 use godwit_engine::{Observer, Resources, limits};
 use godwit_net::{IdentityId, check_congestion};
-use godwit_proto::{DigestKind, Direction, ErrorCode, Open, TransferId};
+use godwit_proto::{DigestKind, Direction, ErrorCode, Mapping, Open, TransferId};
 use godwit_store::Kind;
 use godwit_store::journal::Journal;
 use godwit_tree::synthetic::MemorySource;
 use godwit_tree::{
-    DestinationError, DestinationRequest, FoundRoot, Keeper, PreparedDestination, TreeRoot,
+    DestinationError, DestinationRequest, Earlier, FoundRoot, Keeper, PreparedDestination, TreeRoot,
 };
 
 use self::asked::{entered, kept_at, select_of, share_of};
@@ -50,6 +50,8 @@ pub(crate) struct StartedEnd {
     pub(crate) resumed: bool,
     pub(crate) lost_bytes: u64,
     pub(crate) mapped: Vec<u8>,
+    /// What the destination means, and the tag of temporary files; of a push to files.
+    pub(crate) placed: Option<(Mapping, u64)>,
     /// What only it may write to, as absolute paths.
     pub(crate) writes_to: Vec<Vec<u8>>,
     /// Of a member: how long the claim of its job holds.
@@ -139,6 +141,7 @@ fn begin_push(
                 resumed: false,
                 lost_bytes: 0,
                 mapped: b"null:".to_vec(),
+                placed: None,
                 writes_to: Vec::new(),
                 lease: None,
                 digest: request.digest_kind(),
@@ -152,6 +155,10 @@ fn begin_push(
                 )
             })?;
             let (lease, member) = entered(shared, peer, request, &place)?.unzip();
+            let earlier_tags = request
+                .earlier
+                .as_ref()
+                .map_or_else(Vec::new, |earlier| earlier.tags.clone());
             let make_request = || DestinationRequest {
                 storage: Arc::clone(&place.storage),
                 storage_path: place.storage_path.clone(),
@@ -169,6 +176,10 @@ fn begin_push(
                 comparison: request.comparison,
                 select: Arc::clone(&select),
                 member: member.clone(),
+                earlier: Earlier {
+                    into: request.earlier_into(),
+                    tags: earlier_tags.clone(),
+                },
             };
             let key = make_request().key().0;
             let is_dry = request.comparison.is_some_and(|wanted| wanted.dry_run);
@@ -199,6 +210,7 @@ fn begin_push(
                 return Err(no);
             }
             let mapped = prepared.mapped.clone();
+            let placed = (Mapping::of(prepared.into), prepared.config.tag);
             let writes_to = prepared.destinations.clone();
             let digest = godwit_engine::wire_digest_kind(prepared.config.digest);
             if digest != request.digest_kind() && !request.any_digest {
@@ -222,6 +234,7 @@ fn begin_push(
                 resumed,
                 lost_bytes,
                 mapped,
+                placed: Some(placed),
                 writes_to,
                 lease,
                 digest,
@@ -431,6 +444,7 @@ fn begin_pull(
         resumed: false,
         lost_bytes: 0,
         mapped: Vec::new(),
+        placed: None,
         writes_to: Vec::new(),
         lease: None,
         digest: request.digest_kind(),

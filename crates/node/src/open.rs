@@ -163,6 +163,8 @@ fn run(
             digest.0.into()
         },
         buffer_bytes: session.engine.buffer_bytes(),
+        mapping: session.placed.map_or(0, |(mapping, _)| mapping.0),
+        tag: session.placed.map_or(0, |(_, tag)| tag),
     };
     let mut head = Vec::new();
     if opened.encode(&mut head).is_ok() && stream.send(&head, &[]).is_ok() {
@@ -211,6 +213,7 @@ impl Session {
             resumed: begun.resumed,
             lost_bytes: begun.lost_bytes,
             mapped: begun.mapped,
+            placed: begun.placed,
             reached: AtomicBool::new(false),
             tokens: Mutex::default(),
             serving: Mutex::new(Some(0)),

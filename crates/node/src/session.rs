@@ -12,7 +12,7 @@ use godwit_engine::limits;
 use godwit_engine::session::Engine;
 use godwit_net::IdentityId;
 use godwit_proto::limits::TOKENS_MAX;
-use godwit_proto::{Token, TransferId};
+use godwit_proto::{Mapping, Token, TransferId};
 use godwit_store::journal::JournalHold;
 
 use crate::claims::Hold;
@@ -75,6 +75,8 @@ pub(crate) struct Session {
     pub(crate) lost_bytes: u64,
     /// Where it goes, for people.
     pub(crate) mapped: Vec<u8>,
+    /// What the destination means, and the tag of temporary files; of a push to files.
+    pub(crate) placed: Option<(Mapping, u64)>,
     pub(crate) tokens: Mutex<Vec<Token>>,
     /// Streams that the client wants.
     pub(crate) streams_wanted: usize,

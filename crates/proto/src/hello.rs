@@ -47,6 +47,8 @@ pub mod capability {
     pub const ASK: u64 = 2048;
     /// Parts of files, and transfers that are members of a claim.
     pub const PARTS: u64 = 4096;
+    /// What earlier attempts of a job found and left: `earlier` of OPEN.
+    pub const EARLIER: u64 = 8192;
     /// All that this program knows.
     pub const ALL: u64 = PLAIN_PAYLOAD
         | BLAKE3
@@ -60,7 +62,8 @@ pub mod capability {
         | SHARING
         | MANY_SOURCES
         | ASK
-        | PARTS;
+        | PARTS
+        | EARLIER;
 
     /// What people call the lowest of these capabilities; empty if there is none that is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -79,6 +82,7 @@ pub mod capability {
             MANY_SOURCES => "so many sources at a time; name a directory, or use --files-from",
             ASK => "questions about places and jobs of a site",
             PARTS => "taking a part in a job of many nodes",
+            EARLIER => "going on with a job that another node began",
             SHARING => "--priority background and --congestion",
             _ => "",
         }

@@ -33,7 +33,7 @@ pub use answer::{Answer, HeldRange, Verdict};
 pub use block::{BlockHeader, BlockKind, Range};
 pub use control::{
     Announced, Ask, Cancel, Comparison, DIALLED_MAX, Dialled, Direction, Error, ErrorCode, Examine,
-    Examined, Finish, Finished, Join, Joined, Judge, Limit, MachineSeen, Member, Moment, Open,
+    Earlier, Examined, Finish, Finished, Join, Joined, Judge, Limit, MachineSeen, Mapping, Member, Moment, Open,
     Opened, Ping, Pong, Preserve, Reply, Retire, Retired, Rule, Selection, Sending, Sharing,
     Status, StorageSeen, Tuned, Verification, WaySeen, priority,
 };

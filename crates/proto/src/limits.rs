@@ -103,6 +103,9 @@ pub const LABEL_BYTES_MAX: usize = 128;
 /// Length of the digest that says which files a client sees.
 pub const VIEW_BYTES: usize = 16;
 
+/// Most tags of earlier attempts' temporary files: one for each node that began the job.
+pub const EARLIER_TAGS_MAX: usize = 64;
+
 /// Length of the name of a claim.
 pub const CLAIM_BYTES: usize = 16;
 

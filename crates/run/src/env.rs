@@ -18,6 +18,7 @@ use godwit_engine::names::ListBytes;
 use godwit_engine::session::{Connector, Refusal};
 use godwit_net::{ChannelWish, ClientTls, IdentityId, PeerAddress};
 use godwit_store::Syncs;
+use godwit_tree::Earlier;
 
 use crate::Home;
 use crate::local::ExportedFiles;
@@ -80,6 +81,18 @@ pub struct Env {
     pub tells: Option<Tells>,
     /// What this is done for, such as the id of a job: the other side writes it into its log.
     pub label: Option<String>,
+    /// What the attempts of one job tell each other, if several runners may make them.
+    pub attempts: Option<Arc<dyn Attempts>>,
+}
+
+/// What the attempts of one job tell each other about its destination. Each may be another machine's, with journals of its own.
+pub trait Attempts: Send + Sync {
+    /// What earlier attempts found and left.
+    fn earlier(&self) -> Earlier;
+
+    /// This attempt has its destination: sources go into it, or the only one becomes it, and `tag` marks temporary files. Told before
+    /// anything is written there.
+    fn placed(&self, into: bool, tag: u64);
 }
 
 /// A list of names beside a job.

@@ -28,9 +28,10 @@ use godwit_api::job::{JobKind, JobSpec};
 pub use check::check;
 pub use control::{Control, Figures, Unconfirmed};
 pub use env::{
-    AgentOrder, AgentProcess, Connectors, Env, GivenList, Process, SOFTWARE, SshClient, SshWay,
+    AgentOrder, AgentProcess, Attempts, Connectors, Env, GivenList, Process, SOFTWARE, SshClient, SshWay,
     StartedAgent, Tells, UNREACHABLE,
 };
+pub use godwit_tree::Earlier;
 pub use home::Home;
 pub use selection::read_selection;
 pub use transfer::{bounds_of, client_tls, refusal_of};

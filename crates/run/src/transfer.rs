@@ -2,6 +2,7 @@
 //! Moves no data itself, and prints nothing.
 
 mod admission;
+mod attempts;
 mod by_ssh;
 mod channels;
 mod connection;

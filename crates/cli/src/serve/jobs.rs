@@ -57,6 +57,7 @@ pub(super) fn start(
         kept_out: Vec::new(),
         tells: None,
         label: None,
+        attempts: None,
     };
     let config = JobsConfig {
         node: opened.cluster.node().to_owned(),

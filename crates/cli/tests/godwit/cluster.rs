@@ -3,6 +3,7 @@
 
 mod divided;
 mod sites;
+mod taken_over;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -139,6 +139,7 @@ impl Client<'_> {
             kept_out: Vec::new(),
             tells: None,
             label: None,
+            attempts: None,
         };
         let heard = Arc::new(Heard::default());
         let events = Arc::clone(&heard) as Arc<dyn EventSink>;

@@ -67,6 +67,7 @@ pub(crate) fn surroundings(home: &Path, process: &Process, exports: Option<Arc<E
         kept_out: Vec::new(),
         tells: None,
         label: None,
+        attempts: None,
     }
 }
 

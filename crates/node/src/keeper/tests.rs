@@ -98,6 +98,7 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
         resumed: false,
         lost_bytes: 0,
         mapped: Vec::new(),
+        placed: None,
         tokens: Mutex::default(),
         streams_wanted: 1,
         serving: Mutex::new(Some(0)),

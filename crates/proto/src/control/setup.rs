@@ -7,7 +7,7 @@ use prost::Message;
 
 use super::announced::check_announced;
 use super::{
-    Announced, Comparison, Member, Preserve, Selection, Sharing, Verification, decode, encode,
+    Announced, Comparison, Earlier, Member, Preserve, Selection, Sharing, Verification, decode, encode,
     try_encode,
 };
 use crate::control::Direction;
@@ -106,6 +106,9 @@ pub struct Open {
     /// In a push: the transfer is one of several of a job. Needs [`capability::PARTS`].
     #[prost(message, optional, tag = "35")]
     pub member: Option<Member>,
+    /// In a push: what earlier attempts of the same job found and left. Needs [`capability::EARLIER`].
+    #[prost(message, optional, tag = "36")]
+    pub earlier: Option<Earlier>,
 }
 
 impl Open {
@@ -142,6 +145,7 @@ impl Open {
             )
             | need(self.direct, capability::DIRECT)
             | need(self.member.is_some(), capability::PARTS)
+            | need(self.earlier.is_some(), capability::EARLIER)
             | need(self.frame_ends().len() > 1, capability::MANY_SOURCES)
     }
 
@@ -205,6 +209,7 @@ impl Open {
             }
         }
         self.validate_member()?;
+        self.validate_earlier()?;
         if !matches!(self.view.len(), 0 | VIEW_BYTES) {
             return Err(WireError::invalid("view", "does not have 16 bytes"));
         }
@@ -264,6 +269,12 @@ pub struct Opened {
     /// The most that the daemon's kernel buffers for one connection in the direction of the contents, in bytes; 0 is not known.
     #[prost(uint64, tag = "10")]
     pub buffer_bytes: u64,
+    /// In a push, see [`Mapping`](super::Mapping); 0 is not known.
+    #[prost(uint32, tag = "11")]
+    pub mapping: u32,
+    /// The tag of the transfer's temporary files; 0 if it has none.
+    #[prost(fixed64, tag = "12")]
+    pub tag: u64,
 }
 
 impl Opened {
@@ -331,6 +342,8 @@ impl fmt::Debug for Opened {
             .field("addresses", &self.addresses)
             .field("digest", &self.digest)
             .field("buffer_bytes", &self.buffer_bytes)
+            .field("mapping", &self.mapping)
+            .field("tag", &self.tag)
             .finish()
     }
 }

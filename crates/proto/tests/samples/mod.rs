@@ -65,6 +65,8 @@ fn setup() -> Vec<(&'static str, Frame)> {
         addresses: Vec::new(),
         digest: 0,
         buffer_bytes: 0,
+        mapping: 0,
+        tag: 0,
     };
     let redigested = Opened {
         digest: 2,

@@ -18,7 +18,18 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
         }),
         ..Open::default()
     };
+    let again = Open {
+        direction: Direction::PUSH.0,
+        sources: vec![b"/run42".to_vec()],
+        destination: b"data/copy".to_vec(),
+        earlier: Some(Earlier {
+            mapping: Mapping::BECOMES.0,
+            tags: vec![0x1122_3344_5566_7788, 9],
+        }),
+        ..Open::default()
+    };
     vec![
+        ("open_earlier", Frame::Open(again)),
         ("open_member", Frame::Open(open)),
         ("manifest_parts", Frame::Manifest(manifest())),
     ]

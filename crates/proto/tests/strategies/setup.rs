@@ -233,6 +233,8 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     addresses,
                     digest: log % 3,
                     buffer_bytes,
+                    mapping: log % 3,
+                    tag: lost_bytes.rotate_left(7),
                 })
             },
         );

@@ -107,6 +107,7 @@ impl<'a> Ends<'a> {
         let mapped = prepared
             .as_ref()
             .map_or_else(|| self.job.nowhere(), |prepared| prepared.mapped.clone());
+        self.job.tell_place(prepared.as_ref());
         let digest = prepared.as_ref().map_or_else(
             || digest_of(&self.job.settings),
             |prepared| prepared.config.digest,
@@ -267,6 +268,7 @@ impl<'a> Ends<'a> {
             comparison: self.job.comparison(),
             select: Arc::clone(&self.job.chosen.select),
             member: None,
+            earlier: self.job.earlier(),
         };
         let mut prepared = request
             .prepare()

@@ -10,7 +10,7 @@ use godwit_api::settings::Encryption;
 use godwit_engine::Counters;
 use godwit_engine::session::{Engine, Refusal};
 use godwit_net::check_congestion;
-use godwit_proto::{Direction, ErrorCode, Open, Opened, Preserve, Sharing, Side, TransferId};
+use godwit_proto::{Direction, ErrorCode, Mapping, Open, Opened, Preserve, Sharing, Side, TransferId};
 use godwit_store::digest;
 use godwit_tree::PreparedDestination;
 
@@ -114,6 +114,7 @@ impl<'a> WithNode<'a> {
             destination: path,
             destination_is_directory: is_directory || job.chosen.is_listed(),
             any_digest: true,
+            earlier: job.earlier_of_push(),
             view: view(),
             ..self.request()
         };
@@ -122,6 +123,9 @@ impl<'a> WithNode<'a> {
         let mut begin = |opened: &Opened, transfer: TransferId| {
             if let Some(advice) = self.far.client.connector.advice() {
                 job.run.events.note(&advice);
+            }
+            if let Some(into) = Mapping(opened.mapping).into() {
+                job.tell_placed(into, opened.tag);
             }
             self.say_begun(
                 &shown,
@@ -219,6 +223,7 @@ impl<'a> WithNode<'a> {
             let mapped = prepared
                 .as_ref()
                 .map_or_else(|| job.nowhere(), |prepared| prepared.mapped.clone());
+            job.tell_place(prepared.as_ref());
             self.say_begun(
                 &shown,
                 &mapped,

@@ -72,6 +72,25 @@ pub(super) fn report(
     Ok(shift(context, job, Cause::Report, state, why.cloned())?)
 }
 
+/// Notes what the attempt found its destination to mean. Leaves the state of the job as it is.
+pub(super) fn placed(
+    context: &Context<'_>,
+    job: &Job,
+    epoch: u64,
+    into: bool,
+    tag: u64,
+) -> Result<(), Stop> {
+    fresh(job, epoch)?;
+    if !job.state.moves() {
+        return Err(CommandError::forbidden(&job.id, job.state, Cause::Report).into());
+    }
+    context
+        .db
+        .prepare_cached("UPDATE attempts SET goes_into = ?3, tag = ?4 WHERE job = ?1 AND number = ?2")?
+        .execute(params![job.id, job.attempts, into, tag.cast_signed()])?;
+    Ok(())
+}
+
 /// From: scanning, running, verifying. To: queued; failed, where the policy allows no other attempt.
 pub(super) fn backoff(
     context: &Context<'_>,

@@ -99,6 +99,7 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
             state,
             reason,
         } => claims::report(context, &mut job, *epoch, *state, reason.as_ref())?,
+        JobOp::Placed { epoch, into, tag } => claims::placed(context, &job, *epoch, *into, *tag)?,
         JobOp::Backoff {
             epoch,
             reason,

@@ -174,6 +174,15 @@ pub enum JobOp {
         /// Why the job hardly moves, if so.
         reason: Option<Reason>,
     },
+    /// The runner tells what the destination means, before it writes there.
+    Placed {
+        /// Epoch of the claim.
+        epoch: u64,
+        /// Sources go into the destination; otherwise the only one becomes it.
+        into: bool,
+        /// Tag of the attempt's temporary files.
+        tag: u64,
+    },
     /// The runner ends the attempt for a passing reason.
     Backoff {
         /// Epoch of the claim.
@@ -407,6 +416,7 @@ impl JobOp {
         match self {
             Self::Claim { .. } => "claim",
             Self::Report { .. } => "report",
+            Self::Placed { .. } => "placed",
             Self::Backoff { .. } => "backoff",
             Self::Finish(_) => "finish",
             Self::Explain { .. } => "explain",

@@ -259,3 +259,12 @@ pub struct FailureGroup {
     /// Some of their paths.
     pub examples: Vec<String>,
 }
+
+/// What attempts of a job found and left at its destination.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Placed {
+    /// Sources go into the destination, or the only one becomes it; None if no attempt got so far.
+    pub into: Option<bool>,
+    /// Tags of temporary files, the latest first; at most 64.
+    pub tags: Vec<u64>,
+}

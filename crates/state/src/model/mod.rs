@@ -21,7 +21,7 @@ pub use command::{
 pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, Topic};
 pub use id::sortable_id;
-pub use job::{Attempt, FailureGroup, Job, JobState, Place, Reason, Runner, reason};
+pub use job::{Attempt, FailureGroup, Job, JobState, Place, Placed, Reason, Runner, reason};
 pub use node::{Invite, Join, Node};
 pub use object::{
     AccessRight, AccessRule, Actor, Limit, LimitScope, LimitWindow, Object, Role, Schedule,

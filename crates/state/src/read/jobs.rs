@@ -8,7 +8,7 @@ use super::{Reader, job_by_id, job_spec};
 use crate::apply::sql;
 use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
-use crate::model::{Attempt, DELAY_MAX_MS, FailureGroup, Job, JobState, UnixMillis};
+use crate::model::{Attempt, DELAY_MAX_MS, FailureGroup, Job, JobState, Placed, UnixMillis};
 
 impl Reader {
     /// The job of that id.
@@ -52,6 +52,28 @@ impl Reader {
             ))?
             .query_map([id], row::attempt)?
             .collect()
+        })
+    }
+
+    /// What attempts of a job found and left at its destination. The first one that got so far decides what the destination means.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn placed(&self, id: &str) -> Result<Placed, Fault> {
+        self.with(|db| {
+            let into = db
+                .prepare_cached(
+                    "SELECT goes_into FROM attempts WHERE job = ?1 AND goes_into IS NOT NULL ORDER BY number LIMIT 1",
+                )?
+                .query_row([id], |row| row.get(0))
+                .optional()?;
+            let tags = db
+                .prepare_cached(
+                    "SELECT tag FROM attempts WHERE job = ?1 AND tag IS NOT NULL GROUP BY tag ORDER BY max(number) DESC LIMIT 64",
+                )?
+                .query_map([id], |row| row.get::<_, i64>(0).map(i64::cast_unsigned))?
+                .collect::<Result<_, _>>()?;
+            Ok(Placed { into, tags })
         })
     }
 

@@ -23,6 +23,7 @@ pub(crate) const STATE: Schema = Schema {
         include_str!("v2.sql"),
         include_str!("v3.sql"),
         include_str!("v4.sql"),
+        include_str!("v5.sql"),
     ],
 };
 

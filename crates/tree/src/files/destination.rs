@@ -56,6 +56,17 @@ pub struct DestinationRequest {
     pub select: Arc<Select>,
     /// What makes the transfer a member of a claim, if it is one.
     pub member: Option<Membership>,
+    /// What earlier attempts of the same job found and left.
+    pub earlier: Earlier,
+}
+
+/// What earlier attempts of a job found and left at its destination; other senders may have made them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Earlier {
+    /// Whether sources go into the destination, or the only one becomes it; `None` leaves that to what is there.
+    pub into: Option<bool>,
+    /// Tags of their temporary files.
+    pub tags: Vec<u64>,
 }
 
 /// A destination that may be written to.
@@ -72,6 +83,8 @@ pub struct PreparedDestination {
     pub mapped: Vec<u8>,
     /// Where each source goes, absolute.
     pub destinations: Vec<Vec<u8>>,
+    /// Sources go into a directory; otherwise the only one becomes the destination.
+    pub into: bool,
 }
 
 impl PreparedDestination {
@@ -233,16 +246,19 @@ impl DestinationRequest {
         let mut tag = [0; 8];
         tag.copy_from_slice(&key.0[..8]);
         let mapped = self.place_for_people(&mapping);
+        let into = self.is_directory || mapping.as_slice() != std::slice::from_ref(&self.base);
         let protected = self.own_place();
         Ok(PreparedDestination {
             mapped,
             made: made.then_some(self.base),
+            into,
             config: TreeSinkConfig {
                 storage: self.storage,
                 mapping,
                 tag: u64::from_le_bytes(tag),
                 key: key.0,
                 member: self.member,
+                earlier_tags: self.earlier.tags,
                 digest: recovered.header.digest,
                 force: self.force,
                 verify: self.verify,
@@ -405,8 +421,9 @@ impl DestinationRequest {
         };
         let shown = lossy(&self.show(&self.base));
         let comparison = self.comparison();
+        let is_there = self.earlier.into.unwrap_or(there == Some(Kind::Directory));
         let into = !comparison.counterpart
-            && (self.is_directory || self.names.len() > 1 || there == Some(Kind::Directory));
+            && (self.is_directory || self.names.len() > 1 || is_there);
         match there {
             Some(Kind::Directory) => {}
             Some(_) if into => {

@@ -76,6 +76,10 @@ impl Finisher {
             self.hold_fence()?;
             self.sweep_claim()?;
         }
+        if self.target.counters.entries_failed.get() == 0 {
+            let swept = self.committer.sweep_earlier();
+            swept.map_err(CloseError::Sweep)?;
+        }
         self.set_directories()?;
         self.sync_adjusted()?;
         self.close()?;

@@ -39,7 +39,7 @@ mod verify;
 mod writer;
 
 pub use choice::Selecting;
-pub use destination::{DestinationError, DestinationRequest, PreparedDestination};
+pub use destination::{DestinationError, DestinationRequest, Earlier, PreparedDestination};
 pub use error::{CloseError, CommitError, DirectoriesError, FinishError, ListError};
 pub use items::{NoNames, WorkItem};
 pub use keeper::Keeper;

@@ -41,6 +41,8 @@ pub struct TreeSinkConfig {
     pub key: [u8; 32],
     /// What makes it a member of a claim, if it is one.
     pub member: Option<Membership>,
+    /// Tags of temporary files that earlier attempts of the job left; a complete transfer removes them.
+    pub earlier_tags: Vec<u64>,
     /// Digest of blocks and files.
     pub digest: digest::DigestKind,
     /// Send entries even if size and time match.

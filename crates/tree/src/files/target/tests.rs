@@ -36,6 +36,7 @@ fn sink(journals: &std::path::Path) -> Arc<TreeSink> {
         comparison: None,
         select: Arc::default(),
         member: None,
+        earlier: Default::default(),
     };
     let prepared = request.prepare().unwrap();
     let counters = Arc::new(Counters::default());

@@ -1,0 +1,83 @@
+//! Keeps in the state what an attempt found its destination to mean, and what it may leave there; tells it to later attempts of the job.
+//! Does not decide what a destination means.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use godwit_run::{Attempts, Control, Earlier};
+use godwit_state::{JobOp, Placed, ProposeError};
+
+use super::propose;
+use crate::Shared;
+
+/// How long an attempt waits for the state before it goes on without the note. A leader is chosen within seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const PROPOSE_AGAIN: Duration = Duration::from_millis(200);
+
+/// The attempts of one job, as one of them sees them.
+pub(super) struct Placing {
+    shared: Arc<Shared>,
+    job: String,
+    epoch: u64,
+    control: Control,
+}
+
+impl Placing {
+    pub(super) fn of(
+        shared: &Arc<Shared>,
+        job: &str,
+        epoch: u64,
+        control: &Control,
+    ) -> Arc<dyn Attempts> {
+        Arc::new(Self {
+            shared: Arc::clone(shared),
+            job: job.to_owned(),
+            epoch,
+            control: control.clone(),
+        })
+    }
+
+    fn read(&self) -> Placed {
+        let read = self.shared.replica.reader().placed(&self.job);
+        read.unwrap_or_else(|error| {
+            (self.shared.config.log)(&format!("job {}: {error}", self.job));
+            Placed::default()
+        })
+    }
+}
+
+impl Attempts for Placing {
+    fn earlier(&self) -> Earlier {
+        let Placed { into, tags } = self.read();
+        Earlier { into, tags }
+    }
+
+    /// Nothing is written before the state has it, so that a crash cannot leave a destination that the next attempt misunderstands.
+    fn placed(&self, into: bool, tag: u64) {
+        let known = self.read();
+        if known.into == Some(into) && known.tags.first() == Some(&tag) {
+            return;
+        }
+        let op = JobOp::Placed {
+            epoch: self.epoch,
+            into,
+            tag,
+        };
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match propose(&self.shared, &self.job, op.clone()) {
+                // A refusal means that the job is another runner's by now, which ends this attempt.
+                Ok(()) | Err(ProposeError::Refused(_)) => return,
+                Err(error) if Instant::now() >= until || self.control.is_cancelled() => {
+                    let id = &self.job;
+                    (self.shared.config.log)(&format!(
+                        "job {id}: the state did not take what its destination means: {error}"
+                    ));
+                    return;
+                }
+                Err(_) => std::thread::sleep(PROPOSE_AGAIN),
+            }
+        }
+    }
+}

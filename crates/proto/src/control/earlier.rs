@@ -1,0 +1,70 @@
+//! Owns what OPEN and OPENED say of a job that several senders attempt, one after another.
+//! Knows no jobs. `docs/wire.md`, "Attempts".
+
+use prost::Message;
+
+use super::Open;
+use crate::error::WireError;
+use crate::limits::EARLIER_TAGS_MAX;
+
+/// What earlier attempts of the same job have found and left. The sender of one of them may be gone for good.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Earlier {
+    /// See [`Mapping`]; not 0.
+    #[prost(uint32, tag = "1")]
+    pub mapping: u32,
+    /// Tags of their temporary files, at most [`EARLIER_TAGS_MAX`]. The end of the transfer removes these files below the destination.
+    #[prost(fixed64, repeated, tag = "2")]
+    pub tags: Vec<u64>,
+}
+
+/// What a destination means that was named without a slash.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Mapping(pub u32);
+
+impl Mapping {
+    /// The source becomes the destination.
+    pub const BECOMES: Self = Self(1);
+    /// The source goes into the destination, which is a directory.
+    pub const INTO: Self = Self(2);
+
+    /// The mapping of a transfer whose sources go into a directory, or of one whose source becomes the destination.
+    pub fn of(into: bool) -> Self {
+        if into { Self::INTO } else { Self::BECOMES }
+    }
+
+    /// Whether sources go into a directory; None if nobody said so.
+    pub fn into(self) -> Option<bool> {
+        match self {
+            Self::BECOMES => Some(false),
+            Self::INTO => Some(true),
+            _ => None,
+        }
+    }
+}
+
+impl Open {
+    /// What an earlier attempt of the job found: whether sources go into the destination.
+    pub fn earlier_into(&self) -> Option<bool> {
+        Mapping(self.earlier.as_ref()?.mapping).into()
+    }
+
+    pub(super) fn validate_earlier(&self) -> Result<(), WireError> {
+        let Some(earlier) = &self.earlier else {
+            return Ok(());
+        };
+        if Mapping(earlier.mapping).into().is_none() {
+            return Err(WireError::Unknown {
+                field: "mapping",
+                value: earlier.mapping.into(),
+            });
+        }
+        if earlier.tags.len() > EARLIER_TAGS_MAX {
+            return Err(WireError::too_long(
+                "list of tags",
+                EARLIER_TAGS_MAX as u64,
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+//! What attempts of one job tell each other about its destination: asked of, and told to, whoever keeps it.
+//! Keeps nothing; the job's owner does.
+
+use godwit_proto::{Mapping, limits};
+use godwit_tree::{Earlier, PreparedDestination};
+
+use super::Job;
+
+impl Job<'_> {
+    /// What earlier attempts found and left.
+    pub(super) fn earlier(&self) -> Earlier {
+        let attempts = self.env.attempts.as_ref();
+        attempts.map_or_else(Earlier::default, |attempts| attempts.earlier())
+    }
+
+    /// The same for a destination at a daemon; nothing before an attempt had that.
+    pub(super) fn earlier_of_push(&self) -> Option<godwit_proto::Earlier> {
+        let Earlier { into, mut tags } = self.earlier();
+        tags.truncate(limits::EARLIER_TAGS_MAX);
+        into.map(|into| godwit_proto::Earlier {
+            mapping: Mapping::of(into).0,
+            tags,
+        })
+    }
+
+    /// Tells what a destination here means, before anything is written to it.
+    pub(super) fn tell_place(&self, prepared: Option<&PreparedDestination>) {
+        if let Some(prepared) = prepared {
+            self.tell_placed(prepared.into, prepared.config.tag);
+        }
+    }
+
+    /// Tells what the destination means, before anything is sent to it.
+    pub(super) fn tell_placed(&self, into: bool, tag: u64) {
+        let is_dry = self.settings.comparison.dry_run;
+        if let Some(attempts) = self.env.attempts.as_ref().filter(|_| !is_dry) {
+            attempts.placed(into, tag);
+        }
+    }
+}
