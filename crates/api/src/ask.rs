@@ -18,8 +18,8 @@ use crate::rest::Timestamp;
 
 pub use claims::{ClaimPlace, LEASE_MS, MEMBERS_MAX, Mark, ReleaseClaim, RenewClaim};
 pub use cluster::{
-    Announce, AnswerCluster, Carried, ClusterAnswer, ClusterQuestion, FEATURE_LEVEL, JoinCluster,
-    Joined, KnownNode,
+    Announce, AnswerCluster, Carried, ClusterAnswer, ClusterQuestion, JoinCluster, Joined,
+    KnownNode,
 };
 pub use jobs::{GrantJob, JobPast, JobSeen, PastAfter, RunJob, RunningJob, SteerJob, SteerVerb};
 pub use places::{

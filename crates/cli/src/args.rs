@@ -140,7 +140,14 @@ fn paths() -> Arg {
 fn serve(make: Make) -> Command {
     let command = Command::new("serve")
         .about("Run a node: let authorized clients reach the exported directories");
-    make.with_settings(command, Scope::Serve)
+    make.with_settings(command, Scope::Serve).arg(
+        // Tests stand for a program of another version with it. It is no setting, so no variable and no file can change it.
+        Arg::new("feature-level")
+            .long("feature-level")
+            .value_name("N")
+            .value_parser(clap::value_parser!(u32))
+            .hide(true),
+    )
 }
 
 fn trust() -> Command {

@@ -23,14 +23,20 @@ use crate::home::Home;
 use crate::output::{complain, print};
 use crate::signals;
 use godwit_run::{Process, bounds_of};
+use godwit_state::FEATURE_LEVEL;
 use news::News;
 use service::{End, Ends};
 
-/// Runs a node until it is told to stop.
-pub(crate) fn run(values: &Values, settings: &ServeSettings, home: &Home) -> Exit {
+/// Runs a node until it is told to stop. Another level than the program's makes it stand for another version.
+pub(crate) fn run(
+    values: &Values,
+    settings: &ServeSettings,
+    home: &Home,
+    level: Option<u32>,
+) -> Exit {
     godwit_sys::umask::clear();
     raise_descriptors();
-    match serve(values, settings, home) {
+    match serve(values, settings, home, level.unwrap_or(FEATURE_LEVEL)) {
         Ok(()) => Exit::Complete,
         Err(failure) => {
             complain(&failure.message);
@@ -50,7 +56,12 @@ fn raise_descriptors() {
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
-fn serve(values: &Values, settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
+fn serve(
+    values: &Values,
+    settings: &ServeSettings,
+    home: &Home,
+    level: u32,
+) -> Result<(), Failure> {
     let (plan, notes) = plan::make(values, settings, home).map_err(crate::commands::told)?;
     notes.iter().for_each(|note| complain(note));
     log::begin(settings);
@@ -65,7 +76,7 @@ fn serve(values: &Values, settings: &ServeSettings, home: &Home) -> Result<(), F
     let process = Process::with_pool(settings.memory_bytes);
     let news = News::new(settings, home);
     let claims = Arc::default();
-    let opened = cluster::open(settings, home, &plan.exports, &process, &claims)?;
+    let opened = cluster::open(settings, home, &plan.exports, &process, &claims, level)?;
     let jobs = jobs::start(
         settings,
         home,

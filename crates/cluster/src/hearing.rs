@@ -4,12 +4,12 @@
 use std::time::Instant;
 
 use godwit_api::ask::{
-    Announce, AnswerCluster, Carried, ClusterAnswer, ClusterQuestion, FEATURE_LEVEL, JoinCluster,
+    Announce, AnswerCluster, Carried, ClusterAnswer, ClusterQuestion, JoinCluster,
     Joined, KnownNode, Peer, Refusal, code,
 };
 use godwit_api::rest::NodeState;
 use godwit_state::{
-    Actor, Command, CommandError, Effect, Join, Node, Op, ProposeError, UnixMillis,
+    Actor, Command, CommandError, Effect, Join, Node, Op, ProposeError, UnixMillis, level_trouble,
 };
 
 use crate::carrier::peer_at;
@@ -97,6 +97,16 @@ impl Shared {
         Err(Refusal::new(code::OTHER_CLUSTER, message))
     }
 
+    /// Refuses a node whose program is too far from the level of the cluster.
+    fn fits(&self, known: u32) -> Result<(), Refusal> {
+        let committed = self.config.replica.reader().level();
+        let committed = committed.map_err(|error| Refusal::later(code::IO, error.to_string()))?;
+        match level_trouble(known, committed) {
+            Some(trouble) => Err(Refusal::new(code::UNSUPPORTED, trouble)),
+            None => Ok(()),
+        }
+    }
+
     /// Who leads, as far as this node knows.
     pub(crate) fn leader(&self) -> Option<KnownNode> {
         let (number, address) = self.config.replica.leader_hint()?;
@@ -136,6 +146,7 @@ fn hear(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, R
             let message = "a node announces itself only";
             return Err(Refusal::new(code::INVALID, message));
         }
+        shared.fits(said.level)?;
         shared.live.lock().hear(said, Instant::now());
     }
     Ok(ClusterAnswer::Heard {
@@ -147,13 +158,7 @@ fn hear(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, R
 impl Cluster {
     fn let_in(&self, asker: &str, wish: JoinCluster) -> Result<ClusterAnswer, Refusal> {
         let shared = &self.shared;
-        if wish.level < FEATURE_LEVEL {
-            let message = format!(
-                "the cluster's nodes use features of level {FEATURE_LEVEL}, the joining node knows {}; update it first",
-                wish.level
-            );
-            return Err(Refusal::new(code::UNSUPPORTED, message));
-        }
+        shared.fits(wish.level)?;
         let node = Node {
             name: wish.name.clone(),
             number: 0,
@@ -207,6 +212,9 @@ fn refusal(error: ProposeError, name: &str) -> Refusal {
                 code::BAD_INVITATION,
                 format!("{what}; make a new one with: godwit cluster invite"),
             )
+        }
+        ProposeError::Refused(CommandError::Invalid { field, what }) if field == "level" => {
+            Refusal::new(code::UNSUPPORTED, what)
         }
         ProposeError::Refused(CommandError::Conflict { .. }) => Refusal::new(
             code::NAME_TAKEN,

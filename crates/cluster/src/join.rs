@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{
-    Answer, AskSites, ClusterAnswer, ClusterQuestion, FEATURE_LEVEL, JoinCluster, Peer, Question,
-    Refusal, code,
+    Answer, AskSites, ClusterAnswer, ClusterQuestion, JoinCluster, Peer, Question, Refusal, code,
 };
 
 use crate::{ClusterHome, HomeError, Token};
@@ -26,6 +25,8 @@ pub struct Joining<'a> {
     pub exports: Vec<String>,
     /// Version of its program.
     pub version: &'a str,
+    /// The newest feature level that it knows.
+    pub level: u32,
 }
 
 /// Why a node did not join.
@@ -83,7 +84,7 @@ pub fn join(
         name: joining.name.to_owned(),
         exports: joining.exports,
         version: joining.version.to_owned(),
-        level: FEATURE_LEVEL,
+        level: joining.level,
     };
     let question = Question::Cluster(Box::new(ClusterQuestion::Join(Box::new(wish))));
     let until = Instant::now() + JOIN_WITHIN;

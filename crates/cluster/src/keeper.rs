@@ -7,8 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{
-    Announce, Answer, ClusterAnswer, ClusterQuestion, FEATURE_LEVEL, KnownNode, Peer, Question,
-    Refusal, code,
+    Announce, Answer, ClusterAnswer, ClusterQuestion, KnownNode, Peer, Question, Refusal, code,
 };
 use godwit_api::sight::odd_ones;
 use godwit_state::{Actor, Change, Command, Member, Members, Node, Op, ProposeError};
@@ -61,7 +60,7 @@ impl Shared {
             node: self.known(),
             exports: self.config.exports.clone(),
             version: self.config.version.clone(),
-            level: FEATURE_LEVEL,
+            level: self.config.level,
             resources: (self.config.resources)(),
             sights: self.sights.seen(),
         }
@@ -95,8 +94,10 @@ fn lead(shared: &Shared) -> Result<(), String> {
     let own = rows.iter().find(|row| row.number == number).cloned();
     // A node that never had another one beside it needs no row.
     if own.is_none() && rows.is_empty() && number == NUMBER_ALONE {
-        return Ok(());
+        return raise(shared, shared.config.level);
     }
+    let known = rows.iter().map(|row| row.level).min();
+    raise(shared, known.unwrap_or_default())?;
     let now = Instant::now();
     let odd = odd_exports(shared, &rows, now);
     let of = |number: u64| odd.iter().filter(move |(node, _)| *node == number);
@@ -167,6 +168,18 @@ fn odd_exports(shared: &Shared, rows: &[Node], now: Instant) -> Vec<(u64, String
         ));
     }
     odd
+}
+
+/// Raises the level of the cluster to what all of its nodes know.
+fn raise(shared: &Shared, known: u32) -> Result<(), String> {
+    if known <= shared.config.replica.reader().level().map_err(told)? {
+        return Ok(());
+    }
+    shared.propose(Op::Level(known)).map_err(told)?;
+    (shared.config.log)(&format!(
+        "cluster: all nodes know level {known}; it is in use from now on"
+    ));
+    Ok(())
 }
 
 /// The row of a node after what it said.
@@ -257,7 +270,7 @@ fn announce(shared: &Shared) -> Result<(), String> {
                 trouble = "no node leads the cluster now".to_owned();
             }
             Ok(Some(_)) => trouble = "no node leads the cluster now".to_owned(),
-            Err(refusal) if refusal.code == code::OTHER_CLUSTER => return Err(refusal.message),
+            Err(refusal) if is_final(&refusal) => return Err(refusal.message),
             Err(refusal) => trouble = refusal.message,
         }
         asked.push(to);
@@ -290,6 +303,14 @@ fn tell(shared: &Shared, to: &Peer, question: &Question) -> Result<Option<KnownN
             "another node gave an answer to another question",
         )),
     }
+}
+
+/// Whether no other node would answer otherwise.
+fn is_final(refusal: &Refusal) -> bool {
+    matches!(
+        refusal.code.as_str(),
+        code::OTHER_CLUSTER | code::UNSUPPORTED
+    )
 }
 
 fn told(error: impl ToString) -> String {

@@ -47,6 +47,8 @@ pub struct ClusterConfig {
     pub exports: Vec<String>,
     /// Version of the program.
     pub version: String,
+    /// The newest feature level that the program knows.
+    pub level: u32,
     /// Asks other nodes.
     pub sites: Arc<dyn AskSites>,
     /// Tells the time.
@@ -182,7 +184,7 @@ impl Shared {
             addresses: known.addresses,
             exports: self.config.exports.clone(),
             version: self.config.version.clone(),
-            level: godwit_api::ask::FEATURE_LEVEL,
+            level: self.config.level,
             draining: earlier.is_some_and(|row| row.draining),
             voter: earlier.is_some_and(|row| row.voter),
             joined: earlier.map_or_else(self.config.now, |row| row.joined),

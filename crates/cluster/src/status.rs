@@ -103,6 +103,7 @@ impl Cluster {
                     addresses: row.addresses.clone(),
                     exports: row.exports.clone(),
                     version: row.version.clone(),
+                    level: row.level,
                     joined: Timestamp(row.joined.0),
                     resources: match own {
                         true => (shared.config.resources)(),
@@ -116,7 +117,7 @@ impl Cluster {
             told_by: shared.config.home.name.clone(),
             leader: leader.map(|leader| leader.name),
             problem: problem.map(|problem| problem.to_string()),
-            level: rows.iter().map(|row| row.level).min().unwrap_or_default(),
+            level: shared.config.replica.reader().level().map_err(failed)?,
             nodes,
         })
     }

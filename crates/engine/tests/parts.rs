@@ -152,6 +152,7 @@ impl World {
                 fence: Arc::clone(&node.claim) as Arc<dyn Fence>,
                 part_bytes_min: PART_BYTES,
             }),
+            earlier: godwit_tree::Earlier::default(),
         };
         let prepared = match request.prepare() {
             Ok(prepared) => prepared,

@@ -45,6 +45,9 @@ pub enum FaultKind {
         /// Newest version that this program knows.
         newest: usize,
     },
+    /// The program and the cluster are too far apart.
+    #[error("{0}")]
+    Level(String),
     /// Another process uses the state.
     #[error("another process uses the state; stop it first")]
     Locked,

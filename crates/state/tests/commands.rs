@@ -5,7 +5,7 @@ mod support;
 
 use godwit_state::{
     Actor, AuditEntry, AuditFilter, Command, Effect, FailureGroup, Finish, JobFilter, JobOp,
-    JobState, Op, Outcome, Prune, Reason,
+    JobState, Op, Outcome, Placed, Prune, Reason,
 };
 use support::state::State;
 use support::{at, claim, finish, job_command, new_job, runner, submit};
@@ -332,4 +332,30 @@ fn retention_deletes_jobs_in_parts() {
         101
     );
     assert!(state.reader.job_spec("job0").expect("read").is_none());
+}
+
+#[test]
+fn the_first_attempt_that_has_its_destination_says_what_it_means() {
+    let mut state = State::new();
+    state
+        .op(0, Op::Submit(Box::new(new_job("job"))))
+        .expect("submit");
+    let placed = |epoch, into, tag| JobOp::Placed { epoch, into, tag };
+    state.op(0, Op::Level(2)).expect("alone");
+    state
+        .job(1, placed(0, false, 1))
+        .expect_err("nobody runs it");
+    state.job(2, claim(0)).expect("claim");
+    state.job(3, placed(0, false, 1)).expect_err("an old epoch");
+    assert_eq!(state.reader.placed("job").expect("read"), Placed::default());
+    state.job(4, placed(1, false, u64::MAX)).expect("placed");
+    state.job(5, backoff(1, 10)).expect("backoff");
+    state.job(20, claim(2)).expect("claim");
+    state.job(21, placed(3, true, 7)).expect("placed");
+    let read = state.reader.placed("job").expect("read");
+    let expected = Placed {
+        into: Some(false),
+        tags: vec![7, u64::MAX],
+    };
+    assert_eq!(read, expected);
 }

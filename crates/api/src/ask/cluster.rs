@@ -8,9 +8,6 @@ use serde::{Deserialize, Serialize};
 use super::{Peer, Refusal};
 use crate::rest::{ClusterView, NodeResources};
 
-/// The newest feature level that this program knows. A cluster uses what all of its nodes know.
-pub const FEATURE_LEVEL: u32 = 1;
-
 /// A question within a cluster.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "cluster", content = "with", rename_all = "snake_case")]

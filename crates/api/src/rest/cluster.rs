@@ -17,7 +17,7 @@ pub struct ClusterView {
     pub leader: Option<String>,
     /// Why nothing can be changed now, and what is needed; None if all is well.
     pub problem: Option<String>,
-    /// The feature level that all nodes know.
+    /// The feature level in use, which all nodes know; never falls.
     pub level: u32,
     /// All nodes, by number.
     pub nodes: Vec<ClusterNode>,
@@ -83,6 +83,9 @@ pub struct ClusterNode {
     pub exports: Vec<String>,
     /// Version of its program.
     pub version: String,
+    /// The newest feature level that its program knows.
+    #[serde(default)]
+    pub level: u32,
     /// When it joined.
     pub joined: Timestamp,
     /// What it has, as it said last.

@@ -64,7 +64,8 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         "serve" => {
             let values = settings(Scope::Serve, matches, &home)?;
             let settings = ServeSettings::from_values(&values).map_err(told)?;
-            Ok(serve::run(&values, &settings, &home))
+            let level = matches.get_one("feature-level").copied();
+            Ok(serve::run(&values, &settings, &home, level))
         }
         "id" => peers::id(&home),
         "trust" => peers::trust(matches, &home),

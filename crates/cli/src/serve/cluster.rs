@@ -36,6 +36,7 @@ pub(super) fn open(
     exports: &[Export],
     process: &Process,
     claims: &Arc<ClaimTable>,
+    level: u32,
 ) -> Result<Opened, Failure> {
     let identity = home.identity()?;
     let tls = ClientTls::new(&identity, &Cipher::ALL).map_err(Failure::local)?;
@@ -48,7 +49,10 @@ pub(super) fn open(
     let sites: Arc<dyn AskSites> = Arc::new(Asker::new(here, tls));
     let names: Vec<String> = exports.iter().map(|export| export.name.clone()).collect();
     let member = match &settings.cluster.join {
-        Some(wish) => Some(joined(wish, &settings.cluster, home, &*sites, &names)?),
+        Some(wish) => {
+            let cluster = &settings.cluster;
+            Some(joined(wish, cluster, home, &*sites, &names, level)?)
+        }
         None => ClusterHome::read(home.path()).map_err(Failure::local)?,
     };
     let identity = identity.id().to_string();
@@ -58,6 +62,7 @@ pub(super) fn open(
         voter: member.number,
         joins: !member.nodes.is_empty(),
         peers: Arc::new(carrier),
+        level,
         ..Options::new(home.path().join("state"))
     };
     let replica = Replica::open(options)
@@ -69,6 +74,7 @@ pub(super) fn open(
         identity,
         exports: names,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        level,
         sites: Arc::clone(&sites),
         now: godwit_jobs::now,
         resources: {
@@ -94,6 +100,7 @@ fn joined(
     home: &Home,
     sites: &dyn AskSites,
     exports: &[String],
+    level: u32,
 ) -> Result<ClusterHome, Failure> {
     if let Some(member) = ClusterHome::read(home.path()).map_err(Failure::local)? {
         print(&format!(
@@ -113,6 +120,7 @@ fn joined(
         name: &name,
         exports: exports.to_vec(),
         version: env!("CARGO_PKG_VERSION"),
+        level,
     };
     let member = join(home.path(), sites, joining).map_err(Failure::local)?;
     print(&format!(

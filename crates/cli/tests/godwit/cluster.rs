@@ -2,6 +2,7 @@
 //! Leaves the consensus itself to the tests of the state.
 
 mod divided;
+mod levels;
 mod sites;
 mod taken_over;
 
@@ -28,6 +29,11 @@ struct Site {
 
 impl Site {
     fn of(nodes: usize) -> Self {
+        Self::with(nodes, &[])
+    }
+
+    /// Nodes that run with further arguments.
+    fn with(nodes: usize, more: &[&str]) -> Self {
         let memory = Path::new("/dev/shm");
         let shared = tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir());
         let mut site = Self {
@@ -35,10 +41,10 @@ impl Site {
             nodes: Vec::new(),
         };
         let mut first = site.rig();
-        first.serve(&[]);
+        first.serve(more);
         site.nodes.push(first);
         for number in 2..=nodes {
-            site.join(&format!("dtn{number}"));
+            site.join(&format!("dtn{number}"), more);
         }
         site.wait("all vote who shall", |view| {
             let seats = [1, 1, 3, 3][nodes - 1];
@@ -53,10 +59,10 @@ impl Site {
     }
 
     /// Starts another node, which joins by an invitation of the last one.
-    fn join(&mut self, name: &str) {
+    fn join(&mut self, name: &str, more: &[&str]) {
         let mut rig = self.rig();
         let by = self.nodes.last().expect("a node");
-        join_by(&mut rig, by, &invite(by), name);
+        join_by(&mut rig, by, &invite(by), name, more);
         self.nodes.push(rig);
     }
 
@@ -123,16 +129,17 @@ fn token_file(rig: &Rig, token: &str) -> String {
     file.to_str().expect("text").to_owned()
 }
 
-fn join_by(rig: &mut Rig, by: &Rig, token: &str, name: &str) {
+fn join_by(rig: &mut Rig, by: &Rig, token: &str, name: &str, more: &[&str]) {
     let file = token_file(rig, token);
-    rig.serve(&[
+    let line = [
         "--join",
         by.address(),
         "--token-file",
         &file,
         "--name",
         name,
-    ]);
+    ];
+    rig.serve(&[&line, more].concat());
 }
 
 /// Has a node try to join; what it says when it ends.
@@ -361,7 +368,7 @@ fn a_drained_node_gives_its_jobs_away_and_can_be_removed() {
     let token = invite(&site.nodes[asked]);
     let mut back = site.nodes.remove(place);
     let by = &site.nodes[asked - usize::from(asked > place)];
-    join_by(&mut back, by, &token, "again");
+    join_by(&mut back, by, &token, "again", &[]);
     site.nodes.insert(place, back);
     site.wait("it is back", |view| {
         up(view).len() == 3 && voters(view) == 3
@@ -427,7 +434,7 @@ fn who_may_not_join_is_told_why_and_changes_nothing() {
     assert!(open.complaint.contains("chmod 600"), "{open:?}");
     // After all that it is still good, and then it is used up.
     let mut joins = site.rig();
-    join_by(&mut joins, first, &token, "dtn3");
+    join_by(&mut joins, first, &token, "dtn3", &[]);
     let said = refused(&stranger, first, &token, "dtn4");
     assert!(
         said.contains("another node joined by this invitation"),
@@ -495,7 +502,13 @@ fn after_the_loss_of_a_majority_one_survivor_is_made_the_cluster() {
     let left = site.nodes[1].admin(&["cluster", "leave", "--yes"]);
     assert_eq!(left.code, Some(0), "{left:?}");
     let mut back = site.nodes.remove(1);
-    join_by(&mut back, &site.nodes[1], &invite(&site.nodes[1]), "dtn2");
+    join_by(
+        &mut back,
+        &site.nodes[1],
+        &invite(&site.nodes[1]),
+        "dtn2",
+        &[],
+    );
     site.nodes.insert(1, back);
     site.wait_at(&[1, 2], "two nodes", |view| up(view).len() == 2);
 }

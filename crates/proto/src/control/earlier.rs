@@ -60,10 +60,7 @@ impl Open {
             });
         }
         if earlier.tags.len() > EARLIER_TAGS_MAX {
-            return Err(WireError::too_long(
-                "list of tags",
-                EARLIER_TAGS_MAX as u64,
-            ));
+            return Err(WireError::too_long("list of tags", EARLIER_TAGS_MAX as u64));
         }
         Ok(())
     }

@@ -7,8 +7,8 @@ use prost::Message;
 
 use super::announced::check_announced;
 use super::{
-    Announced, Comparison, Earlier, Member, Preserve, Selection, Sharing, Verification, decode, encode,
-    try_encode,
+    Announced, Comparison, Earlier, Member, Preserve, Selection, Sharing, Verification, decode,
+    encode, try_encode,
 };
 use crate::control::Direction;
 use crate::error::WireError;

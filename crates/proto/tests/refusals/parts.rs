@@ -120,3 +120,23 @@ fn a_member_names_its_claim_sends_and_deletes_only_as_the_closer() {
     assert!(open(Direction::PUSH, 16, 1, false, true).is_err());
     assert!(open(Direction::PULL, 16, 1, false, false).is_err());
 }
+
+#[test]
+fn earlier_attempts_have_a_known_mapping_and_are_not_too_many() {
+    let open = |mapping, tags| {
+        encode(&Frame::Open(Open {
+            direction: Direction::PUSH.0,
+            sources: vec![b"a".to_vec()],
+            earlier: Some(Earlier {
+                mapping,
+                tags: vec![7; tags],
+            }),
+            ..Open::default()
+        }))
+    };
+    assert!(open(Mapping::BECOMES.0, 64).is_ok());
+    assert!(open(Mapping::INTO.0, 0).is_ok());
+    assert!(open(0, 0).is_err());
+    assert!(open(3, 0).is_err());
+    assert!(open(Mapping::INTO.0, 65).is_err());
+}

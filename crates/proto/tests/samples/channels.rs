@@ -22,6 +22,7 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
         ],
         digest: 0,
         buffer_bytes: 0,
+        ..Opened::default()
     };
     let join = Join::new(TransferId([0x11; 16]), Token([0x22; 16]), 3);
     vec![

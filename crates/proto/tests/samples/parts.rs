@@ -18,6 +18,13 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
         }),
         ..Open::default()
     };
+    let placed = Opened {
+        transfer: transfer().0.to_vec(),
+        block_bytes: 524_288,
+        mapping: Mapping::INTO.0,
+        tag: 0x1122_3344_5566_7788,
+        ..Opened::default()
+    };
     let again = Open {
         direction: Direction::PUSH.0,
         sources: vec![b"/run42".to_vec()],
@@ -30,6 +37,7 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
     };
     vec![
         ("open_earlier", Frame::Open(again)),
+        ("opened_placed", Frame::Opened(placed)),
         ("open_member", Frame::Open(open)),
         ("manifest_parts", Frame::Manifest(manifest())),
     ]

@@ -179,6 +179,10 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                         lane: threads,
                         closer: flags[0] || comparison.is_some_and(|wanted| wanted.delete),
                     }),
+                    earlier: (flags[0] && direction == Direction::PUSH.0).then(|| Earlier {
+                        mapping: Mapping::of(flags[1]).0,
+                        tags: vec![retry; usize::from(flags[2])],
+                    }),
                     label: if flags[3] {
                         "job 2zq".to_owned()
                     } else {

@@ -10,7 +10,9 @@ use godwit_api::settings::Encryption;
 use godwit_engine::Counters;
 use godwit_engine::session::{Engine, Refusal};
 use godwit_net::check_congestion;
-use godwit_proto::{Direction, ErrorCode, Mapping, Open, Opened, Preserve, Sharing, Side, TransferId};
+use godwit_proto::{
+    Direction, ErrorCode, Mapping, Open, Opened, Preserve, Sharing, Side, TransferId,
+};
 use godwit_store::digest;
 use godwit_tree::PreparedDestination;
 

@@ -86,7 +86,9 @@ pub(super) fn placed(
     }
     context
         .db
-        .prepare_cached("UPDATE attempts SET goes_into = ?3, tag = ?4 WHERE job = ?1 AND number = ?2")?
+        .prepare_cached(
+            "UPDATE attempts SET goes_into = ?3, tag = ?4 WHERE job = ?1 AND number = ?2",
+        )?
         .execute(params![job.id, job.attempts, into, tag.cast_signed()])?;
     Ok(())
 }

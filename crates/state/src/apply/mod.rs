@@ -12,8 +12,9 @@ mod work;
 use rusqlite::{Connection, ErrorCode};
 
 use crate::model::{
-    Actor, Applied, COMMAND_VERSION, Command, CommandError, Effect, Op, UnixMillis,
+    Actor, Applied, COMMAND_VERSION, Command, CommandError, Effect, LEVEL_FIRST, Op, UnixMillis,
 };
+use crate::read::committed_level;
 
 /// A command that is being applied.
 pub(crate) struct Context<'a> {
@@ -80,6 +81,13 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
         return Err(CommandError::invalid("version", what).into());
     }
     crate::bounds::name("actor", &command.actor.name)?;
+    let needs = command.op.level();
+    if needs > LEVEL_FIRST {
+        let level = committed_level(db)?;
+        if needs > level {
+            return Err(CommandError::below(needs, level).into());
+        }
+    }
     match &command.op {
         Op::Submit(job) => jobs::submit(&context, job, None),
         Op::Job(id, op) => jobs::change(&context, id, op),
@@ -88,6 +96,7 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
         Op::Lost(node) => nodes::lost(&context, node),
         Op::Join(join) => nodes::join(&context, join),
         Op::Node(change) => nodes::change(&context, change),
+        Op::Level(level) => nodes::raise(&context, *level),
         Op::Invite(change) => objects::change(&context, change),
         Op::Prune(prune) => history::prune(&context, prune),
         Op::Site(change) => objects::change(&context, change),
@@ -125,6 +134,7 @@ pub(crate) fn audit(
         | Op::Restart(_)
         | Op::Lost(_)
         | Op::Learn(_)
+        | Op::Level(_)
         | Op::Fired { .. }
         | Op::Delivery(_)
         | Op::Audit(_) => false,

@@ -4,8 +4,8 @@
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{Context, Stop, claims, objects};
-use crate::model::{Change, CommandError, Effect, Invite, Join, Node, Object};
-use crate::read::object_by_id;
+use crate::model::{Change, CommandError, Effect, Invite, Join, Node, Object, level_trouble};
+use crate::read::{committed_level, object_by_id};
 
 /// Adds the node that shows a good invitation. The same node may come again: it then gets the number that it has.
 pub(super) fn join(context: &Context<'_>, join: &Join) -> Result<Effect, Stop> {
@@ -29,6 +29,9 @@ pub(super) fn join(context: &Context<'_>, join: &Join) -> Result<Effect, Stop> {
     if object_by_id::<Node>(context.db, &join.node.name)?.is_some() {
         let (kind, id) = (Node::KIND.to_owned(), join.node.name.clone());
         return Err(CommandError::Conflict { kind, id }.into());
+    }
+    if let Some(trouble) = level_trouble(join.node.level, committed_level(context.db)?) {
+        return Err(CommandError::invalid("level", trouble).into());
     }
     // No command has the index of another one, so no number is given twice; the first node has 1, which is no command's.
     let node = Node {
@@ -63,6 +66,32 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Eff
             objects::change(context, change)
         }
     }
+}
+
+/// Raises the level of the cluster to one that all of its nodes know. It never falls.
+pub(super) fn raise(context: &Context<'_>, level: u32) -> Result<Effect, Stop> {
+    let now = committed_level(context.db)?;
+    if level <= now {
+        let what = format!("the cluster is at level {now}, and a level never falls");
+        return Err(CommandError::invalid("level", what).into());
+    }
+    if let Some(node) = objects::all::<Node>(context)?
+        .into_iter()
+        .find(|node| node.level < level)
+    {
+        let what = format!(
+            "the node {} knows levels up to {}; update the program of the node, or remove the node",
+            node.name, node.level
+        );
+        return Err(CommandError::invalid("level", what).into());
+    }
+    context
+        .db
+        .prepare_cached(
+            "INSERT INTO cluster (one, level) VALUES (1, ?1) ON CONFLICT (one) DO UPDATE SET level = ?1",
+        )?
+        .execute([level])?;
+    Ok(Effect::Done)
 }
 
 /// Returns the jobs of a node that is not heard of any more.

@@ -41,6 +41,17 @@ pub(super) fn learn(context: &Context<'_>, learn: &Learn) -> Result<Effect, Stop
     }
 }
 
+/// All objects of a kind, by id.
+pub(super) fn all<T: Object>(context: &Context<'_>) -> Result<Vec<T>, Stop> {
+    let mut statement = context
+        .db
+        .prepare_cached("SELECT body FROM objects WHERE kind = ?1 ORDER BY id")?;
+    let bodies = statement.query_map([T::KIND], |row| row.get::<_, String>(0))?;
+    bodies
+        .map(|body| Ok(serde_json::from_str(&body?)?))
+        .collect()
+}
+
 /// A schedule keeps the tick that it fired last; a new one fires for later ticks only. A change forgets why it submitted nothing.
 pub(super) fn schedule(context: &Context<'_>, change: &Change<Schedule>) -> Result<Effect, Stop> {
     let with_fired = |given: &Schedule| -> Result<Schedule, Stop> {

@@ -70,6 +70,8 @@ pub enum Op {
     Join(Box<Join>),
     /// Changes a node.
     Node(Change<Node>),
+    /// Raises the level of the cluster: all nodes know it.
+    Level(u32),
     /// Changes an invitation.
     Invite(Change<Invite>),
     /// Deletes history.
@@ -354,6 +356,7 @@ impl Op {
             Self::Learn(learn) => format!("{}/{}", Site::KIND, learn.site),
             Self::Join(join) => format!("{}/{}", Node::KIND, join.node.name),
             Self::Node(of) => change(of),
+            Self::Level(level) => level.to_string(),
             Self::Invite(of) => change(of),
             Self::Prune(_) => String::new(),
             Self::Site(of) => change(of),
@@ -390,6 +393,7 @@ impl Op {
             Self::Lost(_) => "node.lost".to_owned(),
             Self::Learn(_) => "site.learn".to_owned(),
             Self::Join(_) => "node.join".to_owned(),
+            Self::Level(_) => "cluster.level".to_owned(),
             Self::Node(of) => change("node", of),
             Self::Invite(of) => change("invite", of),
             Self::Prune(_) => "history.prune".to_owned(),

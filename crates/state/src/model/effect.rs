@@ -148,6 +148,14 @@ impl CommandError {
         }
     }
 
+    /// A command of a level that the cluster has not got.
+    pub(crate) fn below(needs: u32, level: u32) -> Self {
+        let what = format!(
+            "the change needs level {needs} of the cluster, which is at {level} until all of its nodes are updated"
+        );
+        Self::invalid("level", what)
+    }
+
     pub(crate) fn not_found(kind: &str, id: &str) -> Self {
         Self::NotFound {
             kind: kind.to_owned(),

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use super::{Guard, LogId, Membership, Types, blocking, read_position};
 use crate::fault::Fault;
-use crate::model::Effect;
+use crate::model::{Effect, Op};
 use crate::store::{Position, Store, check_copy, copy_into, free_bytes};
 
 /// Entries that one transaction holds at most: it is done within some 50 ms.
@@ -32,6 +32,8 @@ pub(crate) struct Machine {
     snapshot: PathBuf,
     applied: watch::Sender<u64>,
     guard: Arc<Guard>,
+    /// The newest feature level that the program knows.
+    level: u32,
 }
 
 /// A complete state in a file of its own.
@@ -47,12 +49,14 @@ impl Machine {
         snapshot: PathBuf,
         applied: watch::Sender<u64>,
         guard: Arc<Guard>,
+        level: u32,
     ) -> Self {
         Self {
             store: Arc::new(Mutex::new(store)),
             snapshot,
             applied,
             guard,
+            level,
         }
     }
 
@@ -72,6 +76,14 @@ impl Machine {
                 EntryPayload::Normal(command) => transaction.apply(log_id.index, command)?,
                 _ => Ok(Effect::Done),
             };
+            if let EntryPayload::Normal(command) = &entry.payload
+                && let Op::Level(level) = command.op
+                && level > self.level
+                && applied.is_ok()
+            {
+                // Nothing of it is kept, so a newer program applies it again.
+                return Err(transaction.beyond(self.level, level).into());
+            }
             if let Some(membership) = entry.get_membership() {
                 let membership = Membership::new(Some(log_id), membership);
                 position.membership = serde_json::to_string(&membership)?;
@@ -110,6 +122,7 @@ impl Machine {
     fn install(&self, from: &Path) -> io::Result<()> {
         let mut store = self.lock();
         store.replace(from)?;
+        store.check_level(self.level)?;
         let position = store.position()?.unwrap_or_default();
         drop(store);
         if from != self.snapshot {

@@ -20,7 +20,13 @@ impl StoreBuilder<Types, Log, Machine, TempDir> for Files {
         let log = Log::open(&directory.path().join("raft.db"), Arc::clone(&guard)).expect("a log");
         let store = Store::open(&directory.path().join("state.db")).expect("a state");
         let snapshot = directory.path().join("snapshot.db");
-        let machine = Machine::new(store, snapshot, watch::channel(0).0, guard);
+        let machine = Machine::new(
+            store,
+            snapshot,
+            watch::channel(0).0,
+            guard,
+            crate::model::FEATURE_LEVEL,
+        );
         Ok((directory, log, machine))
     }
 }

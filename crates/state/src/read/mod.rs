@@ -18,7 +18,7 @@ use crate::fault::Fault;
 pub use deliveries::{Deliveries, DeliveryLine, PendingDelivery};
 pub use lists::{AuditFilter, AuditLine};
 pub use page::{Cursor, JobFilter, JobPage};
-pub(crate) use row::{job_by_id, job_spec, object_by_id};
+pub(crate) use row::{committed_level, job_by_id, job_spec, object_by_id};
 pub use work::Works;
 pub(crate) use work::work_by_job;
 
@@ -58,6 +58,14 @@ impl Reader {
             idle.push(connection);
         }
         result
+    }
+
+    /// The level of the cluster, which all of its nodes know.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn level(&self) -> Result<u32, Fault> {
+        self.with(committed_level)
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {

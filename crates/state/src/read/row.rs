@@ -5,7 +5,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
 
-use crate::model::{Attempt, Job, JobState, Object, Reason, Runner, UnixMillis};
+use crate::model::{Attempt, Job, JobState, LEVEL_FIRST, Object, Reason, Runner, UnixMillis};
 
 /// Columns of a job, in the order in which [`job`] reads them.
 pub(crate) const JOB_COLUMNS: &str = "id, created, owner, label, state, reason_code, reason_text, since, next_attempt, \
@@ -66,6 +66,14 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         bytes: unsigned(row, 8)?,
         files: unsigned(row, 9)?,
     })
+}
+
+/// The level that all nodes of the cluster know.
+pub(crate) fn committed_level(db: &Connection) -> rusqlite::Result<u32> {
+    db.prepare_cached("SELECT level FROM cluster")?
+        .query_row([], |row| row.get(0))
+        .optional()
+        .map(|level| level.unwrap_or(LEVEL_FIRST))
 }
 
 /// The job of that id.

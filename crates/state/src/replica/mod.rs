@@ -27,7 +27,7 @@ use tokio::sync::{Semaphore, watch};
 
 use self::directory::Directory;
 use crate::fault::Fault;
-use crate::model::{COMMAND_BYTES_MAX, Command, Effect};
+use crate::model::{COMMAND_BYTES_MAX, Command, CommandError, Effect, FEATURE_LEVEL, LEVEL_FIRST};
 use crate::raft::{Guard, Hearing, Log, Machine, Network, NoPeers, Peers, Raft};
 use crate::read::Reader;
 use crate::store::{Store, copy_into};
@@ -70,6 +70,8 @@ pub struct Options {
     pub peers: Arc<dyn Peers>,
     /// Whether the node joins a cluster: a new replica then waits for the leader to speak, and begins no consensus of its own.
     pub joins: bool,
+    /// The newest feature level that the program knows: [`FEATURE_LEVEL`] but where tests stand for another version.
+    pub level: u32,
 }
 
 impl Options {
@@ -83,6 +85,7 @@ impl Options {
             propose_within: Duration::from_secs(10),
             peers: Arc::new(NoPeers),
             joins: false,
+            level: FEATURE_LEVEL,
         }
     }
 }
@@ -126,7 +129,14 @@ impl Replica {
         directory.check_together(&log, &store)?;
         let first = store.position()?.map_or(0, |position| position.index);
         let (sender, applied) = watch::channel(first);
-        let machine = Machine::new(store, directory.snapshot(), sender, directory.guard());
+        store.check_level(options.level)?;
+        let machine = Machine::new(
+            store,
+            directory.snapshot(),
+            sender,
+            directory.guard(),
+            options.level,
+        );
         let network = Network::new(Arc::clone(&options.peers));
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -308,6 +318,14 @@ impl Replica {
         let bytes = serde_json::to_vec(command).map_or(usize::MAX, |json| json.len());
         if bytes > COMMAND_BYTES_MAX {
             return Err(ProposeError::TooLarge { bytes });
+        }
+        // A node that cannot read it would end. The state refuses it, too, but it would be in the log by then.
+        let needs = command.op.level();
+        if needs > LEVEL_FIRST {
+            let level = self.reader.level()?;
+            if needs > level {
+                return Err(ProposeError::Refused(CommandError::below(needs, level)));
+            }
         }
         self.check_room()
     }

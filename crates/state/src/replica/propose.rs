@@ -157,6 +157,7 @@ pub(super) async fn hear(replica: &Replica, kind: &str, message: &[u8]) -> io::R
                 Tried::Again(_) => Told::NotLeader,
             }
         }
+        Err(ProposeError::Refused(error)) => Told::Refused(error),
         Err(ProposeError::Ended(Ended(what))) => return Err(io::Error::other(what)),
         Err(error) => return Err(io::Error::other(error.to_string())),
     };

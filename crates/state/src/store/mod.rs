@@ -15,7 +15,8 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehav
 
 use crate::apply::{self, Stop, sql};
 use crate::fault::{Fault, FaultKind};
-use crate::model::{Applied, Command, CommandError};
+use crate::model::{Applied, Command, CommandError, level_trouble};
+use crate::read::committed_level;
 use crate::schema::{self, Schema};
 
 pub(crate) use backup::{check_copy, copy_into, sync_directory};
@@ -69,6 +70,30 @@ impl Store {
     /// When the file cannot be read.
     pub fn position(&self) -> Result<Option<Position>, Fault> {
         position(&self.connection).map_err(|error| Fault::sqlite(&self.file, error))
+    }
+
+    /// Refuses a state that a program of this level does not work with. A node that is alone is brought forward from any older level.
+    ///
+    /// # Errors
+    /// The level of the state is above the program's; or several nodes have it, and it is two or more below.
+    pub fn check_level(&self, known: u32) -> Result<(), Fault> {
+        let fault = |error| Fault::sqlite(&self.file, error);
+        let committed = committed_level(&self.connection).map_err(fault)?;
+        let nodes: u32 = self
+            .connection
+            .query_row(
+                "SELECT count(*) FROM objects WHERE kind = 'node'",
+                [],
+                |row| row.get(0),
+            )
+            .map_err(fault)?;
+        if known > committed && nodes < 2 {
+            return Ok(());
+        }
+        match level_trouble(known, committed) {
+            Some(trouble) => Err(Fault::new(&self.file, FaultKind::Level(trouble))),
+            None => Ok(()),
+        }
     }
 
     /// Begins a transaction for some commands.
@@ -154,6 +179,12 @@ impl Batch<'_> {
         };
         apply::audit(&self.transaction, command, &applied).map_err(fault)?;
         Ok(applied)
+    }
+
+    /// The cluster has got a level that this program does not know.
+    pub(crate) fn beyond(&self, known: u32, level: u32) -> Fault {
+        let trouble = level_trouble(known, level).unwrap_or_default();
+        Fault::new(self.file, FaultKind::Level(trouble))
     }
 
     /// Notes which command is the last one.

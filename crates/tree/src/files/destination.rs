@@ -422,8 +422,8 @@ impl DestinationRequest {
         let shown = lossy(&self.show(&self.base));
         let comparison = self.comparison();
         let is_there = self.earlier.into.unwrap_or(there == Some(Kind::Directory));
-        let into = !comparison.counterpart
-            && (self.is_directory || self.names.len() > 1 || is_there);
+        let into =
+            !comparison.counterpart && (self.is_directory || self.names.len() > 1 || is_there);
         match there {
             Some(Kind::Directory) => {}
             Some(_) if into => {

@@ -117,9 +117,11 @@ fn show(view: &ClusterView) {
             "MEMORY",
             "ADDRESSES",
             "VERSION",
+            "LEVEL",
         ],
         &rows,
     ));
+    print(&format!("level {} is in use", view.level));
 }
 
 fn row(node: &ClusterNode, view: &ClusterView) -> Vec<String> {
@@ -156,6 +158,7 @@ fn row(node: &ClusterNode, view: &ClusterView) -> Vec<String> {
         },
         node.addresses.join(", "),
         node.version.clone(),
+        node.level.to_string(),
     ];
     fields.iter().map(|field| printable(field)).collect()
 }

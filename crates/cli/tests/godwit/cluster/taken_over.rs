@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries, files_below, is_temporary};
+use super::super::judge::{
+    assert_identical_to_rsync, assert_no_temporaries, files_below, is_temporary,
+};
 use super::super::sites::{submit, wait_for};
 use super::{DEADLINE, Site, archive, runner};
 

@@ -26,7 +26,7 @@ fn request(journals: &Path, sources: Vec<Vec<u8>>) -> DestinationRequest {
         comparison: None,
         select: Arc::default(),
         member: None,
-        earlier: Default::default(),
+        earlier: Earlier::default(),
     }
 }
 
@@ -132,4 +132,42 @@ fn a_member_of_an_earlier_epoch_does_not_resume_what_a_later_one_left() {
     assert!(matches!(begin(5, 0), Err(DestinationError::Stale(6))));
     // The one that counts finds its journal as it was.
     assert!(begin(6, 0).is_ok());
+}
+
+#[test]
+fn an_attempt_of_another_sender_maps_names_as_the_first_one_did() {
+    let journals = tempfile::tempdir().unwrap();
+    let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let attempt = |sender: &[u8], into, tags: &[u64]| {
+        DestinationRequest {
+            storage: Arc::clone(&storage),
+            base: RelPath::parse(b"dst").unwrap(),
+            is_directory: false,
+            sender: sender.to_vec(),
+            earlier: Earlier {
+                into,
+                tags: tags.to_vec(),
+            },
+            ..request(journals.path(), vec![b"src".to_vec()])
+        }
+        .prepare()
+        .unwrap()
+    };
+    let first = attempt(b"one", None, &[]);
+    assert!(!first.into);
+    storage
+        .make_directory(&RelPath::parse(b"dst").unwrap(), 0o755)
+        .unwrap();
+    let tag = first.config.tag;
+    drop(first);
+    let unaware = attempt(b"two", None, &[]);
+    assert!(unaware.into, "nobody has told it");
+    unaware.put_away().unwrap();
+    let second = attempt(b"two", Some(false), &[tag]);
+    assert_eq!(second.config.mapping, [RelPath::parse(b"dst").unwrap()]);
+    assert_eq!(second.config.earlier_tags, [tag]);
+    assert_ne!(second.config.tag, tag);
+    second.put_away().unwrap();
+    let into = attempt(b"three", Some(true), &[]);
+    assert_eq!(into.config.mapping, [RelPath::parse(b"dst/src").unwrap()]);
 }

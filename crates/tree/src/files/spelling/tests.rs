@@ -63,6 +63,7 @@ impl Run {
             comparison,
             select: Arc::default(),
             member: None,
+            earlier: crate::Earlier::default(),
         };
         let prepared = request.prepare().unwrap();
         let counters = Arc::new(Counters::default());

@@ -7,7 +7,7 @@ use godwit_testkit::MemoryStorage;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::{DestinationRequest, TreeSink};
+use crate::{DestinationRequest, Earlier, TreeSink};
 
 #[derive(Default)]
 struct Failures(AtomicU64);
@@ -36,7 +36,7 @@ fn sink(journals: &std::path::Path) -> Arc<TreeSink> {
         comparison: None,
         select: Arc::default(),
         member: None,
-        earlier: Default::default(),
+        earlier: Earlier::default(),
     };
     let prepared = request.prepare().unwrap();
     let counters = Arc::new(Counters::default());

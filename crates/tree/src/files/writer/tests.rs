@@ -34,6 +34,7 @@ fn sink(ranges_max: usize, journals: &std::path::Path) -> Arc<TreeSink> {
         comparison: None,
         select: Arc::default(),
         member: None,
+        earlier: crate::Earlier::default(),
     };
     let prepared = request.prepare().unwrap();
     let counters = Arc::new(Counters::default());

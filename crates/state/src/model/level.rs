@@ -1,0 +1,55 @@
+//! Owns feature levels: which one this program knows, which one a command needs, and which programs work with a cluster.
+//! Does not know the nodes: the leader hears what they announce.
+//!
+//! A cluster has a committed level, which all of its nodes know. The leader raises it once the last of them announces a higher one, and it
+//! never falls. Until then no node proposes what an older one could not read. A program of level n works with clusters of level n and n − 1.
+
+use super::{JobOp, Op};
+
+/// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]).
+pub const FEATURE_LEVEL: u32 = 2;
+
+/// The level of a cluster that never raised it.
+pub const LEVEL_FIRST: u32 = 1;
+
+/// Why a program of level `known` does not work in a cluster of level `committed`; None if it does.
+#[must_use]
+pub fn level_trouble(known: u32, committed: u32) -> Option<String> {
+    if known < committed {
+        return Some(format!(
+            "the cluster uses features of level {committed}, and the node's program knows levels up to {known}: update the program of the node"
+        ));
+    }
+    (known > committed.saturating_add(1)).then(|| {
+        format!(
+            "the cluster is at level {committed}, and the node's program of level {known} works with levels {} and {known} only: update all nodes to a version between the two first",
+            known - 1
+        )
+    })
+}
+
+impl Op {
+    /// The least level of a cluster that uses the command.
+    #[must_use]
+    pub const fn level(&self) -> u32 {
+        match self {
+            Self::Job(_, JobOp::Placed { .. }) => 2,
+            _ => LEVEL_FIRST,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_work_together_and_no_others() {
+        assert_eq!(level_trouble(4, 4), None);
+        assert_eq!(level_trouble(5, 4), None);
+        let older = level_trouble(3, 4).expect("older");
+        assert!(older.contains("update the program"), "{older}");
+        let newer = level_trouble(6, 4).expect("newer");
+        assert!(newer.contains("between"), "{newer}");
+    }
+}

@@ -1,0 +1,160 @@
+//! Nodes of programs of several versions in one cluster: when its level rises, who works with it, and what is refused below it.
+//! Leaves what nodes announce to the tests of the binary.
+
+mod support;
+
+use godwit_state::{
+    Change, CommandError, Invite, JobOp, Join, Node, Op, OpenError, Options, ProposeError, Replica,
+    Secret, UnixMillis,
+};
+use support::state::State;
+use support::{at, claim, command, new_job};
+
+fn node(name: &str, number: u64, level: u32) -> Node {
+    Node {
+        name: name.to_owned(),
+        number,
+        identity: format!("gw1-{name}"),
+        addresses: vec!["host:7272".to_owned()],
+        exports: Vec::new(),
+        version: "0.1.0".to_owned(),
+        level,
+        draining: false,
+        voter: false,
+        joined: UnixMillis(0),
+    }
+}
+
+fn put(node: Node) -> Op {
+    Op::Node(Change::Put(node))
+}
+
+#[track_caller]
+fn refused(result: Result<impl std::fmt::Debug, CommandError>, part: &str) {
+    let error = result.expect_err("refused").to_string();
+    assert!(error.contains(part), "{error}");
+}
+
+#[test]
+fn the_level_rises_with_the_last_node_and_never_falls() {
+    let mut state = State::new();
+    assert_eq!(state.reader.level().expect("read"), 1);
+    state.op(0, put(node("a", 1, 3))).expect("put");
+    state.op(0, put(node("b", 2, 2))).expect("put");
+    refused(state.op(1, Op::Level(3)), "the node b knows levels up to 2");
+    state.op(2, Op::Level(2)).expect("all know it");
+    assert_eq!(state.reader.level().expect("read"), 2);
+    refused(state.op(3, Op::Level(2)), "never falls");
+    refused(state.op(3, Op::Level(1)), "never falls");
+    // The node that was behind is removed: nobody waits for it.
+    let remove = Op::Node(Change::Remove("b".to_owned()));
+    state.op(4, remove).expect("removed");
+    state.op(5, Op::Level(3)).expect("all know it");
+    assert_eq!(state.reader.level().expect("read"), 3);
+}
+
+#[test]
+fn a_command_of_a_higher_level_waits_for_the_level() {
+    let mut state = State::new();
+    let submit = Op::Submit(Box::new(new_job("job")));
+    state.op(0, submit).expect("submit");
+    state.job(1, claim(0)).expect("claim");
+    let placed = JobOp::Placed {
+        epoch: 1,
+        into: true,
+        tag: 3,
+    };
+    refused(state.job(2, placed.clone()), "needs level 2");
+    state.op(3, Op::Level(2)).expect("alone");
+    state.job(4, placed).expect("placed");
+}
+
+#[test]
+fn a_node_joins_whose_program_is_of_the_level_or_of_the_next_one() {
+    let mut state = State::new();
+    state.op(0, put(node("a", 1, 5))).expect("put");
+    state.op(0, Op::Level(5)).expect("all know it");
+    for (level, part) in [
+        (4, Some("update the program")),
+        (5, None),
+        (6, None),
+        (7, Some("between")),
+    ] {
+        let hash = Secret::new(format!("hash{level}"));
+        let invite = Invite {
+            id: format!("i{level}"),
+            hash: hash.clone(),
+            expires: at(100),
+            used: None,
+        };
+        state
+            .op(1, Op::Invite(Change::Create(invite)))
+            .expect("invited");
+        let join = Join {
+            hash,
+            node: node(&format!("n{level}"), 0, level),
+        };
+        let joined = state.op(2, Op::Join(Box::new(join)));
+        match part {
+            Some(part) => refused(joined, part),
+            None => drop(joined.expect("joined")),
+        }
+    }
+}
+
+#[test]
+fn a_program_does_not_open_a_state_that_is_too_far_from_it() {
+    let home = tempfile::tempdir().expect("a directory");
+    let open = |level: u32| {
+        Replica::open(Options {
+            level,
+            free_bytes_min: 0,
+            ..Options::new(home.path())
+        })
+    };
+    let why = |result: Result<Replica, OpenError>| result.expect_err("too far").to_string();
+    let replica = open(2).expect("new");
+    for op in [Op::Level(2), put(node("a", 1, 2))] {
+        replica.propose_blocking(command(1, op)).expect("done");
+    }
+    replica.shutdown();
+    assert!(why(open(1)).contains("knows levels up to 1"));
+    // One node alone may skip versions; several go step by step.
+    let replica = open(5).expect("alone");
+    let other = put(node("b", 9, 2));
+    replica.propose_blocking(command(2, other)).expect("done");
+    replica.shutdown();
+    assert!(why(open(5)).contains("between"));
+    let replica = open(3).expect("the next one");
+    let placed = Op::Level(3);
+    let error = replica
+        .propose_blocking(command(3, placed))
+        .expect_err("the other one is behind");
+    assert!(matches!(error, ProposeError::Refused(_)), "{error}");
+}
+
+#[test]
+fn a_node_that_is_left_behind_ends_with_what_to_do() {
+    let home = tempfile::tempdir().expect("a directory");
+    let options = Options {
+        level: 2,
+        free_bytes_min: 0,
+        ..Options::new(home.path())
+    };
+    let replica = Replica::open(options.clone()).expect("new");
+    let (tell, told) = std::sync::mpsc::channel();
+    replica.on_end(move |ended| tell.send(ended.to_string()).expect("heard"));
+    replica
+        .propose_blocking(command(1, Op::Level(3)))
+        .expect_err("it ends");
+    let ended = told.recv().expect("an end");
+    assert!(ended.contains("knows levels up to 2: update"), "{ended}");
+    replica.shutdown();
+    // A newer program finds the command in the log, and goes on.
+    let newer = Replica::open(Options {
+        level: 3,
+        ..options
+    });
+    let newer = newer.expect("the newer one");
+    assert_eq!(newer.reader().level().expect("read"), 3);
+}
