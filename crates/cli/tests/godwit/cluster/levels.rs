@@ -35,7 +35,7 @@ fn nodes_are_updated_one_after_another_while_a_job_runs() {
     site.wait("all know the next level", |view| view["level"] == 2);
     let job = wait_for(&site.nodes[0], &id, |_| true);
     assert!(job["ended"].is_null(), "the job ran all the time: {job}");
-    let faster = site.nodes[1].admin(&["job", "limit", &id, "off"]);
+    let faster = site.nodes[1].admin(&["job", "limit", &id, "none"]);
     assert_eq!(faster.code, Some(0), "{faster:?}");
     let ended = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
     assert_eq!(ended["state"], "complete", "{ended}");
