@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use godwit_api::ask::{
-    Announce, AnswerCluster, Carried, ClusterAnswer, ClusterQuestion, JoinCluster,
-    Joined, KnownNode, Peer, Refusal, code,
+    Announce, AnswerCluster, Carried, ClusterAnswer, ClusterQuestion, JoinCluster, Joined,
+    KnownNode, Peer, Refusal, code,
 };
 use godwit_api::rest::NodeState;
 use godwit_state::{
