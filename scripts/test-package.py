@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Installs the Debian package on copies of this machine and runs every command of docs/operating.md there, in order.
+"""Installs the Debian package on copies of this machine and runs every command of docs/operating.md and docs/operating-cluster.md there, in order.
 
 usage: test-package.py BINARY    (root)
 
 Each machine is an overlay of this one's files in namespaces of its own, with systemd as its first process; both share a network that
-nobody else sees. Nothing of this machine changes. In the guide, a line `<!-- on MACHINE -->` before a block says where it is run. A word in
+nobody else sees. Nothing of this machine changes. The machines of the cluster share what is at /data. In a guide, a line `<!-- on MACHINE -->` before a block says where it is run. A word in
 capitals that begins with `THE-` stands for what an earlier command printed; `<!-- THE-WORD is COMMAND on MACHINE -->` says which.
 """
 
@@ -24,7 +24,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "operating.md"
+CLUSTER_GUIDE = ROOT / "docs" / "operating-cluster.md"
 HOSTS = {"dtn1": "10.77.0.1", "dtn2": "10.77.0.2"}
+CLUSTER = {"a1": "10.77.0.3", "a2": "10.77.0.4", "a3": "10.77.0.5"}
 BOOT_WITHIN = 120.0
 COMMAND_WITHIN = 180.0
 
@@ -59,12 +61,13 @@ exec unshare --mount --propagation private --pid --fork --kill-child --cgroup --
     mount -t tmpfs -o mode=755 tmpfs run
     mount -t tmpfs -o mode=1777 tmpfs tmp
     mkdir -p data srv
+    [ -z "$4" ] || mount --bind "$4" data
     cp "$2" root/godwit.deb
     echo "$3" >>etc/hosts
     echo "$1" >etc/hostname
     exec chroot . /usr/bin/env -i container=test PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
         /lib/systemd/systemd --system --log-level=warning --log-target=console --show-status=no --unit=multi-user.target
-' "$1" "$3" "$4" "$5"
+' "$1" "$3" "$4" "$5" "$6"
 """
 
 
@@ -81,12 +84,12 @@ class Machine:
     process: subprocess.Popen[bytes] = field(init=False)
     systemd: int = 0
 
-    def boot(self, package: Path) -> None:
-        hosts = "\n".join(f"{address} {name} {name}.example.org" for name, address in HOSTS.items())
+    def boot(self, package: Path, shared: Path | None = None) -> None:
+        hosts = "\n".join(f"{address} {name} {name}.example.org" for name, address in {**HOSTS, **CLUSTER}.items())
         group = f"godwit-{os.getpid()}-{self.name}"
         log = (self.place.parent / f"{self.name}.log").open("wb")
         self.process = subprocess.Popen(
-            ["bash", "-c", BOOT, "boot", str(self.place), group, self.name, str(package), hosts],
+            ["bash", "-c", BOOT, "boot", str(self.place), group, self.name, str(package), hosts, str(shared or "")],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -159,17 +162,17 @@ class Block:
     names: list[tuple[str, str, str]]
 
 
-def blocks(text: str) -> list[Block]:
-    """The blocks of the guide, with what the comments before each say."""
+def blocks(path: Path) -> list[Block]:
+    """The blocks of a guide, with what the comments before each say."""
     found: list[Block] = []
     machine, names, lines, start = "", [], None, 0
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
         if lines is not None:
             if line.strip() != "```":
                 lines.append(line)
                 continue
             if not machine:
-                raise Fault(f"{GUIDE.name}:{start}: no comment says on which machine this block is run")
+                raise Fault(f"{path.name}:{start}: no comment says on which machine this block is run")
             found.append(Block(start, machine, "\n".join(lines), names))
             machine, names, lines = "", [], None
         elif line.strip() == "```sh":
@@ -181,15 +184,15 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
-def guide(machines: dict[str, Machine]) -> int:
-    """Runs every block of the guide; gives how many commands that were."""
+def guide(path: Path, machines: dict[str, Machine]) -> int:
+    """Runs every block of a guide; gives how many commands that were."""
     known: dict[str, str] = {}
     count = 0
-    for block in blocks(GUIDE.read_text()):
+    for block in blocks(path):
         for name, command, machine in block.names:
             known[name] = machines[machine].run(command).stdout.strip().splitlines()[-1]
         script = re.sub(r"THE-[A-Z0-9-]+", lambda word: known[word[0]], block.script)
-        print(f"{GUIDE.name}:{block.line} on {block.machine}", flush=True)
+        print(f"{path.name}:{block.line} on {block.machine}", flush=True)
         machines[block.machine].run(script)
         count += sum(1 for line in script.splitlines() if line.strip() and not line.lstrip().startswith("#"))
     return count
@@ -248,7 +251,7 @@ def main() -> int:
     clone_newns, clone_newnet, private = 0x20000, 0x40000000, (1 << 18) | (1 << 14)
     if libc.unshare(clone_newns | clone_newnet) or libc.mount(None, b"/", None, private, None):
         raise OSError(ctypes.get_errno(), "unshare")
-    addresses = [f"ip address add {address}/32 dev lo" for address in HOSTS.values()]
+    addresses = [f"ip address add {address}/32 dev lo" for address in [*HOSTS.values(), *CLUSTER.values()]]
     subprocess.run(["sh", "-ec", "; ".join(["ip link set lo up", *addresses])], check=True)
     place = Path(tempfile.mkdtemp(prefix="godwit-package-"))
     machines: dict[str, Machine] = {}
@@ -258,9 +261,18 @@ def main() -> int:
             (place / name).mkdir()
             machines[name] = Machine(name, place / name)
             machines[name].boot(package)
-        count = guide(machines)
+        count = guide(GUIDE, machines)
         kill_and_purge(machines["dtn1"])
         print(f"{count} commands of {GUIDE.name} ran as it says; the package was killed and purged")
+        shared = place / "shared"
+        shared.mkdir()
+        for name in CLUSTER:
+            (place / name).mkdir()
+            machines[name] = Machine(name, place / name)
+            machines[name].boot(package, shared)
+            machines[name].run("dpkg -i godwit.deb")
+        count = guide(CLUSTER_GUIDE, machines)
+        print(f"{count} commands of {CLUSTER_GUIDE.name} ran as it says")
         return 0
     except (Fault, subprocess.TimeoutExpired) as fault:
         print(f"test-package: {fault}", file=sys.stderr)

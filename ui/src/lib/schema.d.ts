@@ -1116,6 +1116,11 @@ export interface components {
             joined: components["schemas"]["Timestamp"];
             /** @description Whether it leads. */
             leads: boolean;
+            /**
+             * Format: int32
+             * @description The newest feature level that its program knows.
+             */
+            level?: number;
             /** @description Name. */
             name: string;
             /**
@@ -1145,7 +1150,7 @@ export interface components {
             leader?: string | null;
             /**
              * Format: int32
-             * @description The feature level that all nodes know.
+             * @description The feature level in use, which all nodes know; never falls.
              */
             level: number;
             /** @description All nodes, by number. */
