@@ -91,7 +91,7 @@ fn lead(shared: &Shared) -> Result<(), String> {
     let replica = &shared.config.replica;
     let rows: Vec<Node> = replica.reader().objects().map_err(told)?;
     let number = shared.config.home.number;
-    let own = rows.iter().find(|row| row.number == number).cloned();
+    let own = rows.iter().find(|row| row.number == number);
     // A node that never had another one beside it needs no row.
     if own.is_none() && rows.is_empty() && number == NUMBER_ALONE {
         return raise(shared, shared.config.level);

@@ -122,7 +122,13 @@ fn the_nodes_of_a_site_bring_what_another_cluster_fetches() {
 fn a_node_whose_export_is_another_file_system_is_left_out() {
     let (site, mut there) = (Site::of(1), Site::of(1));
     let mut odd = Rig::new();
-    join_by(&mut odd, &there.nodes[0], &invite(&there.nodes[0]), "odd", &[]);
+    join_by(
+        &mut odd,
+        &there.nodes[0],
+        &invite(&there.nodes[0]),
+        "odd",
+        &[],
+    );
     there.wait("two nodes", |view| up(view).len() == 2);
     know(&site, &there);
     fill(&site.nodes[0].export);
@@ -146,7 +152,13 @@ fn a_node_that_sees_another_source_takes_no_part() {
     let mut odd = Rig::new();
     fs::create_dir_all(odd.export.join("set/d1")).expect("made");
     fs::write(odd.export.join("set/d1/wrong"), b"of another file system").expect("written");
-    join_by(&mut odd, &site.nodes[0], &invite(&site.nodes[0]), "odd", &[]);
+    join_by(
+        &mut odd,
+        &site.nodes[0],
+        &invite(&site.nodes[0]),
+        "odd",
+        &[],
+    );
     site.nodes.push(odd);
     site.wait("it is told", |view| lacks_export(view, "odd"));
     let faster = site.nodes[0].admin(&["job", "limit", &id, "none"]);
