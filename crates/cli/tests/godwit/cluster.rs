@@ -3,6 +3,7 @@
 
 mod divided;
 mod levels;
+mod recovery;
 mod sites;
 mod taken_over;
 
@@ -441,74 +442,4 @@ fn who_may_not_join_is_told_why_and_changes_nothing() {
         "{said}"
     );
     site.wait("three nodes", |view| up(view).len() == 3);
-}
-
-#[test]
-fn after_the_loss_of_a_majority_one_survivor_is_made_the_cluster() {
-    let mut site = Site::of(3);
-    let added = site.nodes[1].admin(&[
-        "site",
-        "add",
-        "kept",
-        "192.0.2.1",
-        "--identity",
-        &site.nodes[0].identity,
-    ]);
-    assert_eq!(added.code, Some(0), "{added:?}");
-    let until = Instant::now() + DEADLINE;
-    while !site.nodes[2].admin(&["site", "list"]).out.contains("kept") {
-        assert!(Instant::now() < until, "a voter gets what was changed");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    site.nodes[0].kill_daemon();
-    site.nodes[1].kill_daemon();
-    let until = Instant::now() + DEADLINE;
-    loop {
-        let outcome = site.nodes[2].admin(&["cluster", "status"]);
-        if outcome.code == Some(1) && outcome.complaint.contains("cluster recover") {
-            break;
-        }
-        assert!(Instant::now() < until, "{outcome:?}");
-        std::thread::sleep(Duration::from_millis(200));
-    }
-    // Reading goes on, and changing says what is needed.
-    let sites = site.nodes[2].admin(&["site", "list"]);
-    assert!(sites.out.contains("kept"), "{sites:?}");
-    let change = site.nodes[2].admin(&["site", "remove", "kept"]);
-    assert_eq!(change.code, Some(1), "{change:?}");
-    assert!(
-        change.complaint.contains("voters can be reached"),
-        "{change:?}"
-    );
-    let running = site.nodes[2].admin(&["cluster", "recover", "--yes"]);
-    assert_eq!(running.code, Some(1), "not while it runs: {running:?}");
-    site.nodes[2].kill_daemon();
-    let unsure = site.nodes[2].admin(&["cluster", "recover"]);
-    assert_eq!(unsure.code, Some(2), "{unsure:?}");
-    let recovered = site.nodes[2].admin(&["cluster", "recover", "--yes"]);
-    assert_eq!(recovered.code, Some(0), "{recovered:?}");
-    site.nodes[2].serve(&[]);
-    site.wait_at(&[2], "it is alone", |view| {
-        nodes(view).len() == 1 && up(view) == ["dtn3"]
-    });
-    let sites = site.nodes[2].admin(&["site", "list"]);
-    assert!(sites.out.contains("kept"), "{sites:?}");
-    let change = site.nodes[2].admin(&["site", "remove", "kept"]);
-    assert_eq!(change.code, Some(0), "{change:?}");
-    // Those of before are told that theirs is another cluster, and do not disturb it.
-    site.nodes[1].serve(&[]);
-    site.nodes[1].daemon().wait_for("of another cluster");
-    site.nodes[1].kill_daemon();
-    let left = site.nodes[1].admin(&["cluster", "leave", "--yes"]);
-    assert_eq!(left.code, Some(0), "{left:?}");
-    let mut back = site.nodes.remove(1);
-    join_by(
-        &mut back,
-        &site.nodes[1],
-        &invite(&site.nodes[1]),
-        "dtn2",
-        &[],
-    );
-    site.nodes.insert(1, back);
-    site.wait_at(&[1, 2], "two nodes", |view| up(view).len() == 2);
 }

@@ -63,10 +63,7 @@ fn setup() -> Vec<(&'static str, Frame)> {
         block_bytes: 524_288,
         streams_max: 64,
         addresses: Vec::new(),
-        digest: 0,
-        buffer_bytes: 0,
-        mapping: 0,
-        tag: 0,
+        ..Opened::default()
     };
     let redigested = Opened {
         digest: 2,

@@ -1,8 +1,10 @@
 //! Prepares a tree as a destination: maps names once, takes the journal, refuses what another transfer writes to.
 //! Writes no data.
 
+mod earlier;
 mod header;
 mod member;
+mod shown;
 
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
@@ -16,6 +18,7 @@ use godwit_store::journal::{
 };
 use godwit_store::{Kind, RelPath, Storage, StoreError, TempName, digest};
 
+pub use self::earlier::Earlier;
 use self::header::{decode_mapping, encode_mapping, label};
 use super::member::Membership;
 use super::sink::TreeSinkConfig;
@@ -58,15 +61,6 @@ pub struct DestinationRequest {
     pub member: Option<Membership>,
     /// What earlier attempts of the same job found and left.
     pub earlier: Earlier,
-}
-
-/// What earlier attempts of a job found and left at its destination; other senders may have made them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Earlier {
-    /// Whether sources go into the destination, or the only one becomes it; `None` leaves that to what is there.
-    pub into: Option<bool>,
-    /// Tags of their temporary files.
-    pub tags: Vec<u64>,
 }
 
 /// A destination that may be written to.
@@ -361,31 +355,6 @@ impl DestinationRequest {
 
     fn comparison(&self) -> Comparison {
         self.comparison.unwrap_or_default()
-    }
-
-    fn place_for_people(&self, mapping: &[RelPath]) -> Vec<u8> {
-        let mut place = self.display.clone();
-        let mut add = |name: &[u8]| {
-            if !place.is_empty() && !place.ends_with(b"/") {
-                place.push(b'/');
-            }
-            place.extend_from_slice(name);
-        };
-        match mapping {
-            [first, _, ..] if self.names.first().is_some_and(|name| !name.is_empty()) => {
-                let directory = first.parent().unwrap_or_default();
-                add(directory.as_bytes());
-                if !directory.is_root() {
-                    place.push(b'/');
-                }
-                if place.is_empty() {
-                    place.extend_from_slice(b"./");
-                }
-            }
-            [first, ..] => add(first.as_bytes()),
-            [] => {}
-        }
-        place
     }
 
     /// What a dry run goes by: the names as an unfinished transfer has mapped them, or as they would be mapped now.

@@ -1,0 +1,11 @@
+//! What other attempts of the same job found and left at a destination.
+//! Keeps nothing; the job's owner does.
+
+/// What earlier attempts of a job found and left at its destination; other senders may have made them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Earlier {
+    /// Whether sources go into the destination, or the only one becomes it; `None` leaves that to what is there.
+    pub into: Option<bool>,
+    /// Tags of their temporary files.
+    pub tags: Vec<u64>,
+}
