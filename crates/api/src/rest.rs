@@ -12,6 +12,7 @@ mod problem;
 mod report;
 mod rules;
 mod timestamp;
+mod work;
 
 pub use access::{
     ExportView, Login, NewSession, NewSite, NewToken, NewUser, NodeView, RoleName, SessionView,
@@ -37,3 +38,7 @@ pub use rules::{
     NewWebhook, ScheduleView, ShareView, WebhookView, WindowView,
 };
 pub use timestamp::Timestamp;
+pub use work::{
+    WorkDoneView, WorkKindName, WorkNodeView, WorkOpenView, WorkPairView, WorkRootView,
+    WorkTargetView, WorkView,
+};

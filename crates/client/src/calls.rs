@@ -4,7 +4,7 @@
 use godwit_api::rest::{
     AttemptView, CancelJob, ChangeJob, ExportView, FailureView, JobList, JobStateName, JobView,
     LogPage, NewJob, NewSite, NewToken, NewUser, NodeView, SiteView, TokenCreated, TokenView,
-    UserView,
+    UserView, WorkView,
 };
 use hyper::Method;
 use serde::Serialize;
@@ -301,6 +301,18 @@ impl Jobs<'_> {
         let id = escaped(id);
         self.0
             .get(&format!("/jobs/{id}/log?after={after}&limit={limit}"))
+    }
+
+    /// The work of a divided job; None where the job has none now, or the node knows no such work.
+    ///
+    /// # Errors
+    /// As [`Jobs::submit`].
+    pub fn work(&self, id: &str) -> Result<Option<WorkView>, ClientError> {
+        match self.0.get(&format!("/jobs/{}/work", escaped(id))) {
+            Ok(work) => Ok(Some(work)),
+            Err(error) if error.status() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Everything that is known of a job, as one document.

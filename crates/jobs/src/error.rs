@@ -15,6 +15,9 @@ pub enum JobsError {
     /// The job has no manifest here.
     #[error("{0}")]
     NoManifest(String),
+    /// The job has no divided work now.
+    #[error("{0}")]
+    NoWork(String),
     /// What was asked for makes no sense.
     #[error("{detail}")]
     Invalid {

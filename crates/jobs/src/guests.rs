@@ -364,7 +364,7 @@ pub(crate) fn refuse(error: &JobsError) -> Refusal {
             Refusal::new(code::INVALID, message)
         }
         JobsError::Forbidden { .. } => Refusal::new(code::NOT_GRANTED, message),
-        JobsError::NoManifest(_) => Refusal::new(code::NOT_FOUND, message),
+        JobsError::NoManifest(_) | JobsError::NoWork(_) => Refusal::new(code::NOT_FOUND, message),
         JobsError::Propose(_)
         | JobsError::State(_)
         | JobsError::File { .. }

@@ -38,6 +38,7 @@ mod stored;
 mod submit;
 mod third;
 mod view;
+mod work;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,6 +63,7 @@ pub use access::{Access, grant_of, rule_of};
 pub use clock::{Clock, now};
 pub use error::JobsError;
 pub use guests::Guests;
+pub use work::work_of;
 
 use live::Live;
 

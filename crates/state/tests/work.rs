@@ -9,8 +9,9 @@ mod simulation;
 mod tree;
 
 use godwit_state::{
-    Closed, CommandError, Effect, Found, JobOp, Op, OpenWork, Outcome, Pair, SetPairs, Settle,
-    Settled, Settlement, TakeWork, Taken, Target, Task, WorkItem, WorkOp, WorkRoot, Works,
+    Closed, CommandError, Effect, Found, HeldItems, JobOp, Op, OpenWork, Outcome, Pair, SetPairs,
+    Settle, Settled, Settlement, TakeWork, Taken, Target, Task, WorkItem, WorkKind, WorkOp,
+    WorkRoot, Works,
 };
 use support::state::State;
 use support::{claim, finish, new_job, runner};
@@ -180,6 +181,22 @@ fn a_tree_is_scanned_cut_put_together_and_closed() {
         })
         .collect();
     assert_eq!((offsets, parts.len()), (vec![0, PART], 3));
+    let held = |kind, node: Option<&str>, waits, items, part_bytes| HeldItems {
+        kind,
+        waits,
+        node: node.map(str::to_owned),
+        items,
+        part_bytes,
+    };
+    let open = [
+        held(WorkKind::Close, None, true, 1, 0),
+        held(WorkKind::Scan, Some("node1"), false, 1, 0),
+        held(WorkKind::Scan, Some("node2"), false, 1, 0),
+        held(WorkKind::Part, None, false, 1, 5),
+        held(WorkKind::Part, Some("node2"), false, 2, 2 * PART),
+        held(WorkKind::Assemble, None, true, 1, 0),
+    ];
+    assert_eq!(Works(&state.reader).open_items("job").expect("read"), open);
     let ended = settle(first, "node1", &[(items[0].number, done())]);
     assert_settled(&work(&mut state, ended.clone()), 1);
     assert_settled(&work(&mut state, ended), 0);

@@ -112,6 +112,7 @@ impl From<JobsError> for ApiError {
         match error {
             JobsError::NoJob(_) => Self::new(StatusCode::NOT_FOUND, "no_such_job", detail),
             JobsError::NoManifest(_) => Self::new(StatusCode::NOT_FOUND, "no_manifest", detail),
+            JobsError::NoWork(_) => Self::new(StatusCode::NOT_FOUND, "not_divided", detail),
             JobsError::Invalid { code, .. } => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
             }

@@ -207,8 +207,9 @@ fn submit() -> Command {
 
 fn top() -> Command {
     reaching(Command::new("top"))
-        .about("Show the jobs of a node as they run, refreshed each second")
-        .after_help("On no terminal it prints one table. Control-C ends it.")
+        .about("Show nodes, jobs and who does what as they run, refreshed each second")
+        .arg(switch("once", "Print what is so now, and end"))
+        .after_help("On no terminal it prints once. Control-C ends it. --json prints one document: cluster, jobs, work.")
 }
 
 fn site() -> Command {

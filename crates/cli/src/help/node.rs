@@ -171,7 +171,13 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
             "for godwit verify",
         )],
     ),
-    ("top", &[example("godwit top", "all that runs or waits")]),
+    (
+        "top",
+        &[
+            example("godwit top", "nodes, and all that runs or waits"),
+            example("godwit top --once", "the same once"),
+        ],
+    ),
     (
         "ls",
         &[

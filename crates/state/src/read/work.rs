@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use super::Reader;
 use super::row::{json, unsigned};
 use crate::fault::Fault;
-use crate::model::Work;
+use crate::model::{HeldItems, Work, WorkKind};
 
 const COLUMNS: &str =
     "job, epoch, claim, roots, pairs, trouble, closed, open, closes, counts, targets";
@@ -66,6 +66,35 @@ impl Works<'_> {
                  WHERE job = ?1 AND state = 1 AND node = ?2)",
             )?
             .query_row([job, node], |row| row.get(0))
+        })
+    }
+
+    /// The items of the job's work that are not settled, counted by kind and by where they are. Reads all of them.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn open_items(self, job: &str) -> Result<Vec<HeldItems>, Fault> {
+        self.0.with(|db| {
+            db.prepare_cached(
+                "SELECT kind, state, node, count(*), sum(CASE kind WHEN 1 THEN bytes ELSE 0 END) \
+                 FROM work JOIN work_items ON work = id WHERE job = ?1 AND state < 3 \
+                 GROUP BY kind, state, node ORDER BY kind DESC, state, node",
+            )?
+            .query_map([job], |row| {
+                Ok(HeldItems {
+                    kind: match row.get::<_, i64>(0)? {
+                        0 => WorkKind::Assemble,
+                        1 => WorkKind::Part,
+                        2 => WorkKind::Scan,
+                        _ => WorkKind::Close,
+                    },
+                    waits: row.get::<_, i64>(1)? == 2,
+                    node: row.get(2)?,
+                    items: unsigned(row, 3)?,
+                    part_bytes: unsigned(row, 4)?,
+                })
+            })?
+            .collect()
         })
     }
 

@@ -10,9 +10,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use godwit_api::rest::{
     AttemptView, CancelJob, ChangeJob, FailureView, JobList, JobStateName, JobView, LogPage,
-    NewJob, SampleView, Timestamp,
+    NewJob, SampleView, Timestamp, WorkView,
 };
-use godwit_jobs::{Jobs, JobsError};
+use godwit_jobs::{Jobs, JobsError, work_of};
 use godwit_state::{Actor, Cursor, JobFilter, JobState, Role, UnixMillis};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -45,6 +45,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(failures))
         .routes(routes!(log))
         .routes(routes!(samples))
+        .routes(routes!(work))
 }
 
 /// Which jobs to list; each parameter narrows the list.
@@ -329,4 +330,14 @@ async fn samples(
     Path(id): Path<String>,
 ) -> Result<Json<Vec<SampleView>>, ApiError> {
     read(&app, id, Jobs::samples).await
+}
+
+/// Shows the work of a divided job: who controls it, who sends where, and who holds what.
+#[utoipa::path(get, path = "/jobs/{id}/work", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = WorkView), Problems))]
+async fn work(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Json<WorkView>, ApiError> {
+    read(&app, id, work_of).await
 }

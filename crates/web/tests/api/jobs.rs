@@ -28,6 +28,11 @@ fn a_job_is_submitted_listed_changed_and_steered() {
     assert_eq!(job["label"], "night-42");
     let at = format!("/api/v1/jobs/{id}");
 
+    let undivided = client.get(&format!("{at}/work"));
+    undivided.expect_problem(404, "not_divided");
+    let unknown = client.get("/api/v1/jobs/0000000000x/work");
+    unknown.expect_problem(404, "no_such_job");
+
     let description = client.get(&format!("{at}/description")).expect(200).json();
     assert_eq!(description["sources"], json!(["here:/data/run42"]));
     let changed = client.json(

@@ -30,6 +30,7 @@ const ROUTES: &[(&str, &str, Option<RoleName>)] = &[
     ("GET", "/api/v1/jobs/{id}/failures", Some(RoleName::Viewer)),
     ("GET", "/api/v1/jobs/{id}/log", Some(RoleName::Viewer)),
     ("GET", "/api/v1/jobs/{id}/samples", Some(RoleName::Viewer)),
+    ("GET", "/api/v1/jobs/{id}/work", Some(RoleName::Viewer)),
     ("GET", "/api/v1/cluster", Some(RoleName::Viewer)),
     ("POST", "/api/v1/cluster/invites", Some(RoleName::Admin)),
     (

@@ -10,7 +10,7 @@ use godwit_client::Client;
 use godwit_cluster::{ClusterHome, NUMBER_ALONE};
 
 use super::when::Clock;
-use super::{optional, print_json, table, text};
+use super::{optional, print_json, table, text, work};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{complain, print, printable};
@@ -125,25 +125,16 @@ fn show(view: &ClusterView) {
 }
 
 fn row(node: &ClusterNode, view: &ClusterView) -> Vec<String> {
-    let role = match (node.leads, node.votes) {
-        (true, _) => "leads",
-        (false, true) => "votes",
-        (false, false) => "follows",
-    };
     let has = &node.resources;
     let known = has.cores > 0;
-    let state = match node.heard_ms.filter(|_| node.state.name() == "lost") {
-        Some(heard) => format!("lost for {} s", heard / 1_000),
-        None => node.state.name().to_owned(),
-    };
     let name = match node.name == view.told_by {
         true => format!("{} *", node.name),
         false => node.name.clone(),
     };
     let fields = [
         name,
-        state,
-        role.to_owned(),
+        work::state(node),
+        work::role(node).to_owned(),
         node.running.to_string(),
         node.exports.join(", "),
         if known {

@@ -17,6 +17,7 @@ mod top;
 mod watch;
 mod when;
 mod words;
+mod work;
 
 use std::ffi::OsString;
 use std::time::Instant;
@@ -59,7 +60,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches, started: Instant) -> Result<
         ("job", "manifest") => report::manifest(own, &client),
         ("job", verb) => steer::run(verb, own, &client),
         ("cluster", sub) => cluster::run(sub, own, &client),
-        ("top", _) => top::run(&client, json),
+        ("top", _) => top::run(&client, json, own.get_flag("once")),
         ("ls" | "mkdir" | "rm" | "mv" | "clean", _) => places::run(name, own, &client),
         _ => access::run(name, sub, own, &client),
     }

@@ -1,26 +1,48 @@
 //! `godwit job show`: a job, a line for each thing that is known of it.
-//! Asks for nothing but the job.
+//! Asks for nothing but the job and, where nodes share it, their work.
 
 use clap::ArgMatches;
 use godwit_api::job::JobKind;
-use godwit_api::rest::JobView;
+use godwit_api::rest::{JobView, WorkView};
 use godwit_api::units::{counted, human_rate, human_size};
 use godwit_client::Client;
+use serde::Serialize;
 
 use super::when::Clock;
-use super::{print_json, text as argument, words};
+use super::{print_json, text as argument, words, work};
 use crate::exit::{Exit, Failure};
 use crate::output::{print, printable};
 
 /// Shows a job.
 pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
-    let job = client.jobs().find(&argument(matches, "id")?)?;
+    let jobs = client.jobs();
+    let job = jobs.find(&argument(matches, "id")?)?;
+    // Work ends with its job.
+    let work = match words::has_ended(job.state) {
+        true => None,
+        false => jobs.work(&job.id)?,
+    };
     if matches.get_flag("json") {
-        print_json(&job);
-    } else {
-        print(&text(&job, &Clock::now()));
+        print_json(&Shown {
+            job: &job,
+            work: work.as_ref(),
+        });
+        return Ok(Exit::Complete);
+    }
+    print(&text(&job, &Clock::now()));
+    if let Some(work) = &work {
+        print(&format!("\n{}", work::text(work)));
     }
     Ok(Exit::Complete)
+}
+
+/// The job for programs, with its work beside the other fields.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    job: &'a JobView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    work: Option<&'a WorkView>,
 }
 
 /// The job for people.

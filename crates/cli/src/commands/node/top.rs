@@ -1,4 +1,4 @@
-//! `godwit top`: the jobs of a node as they run, refreshed each second.
+//! `godwit top`: nodes, jobs, channels and the work of divided jobs as they run, refreshed each second.
 //! Steers nothing.
 
 use std::io::Write as _;
@@ -6,18 +6,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_api::rest::JobView;
+use godwit_api::rest::{ClusterView, JobView, WorkView};
 use godwit_api::units::human_rate;
 use godwit_client::{Client, JobFilter};
+use serde::Serialize;
 
 use super::when::Clock;
-use super::{JOBS_MAX, print_json, table, words};
+use super::{JOBS_MAX, print_json, table, words, work};
 use crate::exit::{Exit, Failure};
-use crate::output::print;
+use crate::output::{print, printable};
 use crate::signals;
 
 /// A table a second is as much as anybody reads.
 const REFRESH: Duration = Duration::from_secs(1);
+
+/// Running jobs whose work is asked for: more than fit a screen.
+const WORKS_MAX: usize = 16;
 
 /// How soon a signal is obeyed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -28,23 +32,34 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 /// To the first line, and to the end of the screen everything away.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
-/// Shows the jobs until a signal comes; once where there is no terminal.
-pub(super) fn run(client: &Client, json: bool) -> Result<Exit, Failure> {
+/// What is shown at one moment.
+#[derive(Serialize)]
+struct Seen {
+    /// The nodes; None where the node knows of no cluster.
+    cluster: Option<ClusterView>,
+    /// What moves first, then what waits.
+    jobs: Vec<JobView>,
+    /// The work of those that are divided.
+    work: Vec<WorkView>,
+}
+
+/// Shows what runs until a signal comes; once where that is wished or where there is no terminal.
+pub(super) fn run(client: &Client, json: bool, once: bool) -> Result<Exit, Failure> {
     if json {
-        jobs(client)?.iter().for_each(print_json);
+        print_json(&look(client)?);
         return Ok(Exit::Complete);
     }
-    if table::width().is_none() {
-        print(&screen(client, &jobs(client)?));
+    if once || table::width().is_none() {
+        print(&screen(client, &look(client)?));
         return Ok(Exit::Complete);
     }
     // Before the screen changes: a fault of the first look is to be seen after it.
-    let mut found = jobs(client)?;
+    let mut seen = look(client)?;
     let ended = Arc::new(AtomicBool::new(false));
     signals::watch(&ended).map_err(Failure::local)?;
     put(ENTER);
     let outcome = loop {
-        draw(&screen(client, &found));
+        draw(&screen(client, &seen));
         let next = Instant::now() + REFRESH;
         while Instant::now() < next && !ended.load(Ordering::Relaxed) {
             std::thread::sleep(LOOK);
@@ -52,8 +67,8 @@ pub(super) fn run(client: &Client, json: bool) -> Result<Exit, Failure> {
         if ended.load(Ordering::Relaxed) {
             break Ok(Exit::Complete);
         }
-        match jobs(client) {
-            Ok(now) => found = now,
+        match look(client) {
+            Ok(now) => seen = now,
             Err(failure) => break Err(failure),
         }
     };
@@ -61,33 +76,91 @@ pub(super) fn run(client: &Client, json: bool) -> Result<Exit, Failure> {
     outcome
 }
 
-/// What moves first, then what waits.
-fn jobs(client: &Client) -> Result<Vec<JobView>, Failure> {
+fn look(client: &Client) -> Result<Seen, Failure> {
     let filter = JobFilter {
         states: words::OPEN.to_vec(),
         ..JobFilter::default()
     };
-    let mut jobs = client.jobs().list(&filter, JOBS_MAX)?;
+    let calls = client.jobs();
+    let mut jobs = calls.list(&filter, JOBS_MAX)?;
     jobs.sort_by_key(|job| !words::is_moving(job.state));
-    Ok(jobs)
+    let cluster = match client.cluster().view() {
+        Ok(view) => Some(view),
+        // A node of an earlier version, or one that takes part in no cluster.
+        Err(error) if error.status() == Some(404) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let mut work = Vec::new();
+    let moving = jobs.iter().filter(|job| words::is_moving(job.state));
+    for job in moving.take(WORKS_MAX) {
+        work.extend(calls.work(&job.id)?);
+    }
+    Ok(Seen {
+        cluster,
+        jobs,
+        work,
+    })
 }
 
-fn screen(client: &Client, jobs: &[JobView]) -> String {
-    let clock = Clock::now();
+fn screen(client: &Client, seen: &Seen) -> String {
+    let (clock, jobs) = (Clock::now(), &seen.jobs);
     let moving = jobs.iter().filter(|job| words::is_moving(job.state));
     let rate = moving.clone().filter_map(words::bytes_per_second).sum();
-    let running = moving.count();
+    let running = moving.clone().count();
+    let nodes = seen.cluster.as_ref();
+    let nodes = nodes.filter(|cluster| cluster.nodes.len() > 1);
+    let of = nodes.map_or_else(String::new, |cluster| {
+        format!("{} nodes, ", cluster.nodes.len())
+    });
     let head = format!(
-        "{}: {running} running, {} waiting, {}",
+        "{}: {of}{running} running, {} waiting, {}",
         client.node_name(),
         jobs.len() - running,
         human_rate(rate),
     );
-    let head = table::cut(&head, table::width());
-    match jobs {
-        [] => head,
-        jobs => format!("{head}\n\n{}", table::jobs(jobs, &clock, table::width())),
+    let mut parts = vec![table::cut(&head, table::width())];
+    parts.extend(nodes.map(work::cluster));
+    if !jobs.is_empty() {
+        parts.push(table::jobs(jobs, &clock, table::width()));
     }
+    parts.extend(moving.filter_map(channels));
+    let works = seen.work.iter();
+    parts.extend(works.map(|work| format!("{} is {}", printable(&work.job), work::text(work))));
+    let text = parts.join("\n\n");
+    let lines = text.lines().map(|line| table::cut(line, table::width()));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The network paths of a job that has several.
+fn channels(job: &JobView) -> Option<String> {
+    let channels = &job.progress.as_ref()?.channels;
+    if channels.len() < 2 {
+        return None;
+    }
+    let rows: Vec<Vec<String>> = channels
+        .iter()
+        .map(|channel| {
+            // Rates fit, and a part of a byte does not matter.
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "the cast saturates, and no rate is negative"
+            )]
+            let rate = channel.bytes_per_second.map(|rate| rate.round() as u64);
+            vec![
+                printable(&job.id),
+                printable(&channel.name),
+                channel.streams.to_string(),
+                rate.map_or_else(String::new, human_rate),
+                match channel.cuts {
+                    0 => String::new(),
+                    cuts => cuts.to_string(),
+                },
+            ]
+        })
+        .collect();
+    let head = ["JOB", "CHANNEL", "STREAMS", "RATE", "CUTS"];
+    Some(table::plain(&head, &rows))
 }
 
 /// Shows as much as the terminal has room for.

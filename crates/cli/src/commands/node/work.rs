@@ -1,0 +1,300 @@
+//! The work of a divided job and the nodes of a cluster, as tables.
+//! Asks nobody.
+
+use godwit_api::rest::{ClusterNode, ClusterView, WorkNodeView, WorkView};
+use godwit_api::units::{counted, human_count, human_rate, human_size};
+
+use super::table;
+use crate::output::printable;
+
+/// The work for people: what is open and done, who holds what, and who sends where.
+pub(super) fn text(work: &WorkView) -> String {
+    let mut lines = vec![head(work)];
+    lines.extend(trouble(work));
+    lines.push(kinds(work));
+    if !work.nodes.is_empty() {
+        lines.push(String::new());
+        lines.push(nodes(work));
+    }
+    lines.join("\n")
+}
+
+fn head(work: &WorkView) -> String {
+    let by = match &work.controller {
+        Some(node) => format!("controlled by {node}, epoch {}", work.epoch),
+        None => "no node controls it now".to_owned(),
+    };
+    let done = &work.done;
+    printable(&format!(
+        "divided: {by}; {} and {} delivered in {}",
+        counted(done.files, "file"),
+        human_size(done.bytes),
+        counted(done.leases, "lease"),
+    ))
+}
+
+/// What holds the work up, a line each.
+fn trouble(work: &WorkView) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(problem) = &work.problem {
+        lines.push(format!(
+            "may be old, as {} knows it: {problem}",
+            work.told_by
+        ));
+    }
+    if work.waits_for_target {
+        lines.push(
+            "a node of the destination is out of reach and may still write: files are put together later"
+                .to_owned(),
+        );
+    }
+    if !work.waits_for_writers.is_empty() {
+        lines.push(format!(
+            "lost nodes may still write: {}; files are put together once they cannot",
+            work.waits_for_writers.join(", ")
+        ));
+    }
+    if let Some(reason) = &work.trouble {
+        lines.push(format!("last trouble of a node: {}", reason.text));
+    }
+    lines.iter().map(|line| printable(line)).collect()
+}
+
+fn kinds(work: &WorkView) -> String {
+    let done = &work.done;
+    let rows = [
+        ("scan", done.scans, done.scans_failed),
+        ("part", done.parts, done.parts_left),
+        ("assemble", done.assembled, done.files_left),
+        ("close", done.closed, 0),
+    ];
+    let rows: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|(kind, done, left)| {
+            let open = work.open.iter().find(|open| open.kind.name() == kind);
+            let number = |count: Option<u64>| human_count(count.unwrap_or(0));
+            let bytes = open.map_or(0, |open| open.part_bytes);
+            vec![
+                kind.to_owned(),
+                number(open.map(|open| open.ready)),
+                number(open.map(|open| open.held)),
+                number(open.map(|open| open.waiting)),
+                sized(bytes),
+                human_count(done),
+                match left {
+                    0 => String::new(),
+                    left => human_count(left),
+                },
+            ]
+        })
+        .collect();
+    table::plain(
+        &[
+            "ITEMS",
+            "READY",
+            "HELD",
+            "WAIT",
+            "BYTES",
+            "DONE",
+            "LEFT TO CLOSE",
+        ],
+        &rows,
+    )
+}
+
+fn nodes(work: &WorkView) -> String {
+    let rows: Vec<Vec<String>> = work.nodes.iter().map(|node| holds(node, work)).collect();
+    table::plain(
+        &[
+            "NODE",
+            "SCANS",
+            "PARTS",
+            "BYTES",
+            "ASSEMBLES",
+            "CLOSES",
+            "LIMIT",
+            "SENDS TO",
+        ],
+        &rows,
+    )
+}
+
+fn holds(node: &WorkNodeView, work: &WorkView) -> Vec<String> {
+    let pair = work.pairs.iter().find(|pair| pair.node == node.node);
+    let controls = work.controller.as_ref() == Some(&node.node);
+    let name = match controls {
+        true => format!("{} *", node.node),
+        false => node.node.clone(),
+    };
+    let limit = pair.and_then(|pair| pair.limit);
+    vec![
+        printable(&name),
+        node.scans.to_string(),
+        node.parts.to_string(),
+        sized(node.part_bytes),
+        node.assembles.to_string(),
+        node.closes.to_string(),
+        limit.map_or_else(String::new, human_rate),
+        printable(&pair.map_or_else(|| "nobody now".to_owned(), |pair| pair.to.join(", "))),
+    ]
+}
+
+fn sized(bytes: u64) -> String {
+    match bytes {
+        0 => String::new(),
+        bytes => human_size(bytes),
+    }
+}
+
+/// The nodes of a cluster: how each is and what it has.
+pub(super) fn cluster(view: &ClusterView) -> String {
+    let rows: Vec<Vec<String>> = view.nodes.iter().map(node).collect();
+    let nodes = table::plain(
+        &[
+            "NODE",
+            "STATE",
+            "ROLE",
+            "JOBS",
+            "CORES",
+            "MEMORY",
+            "INTERFACES",
+            "FREE",
+            "VERSION",
+        ],
+        &rows,
+    );
+    match &view.problem {
+        Some(problem) => {
+            let old = format!("may be old, as {} knows it: {problem}", view.told_by);
+            format!("{}\n{nodes}", table::cut(&printable(&old), table::width()))
+        }
+        None => nodes,
+    }
+}
+
+fn node(node: &ClusterNode) -> Vec<String> {
+    let has = &node.resources;
+    let known = has.cores > 0;
+    let interfaces = has.interfaces.iter().map(|interface| {
+        let bits = interface.bits_per_second;
+        let speed = bits.map_or_else(String::new, |bits| format!(" {}", line_rate(bits)));
+        format!("{}{speed}", interface.name)
+    });
+    let room = has.room.iter().filter_map(|room| {
+        let free = human_size(room.free_bytes?);
+        Some(format!("{} {free}", room.export))
+    });
+    let fields = [
+        node.name.clone(),
+        state(node),
+        role(node).to_owned(),
+        node.running.to_string(),
+        if known {
+            has.cores.to_string()
+        } else {
+            "-".to_owned()
+        },
+        if known {
+            human_size(has.memory_bytes)
+        } else {
+            "-".to_owned()
+        },
+        interfaces.collect::<Vec<_>>().join(", "),
+        room.collect::<Vec<_>>().join(", "),
+        node.version.clone(),
+    ];
+    fields.iter().map(|field| printable(field)).collect()
+}
+
+/// How a node is, and for how long it has been lost.
+pub(super) fn state(node: &ClusterNode) -> String {
+    match node.heard_ms.filter(|_| node.state.name() == "lost") {
+        Some(heard) => format!("lost for {} s", heard / 1_000),
+        None => node.state.name().to_owned(),
+    }
+}
+
+/// What a node does in the consensus.
+pub(super) const fn role(node: &ClusterNode) -> &'static str {
+    match (node.leads, node.votes) {
+        (true, _) => "leads",
+        (false, true) => "votes",
+        (false, false) => "follows",
+    }
+}
+
+/// The speed of an interface.
+fn line_rate(bits: u64) -> String {
+    match bits {
+        0..1_000_000_000 => format!("{} Mbit/s", bits / 1_000_000),
+        _ if bits.is_multiple_of(1_000_000_000) => format!("{} Gbit/s", bits / 1_000_000_000),
+        _ => format!(
+            "{}.{} Gbit/s",
+            bits / 1_000_000_000,
+            bits / 100_000_000 % 10
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use godwit_api::rest::{Timestamp, WorkDoneView, WorkKindName, WorkOpenView, WorkPairView};
+
+    #[test]
+    fn the_work_is_a_table_of_kinds_and_a_table_of_nodes() {
+        let work = WorkView {
+            job: "j".to_owned(),
+            at: Timestamp(0),
+            told_by: "dtn2".to_owned(),
+            problem: None,
+            controller: Some("dtn1".to_owned()),
+            epoch: 2,
+            claim: "c".to_owned(),
+            roots: Vec::new(),
+            targets: Vec::new(),
+            pairs: vec![WorkPairView {
+                node: "dtn1".to_owned(),
+                to: vec!["x1".to_owned(), "x2".to_owned()],
+                limit: Some(1_000_000),
+            }],
+            waits_for_target: false,
+            waits_for_writers: vec!["dtn3".to_owned()],
+            done: WorkDoneView::default(),
+            open: vec![WorkOpenView {
+                kind: WorkKindName::Part,
+                ready: 3,
+                held: 1,
+                waiting: 0,
+                part_bytes: 4_000_000,
+            }],
+            nodes: ["dtn1", "dtn3"]
+                .map(|node| WorkNodeView {
+                    node: node.to_owned(),
+                    scans: 0,
+                    parts: 1,
+                    assembles: 0,
+                    closes: 0,
+                    part_bytes: 1_000_000,
+                })
+                .to_vec(),
+            trouble: None,
+        };
+        let text = text(&work);
+        let has = |row: &[&str]| {
+            text.lines()
+                .any(|line| line.split_whitespace().eq(row.iter().copied()))
+        };
+        assert!(text.contains("controlled by dtn1, epoch 2"), "{text}");
+        assert!(text.contains("may still write: dtn3"), "{text}");
+        assert!(has(&["part", "3", "1", "0", "4.00", "MB", "0"]), "{text}");
+        assert!(text.contains("x1, x2"), "{text}");
+        assert!(text.contains("nobody now"), "{text}");
+    }
+
+    #[test]
+    fn speeds_are_as_people_name_them() {
+        let told = [100_000_000, 1_000_000_000, 2_500_000_000, 400_000_000_000].map(line_rate);
+        assert_eq!(told, ["100 Mbit/s", "1 Gbit/s", "2.5 Gbit/s", "400 Gbit/s"]);
+    }
+}
