@@ -21,7 +21,10 @@ pub use cluster::{
     Announce, AnswerCluster, Carried, ClusterAnswer, ClusterQuestion, JoinCluster, Joined,
     KnownNode,
 };
-pub use jobs::{GrantJob, JobPast, JobSeen, PastAfter, RunJob, RunningJob, SteerJob, SteerVerb};
+pub use jobs::{
+    GrantJob, JobPast, JobSeen, ManifestAfter, ManifestPiece, PastAfter, RunJob, RunningJob,
+    SteerJob, SteerVerb,
+};
 pub use places::{
     CleanPlace, Cleaned, EntryKind, EntryView, ExportRoom, FailedPlace, KeptFiles, LIST_MAX,
     ListPlace, Listing, MakeDirectory, NAMED_MAX, RemovePlace, Removed, RenamePlace, mode_text,
@@ -83,8 +86,10 @@ pub enum Question {
     },
     /// Steers a job that runs for the asker.
     Steer(SteerJob),
-    /// The next part of the log and of the samples of a job that runs for the asker.
+    /// The next part of the log and of the samples of a job that runs for the asker, or of any for a node of the same cluster.
     Past(PastAfter),
+    /// The next part of the manifest of a job, for a node of the same cluster.
+    Manifest(ManifestAfter),
     /// How far the jobs are that the asked node runs, for a node of the same cluster.
     Running {},
     /// A question within a cluster.
@@ -92,7 +97,7 @@ pub enum Question {
 }
 
 /// Names of the questions that this version knows.
-const QUESTIONS: [&str; 20] = [
+const QUESTIONS: [&str; 21] = [
     "exports",
     "list",
     "stat",
@@ -111,6 +116,7 @@ const QUESTIONS: [&str; 20] = [
     "job",
     "steer",
     "past",
+    "manifest",
     "running",
     "cluster",
 ];
@@ -137,6 +143,8 @@ pub enum Answer {
     Job(Box<JobSeen>),
     /// A part of the log and of the samples of such a job.
     Past(JobPast),
+    /// A part of the manifest of a job.
+    Manifest(ManifestPiece),
     /// Jobs that the asked node runs.
     Running(Vec<RunningJob>),
     /// An answer within a cluster.
@@ -271,6 +279,7 @@ impl Question {
             | Self::Job { .. }
             | Self::Steer(_)
             | Self::Past(_)
+            | Self::Manifest(_)
             | Self::Running {}
             | Self::Cluster(_) => true,
         }

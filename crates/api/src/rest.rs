@@ -27,8 +27,8 @@ pub use figures::{RateKind, RateSeries, RatesView, SettingView};
 pub use grant::{ALL_EXPORTS, AccessOrigin, AccessView, NewAccess, RightName};
 pub use job::{
     AttemptView, CancelJob, ChangeJob, ChannelView, Divide, FailureView, JobList, JobProgress,
-    JobStateName, JobView, LineOrigin, LogLine, LogPage, NewJob, ProgressView, ReasonView,
-    SampleView,
+    JobStateName, JobView, LineOrigin, LogLine, LogPage, MissingNode, NewJob, ProgressView,
+    ReasonView, SampleView,
 };
 pub use place::{HERE, Place, PlaceError, check_site_name, whole_site};
 pub use problem::{Problem, is_request_id};

@@ -15,6 +15,9 @@ pub enum JobsError {
     /// The job has no manifest here.
     #[error("{0}")]
     NoManifest(String),
+    /// Another node keeps what was asked for, and does not tell.
+    #[error("{0}")]
+    Elsewhere(String),
     /// The job has no divided work now.
     #[error("{0}")]
     NoWork(String),

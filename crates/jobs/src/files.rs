@@ -25,6 +25,11 @@ const SAMPLE_EVERY_MS: i64 = 1_000;
 const PAST_LINES_MAX: usize = 2_000;
 const PAST_BYTES_MAX: usize = 512 << 10;
 
+/// After all lines that there may be, where only samples are wanted.
+pub(crate) const NO_LINES: u64 = u64::MAX;
+/// After all samples that there may be, where only lines are wanted: 9999-12-31.
+pub(crate) const NO_SAMPLES: Timestamp = Timestamp(253_402_214_400_000);
+
 const LOG: &str = "log.jsonl";
 const SAMPLES: &str = "samples.jsonl";
 const MANIFEST: &str = "manifest";
@@ -153,6 +158,7 @@ impl Recorder {
             attempt: self.attempt,
             event,
             from,
+            node: None,
         };
         if self.log_bytes >= LOG_BYTES_MAX {
             return;
@@ -265,8 +271,8 @@ fn unreadable(path: PathBuf) -> impl FnOnce(io::Error) -> JobsError {
     move |source| JobsError::File { path, source }
 }
 
-/// Lines after number `after`, at most `limit`. Reads no more of those before than their numbers.
-fn lines_after(path: &Path, after: u64, limit: usize) -> io::Result<Vec<LogLine>> {
+/// Lines of attempt `attempt` or later ones after number `after`, at most `limit`. Reads no more of those before than their numbers.
+fn lines_after(path: &Path, attempt: u32, after: u64, limit: usize) -> io::Result<Vec<LogLine>> {
     let mut lines = Vec::new();
     let Some(file) = open(path)? else {
         return Ok(lines);
@@ -281,6 +287,7 @@ fn lines_after(path: &Path, after: u64, limit: usize) -> io::Result<Vec<LogLine>
         }
         if let Ok(line) = serde_json::from_slice::<LogLine>(&text)
             && line.seq > after
+            && line.attempt >= attempt
         {
             lines.push(line);
         }
@@ -303,23 +310,31 @@ pub(crate) fn read_log(
     limit: usize,
 ) -> Result<LogPage, JobsError> {
     let path = directory(base, id).join(LOG);
-    let lines = lines_after(&path, after, limit).map_err(unreadable(path))?;
+    let lines = lines_after(&path, 0, after, limit).map_err(unreadable(path))?;
     Ok(LogPage {
         next: lines.last().map_or(after, |line| line.seq),
         lines,
+        missing: Vec::new(),
     })
 }
 
-/// What follows after a line and a sample, as much as one answer to another site holds.
+/// What follows after a line, of attempt `attempt` or later ones, and after a sample, as much as one answer to another node holds.
 pub(crate) fn read_past(
     base: &Path,
     id: &str,
+    attempt: u32,
     line: u64,
     sample: Timestamp,
 ) -> Result<JobPast, JobsError> {
     let path = directory(base, id).join(LOG);
-    let lines = lines_after(&path, line, PAST_LINES_MAX).map_err(unreadable(path))?;
-    let samples = read_samples(base, id)?.into_iter();
+    let lines = match line {
+        NO_LINES => Vec::new(),
+        line => lines_after(&path, attempt, line, PAST_LINES_MAX).map_err(unreadable(path))?,
+    };
+    let samples = match sample {
+        NO_SAMPLES => Vec::new(),
+        _ => read_samples(base, id)?,
+    };
     let mut past = JobPast {
         more: lines.len() == PAST_LINES_MAX,
         ..JobPast::default()
@@ -333,7 +348,7 @@ pub(crate) fn read_past(
         }
         past.lines.push(line);
     }
-    for sample in samples.filter(|each| each.at > sample) {
+    for sample in samples.into_iter().filter(|each| each.at > sample) {
         bytes += size(&sample);
         if bytes > PAST_BYTES_MAX {
             past.more = true;

@@ -11,11 +11,11 @@ use godwit_api::ask::{
 use godwit_api::grant::{Right, Subject, Wish, allows};
 use godwit_api::job::Text;
 use godwit_api::rest::{ChangeJob, JobStateName, JobView, NewJob, Place, Timestamp, is_request_id};
-use godwit_state::{Actor, Command, Job, JobFilter, JobState, Op, ProposeError, Site};
+use godwit_state::{Actor, Command, Job, JobFilter, JobState, Node, Op, ProposeError, Site};
 
 use crate::error::JobsError;
 use crate::stored::{Guest, Stored};
-use crate::{Jobs, Shared, files, grants, submit};
+use crate::{Jobs, Shared, files, grants, manifest, submit};
 
 /// Jobs that wait for one asker: a page of the state.
 const WAITING_MAX: usize = 1_000;
@@ -54,11 +54,24 @@ impl AnswerJobs for Guests {
             Question::Running {} => Ok(Answer::Running(running(jobs))),
             Question::Steer(wish) => steer(jobs, asker, wish),
             Question::Past(wish) => {
-                let id = known(jobs, asker, &wish.job)?.id;
+                let id = match is_of_cluster(jobs, asker, &wish.job)? {
+                    true => wish.job.clone(),
+                    false => known(jobs, asker, &wish.job)?.id,
+                };
                 let directory = &jobs.shared.config.directory;
-                let past = files::read_past(directory, &id, wish.line, wish.sample);
+                let past = files::read_past(directory, &id, wish.attempt, wish.line, wish.sample);
                 past.map(Answer::Past).map_err(|error| refuse(&error))
             }
+            Question::Manifest(wish) => match is_of_cluster(jobs, asker, &wish.job)? {
+                true => {
+                    let piece = manifest::piece(&jobs.shared, wish);
+                    piece.map(Answer::Manifest).map_err(|error| refuse(&error))
+                }
+                false => Err(Refusal::new(
+                    code::NO_SUCH_JOB,
+                    "only the nodes of a cluster ask each other for manifests, of their own jobs",
+                )),
+            },
             _ => Err(Refusal::new(
                 code::UNSUPPORTED,
                 "that is no question about jobs",
@@ -87,6 +100,17 @@ fn find(jobs: &Jobs, asker: &str, job: &str) -> Result<Option<Job>, Refusal> {
     let reader = jobs.shared.replica.reader();
     let found = reader.job_by_key(&owner(asker), &key(job));
     found.map_err(|error| refuse(&error.into()))
+}
+
+/// Whether the asker is a node of this cluster and means a job of it by that id.
+fn is_of_cluster(jobs: &Jobs, asker: &str, job: &str) -> Result<bool, Refusal> {
+    let reader = jobs.shared.replica.reader();
+    let look = || -> Result<bool, JobsError> {
+        let nodes = reader.objects::<Node>()?;
+        let is_node = nodes.iter().any(|node| node.identity == asker);
+        Ok(is_node && reader.job(job)?.is_some())
+    };
+    look().map_err(|error| refuse(&error))
 }
 
 fn known(jobs: &Jobs, asker: &str, job: &str) -> Result<Job, Refusal> {
@@ -366,6 +390,7 @@ pub(crate) fn refuse(error: &JobsError) -> Refusal {
         JobsError::Forbidden { .. } => Refusal::new(code::NOT_GRANTED, message),
         JobsError::NoManifest(_) | JobsError::NoWork(_) => Refusal::new(code::NOT_FOUND, message),
         JobsError::Propose(_)
+        | JobsError::Elsewhere(_)
         | JobsError::State(_)
         | JobsError::File { .. }
         | JobsError::Grants(_) => Refusal::later(code::IO, message),

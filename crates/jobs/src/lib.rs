@@ -27,6 +27,7 @@ mod live;
 mod manifest;
 mod nodes;
 mod order;
+mod past;
 mod reached;
 mod record;
 mod report;
@@ -63,6 +64,7 @@ pub use access::{Access, grant_of, rule_of};
 pub use clock::{Clock, now};
 pub use error::JobsError;
 pub use guests::Guests;
+pub use manifest::Manifest;
 pub use work::work_of;
 
 use live::Live;
@@ -133,8 +135,8 @@ pub fn progress_of_all(jobs: &Jobs) -> Vec<JobProgress> {
 /// The manifest that the last whole attempt of a job wrote.
 ///
 /// # Errors
-/// There is no such job, or no manifest of it here, or it cannot be read.
-pub fn manifest_of(jobs: &Jobs, id: &str) -> Result<std::fs::File, JobsError> {
+/// There is no such job, or no manifest of it, or it cannot be read, or the node that keeps it does not answer.
+pub fn manifest_of(jobs: &Jobs, id: &str) -> Result<Manifest, JobsError> {
     manifest::open(&jobs.shared, id)
 }
 
@@ -153,6 +155,8 @@ pub(crate) struct Shared {
     pub(crate) runner: RunnerName,
     pub(crate) live: Live,
     pub(crate) elsewhere: elsewhere::Elsewhere,
+    /// What other nodes keep of jobs.
+    pub(crate) others: past::Others,
     rules: access::Rules,
     pub(crate) stopping: AtomicBool,
     /// Jobs whose sites do not know yet that they stop.
@@ -185,6 +189,7 @@ impl Jobs {
             runner,
             live: Live::default(),
             elsewhere: elsewhere::Elsewhere::default(),
+            others: past::Others::default(),
             untold: third::untold::Untold::default(),
             workers: divided::Workers::default(),
             stopping: AtomicBool::new(false),
@@ -398,13 +403,13 @@ impl Jobs {
         Ok(groups.into_iter().map(view::failure).collect())
     }
 
-    /// Lines of the job's log after number `after`, at most `limit`.
+    /// Lines of the job's log after number `after`, at most `limit`, from all nodes of the cluster that ran it.
     ///
     /// # Errors
     /// There is no such job, or its log cannot be read.
     pub fn log(&self, id: &str, after: u64, limit: usize) -> Result<LogPage, JobsError> {
         self.job(id)?;
-        files::read_log(&self.shared.config.directory, id, after, limit)
+        past::log(&self.shared, id, after, limit)
     }
 
     /// What was measured of the job, the oldest first; older attempts are thinned out.
@@ -413,7 +418,7 @@ impl Jobs {
     /// There is no such job, or its samples cannot be read.
     pub fn samples(&self, id: &str) -> Result<Vec<SampleView>, JobsError> {
         self.job(id)?;
-        files::read_samples(&self.shared.config.directory, id)
+        Ok(past::samples(&self.shared, id)?.0)
     }
 
     /// Everything that is known of the job, in one document.
@@ -421,14 +426,19 @@ impl Jobs {
     /// # Errors
     /// There is no such job, or what is known of it cannot be read.
     pub fn report(&self, id: &str) -> Result<JobReport, JobsError> {
-        let directory = &self.shared.config.directory;
+        let log = past::log(&self.shared, id, 0, usize::MAX)?;
+        let (samples, mut missing) = past::samples(&self.shared, id)?;
+        missing.extend(log.missing);
+        missing.sort_by(|one, other| one.node.cmp(&other.node));
+        missing.dedup_by(|one, other| one.node == other.node);
         Ok(report::make(report::Known {
             job: self.job(id)?,
             description: self.description(id)?,
             attempts: self.attempts(id)?,
             failures: self.failures(id)?,
-            log: files::read_log(directory, id, 0, usize::MAX)?.lines,
-            samples: files::read_samples(directory, id)?,
+            log: log.lines,
+            samples,
+            missing,
         }))
     }
 

@@ -6,7 +6,8 @@ mod html;
 use std::collections::BTreeMap;
 
 use godwit_api::rest::{
-    AttemptView, Distribution, FailureView, JobReport, JobView, LogLine, NewJob, SampleView,
+    AttemptView, Distribution, FailureView, JobReport, JobView, LogLine, MissingNode, NewJob,
+    SampleView,
 };
 
 use crate::clock::timestamp;
@@ -40,6 +41,7 @@ pub(crate) struct Known {
     pub(crate) failures: Vec<FailureView>,
     pub(crate) log: Vec<LogLine>,
     pub(crate) samples: Vec<SampleView>,
+    pub(crate) missing: Vec<MissingNode>,
 }
 
 /// Makes the report.
@@ -51,6 +53,7 @@ pub(crate) fn make(known: Known) -> JobReport {
         failures,
         log,
         samples,
+        missing,
     } = known;
     let made = timestamp();
     let seconds_running = attempts
@@ -88,6 +91,7 @@ pub(crate) fn make(known: Known) -> JobReport {
         bytes_moved,
         time_line,
         samples,
+        missing,
     }
 }
 

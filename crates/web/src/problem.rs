@@ -112,6 +112,12 @@ impl From<JobsError> for ApiError {
         match error {
             JobsError::NoJob(_) => Self::new(StatusCode::NOT_FOUND, "no_such_job", detail),
             JobsError::NoManifest(_) => Self::new(StatusCode::NOT_FOUND, "no_manifest", detail),
+            JobsError::Elsewhere(_) => Self::later(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "node_unreachable",
+                detail,
+                RETRY_SECONDS,
+            ),
             JobsError::NoWork(_) => Self::new(StatusCode::NOT_FOUND, "not_divided", detail),
             JobsError::Invalid { code, .. } => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)

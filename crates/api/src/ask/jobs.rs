@@ -95,8 +95,11 @@ pub struct JobSeen {
 /// Which part of the log and of the samples of a job is wanted.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct PastAfter {
-    /// Asker's id of the job.
+    /// Asker's id of the job; a node of the same cluster may ask for any of its jobs.
     pub job: String,
+    /// Lines of this attempt or later ones; an older node does not look at it.
+    #[serde(default)]
+    pub attempt: u32,
     /// Lines of the log after the one with this number.
     pub line: u64,
     /// Samples after this time.
@@ -113,4 +116,27 @@ pub struct JobPast {
     /// There is more: ask again, after the last of these.
     #[serde(default)]
     pub more: bool,
+}
+
+/// Which part of the manifest of a job is wanted, by a node of the same cluster.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct ManifestAfter {
+    /// Id of the job.
+    pub job: String,
+    /// Bytes from here on.
+    pub offset: u64,
+    /// The file that the bytes before came from, as the asked node named it; None at the beginning.
+    #[serde(default)]
+    pub of: Option<String>,
+}
+
+/// A part of the manifest of a job.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct ManifestPiece {
+    /// Which file it is: a later attempt puts another one in its place.
+    pub of: String,
+    /// Length of the file in bytes.
+    pub total: u64,
+    /// The bytes; none at the end.
+    pub bytes: Text,
 }

@@ -104,7 +104,13 @@ fn every_question_is_known() {
             verb: Some(SteerVerb::Pause),
             ..SteerJob::default()
         }),
+        Question::Manifest(ManifestAfter {
+            job: "j".to_owned(),
+            offset: 1,
+            of: None,
+        }),
         Question::Past(PastAfter {
+            attempt: 0,
             job: "1".to_owned(),
             line: 7,
             sample: Timestamp(5),

@@ -319,7 +319,7 @@ pub struct FailureView {
 /// A line of a job's log.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct LogLine {
-    /// Counted from 1 in each job.
+    /// Rises within a job. In a cluster the lines of each attempt begin at their own multiple of 2^32.
     pub seq: u64,
     /// When it happened.
     pub at: Timestamp,
@@ -331,6 +331,9 @@ pub struct LogLine {
     /// Where the line was written, if another site ran the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<LineOrigin>,
+    /// Name of the node of the cluster that wrote the line, if that is not the node that answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 /// A line of the log that another site wrote.
@@ -345,12 +348,24 @@ pub struct LineOrigin {
 }
 
 /// A page of a job's log.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct LogPage {
     /// The lines, the oldest first.
     pub lines: Vec<LogLine>,
     /// Give this as `after` for the lines that follow.
     pub next: u64,
+    /// Nodes of the cluster that ran attempts of the job and do not tell now what they wrote: their lines are missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingNode>,
+}
+
+/// A node whose part of the history of a job is missing.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+pub struct MissingNode {
+    /// Name of the node.
+    pub node: String,
+    /// Why it does not tell, and what helps.
+    pub why: String,
 }
 
 /// What was measured of a running job at one moment.
@@ -378,4 +393,7 @@ pub struct SampleView {
     /// Name of the site that measured, if another site ran the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
+    /// Name of the node of the cluster that measured, if that is not the node that answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }

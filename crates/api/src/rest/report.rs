@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{AttemptView, FailureView, JobView, LogLine, NewJob, SampleView, Timestamp};
+use super::{
+    AttemptView, FailureView, JobView, LogLine, MissingNode, NewJob, SampleView, Timestamp,
+};
 
 /// Everything that is known of a job.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
@@ -35,6 +37,9 @@ pub struct JobReport {
     pub time_line: Vec<LogLine>,
     /// The samples, the oldest first.
     pub samples: Vec<SampleView>,
+    /// Nodes of the cluster that ran attempts of the job and do not tell now what they wrote: their lines and samples are missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingNode>,
 }
 
 /// How a figure was distributed over the samples.

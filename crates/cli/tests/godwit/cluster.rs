@@ -4,6 +4,7 @@
 mod divided;
 mod levels;
 mod recovery;
+mod past;
 mod shown;
 mod sites;
 mod taken_over;

@@ -325,6 +325,7 @@ impl AttemptEvents {
             stages: view.stages.clone(),
             host: heard.host.figures(),
             site: None,
+            node: None,
         }
     }
 

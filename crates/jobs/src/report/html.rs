@@ -50,6 +50,14 @@ fn write(page: &mut String, report: &JobReport) -> std::fmt::Result {
         job.since,
         escape(why)
     )?;
+    for missing in &report.missing {
+        let why = escape(&missing.why);
+        write!(
+            page,
+            "<p class=\"why\">Log and figures of {} are missing: {why}</p>",
+            escape(&missing.node)
+        )?;
+    }
     facts(page, report)?;
     plot::all(page, &report.samples)?;
     distributions(page, report)?;

@@ -73,6 +73,7 @@ fn ask(third: &Third<'_>, way: Way, job: &str) -> Result<bool, Refusal> {
     let (line, sample) = third.told.copied(&site.name, job);
     let question = Question::Past(PastAfter {
         job: third.job.id.clone(),
+        attempt: 0,
         line,
         sample,
     });

@@ -172,6 +172,17 @@ async fn read<T: Send + 'static>(
         .map(Json)
 }
 
+/// The same of what other nodes may keep, which takes longer.
+async fn read_history<T: Send + 'static>(
+    app: &Arc<App>,
+    id: String,
+    call: impl FnOnce(&Jobs, &str) -> Result<T, JobsError> + Send + 'static,
+) -> Result<Json<T>, ApiError> {
+    app.run_at_places(move |app| Ok(call(&app.jobs, &id)?))
+        .await
+        .map(Json)
+}
+
 /// Runs a change of one job, if it is the caller's.
 async fn steer(
     app: &Arc<App>,
@@ -319,7 +330,7 @@ async fn log(
 ) -> Result<Json<LogPage>, ApiError> {
     let limit = limit(query.limit, 1_000, LINES_MAX)?;
     let after = query.after.unwrap_or(0);
-    read(&app, id, move |jobs, id| jobs.log(id, after, limit)).await
+    read_history(&app, id, move |jobs, id| jobs.log(id, after, limit)).await
 }
 
 /// Lists what was measured of the job, the oldest first.
@@ -329,7 +340,7 @@ async fn samples(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Json<Vec<SampleView>>, ApiError> {
-    read(&app, id, Jobs::samples).await
+    read_history(&app, id, Jobs::samples).await
 }
 
 /// Shows the work of a divided job: who controls it, who sends where, and who holds what.

@@ -1,7 +1,6 @@
 //! Owns the routes of reports: everything of a job as one document, as one file for people, and its manifest.
 //! Makes none of them: `jobs` does.
 
-use std::io::Read as _;
 use std::sync::Arc;
 
 use axum::Json;
@@ -39,7 +38,7 @@ async fn report(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Json<JobReport>, ApiError> {
-    app.run(move |app| Ok(app.jobs.report(&id)?))
+    app.run_at_places(move |app| Ok(app.jobs.report(&id)?))
         .await
         .map(Json)
 }
@@ -51,16 +50,14 @@ async fn html(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let text = app.run(move |app| Ok(app.jobs.report_html(&id)?)).await?;
+    let html = move |app: &App| Ok(app.jobs.report_html(&id)?);
+    let text = app.run_at_places(html).await?;
     let mut answer = Html(text).into_response();
     answer
         .headers_mut()
         .insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     Ok(answer)
 }
-
-/// Bytes of a manifest that are read at once.
-const PIECE_BYTES: u64 = 256 << 10;
 
 /// Gives the manifest that a job wrote, as `docs/manifest.md` describes it.
 #[utoipa::path(get, path = "/jobs/{id}/manifest", tag = "jobs", params(("id" = String, Path)), responses((status = 200, description = "The manifest.", content_type = "text/plain", body = String), Problems))]
@@ -69,21 +66,15 @@ async fn manifest(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let unreadable =
-        |error: std::io::Error| ApiError::internal(format!("the manifest cannot be read: {error}"));
-    let (file, bytes) = app
-        .run(move |app| {
-            let file = manifest_of(&app.jobs, &id)?;
-            let bytes = file.metadata().map_err(unreadable)?.len();
-            Ok((file, bytes))
-        })
+    let manifest = app
+        .run_at_places(move |app| Ok(manifest_of(&app.jobs, &id)?))
         .await?;
+    let bytes = manifest.bytes();
     // The file is whole, and a later attempt puts another one in its place.
-    let pieces = stream::try_unfold(file, |file| async move {
+    let pieces = stream::try_unfold(manifest, |mut manifest| async move {
         let read = move || {
-            let mut piece = Vec::new();
-            let read = (&file).take(PIECE_BYTES).read_to_end(&mut piece);
-            read.map(|_| (!piece.is_empty()).then_some((piece, file)))
+            let piece = manifest.piece()?;
+            Ok((!piece.is_empty()).then_some((piece, manifest)))
         };
         spawn_blocking(read).await.map_err(std::io::Error::other)?
     });

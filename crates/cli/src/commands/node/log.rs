@@ -1,6 +1,7 @@
 //! `godwit job log`: what happened to a job, a line each.
 //! Keeps nothing.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::ArgMatches;
@@ -11,7 +12,7 @@ use godwit_client::Client;
 use super::when::Clock;
 use super::{print_json, text, words};
 use crate::exit::{Exit, Failure};
-use crate::output::{line_of, print};
+use crate::output::{complain, line_of, print, printable};
 
 /// Lines of a page.
 const PAGE: usize = 1_000;
@@ -25,10 +26,16 @@ pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure
     let id = jobs.find(&text(matches, "id")?)?.id;
     let json = matches.get_flag("json");
     let mut after = 0;
+    let mut missing = BTreeMap::new();
     // A job that ends writes its last lines before it does, so the log is read once more after that.
     let mut ended = !matches.get_flag("follow");
     loop {
         let page = jobs.log(&id, after, PAGE)?;
+        missing.extend(
+            page.missing
+                .iter()
+                .map(|missing| (missing.node.clone(), missing.why.clone())),
+        );
         let clock = Clock::now();
         for line in &page.lines {
             if json {
@@ -42,7 +49,13 @@ pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure
             continue;
         }
         if ended {
-            return Ok(Exit::Complete);
+            for (node, why) in &missing {
+                complain(&printable(&format!("what {node} wrote is missing: {why}")));
+            }
+            return Ok(match missing.is_empty() {
+                true => Exit::Complete,
+                false => Exit::Partial,
+            });
         }
         ended = words::has_ended(jobs.get(&id)?.state);
         if !ended {
@@ -56,8 +69,10 @@ fn shown(line: &LogLine, clock: &Clock) -> Option<String> {
     let text = line_of(&event)?;
     let site = line.from.as_ref();
     let site = site.map_or_else(String::new, |from| format!("{}: ", from.site));
+    let node = line.node.as_ref();
+    let node = node.map_or_else(String::new, |node| format!("{}: ", printable(node)));
     Some(format!(
-        "{} #{} {site}{text}",
+        "{} #{} {node}{site}{text}",
         clock.show(line.at),
         line.attempt
     ))

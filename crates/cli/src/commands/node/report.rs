@@ -79,6 +79,7 @@ fn attempts_table(attempts: &[AttemptView], clock: &Clock) -> String {
             let reason = attempt.reason.as_ref();
             vec![
                 attempt.number.to_string(),
+                printable(&attempt.node),
                 clock.show(attempt.started),
                 seconds.map_or_else(String::new, words::span),
                 human_size(attempt.bytes),
@@ -89,7 +90,7 @@ fn attempts_table(attempts: &[AttemptView], clock: &Clock) -> String {
         })
         .collect();
     let head = [
-        "ATTEMPT", "STARTED", "TOOK", "BYTES", "FILES", "ENDED", "WHY",
+        "ATTEMPT", "NODE", "STARTED", "TOOK", "BYTES", "FILES", "ENDED", "WHY",
     ];
     table::plain(&head, &rows)
 }
