@@ -62,7 +62,7 @@ try {
     const { body: job } = await api(page, `/jobs/${id}`);
     assert.equal(job.state, 'complete');
     await page.getByRole('link', { name: 'Attempts' }).click();
-    const files = await page.locator('tbody tr td').nth(4).textContent();
+    const files = await page.locator('tbody tr td').nth(5).textContent();
     assert.equal(Number(files.replace(/\D/g, '')), job.summary.files);
     assert.equal(Number(await page.locator('tbody td[data-bytes]').getAttribute('data-bytes')), job.summary.bytes);
     assert.equal(execFileSync('diff', ['-r', join(here.data, 'run1'), join(there.data, 'run1')], { encoding: 'utf8' }), '');
@@ -224,7 +224,7 @@ try {
     await step(`every view, ${scheme}, on a phone and on a screen`, async () => {
       const other = await open({ width: 390, height: 844, scheme });
       await signIn(other, here.url, 'ada');
-      const views = ['/', '/jobs', `/jobs/${big}`, `/jobs/${big}?tab=log`, '/new', '/sites', '/exports', '/limits', '/schedules', '/access', '/users', '/tokens', '/webhooks', '/audit', '/settings', '/nowhere'];
+      const views = ['/', '/jobs', `/jobs/${big}`, `/jobs/${big}?tab=log`, '/new', '/cluster', '/sites', '/exports', '/limits', '/schedules', '/access', '/users', '/tokens', '/webhooks', '/audit', '/settings', '/nowhere'];
       for (const view of views) {
         await other.setViewportSize({ width: 390, height: 844 });
         await other.goto(here.url + view);

@@ -92,7 +92,10 @@ fn view(work: Work, items: &[HeldItems]) -> WorkView {
 
 fn root(root: godwit_state::WorkRoot) -> WorkRootView {
     WorkRootView {
-        source: root.source,
+        source: match root.file {
+            Some(file) => format!("{}/{file}", root.source),
+            None => root.source,
+        },
         destination: root.destination,
     }
 }

@@ -188,7 +188,7 @@ fn a_tree_is_scanned_cut_put_together_and_closed() {
         items,
         part_bytes,
     };
-    let open = [
+    let held_items = [
         held(WorkKind::Close, None, true, 1, 0),
         held(WorkKind::Scan, Some("node1"), false, 1, 0),
         held(WorkKind::Scan, Some("node2"), false, 1, 0),
@@ -196,7 +196,10 @@ fn a_tree_is_scanned_cut_put_together_and_closed() {
         held(WorkKind::Part, Some("node2"), false, 2, 2 * PART),
         held(WorkKind::Assemble, None, true, 1, 0),
     ];
-    assert_eq!(Works(&state.reader).open_items("job").expect("read"), open);
+    assert_eq!(
+        Works(&state.reader).open_items("job").expect("read"),
+        held_items
+    );
     let ended = settle(first, "node1", &[(items[0].number, done())]);
     assert_settled(&work(&mut state, ended.clone()), 1);
     assert_settled(&work(&mut state, ended), 0);

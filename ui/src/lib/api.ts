@@ -9,6 +9,7 @@ export type Sample = Schemas['SampleView'];
 export type Attempt = Schemas['AttemptView'];
 export type FailureGroup = Schemas['FailureView'];
 export type LogLine = Schemas['LogLine'];
+export type MissingNode = Schemas['MissingNode'];
 export type NewJob = Schemas['NewJob'];
 export type NodeInfo = Schemas['NodeView'];
 export type Role = Schemas['RoleName'];

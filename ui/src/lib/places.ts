@@ -36,6 +36,7 @@ export const MAIN: Link[] = [
 ];
 
 export const MORE: Link[] = [
+  { name: 'cluster', href: '/cluster', label: 'Cluster', role: 'viewer' },
   { name: 'sites', href: '/sites', label: 'Sites', role: 'viewer' },
   { name: 'exports', href: '/exports', label: 'Exports', role: 'viewer' },
   { name: 'limits', href: '/limits', label: 'Limits and shares', role: 'viewer' },
@@ -60,6 +61,7 @@ const VIEWS: Record<string, View> = {
   job: view(Job),
   new: later('NewJob'),
   sites: later('Sites'),
+  cluster: later('Cluster'),
   exports: later('Exports'),
   limits: later('Limits'),
   schedules: later('Schedules'),

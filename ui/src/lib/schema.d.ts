@@ -386,6 +386,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{id}/work": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows the work of a divided job: who controls it, who sends where, and who holds what. */
+        get: operations["get_jobs_id_work"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/limits": {
         parameters: {
             query?: never;
@@ -1352,6 +1369,8 @@ export interface components {
             joules_per_terabyte?: number | null;
             /** @description When the report was made. */
             made: components["schemas"]["Timestamp"];
+            /** @description Nodes of the cluster that ran attempts of the job and do not tell now what they wrote: their lines and samples are missing. */
+            missing?: components["schemas"]["MissingNode"][];
             /** @description The samples, the oldest first. */
             samples: components["schemas"]["SampleView"][];
             /**
@@ -1488,9 +1507,11 @@ export interface components {
             /** @description The event, as in `--json`. */
             event: Record<string, never>;
             from?: components["schemas"]["LineOrigin"] | null;
+            /** @description Name of the node of the cluster that wrote the line, if that is not the node that answers. */
+            node?: string | null;
             /**
              * Format: int64
-             * @description Counted from 1 in each job.
+             * @description Rises within a job. In a cluster the lines of each attempt begin at their own multiple of 2^32.
              */
             seq: number;
         };
@@ -1498,6 +1519,8 @@ export interface components {
         LogPage: {
             /** @description The lines, the oldest first. */
             lines: components["schemas"]["LogLine"][];
+            /** @description Nodes of the cluster that ran attempts of the job and do not tell now what they wrote: their lines are missing. */
+            missing?: components["schemas"]["MissingNode"][];
             /**
              * Format: int64
              * @description Give this as `after` for the lines that follow.
@@ -1510,6 +1533,13 @@ export interface components {
             password: string;
             /** @description Name of the user. */
             user: string;
+        };
+        /** @description A node whose part of the history of a job is missing. */
+        MissingNode: {
+            /** @description Name of the node. */
+            node: string;
+            /** @description Why it does not tell, and what helps. */
+            why: string;
         };
         /** @description An access rule to add or replace. */
         NewAccess: {
@@ -1949,6 +1979,8 @@ export interface components {
             host: {
                 [key: string]: number;
             };
+            /** @description Name of the node of the cluster that measured, if that is not the node that answers. */
+            node?: string | null;
             /** @description Name of the site that measured, if another site ran the job. */
             site?: string | null;
             /** @description What each stage did, by name of the figure, as in the event `progress` of `--json`. */
@@ -2107,6 +2139,184 @@ export interface components {
              * @description Minute of the day at which it ends. A window that ends before it begins lasts over midnight.
              */
             to: number;
+        };
+        /** @description Counters of the work of a job. */
+        WorkDoneView: {
+            /**
+             * Format: int64
+             * @description Large files that were put together.
+             */
+            assembled: number;
+            /**
+             * Format: int64
+             * @description Bytes that were delivered.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description Trees that are finished.
+             */
+            closed: number;
+            /**
+             * Format: int64
+             * @description Files that were delivered.
+             */
+            files: number;
+            /**
+             * Format: int64
+             * @description Large files that were left to the close.
+             */
+            files_left: number;
+            /**
+             * Format: int64
+             * @description Leases that were given.
+             */
+            leases: number;
+            /**
+             * Format: int64
+             * @description Parts that are done.
+             */
+            parts: number;
+            /**
+             * Format: int64
+             * @description Parts that failed or were not needed: the close looks at their files.
+             */
+            parts_left: number;
+            /**
+             * Format: int64
+             * @description Scans that are done.
+             */
+            scans: number;
+            /**
+             * Format: int64
+             * @description Scans that failed.
+             */
+            scans_failed: number;
+        };
+        /**
+         * @description What an item of work is.
+         * @enum {string}
+         */
+        WorkKindName: "scan" | "part" | "assemble" | "close";
+        /** @description What a node holds. */
+        WorkNodeView: {
+            /**
+             * Format: int64
+             * @description Files to put together.
+             */
+            assembles: number;
+            /**
+             * Format: int64
+             * @description Trees to finish.
+             */
+            closes: number;
+            /** @description Name. */
+            node: string;
+            /**
+             * Format: int64
+             * @description Bytes of its parts.
+             */
+            part_bytes: number;
+            /**
+             * Format: int64
+             * @description Parts.
+             */
+            parts: number;
+            /**
+             * Format: int64
+             * @description Scans.
+             */
+            scans: number;
+        };
+        /** @description Open items of one kind. */
+        WorkOpenView: {
+            /**
+             * Format: int64
+             * @description Items that nodes hold.
+             */
+            held: number;
+            /** @description What they are. */
+            kind: components["schemas"]["WorkKindName"];
+            /**
+             * Format: int64
+             * @description Bytes of all parts among them.
+             */
+            part_bytes: number;
+            /**
+             * Format: int64
+             * @description Items that any node may take.
+             */
+            ready: number;
+            /**
+             * Format: int64
+             * @description Items that wait for others.
+             */
+            waiting: number;
+        };
+        /** @description Where a node of the source sends. */
+        WorkPairView: {
+            /**
+             * Format: int64
+             * @description Share of the job's limit in bytes per second.
+             */
+            limit?: number | null;
+            /** @description Node of the source. */
+            node: string;
+            /** @description Names of the nodes of the destination, in turn for each lease. */
+            to: string[];
+        };
+        /** @description A tree that is copied. */
+        WorkRootView: {
+            /** @description What becomes its copy, export first. */
+            destination: string;
+            /** @description The directory, export first. */
+            source: string;
+        };
+        /** @description A node of the destination. */
+        WorkTargetView: {
+            /** @description Addresses of its data port. */
+            addresses: string[];
+            /** @description Identity that the node proves. */
+            identity: string;
+            /** @description Name. */
+            name: string;
+        };
+        /** @description The work of a divided job that has not ended. */
+        WorkView: {
+            /** @description When the node that tells this read it. */
+            at: components["schemas"]["Timestamp"];
+            /** @description Text that names the claim at the destination. */
+            claim: string;
+            /** @description The node that controls the work; None while no node runs the job, and nothing is done. */
+            controller?: string | null;
+            /** @description What is settled. */
+            done: components["schemas"]["WorkDoneView"];
+            /**
+             * Format: int64
+             * @description Epoch of the controller: a higher one took over.
+             */
+            epoch: number;
+            /** @description Id of the job. */
+            job: string;
+            /** @description What each node holds; every node that sends is named. */
+            nodes: components["schemas"]["WorkNodeView"][];
+            /** @description What is open, by kind; a kind of which nothing is open is left out. */
+            open: components["schemas"]["WorkOpenView"][];
+            /** @description Which node sends where; empty until the controller has claimed the destination. */
+            pairs: components["schemas"]["WorkPairView"][];
+            /** @description Why that node may not know the newest state, and what is needed; None if all is well. */
+            problem?: string | null;
+            /** @description The trees that are copied. */
+            roots: components["schemas"]["WorkRootView"][];
+            /** @description The nodes of the destination. */
+            targets: components["schemas"]["WorkTargetView"][];
+            /** @description Name of the node that tells this. */
+            told_by: string;
+            trouble?: components["schemas"]["ReasonView"] | null;
+            /** @description A node of the destination is out of reach and may still write: no file is put together, and no tree is closed. */
+            waits_for_target: boolean;
+            /** @description Nodes of the source that lost their items and may still write: likewise. */
+            waits_for_writers: string[];
         };
     };
     responses: never;
@@ -3684,6 +3894,63 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SampleView"][];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_jobs_id_work: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkView"];
                 };
             };
             /** @description The caller has not proven who it is. */

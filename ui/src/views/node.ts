@@ -1,6 +1,7 @@
 // Owns the part of the page that loads when it is first needed: the form of a new job and the views of the node.
 export { default as Access } from './Access.svelte';
 export { default as Audit } from './Audit.svelte';
+export { default as Cluster } from './Cluster.svelte';
 export { default as Exports } from './Exports.svelte';
 export { default as Limits } from './Limits.svelte';
 export { default as NewJob } from './NewJob.svelte';

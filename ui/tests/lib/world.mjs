@@ -36,13 +36,16 @@ class Node {
     this.data = join(world.directory, site, 'data');
     mkdirSync(this.data, { recursive: true });
     this.listen = '127.0.0.1:0';
+    /** Further words of its next start alone. */
+    this.once = [];
     /** Words before the command of the node, such as a program that slows it down. */
     this.under = [];
   }
 
   /** Starts the node and waits until it answers. */
   async start() {
-    const args = ['serve', '--listen', this.listen, '--export', `data=${this.data}`, ...this.world.serve];
+    const args = ['serve', '--listen', this.listen, '--export', `data=${this.data}`, ...this.world.serve, ...this.once];
+    this.once = [];
     const [program, ...words] = [...this.under, this.world.godwit, ...args];
     const child = spawn(program, words, { env: this.env(), stdio: ['ignore', 'pipe', 'pipe'] });
     this.child = child;
@@ -115,6 +118,7 @@ export class World {
   /** `serve` are further words of godwit serve; `here` and `there` say what is slow at each site. */
   static async start(serve = [], { here, there } = {}) {
     const world = new World();
+    world.joined = [];
     world.serve = serve;
     world.godwit = process.env.GODWIT;
     if (!world.godwit) throw new Error('GODWIT: name the binary to test');
@@ -131,6 +135,18 @@ export class World {
     return world;
   }
 
+  /** One more node of the first site, which shares its export and joins its cluster under that name. */
+  async join(name) {
+    const token = join(this.directory, `token-${name}`);
+    writeFileSync(token, await this.here.godwit('cluster', 'invite'), { mode: 0o600 });
+    const node = new Node(this, name);
+    node.data = this.here.data;
+    node.once = ['--join', this.here.listen, '--token-file', token, '--name', name];
+    this.joined.push(await node.start());
+    await allow(this.there, await node.godwit('id'));
+    return node;
+  }
+
   /** A browser of its own. */
   async browser() {
     this.chromium = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: FLAGS, chromiumSandbox: false });
@@ -139,7 +155,7 @@ export class World {
 
   async stop() {
     await this.chromium?.close();
-    for (const node of [this.here, this.there]) {
+    for (const node of [this.here, this.there, ...(this.joined ?? [])]) {
       if (node?.child?.exitCode === null) await node.stop('SIGKILL');
     }
     rmSync(this.directory, { recursive: true, force: true });

@@ -3,8 +3,8 @@
 
 mod divided;
 mod levels;
-mod recovery;
 mod past;
+mod recovery;
 mod shown;
 mod sites;
 mod taken_over;

@@ -36,6 +36,11 @@ fn the_page_tells_of_slow_storage_lost_connections_and_changed_copies() {
 }
 
 #[test]
+fn the_page_of_any_node_shows_the_cluster_and_who_does_what() {
+    passes("cluster.mjs");
+}
+
+#[test]
 fn a_new_user_moves_a_data_set_and_reads_what_limits_it() {
     passes("walk.mjs");
 }

@@ -399,34 +399,6 @@ impl Work {
     }
 }
 
-/// What an item is.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum WorkKind {
-    /// Walks below a directory.
-    Scan,
-    /// Brings a range of a file.
-    Part,
-    /// Makes a file of its parts.
-    Assemble,
-    /// Finishes the tree of a root.
-    Close,
-}
-
-/// Items of one kind that are not settled and are at one place.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct HeldItems {
-    /// What they are.
-    pub kind: WorkKind,
-    /// They wait for others: parts of their file, or all that comes before a close.
-    pub waits: bool,
-    /// The node that holds them; None where nobody does.
-    pub node: Option<String>,
-    /// How many there are.
-    pub items: u64,
-    /// Bytes of the parts among them.
-    pub part_bytes: u64,
-}
-
 /// Counters of the work of a job.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]

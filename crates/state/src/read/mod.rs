@@ -19,8 +19,8 @@ pub use deliveries::{Deliveries, DeliveryLine, PendingDelivery};
 pub use lists::{AuditFilter, AuditLine};
 pub use page::{Cursor, JobFilter, JobPage};
 pub(crate) use row::{committed_level, job_by_id, job_spec, object_by_id};
-pub use work::Works;
 pub(crate) use work::work_by_job;
+pub use work::{HeldItems, WorkKind, Works};
 
 /// Connections that are kept open: as many as requests of a busy page read at once.
 const IDLE_MAX: usize = 8;

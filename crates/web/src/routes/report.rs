@@ -73,8 +73,8 @@ async fn manifest(
     // The file is whole, and a later attempt puts another one in its place.
     let pieces = stream::try_unfold(manifest, |mut manifest| async move {
         let read = move || {
-            let piece = manifest.piece()?;
-            Ok((!piece.is_empty()).then_some((piece, manifest)))
+            let piece = manifest.piece();
+            piece.map(|piece| (!piece.is_empty()).then_some((piece, manifest)))
         };
         spawn_blocking(read).await.map_err(std::io::Error::other)?
     });

@@ -1,0 +1,109 @@
+// Owns the test of what the page shows of a cluster: its nodes, the work of a divided job, a lost node, a node that is cut off.
+// The Rust test `page` runs it; by hand: GODWIT=target/debug/godwit node ui/tests/cluster.mjs. SHOTS=DIRECTORY keeps pictures.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { accessible, api, complaints, open, step, until } from './lib/steps.mjs';
+import { signIn, World } from './lib/world.mjs';
+
+const shot = async (page, name) => {
+  if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`), fullPage: true });
+};
+
+const world = await World.start();
+try {
+  const { here } = world;
+  await here.user('ada', 'admin');
+  const second = await world.join('dtn2');
+  const third = await world.join('dtn3');
+  const browser = await world.browser();
+  const page = await open(browser);
+  await signIn(page, here.url, 'ada');
+
+  await step('all nodes are shown, with what each has', async () => {
+    await page.goto(`${here.url}/cluster`);
+    for (const name of ['dtn2', 'dtn3']) await page.locator(`tr[data-node="${name}"][data-state="up"]`).waitFor();
+    const { body: view } = await api(page, '/cluster');
+    assert.equal(await page.locator('tr[data-node]').count(), view.nodes.length);
+    for (const node of view.nodes) {
+      const row = page.locator(`tr[data-node="${node.name}"]`);
+      await row.getByText(/^data: \d/).waitFor();
+      await until('its cores and its role', async () => {
+        const text = await row.textContent();
+        return text.includes(node.version) && /leads|votes|follows/.test(text) && /\d [GM]B/.test(text);
+      });
+    }
+    await accessible(page, 'the cluster');
+    await shot(page, 'cluster');
+  });
+
+  let id;
+  await step('another node shows the work of a divided job, and who does what', async () => {
+    for (let i = 0; i < 30; i++) here.file(`set/d${i}/f${i}`, 200_000);
+    here.file('set/large', 600 << 20);
+    id = await here.submit('here:/data/set', 'siteB:/data/set', '--label', 'shared', '--limit', '400kB/s');
+    const other = await open(browser);
+    await signIn(other, second.url, 'ada');
+    await other.goto(`${second.url}/jobs/${id}`);
+    await other.getByRole('link', { name: 'Work', exact: true }).click();
+    const work = other.getByRole('region', { name: 'Work' });
+    await work.locator('[data-controller]').waitFor();
+    const rows = work.locator('tr[data-node]');
+    await until('three nodes work', async () => (await rows.count()) === 3);
+    await until('somebody holds something', async () => {
+      const cells = await work.locator('tr[data-node] td.number').allTextContents();
+      return cells.some((cell) => Number(cell) > 0);
+    });
+    const { body: told } = await api(other, `/jobs/${id}/work`);
+    assert.equal(await work.locator('[data-controller]').getAttribute('data-controller'), told.controller);
+    for (const node of told.nodes) assert.ok((await work.locator(`tr[data-node="${node.node}"]`).textContent()).includes(told.targets[0].name));
+    assert.match(await work.locator('tr[data-kind="close"]').textContent(), /1/);
+    assert.equal(await work.locator('[data-old]').count(), 0);
+    await accessible(other, 'the work');
+    await shot(other, 'work');
+    await other.goto(`${second.url}/cluster`);
+    const controller = other.locator(`tr[data-node="${told.controller}"]`);
+    await controller.getByRole('link', { name: 'shared' }).waitFor();
+    await controller.getByText('controls it', { exact: false }).waitFor();
+    await shot(other, 'cluster-busy');
+    await other.context().close();
+  });
+
+  await step('both views fit a phone, light and dark', async () => {
+    for (const scheme of ['light', 'dark']) {
+      const phone = await open(browser, { width: 390, height: 844, scheme });
+      await signIn(phone, here.url, 'ada');
+      for (const [view, sign] of [
+        ['/cluster', 'tr[data-node="dtn3"]'],
+        [`/jobs/${id}?tab=work`, '[data-controller]'],
+      ]) {
+        await phone.goto(here.url + view);
+        await phone.locator(sign).waitFor();
+        const wide = await phone.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(wide <= 0, `${view} is ${wide} pixels too wide for a phone`);
+        await accessible(phone, `${view}, ${scheme}`);
+        await shot(phone, `phone-${scheme}-${view.startsWith('/cluster') ? 'cluster' : 'work'}`);
+      }
+      await phone.context().close();
+    }
+  });
+
+  await step('a lost node is told, and since when it is not heard', async () => {
+    await third.stop('SIGKILL');
+    const row = page.locator('tr[data-node="dtn3"][data-state="lost"]');
+    await row.waitFor();
+    await row.getByText(/not heard for \d/).waitFor();
+    await accessible(page, 'a lost node');
+    await shot(page, 'lost');
+  });
+
+  await step('a node that has lost the others says that its figures may be old', async () => {
+    await second.stop('SIGKILL');
+    await page.locator('[data-old]').waitFor();
+    await page.getByText('it may be old', { exact: false }).waitFor();
+    await shot(page, 'cut-off');
+  });
+
+  assert.deepEqual(complaints, []);
+} finally {
+  await world.stop();
+}
