@@ -208,6 +208,7 @@ mod tests {
                 nodes: vec![target("x"), target("y")],
                 waits: true,
                 taken: vec![taken(4), taken(9)],
+                declined: Vec::new(),
             },
             trouble: None,
             closed: Vec::new(),

@@ -338,6 +338,12 @@ fn what_returned_is_settled_by_its_new_holder_alone() {
     let late = settle(first, "node1", &[(number, done())]);
     assert_settled(&work(&mut state, late.clone()), 0);
     assert_settled(&find(&mut state, number, first, vec![scan("e", 1)]), 0);
+    // The only node of the job gets all.
+    let WorkOp::Pairs(mut alone) = pairs(1) else {
+        panic!("these are pairs");
+    };
+    alone.pairs.retain(|pair| pair.node == "node2");
+    work(&mut state, WorkOp::Pairs(alone));
     let (second, items) = lease(&mut state, 1, "node2");
     assert!(items.iter().any(|item| item.number == number));
     let other = settle(second, "node1", &[(number, done())]);

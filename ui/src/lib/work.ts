@@ -57,7 +57,9 @@ export function deeds(node: ClusterNode, moving: Job[], works: Work[]): Deed[] {
     if (!work) return runs ? [{ job: job.id, text: 'runs it', divided: false }] : [];
     const held = work.nodes.find((one) => one.node === node.name);
     const holds = held ? holding(held) : '';
-    const parts = [runs ? 'controls it' : '', holds ? `holds ${holds}` : held ? 'waits for work' : ''].filter(Boolean);
+    // A node that is lost waits for nothing: what it held is given to others.
+    const waits = held && node.state === 'up' ? 'waits for work' : '';
+    const parts = [runs ? 'controls it' : '', holds ? `holds ${holds}` : waits].filter(Boolean);
     return parts.length > 0 ? [{ job: job.id, text: parts.join(', '), divided: true }] : [];
   });
 }

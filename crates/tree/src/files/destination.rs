@@ -390,7 +390,10 @@ impl DestinationRequest {
         };
         let shown = lossy(&self.show(&self.base));
         let comparison = self.comparison();
-        let is_there = self.earlier.into.unwrap_or(there == Some(Kind::Directory));
+        let is_there = self
+            .earlier
+            .into
+            .unwrap_or_else(|| there == Some(Kind::Directory));
         let into =
             !comparison.counterpart && (self.is_directory || self.names.len() > 1 || is_there);
         match there {

@@ -105,7 +105,6 @@ fn transfers_are_counted_by_outcome_stage_and_a_bounded_number_of_peers() {
             direction: TransferDirection::Receive,
             places: Vec::new(),
             label: None,
-            attempts: None,
             request: None,
         };
         hear(&TransferNews::Started(start.clone()));

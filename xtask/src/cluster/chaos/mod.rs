@@ -92,7 +92,8 @@ impl Chaos<'_> {
             }
         }
         backs.sort_by(f64::total_cmp);
-        let told = |part| quantile(&backs, part).map_or("-".to_owned(), |s| format!("{s:.2} s"));
+        let told =
+            |part| quantile(&backs, part).map_or_else(|| "-".to_owned(), |s| format!("{s:.2} s"));
         (self.say)(&format!(
             "{runs} runs, {} failed {failed:?}; rate back after: median {}, p99 {}; not seen before the end of the job: {unseen}",
             failed.len(),
@@ -214,7 +215,9 @@ impl Chaos<'_> {
             plan.fault,
             plan.after_percent,
             if plan.has_parts { "yes" } else { "no" },
-            outcome.back.map_or("-".to_owned(), |s| format!("{s:.2}")),
+            outcome
+                .back
+                .map_or_else(|| "-".to_owned(), |s| format!("{s:.2}")),
         ));
         if outcome.wrong.is_empty() {
             fs::remove_dir_all(&copy).context("cannot remove the copy")?;

@@ -101,7 +101,12 @@ fn the_nodes_of_a_site_bring_what_another_cluster_fetches() {
     know(&site, &there);
     fill(&there.nodes[0].export);
     // The nodes at the destination may read there; the nodes there write here for the job alone.
-    let id = submit(&site.nodes[1], "siteB:/data/set", "here:/data/copy", &[]);
+    let id = submit(
+        &site.nodes[1],
+        "siteB:/data/set",
+        "here:/data/copy",
+        &["--divide", "always"],
+    );
     let ended = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
     let log = site.nodes[0].admin(&["job", "log", &id]).out;
     assert_eq!(ended["state"], "complete", "{ended}\n{log}");
@@ -173,7 +178,13 @@ fn a_node_whose_mount_is_missing_takes_no_job() {
     fill(&site.nodes[0].export);
     // As where the file system is not mounted: an empty directory.
     let mut odd = Rig::new();
-    join_by(&mut odd, &site.nodes[0], &invite(&site.nodes[0]), "odd");
+    join_by(
+        &mut odd,
+        &site.nodes[0],
+        &invite(&site.nodes[0]),
+        "odd",
+        &[],
+    );
     site.nodes.push(odd);
     site.wait("three nodes", |view| up(view).len() == 3);
     know(&site, &there);
