@@ -9,7 +9,8 @@ use godwit_api::ask::{
 };
 use godwit_api::rest::NodeState;
 use godwit_state::{
-    Actor, Command, CommandError, Effect, Join, Node, Op, ProposeError, UnixMillis, level_trouble,
+    Actor, Agreed, Command, CommandError, Effect, Join, Node, Op, ProposeError, UnixMillis,
+    level_trouble,
 };
 
 use crate::carrier::peer_at;
@@ -99,7 +100,7 @@ impl Shared {
 
     /// Refuses a node whose program is too far from the level of the cluster.
     fn fits(&self, known: u32) -> Result<(), Refusal> {
-        let committed = self.config.replica.reader().level();
+        let committed = Agreed(&self.config.replica.reader()).level();
         let committed = committed.map_err(|error| Refusal::later(code::IO, error.to_string()))?;
         match level_trouble(known, committed) {
             Some(trouble) => Err(Refusal::new(code::UNSUPPORTED, trouble)),

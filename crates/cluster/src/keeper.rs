@@ -10,7 +10,7 @@ use godwit_api::ask::{
     Announce, Answer, ClusterAnswer, ClusterQuestion, KnownNode, Peer, Question, Refusal, code,
 };
 use godwit_api::sight::odd_ones;
-use godwit_state::{Actor, Change, Command, Member, Members, Node, Op, ProposeError};
+use godwit_state::{Actor, Agreed, Change, Command, Member, Members, Node, Op, ProposeError};
 
 use crate::carrier::{address_of, peer_at};
 use crate::live::GONE_AFTER;
@@ -172,7 +172,11 @@ fn odd_exports(shared: &Shared, rows: &[Node], now: Instant) -> Vec<(u64, String
 
 /// Raises the level of the cluster to what all of its nodes know.
 fn raise(shared: &Shared, known: u32) -> Result<(), String> {
-    if known <= shared.config.replica.reader().level().map_err(told)? {
+    if known
+        <= Agreed(&shared.config.replica.reader())
+            .level()
+            .map_err(told)?
+    {
         return Ok(());
     }
     shared.propose(Op::Level(known)).map_err(told)?;

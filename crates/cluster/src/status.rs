@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{Answer, ClusterAnswer, ClusterQuestion, Question, Refusal, code};
 use godwit_api::rest::{ChangeNode, ClusterNode, ClusterView, NodeState, Timestamp};
 use godwit_state::{
-    Actor, Change, Command, CommandError, JobFilter, Member, Members, Node, Object as _, Op,
-    ProposeError,
+    Actor, Agreed, Change, Command, CommandError, JobFilter, Member, Members, Node, Object as _,
+    Op, ProposeError,
 };
 
 use crate::{Cluster, Shared, peer};
@@ -117,7 +117,9 @@ impl Cluster {
             told_by: shared.config.home.name.clone(),
             leader: leader.map(|leader| leader.name),
             problem: problem.map(|problem| problem.to_string()),
-            level: shared.config.replica.reader().level().map_err(failed)?,
+            level: Agreed(&shared.config.replica.reader())
+                .level()
+                .map_err(failed)?,
             nodes,
         })
     }

@@ -67,8 +67,8 @@ pub use fault::{Fault, FaultKind};
 pub use model::*;
 pub use raft::{Answer, NoPeers, PROPOSE, Peers};
 pub use read::{
-    AuditFilter, AuditLine, Cursor, Deliveries, DeliveryLine, HeldItems, JobFilter, JobPage,
-    PendingDelivery, Reader, WorkKind, Works,
+    Agreed, AuditFilter, AuditLine, Cursor, Deliveries, DeliveryLine, HeldItems, JobFilter,
+    JobPage, PendingDelivery, Reader, WorkKind, Works,
 };
 pub use replica::{
     Done, Ended, FollowError, Follower, Member, Members, OpenError, Options, ProposeError, Replica,

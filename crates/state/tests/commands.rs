@@ -4,8 +4,8 @@
 mod support;
 
 use godwit_state::{
-    Actor, AuditEntry, AuditFilter, Command, Effect, FailureGroup, Finish, JobFilter, JobOp,
-    JobState, Op, Outcome, Placed, Prune, Reason,
+    Actor, Agreed, AuditEntry, AuditFilter, Command, Effect, FailureGroup, Finish, JobFilter,
+    JobOp, JobState, Op, Outcome, Placed, Prune, Reason,
 };
 use support::state::State;
 use support::{at, claim, finish, job_command, new_job, runner, submit};
@@ -347,12 +347,15 @@ fn the_first_attempt_that_has_its_destination_says_what_it_means() {
         .expect_err("nobody runs it");
     state.job(2, claim(0)).expect("claim");
     state.job(3, placed(0, false, 1)).expect_err("an old epoch");
-    assert_eq!(state.reader.placed("job").expect("read"), Placed::default());
+    assert_eq!(
+        Agreed(&state.reader).placed("job").expect("read"),
+        Placed::default()
+    );
     state.job(4, placed(1, false, u64::MAX)).expect("placed");
     state.job(5, backoff(1, 10)).expect("backoff");
     state.job(20, claim(2)).expect("claim");
     state.job(21, placed(3, true, 7)).expect("placed");
-    let read = state.reader.placed("job").expect("read");
+    let read = Agreed(&state.reader).placed("job").expect("read");
     let expected = Placed {
         into: Some(false),
         tags: vec![7, u64::MAX],

@@ -4,8 +4,8 @@
 mod support;
 
 use godwit_state::{
-    Change, CommandError, Invite, JobOp, Join, Node, Op, OpenError, Options, ProposeError, Replica,
-    Secret, UnixMillis,
+    Agreed, Change, CommandError, Invite, JobOp, Join, Node, Op, OpenError, Options, ProposeError,
+    Replica, Secret, UnixMillis,
 };
 use support::state::State;
 use support::{at, claim, command, new_job};
@@ -38,19 +38,19 @@ fn refused(result: Result<impl std::fmt::Debug, CommandError>, part: &str) {
 #[test]
 fn the_level_rises_with_the_last_node_and_never_falls() {
     let mut state = State::new();
-    assert_eq!(state.reader.level().expect("read"), 1);
+    assert_eq!(Agreed(&state.reader).level().expect("read"), 1);
     state.op(0, put(node("a", 1, 3))).expect("put");
     state.op(0, put(node("b", 2, 2))).expect("put");
     refused(state.op(1, Op::Level(3)), "the node b knows levels up to 2");
     state.op(2, Op::Level(2)).expect("all know it");
-    assert_eq!(state.reader.level().expect("read"), 2);
+    assert_eq!(Agreed(&state.reader).level().expect("read"), 2);
     refused(state.op(3, Op::Level(2)), "never falls");
     refused(state.op(3, Op::Level(1)), "never falls");
     // The node that was behind is removed: nobody waits for it.
     let remove = Op::Node(Change::Remove("b".to_owned()));
     state.op(4, remove).expect("removed");
     state.op(5, Op::Level(3)).expect("all know it");
-    assert_eq!(state.reader.level().expect("read"), 3);
+    assert_eq!(Agreed(&state.reader).level().expect("read"), 3);
 }
 
 #[test]
@@ -156,5 +156,5 @@ fn a_node_that_is_left_behind_ends_with_what_to_do() {
         ..options
     });
     let newer = newer.expect("the newer one");
-    assert_eq!(newer.reader().level().expect("read"), 3);
+    assert_eq!(Agreed(&newer.reader()).level().expect("read"), 3);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use godwit_run::{Attempts, Control, Earlier};
-use godwit_state::{JobOp, Placed, ProposeError};
+use godwit_state::{Agreed, JobOp, Placed, ProposeError};
 
 use super::propose;
 use crate::Shared;
@@ -39,7 +39,7 @@ impl Placing {
     }
 
     fn read(&self) -> Placed {
-        let read = self.shared.replica.reader().placed(&self.job);
+        let read = Agreed(&self.shared.replica.reader()).placed(&self.job);
         read.unwrap_or_else(|error| {
             (self.shared.config.log)(&format!("job {}: {error}", self.job));
             Placed::default()

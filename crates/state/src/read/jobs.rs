@@ -4,7 +4,7 @@
 use rusqlite::{OptionalExtension as _, params};
 
 use super::row::{self, ATTEMPT_COLUMNS, JOB_COLUMNS};
-use super::{Reader, job_by_id, job_spec};
+use super::{Reader, committed_level, job_by_id, job_spec};
 use crate::apply::sql;
 use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
@@ -52,28 +52,6 @@ impl Reader {
             ))?
             .query_map([id], row::attempt)?
             .collect()
-        })
-    }
-
-    /// What attempts of a job found and left at its destination. The first one that got so far decides what the destination means.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn placed(&self, id: &str) -> Result<Placed, Fault> {
-        self.with(|db| {
-            let into = db
-                .prepare_cached(
-                    "SELECT goes_into FROM attempts WHERE job = ?1 AND goes_into IS NOT NULL ORDER BY number LIMIT 1",
-                )?
-                .query_row([id], |row| row.get(0))
-                .optional()?;
-            let tags = db
-                .prepare_cached(
-                    "SELECT tag FROM attempts WHERE job = ?1 AND tag IS NOT NULL GROUP BY tag ORDER BY max(number) DESC LIMIT 64",
-                )?
-                .query_map([id], |row| row.get::<_, i64>(0).map(i64::cast_unsigned))?
-                .collect::<Result<_, _>>()?;
-            Ok(Placed { into, tags })
         })
     }
 
@@ -181,6 +159,42 @@ impl Reader {
             ))?
             .query_map([value], row::job)?
             .collect()
+        })
+    }
+}
+
+/// What all nodes of the cluster go by: its level, and what earlier attempts of a job found.
+#[derive(Clone, Copy, Debug)]
+pub struct Agreed<'a>(pub &'a Reader);
+
+impl Agreed<'_> {
+    /// The level of the cluster, which all of its nodes know.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn level(self) -> Result<u32, Fault> {
+        self.0.with(committed_level)
+    }
+
+    /// What attempts of a job found and left at its destination. The first one that got so far decides what the destination means.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn placed(self, id: &str) -> Result<Placed, Fault> {
+        self.0.with(|db| {
+            let into = db
+                .prepare_cached(
+                    "SELECT goes_into FROM attempts WHERE job = ?1 AND goes_into IS NOT NULL ORDER BY number LIMIT 1",
+                )?
+                .query_row([id], |row| row.get(0))
+                .optional()?;
+            let tags = db
+                .prepare_cached(
+                    "SELECT tag FROM attempts WHERE job = ?1 AND tag IS NOT NULL GROUP BY tag ORDER BY max(number) DESC LIMIT 64",
+                )?
+                .query_map([id], |row| row.get::<_, i64>(0).map(i64::cast_unsigned))?
+                .collect::<Result<_, _>>()?;
+            Ok(Placed { into, tags })
         })
     }
 }

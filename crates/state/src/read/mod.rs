@@ -16,6 +16,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::fault::Fault;
 
 pub use deliveries::{Deliveries, DeliveryLine, PendingDelivery};
+pub use jobs::Agreed;
 pub use lists::{AuditFilter, AuditLine};
 pub use page::{Cursor, JobFilter, JobPage};
 pub(crate) use row::{committed_level, job_by_id, job_spec, object_by_id};
@@ -58,14 +59,6 @@ impl Reader {
             idle.push(connection);
         }
         result
-    }
-
-    /// The level of the cluster, which all of its nodes know.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn level(&self) -> Result<u32, Fault> {
-        self.with(committed_level)
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {

@@ -29,7 +29,7 @@ use self::directory::Directory;
 use crate::fault::Fault;
 use crate::model::{COMMAND_BYTES_MAX, Command, CommandError, Effect, FEATURE_LEVEL, LEVEL_FIRST};
 use crate::raft::{Guard, Hearing, Log, Machine, Network, NoPeers, Peers, Raft};
-use crate::read::Reader;
+use crate::read::{Agreed, Reader};
 use crate::store::{Store, copy_into};
 
 pub use error::{Ended, OpenError, ProposeError};
@@ -322,7 +322,7 @@ impl Replica {
         // A node that cannot read it would end. The state refuses it, too, but it would be in the log by then.
         let needs = command.op.level();
         if needs > LEVEL_FIRST {
-            let level = self.reader.level()?;
+            let level = Agreed(&self.reader).level()?;
             if needs > level {
                 return Err(ProposeError::Refused(CommandError::below(needs, level)));
             }

@@ -24,7 +24,7 @@ use super::maker::Maker;
 use super::open::OpenFiles;
 use super::spill_list::decode_directory;
 use super::target::{Target, below, destination_fault};
-use super::unclaimed::sweep_unclaimed;
+use super::unclaimed::{sweep_earlier, sweep_unclaimed};
 use super::undelivered::{Undelivered, UndeliveredSet};
 
 /// Directories that are made durable in one call.
@@ -77,7 +77,7 @@ impl Finisher {
             self.sweep_claim()?;
         }
         if self.target.counters.entries_failed.get() == 0 {
-            let swept = self.committer.sweep_earlier();
+            let swept = sweep_earlier(&self.target);
             swept.map_err(CloseError::Sweep)?;
         }
         self.set_directories()?;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use godwit_store::journal::JournalDirectory;
-use godwit_store::{Kind, RelPath, TempName};
+use godwit_store::{Kind, RelPath, StoreError, TempName};
 
 use super::target::Target;
 
@@ -62,4 +62,15 @@ pub(super) fn sweep_unclaimed(target: &Target, now: SystemTime) {
             }
         }
     }
+}
+
+/// Removes what earlier attempts of the job left under their own tags. None of them writes any more: the job is another runner's.
+pub(super) fn sweep_earlier(target: &Target) -> Result<(), StoreError> {
+    let config = &target.config;
+    for tag in config.earlier_tags.iter().filter(|tag| **tag != config.tag) {
+        for start in &config.mapping {
+            config.storage.sweep(start, *tag, &|_| false)?;
+        }
+    }
+    Ok(())
 }

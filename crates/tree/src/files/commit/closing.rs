@@ -103,20 +103,6 @@ impl Committer {
         }
     }
 
-    /// Removes what earlier attempts of the job left under their own tags. None of them writes any more: the job is another runner's.
-    pub(in crate::files) fn sweep_earlier(&self) -> Result<(), StoreError> {
-        let config = &self.target.config;
-        for tag in &config.earlier_tags {
-            if *tag == config.tag {
-                continue;
-            }
-            for start in &config.mapping {
-                config.storage.sweep(start, *tag, &|_| false)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Removes temporary files with the tag of this transfer below its destinations; of a member, those of its claim.
     pub(in crate::files) fn sweep(
         &self,
