@@ -57,6 +57,7 @@ pub(crate) fn peer_at(address: &str) -> Peer {
 impl Peers for Carrier {
     fn call(
         &self,
+        to: u64,
         address: &str,
         kind: &'static str,
         message: Vec<u8>,
@@ -73,6 +74,7 @@ impl Peers for Carrier {
                 let message = serde_json::from_slice(&message)?;
                 let carried = Carried {
                     of,
+                    to,
                     kind: kind.to_owned(),
                     once: kind == PROPOSE,
                     message,

@@ -131,7 +131,10 @@ impl Shared {
 fn carry(shared: &Shared, carried: &Carried) -> Result<ClusterAnswer, Refusal> {
     let failed = |error: std::io::Error| Refusal::later(code::IO, error.to_string());
     let message = serde_json::to_vec(&carried.message).map_err(|error| failed(error.into()))?;
-    let answer = shared.config.replica.hear(&carried.kind, &message);
+    let answer = shared
+        .config
+        .replica
+        .hear(carried.to, &carried.kind, &message);
     let answer = answer.map_err(failed)?;
     let answer = serde_json::from_slice(&answer).map_err(|error| failed(error.into()))?;
     Ok(ClusterAnswer::Carried(answer))

@@ -256,6 +256,29 @@ fn row(number: u64) -> Node {
 }
 
 #[test]
+fn a_node_that_joins_again_is_not_taken_for_its_earlier_number() {
+    let mut cluster = Cluster::of_one();
+    cluster.grow(&[2, 3]);
+    cluster.nodes[&1]
+        .propose_blocking(site("kept"))
+        .expect("done");
+    wait_until("it is everywhere", || cluster.sites(3) == ["kept"]);
+    cluster.kill(3);
+    std::fs::remove_dir_all(cluster.homes.path().join(address(3))).expect("removed");
+    // The leader still speaks to number 3 there.
+    cluster.open_at(4, address(3));
+    let members = Members(&cluster.nodes[&1]);
+    members.put(4, &address(3)).expect("taken in");
+    wait_until("it gets the state", || cluster.sites(4) == ["kept"]);
+    members.vote([1, 2, 4]).expect("it votes");
+    members.remove(3).expect("removed");
+    cluster.nodes[&1]
+        .propose_blocking(site("later"))
+        .expect("done");
+    wait_until("it goes on", || cluster.sites(4) == ["kept", "later"]);
+}
+
+#[test]
 fn a_member_that_is_restored_keeps_its_number_and_is_alone() {
     let mut cluster = Cluster::of_one();
     cluster.grow(&[2, 3]);

@@ -57,6 +57,8 @@ pub enum ClusterAnswer {
 pub struct Carried {
     /// Id of the cluster.
     pub of: String,
+    /// Number of the node that the message is for.
+    pub to: u64,
     /// Kind of the message.
     pub kind: String,
     /// It must not arrive twice.

@@ -118,6 +118,7 @@ fn every_question_is_known() {
         Question::Running {},
         Question::Cluster(Box::new(ClusterQuestion::Carry(Carried {
             of: "a".to_owned(),
+            to: 2,
             kind: "vote".to_owned(),
             once: false,
             message: serde_json::json!({"a": [1, null]}),

@@ -47,10 +47,16 @@ pub const PROPOSE: &str = "propose";
 
 /// Carries messages of the consensus to other nodes.
 pub trait Peers: Debug + Send + Sync + 'static {
-    /// Takes `message`, which is JSON, of that `kind` to the node at `address`, and brings its answer. Fails with
+    /// Takes `message`, which is JSON, of that `kind` to the node with the number `to` at `address`, and brings its answer. Fails with
     /// [`io::ErrorKind::NotConnected`] if the message has surely not arrived.
-    fn call(&self, address: &str, kind: &'static str, message: Vec<u8>, within: Duration)
-    -> Answer;
+    fn call(
+        &self,
+        to: u64,
+        address: &str,
+        kind: &'static str,
+        message: Vec<u8>,
+        within: Duration,
+    ) -> Answer;
 }
 
 /// The answer of a node, once it comes.
@@ -61,7 +67,7 @@ pub type Answer = Pin<Box<dyn Future<Output = io::Result<Vec<u8>>> + Send>>;
 pub struct NoPeers;
 
 impl Peers for NoPeers {
-    fn call(&self, address: &str, _kind: &'static str, _message: Vec<u8>, _: Duration) -> Answer {
+    fn call(&self, _: u64, address: &str, _: &'static str, _: Vec<u8>, _: Duration) -> Answer {
         let what = format!("{address}: this node has no way to other nodes");
         Box::pin(async { Err(io::Error::new(io::ErrorKind::NotConnected, what)) })
     }
@@ -104,8 +110,9 @@ impl Network {
 impl RaftNetworkFactory<Types> for Network {
     type Network = Voter;
 
-    async fn new_client(&mut self, _target: u64, node: &BasicNode) -> Voter {
+    async fn new_client(&mut self, target: u64, node: &BasicNode) -> Voter {
         Voter {
+            number: target,
             peers: Arc::clone(&self.peers),
             address: node.addr.clone(),
         }
@@ -115,6 +122,7 @@ impl RaftNetworkFactory<Types> for Network {
 /// One other voter.
 #[derive(Debug)]
 pub(crate) struct Voter {
+    number: u64,
     peers: Arc<dyn Peers>,
     address: String,
 }
@@ -126,7 +134,14 @@ impl Voter {
         question: &Q,
         within: Duration,
     ) -> Result<A, RPCError<Types>> {
-        let answer = say(&*self.peers, &self.address, kind, question, within).await;
+        let answer = say(
+            &*self.peers,
+            (self.number, &self.address),
+            kind,
+            question,
+            within,
+        )
+        .await;
         answer.map_err(|error| match error.kind() {
             // The consensus pauses for a moment before it tries again.
             io::ErrorKind::NotConnected => RPCError::Unreachable(Unreachable::new(&error)),
@@ -135,16 +150,16 @@ impl Voter {
     }
 }
 
-/// Says something to the node at an address.
+/// Says something to the node of a number at an address.
 pub(crate) async fn say<Q: Serialize, A: DeserializeOwned>(
     peers: &dyn Peers,
-    address: &str,
+    (number, address): (u64, &str),
     kind: &'static str,
     question: &Q,
     within: Duration,
 ) -> io::Result<A> {
     let message = serde_json::to_vec(question)?;
-    let answer = peers.call(address, kind, message, within).await?;
+    let answer = peers.call(number, address, kind, message, within).await?;
     Ok(serde_json::from_slice(&answer)?)
 }
 

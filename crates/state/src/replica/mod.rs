@@ -280,11 +280,18 @@ impl Replica {
         }
     }
 
-    /// Answers a message that the carrier of another node brought, which must be one of this cluster. Blocks.
+    /// Answers a message for the node with the number `to` that the carrier of another node brought, which must be one of this cluster.
+    /// Blocks.
     ///
     /// # Errors
-    /// The message is not understood, or the consensus has ended.
-    pub fn hear(&self, kind: &str, message: &[u8]) -> io::Result<Vec<u8>> {
+    /// The message is for another number or is not understood, or the consensus has ended.
+    pub fn hear(&self, to: u64, kind: &str, message: &[u8]) -> io::Result<Vec<u8>> {
+        let own = self.options.voter;
+        // A node that left and joined again has the address of its earlier number, and nothing of what that number had.
+        if to != own {
+            let what = format!("the message is for node number {to}, and this is number {own}");
+            return Err(io::Error::new(io::ErrorKind::NotConnected, what));
+        }
         self.handle().block_on(async {
             if let Some(answer) = self.hearing.hear(&self.raft, kind, message).await {
                 if kind == crate::raft::APPEND && answer.is_ok() {

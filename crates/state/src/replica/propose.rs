@@ -72,10 +72,12 @@ impl Proposal {
                 Tried::Ended(result) => return result,
                 Tried::Again(ProposeError::NotLeader {
                     leader: Some((number, address)),
-                }) if number != self.number => match self.pass_on(&address, until).await {
-                    Tried::Ended(result) => return result,
-                    Tried::Again(why) => why,
-                },
+                }) if number != self.number => {
+                    match self.pass_on((number, &address), until).await {
+                        Tried::Ended(result) => return result,
+                        Tried::Again(why) => why,
+                    }
+                }
                 Tried::Again(why) => why,
             };
             if Instant::now() + LOOK_EVERY >= until {
@@ -107,9 +109,9 @@ impl Proposal {
     }
 
     /// Has the leader take the command, and waits until this node has applied it.
-    async fn pass_on(&mut self, address: &str, until: Instant) -> Tried {
+    async fn pass_on(&mut self, to: (u64, &str), until: Instant) -> Tried {
         let within = until.saturating_duration_since(Instant::now());
-        let said = say(&*self.peers, address, PROPOSE, &self.command, within);
+        let said = say(&*self.peers, to, PROPOSE, &self.command, within);
         let told = match timeout_at(until, said).await {
             Ok(Ok(told)) => told,
             Ok(Err(error)) if error.kind() == io::ErrorKind::NotConnected => {

@@ -29,14 +29,21 @@ struct Way {
 }
 
 impl Peers for Way {
-    fn call(&self, address: &str, kind: &'static str, message: Vec<u8>, _: Duration) -> Answer {
+    fn call(
+        &self,
+        number: u64,
+        address: &str,
+        kind: &'static str,
+        message: Vec<u8>,
+        _: Duration,
+    ) -> Answer {
         let groups = self.air.groups.lock().expect("a lock");
         let is_cut = groups.get(&self.own) != groups.get(address);
         let to = self.air.replicas.lock().expect("a lock");
         let to = to.get(address).and_then(Weak::upgrade).filter(|_| !is_cut);
         Box::pin(async move {
             let to = to.ok_or(io::ErrorKind::NotConnected)?;
-            tokio::task::spawn_blocking(move || to.hear(kind, &message))
+            tokio::task::spawn_blocking(move || to.hear(number, kind, &message))
                 .await
                 .map_err(io::Error::other)?
         })
@@ -66,7 +73,11 @@ impl Cluster {
     }
 
     pub(crate) fn open(&mut self, number: u64) {
-        let own = address(number);
+        self.open_at(number, address(number));
+    }
+
+    /// Opens a replica that the others reach where another one may have been.
+    pub(crate) fn open_at(&mut self, number: u64, own: String) {
         let options = Options {
             voter: number,
             address: own.clone(),
