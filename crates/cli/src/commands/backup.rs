@@ -1,8 +1,6 @@
 //! `godwit backup` and `godwit restore`: what a node knows, saved to a directory and put back.
 //! Saves no data of exports, no log or report of a job, and no journal of a transfer.
 
-mod owner;
-
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -13,7 +11,7 @@ use godwit_cluster::ClusterHome;
 use godwit_state::Restored;
 use serde::{Deserialize, Serialize};
 
-use super::required;
+use super::{owner, required};
 use crate::exit::{Exit, Failure, FailureCode};
 use crate::home::Home;
 use crate::output::print;

@@ -9,6 +9,7 @@ mod documents;
 mod generate;
 mod limit;
 mod node;
+mod owner;
 mod peers;
 mod verify;
 

@@ -9,6 +9,7 @@ use godwit_api::units::human_size;
 use godwit_client::Client;
 use godwit_cluster::{ClusterHome, NUMBER_ALONE};
 
+use super::super::owner;
 use super::when::Clock;
 use super::{optional, print_json, table, text, work};
 use crate::exit::{Exit, Failure};
@@ -154,6 +155,12 @@ fn row(node: &ClusterNode, view: &ClusterView) -> Vec<String> {
     fields.iter().map(|field| printable(field)).collect()
 }
 
+/// Gives what root wrote to the owner of the home, who runs the node.
+fn give(home: &Home) -> Result<(), Failure> {
+    let given = owner::give(home.path(), &["state", "cluster.json"]);
+    given.map_err(|error| Failure::local(format!("{}: {error}", home.path().display())))
+}
+
 /// Makes the node of this home, which is stopped, the only one of its cluster.
 pub(in crate::commands) fn recover(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     if !matches.get_flag("yes") {
@@ -170,6 +177,7 @@ pub(in crate::commands) fn recover(matches: &ArgMatches, home: &Home) -> Result<
         godwit_state::recover(&state, member.number, godwit_jobs::now()).map_err(Failure::local)?;
     let member = member.recovered();
     member.write(home.path()).map_err(Failure::local)?;
+    give(home)?;
     let kept = recovered.kept.map_or(String::new(), |kept| {
         format!(" The earlier files are kept in {}.", kept.display())
     });
@@ -197,6 +205,7 @@ pub(in crate::commands) fn leave(matches: &ArgMatches, home: &Home) -> Result<Ex
         false => None,
     };
     ClusterHome::remove(home.path()).map_err(Failure::local)?;
+    give(home)?;
     let kept = kept.map_or(String::new(), |kept| {
         format!("; its state is kept in {}", kept.display())
     });

@@ -1,4 +1,4 @@
-//! Owns giving what root restored into a home to the owner of the home: a service must be able to read its own files.
+//! Owns giving what root wrote into a home to the owner of the home: a service must be able to read its own files.
 //! Follows no link, so that nobody in the home leads root astray.
 
 use std::ffi::CStr;
