@@ -135,6 +135,8 @@ struct Sight {
     taken: Vec<Taken>,
     /// Nodes that cannot work on the job.
     declined: Vec<String>,
+    /// Nodes that were let in and work on the job no more.
+    gone: Vec<Mate>,
     crew_at: Instant,
     /// When to ask for the nodes of the destination; none while that is being asked.
     nodes_at: Option<Instant>,
@@ -184,6 +186,7 @@ impl Driver<'_> {
             members: Vec::new(),
             taken: Vec::new(),
             declined: Vec::new(),
+            gone: Vec::new(),
             crew_at: now,
             nodes_at: Some(now),
             asked: 0,
@@ -217,9 +220,9 @@ impl Driver<'_> {
         };
         if is_over {
             let nodes: Vec<Peer> = sight.claims.all().cloned().collect();
-            let let_in = sight.members.iter();
-            let let_in = let_in.filter(|member| member.ask_at.is_some());
-            let let_in: Vec<&Mate> = let_in.map(|member| &member.mate).collect();
+            let others = sight.members.iter().map(|member| &member.mate);
+            let others = others.filter(|mate| mate.name != self.node.runner.node);
+            let let_in: Vec<&Mate> = others.chain(&sight.gone).collect();
             destination.release(&nodes, sight.claims.ready().next(), &let_in);
         }
         end
@@ -341,7 +344,12 @@ impl Driver<'_> {
             let mut crew = (self.order.crew)();
             crew.retain(|mate| !sight.declined.contains(&mate.name));
             let before = sight.members.len();
-            sight.members.retain(|member| crew.contains(&member.mate));
+            let (stay, go): (Vec<Member>, Vec<Member>) = std::mem::take(&mut sight.members)
+                .into_iter()
+                .partition(|member| crew.contains(&member.mate));
+            sight.members = stay;
+            sight.gone.retain(|mate| !crew.contains(mate));
+            sight.gone.extend(go.into_iter().map(|member| member.mate));
             is_changed |= sight.members.len() != before;
             let own = &self.node.runner.node;
             for mate in crew {

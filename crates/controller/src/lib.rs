@@ -34,6 +34,7 @@ use godwit_state::{
 
 pub use batch::{Base, summed};
 pub use control::{End, Mate, Order, control};
+pub use questions::access_name;
 pub use sending::Flight;
 pub use worker::Worker;
 

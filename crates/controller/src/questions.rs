@@ -70,7 +70,7 @@ impl Driver<'_> {
 }
 
 impl Destination<'_> {
-    /// The question by which a node sets or renews the claim, for these members; of whom it ends the transfers says `taken`.
+    /// The question by which a node sets or renews the claim, for these members. Transfers of those in `taken` end.
     pub(crate) fn claim(&self, ask: Ask, members: &[&Mate], taken: &[Taken]) -> Question {
         let claim = self.claim;
         let lease_ms = u64::try_from(LEASE.as_millis()).unwrap_or(u64::MAX);
@@ -99,19 +99,13 @@ impl Destination<'_> {
     pub(crate) fn let_in(&self, peer: &Peer, mate: &Mate) -> Result<(), Refusal> {
         let until = (self.driver.node.now)().after(GRANT_MS);
         let question = Question::Grant(GrantJob {
-            job: self.access_of(mate),
+            job: access_name(self.driver.order.job, &mate.identity),
             identity: mate.identity.clone(),
             paths: vec![self.path.clone()],
             write: true,
             until: Timestamp(until.0),
         });
         self.driver.ask(peer, &question).map(drop)
-    }
-
-    /// By which name the destination knows the access of a mate for this job.
-    fn access_of(&self, mate: &Mate) -> String {
-        let sign: String = mate.identity.chars().skip(4).take(12).collect();
-        format!("{}-{sign}", self.driver.order.job)
     }
 
     /// Lets others write to the destination. Where that fails, the claim ends by itself.
@@ -127,7 +121,7 @@ impl Destination<'_> {
             epoch: self.driver.order.epoch,
         });
         let revoke = |mate: &&Mate| Question::Revoke {
-            job: self.access_of(mate),
+            job: access_name(self.driver.order.job, &mate.identity),
         };
         let revokes: Vec<Question> = let_in.iter().map(revoke).collect();
         thread::scope(|scope| {
@@ -139,6 +133,13 @@ impl Destination<'_> {
             }
         });
     }
+}
+
+/// By which name a site knows the access of a node for a job, beside that of the node that the job is known by there.
+#[must_use]
+pub fn access_name(job: &str, identity: &str) -> String {
+    let sign: String = identity.chars().skip(4).take(12).collect();
+    format!("{job}-{sign}")
 }
 
 /// What the destination refuses, as a failure of the job.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use godwit_api::ask::{Peer, RunningJob};
+use godwit_api::ask::RunningJob;
 use godwit_api::event::{Event, EventSink as _, Summary};
 use godwit_api::failure::Failure;
 use godwit_api::job::{ClaimId, JobKind};
@@ -27,7 +27,7 @@ use crate::flights::Flights;
 use crate::nodes::reaches;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
-use crate::{Shared, attempt};
+use crate::{Shared, attempt, reached};
 
 /// How long a node tries where the settings of a job do not say.
 const RETRY_FOR: Duration = Duration::from_secs(300);
@@ -139,11 +139,7 @@ pub(crate) fn carry_out(
         base: base(prepared),
         sources: &wish.sources,
         destination: &wish.destination,
-        peer: Peer {
-            name: wish.site.name.clone(),
-            addresses: wish.site.addresses.clone(),
-            identity: wish.site.identity.clone(),
-        },
+        peer: reached::peer(&wish.site),
         claim: ClaimId(claim),
         part_bytes: WalkLimits::default().large,
         always: wish.always,

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use godwit_api::ask::{Answer, Peer, Question};
+use godwit_api::ask::{Answer, Question, RunningJob};
 use godwit_api::rest::{JobProgress, ProgressView};
 use godwit_state::{JobFilter, Node};
 
-use crate::Shared;
+use crate::{Shared, reached};
 
 /// Between two questions to a node.
 const EVERY: Duration = Duration::from_secs(1);
@@ -115,7 +115,10 @@ impl Seen {
 pub(crate) fn run(shared: &Arc<Shared>) {
     while shared.elsewhere.wait(&shared.stopping) {
         for node in runners(shared) {
-            let told = ask(shared, &node);
+            // Without an answer what was told before gets old, and is shown no more.
+            let jobs = ask(shared, &node, &|| true).unwrap_or_default();
+            let run = jobs.into_iter().filter(|job| !job.works);
+            let told = run.map(|job| (job.id, job.progress)).collect();
             shared.elsewhere.update(told);
         }
     }
@@ -140,23 +143,15 @@ fn runners(shared: &Shared) -> Vec<Node> {
     rows.into_iter().filter(runs).collect()
 }
 
-fn ask(shared: &Shared, node: &Node) -> Vec<(String, ProgressView)> {
-    let peer = Peer {
-        name: node.name.clone(),
-        addresses: node.addresses.clone(),
-        identity: node.identity.clone(),
-    };
-    let until = Instant::now() + WITHIN;
-    let sites = &shared.config.sites;
-    let answer = sites.ask(Some(&peer), &Question::Running {}, &mut |_| {
-        Instant::now() < until && !shared.stopping.load(Ordering::SeqCst)
-    });
-    match answer {
-        Ok(Answer::Running(jobs)) => {
-            let run = jobs.into_iter().filter(|job| !job.works);
-            run.map(|job| (job.id, job.progress)).collect()
-        }
-        // Without an answer what was told before gets old, and is shown no more.
-        _ => Vec::new(),
+/// The jobs that a node runs and works on now; None where it does not tell.
+pub(crate) fn ask(
+    shared: &Shared,
+    node: &Node,
+    goes_on: &dyn Fn() -> bool,
+) -> Option<Vec<RunningJob>> {
+    let node = reached::node(node);
+    match reached::ask(shared, &node, &Question::Running {}, WITHIN, goes_on) {
+        Ok(Answer::Running(jobs)) => Some(jobs),
+        _ => None,
     }
 }

@@ -5,20 +5,16 @@ use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use godwit_api::ask::{Answer, Peer, Question};
 use godwit_api::rest::ProgressView;
 use godwit_state::{Node, Works};
 
-use crate::Shared;
+use crate::{Shared, elsewhere};
 
 /// Between two rounds of questions.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// What was told longer ago than this is not counted.
 const OLD_AFTER: Duration = Duration::from_secs(5);
-
-/// How long a node may take to answer.
-const WITHIN: Duration = Duration::from_secs(2);
 
 /// What is on its way of one job.
 pub(crate) struct Flights {
@@ -128,20 +124,8 @@ impl Flights {
         node: &Node,
         goes_on: &dyn Fn() -> bool,
     ) -> Option<ProgressView> {
-        let peer = Peer {
-            name: node.name.clone(),
-            addresses: node.addresses.clone(),
-            identity: node.identity.clone(),
-        };
-        let until = Instant::now() + WITHIN;
-        let sites = &shared.config.sites;
-        let answer = sites.ask(Some(&peer), &Question::Running {}, &mut |_| {
-            Instant::now() < until && goes_on() && !self.lock().has_ended
-        });
-        let Ok(Answer::Running(jobs)) = answer else {
-            return None;
-        };
-        let mut jobs = jobs.into_iter();
+        let goes_on = || goes_on() && !self.lock().has_ended;
+        let mut jobs = elsewhere::ask(shared, node, &goes_on)?.into_iter();
         let job = jobs.find(|job| job.works && job.id == self.job);
         Some(job.map(|job| job.progress).unwrap_or_default())
     }

@@ -106,8 +106,7 @@ fn find(jobs: &Jobs, asker: &str, job: &str) -> Result<Option<Job>, Refusal> {
 fn is_of_cluster(jobs: &Jobs, asker: &str, job: &str) -> Result<bool, Refusal> {
     let reader = jobs.shared.replica.reader();
     let look = || -> Result<bool, JobsError> {
-        let nodes = reader.objects::<Node>()?;
-        let is_node = nodes.iter().any(|node| node.identity == asker);
+        let is_node = !reader.objects_by::<Node>(asker)?.is_empty();
         Ok(is_node && reader.job(job)?.is_some())
     };
     look().map_err(|error| refuse(&error))

@@ -5,17 +5,16 @@
 //! up: so a line has one number, whichever node is asked, and whether or not another one can be reached.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use godwit_api::ask::{Answer, JobPast, PastAfter, Peer, Question, code};
+use godwit_api::ask::{Answer, JobPast, PastAfter, Question, code};
 use godwit_api::rest::{LogLine, LogPage, MissingNode, SampleView, Timestamp};
 use godwit_state::Node;
 
-use crate::Shared;
 use crate::error::JobsError;
 use crate::files::{self, NO_LINES, NO_SAMPLES};
+use crate::{Shared, reached};
 
 /// Numbers of the lines of one attempt.
 const LINES_OF_ATTEMPT: u64 = 1 << 32;
@@ -256,16 +255,7 @@ pub(crate) fn ask_node(shared: &Shared, node: &str, question: &Question) -> Resu
             "{node} is no node of the cluster any more, and keeps what it wrote"
         ));
     };
-    let peer = Peer {
-        name: row.name,
-        addresses: row.addresses,
-        identity: row.identity,
-    };
-    let until = Instant::now() + WITHIN;
-    let sites = &shared.config.sites;
-    let answer = sites.ask(Some(&peer), question, &mut |_| {
-        Instant::now() < until && !shared.stopping.load(Ordering::SeqCst)
-    });
+    let answer = reached::ask(shared, &reached::node(&row), question, WITHIN, &|| true);
     let mut silent = lock(&shared.others.silent);
     match answer {
         Ok(answer) => {

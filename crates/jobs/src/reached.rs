@@ -1,11 +1,12 @@
-//! Finds a node of another site that answers: the one by which the site is known, or another one that the site has told of before.
+//! Asks nodes, and finds one of another site that answers: the one by which the site is known, or another one that the site has told of.
 //! Decides nothing about jobs.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
 use godwit_api::job::Text;
-use godwit_state::{Actor, Command, Learn, Op, Site, TARGETS_MAX, Target};
+use godwit_state::{Actor, Command, Learn, Node, Op, Site, TARGETS_MAX, Target};
 
 use crate::Shared;
 
@@ -29,28 +30,39 @@ pub(crate) fn living(shared: &Shared, site: Site, path: &[u8]) -> (Site, Vec<Pee
         match nodes_of(shared, &node, path) {
             Ok(nodes) => {
                 learn(shared, &site, &nodes);
-                let by = Site {
-                    addresses: node.addresses,
-                    identity: node.identity,
-                    ..site
-                };
-                return (by, nodes);
+                return (site_by(site, node), nodes);
             }
             Err(refusal) if refusal.code == code::UNREACHABLE => {}
             // One that was told of once and does not say that it is of this site may be another's by now.
             Err(_) if node.identity != site.identity => {}
             // It answers, but not this.
-            Err(_) => {
-                let by = Site {
-                    addresses: node.addresses.clone(),
-                    identity: node.identity.clone(),
-                    ..site
-                };
-                return (by, vec![node]);
-            }
+            Err(_) => return (site_by(site, node.clone()), vec![node]),
         }
     }
     (site, vec![known])
+}
+
+/// A node of this cluster, as it is asked.
+pub(crate) fn node(row: &Node) -> Peer {
+    Peer {
+        name: row.name.clone(),
+        addresses: row.addresses.clone(),
+        identity: row.identity.clone(),
+    }
+}
+
+/// Asks a node, for so long at most, and no longer than this node runs and `goes_on` says.
+pub(crate) fn ask(
+    shared: &Shared,
+    node: &Peer,
+    question: &Question,
+    within: Duration,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Answer, Refusal> {
+    let until = Instant::now() + within;
+    shared.config.sites.ask(Some(node), question, &mut |_| {
+        Instant::now() < until && !shared.stopping.load(Ordering::SeqCst) && goes_on()
+    })
 }
 
 /// The node by which a site is known.
@@ -62,14 +74,20 @@ pub(crate) fn peer(site: &Site) -> Peer {
     }
 }
 
+/// The site, reached by this node of it.
+fn site_by(site: Site, node: Peer) -> Site {
+    Site {
+        addresses: node.addresses,
+        identity: node.identity,
+        ..site
+    }
+}
+
 fn nodes_of(shared: &Shared, node: &Peer, path: &[u8]) -> Result<Vec<Peer>, Refusal> {
     let question = Question::Nodes {
         path: Text(path.to_vec()),
     };
-    let until = Instant::now() + WITHIN;
-    let answer = shared.config.sites.ask(Some(node), &question, &mut |_| {
-        Instant::now() < until && !shared.stopping.load(std::sync::atomic::Ordering::SeqCst)
-    })?;
+    let answer = ask(shared, node, &question, WITHIN, &|| true)?;
     let Answer::Nodes(nodes) = answer else {
         return Ok(vec![node.clone()]);
     };
@@ -91,12 +109,9 @@ fn learn(shared: &Shared, site: &Site, nodes: &[Peer]) {
         .map(|node| Target {
             name: node.name.clone(),
             identity: node.identity.clone(),
-            addresses: node.addresses.clone(),
+            addresses: node.addresses.iter().take(ADDRESSES_MAX).cloned().collect(),
         })
         .collect();
-    for node in &mut told {
-        node.addresses.truncate(ADDRESSES_MAX);
-    }
     told.sort();
     told.truncate(TARGETS_MAX);
     // A site of one node has nothing to be learned; one that is named with a job alone is not in the state.

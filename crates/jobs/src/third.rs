@@ -22,6 +22,7 @@ use godwit_api::ask::{
 use godwit_api::event::EventSink as _;
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, NewJob, Place, Timestamp};
+use godwit_controller::access_name;
 use godwit_run::Control;
 use godwit_state::{Job, JobOp, JobState, Site, UnixMillis};
 
@@ -442,12 +443,6 @@ impl<'a> Third<'a> {
     fn tell_way(&self, way: Way) {
         self.told.note(&self.way_text(way));
     }
-}
-
-/// By which name a site knows the access of a node for a job, beside that of the node that was asked to run it.
-fn access_name(job: &str, identity: &str) -> String {
-    let sign: String = identity.chars().skip(4).take(12).collect();
-    format!("{job}-{sign}")
 }
 
 /// Whether the job failed because its access had ended.

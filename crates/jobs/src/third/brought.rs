@@ -1,18 +1,23 @@
 //! Jobs that fetch from a cluster and are to be divided: its nodes bring the data here, as they would to any site.
 //! Runs none of them.
 
+use std::time::Duration;
+
 use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
 use godwit_api::job::JobKind;
 use godwit_api::rest::{Divide, HERE};
 use godwit_state::Job;
 
-use super::site;
-use crate::{Shared, grants, spec};
+use super::{may_run_elsewhere, site};
+use crate::{Shared, grants, reached, spec};
+
+/// How long the other site may take to say whether it reaches this node.
+const WITHIN: Duration = Duration::from_secs(60);
 
 /// Whether the site of the sources is to bring the job here: the job is to be divided, and that site can connect to this node. In any
 /// other case one node here fetches.
 pub(crate) fn is_brought(shared: &Shared, job: &Job, note: &dyn Fn(&str)) -> bool {
-    let fetches = job.destination.site == HERE && job.sources.iter().all(|one| one.site != HERE);
+    let fetches = job.destination.site == HERE && may_run_elsewhere(job);
     if !fetches || crate::guests::asker_of(job).is_some() {
         return false;
     }
@@ -30,11 +35,7 @@ pub(crate) fn is_brought(shared: &Shared, job: &Job, note: &dyn Fn(&str)) -> boo
     let Ok((from, _)) = site(shared, job, &first.site) else {
         return false;
     };
-    let ask = |question: &Question| {
-        shared.config.sites.ask(Some(&from), question, &mut |_| {
-            !shared.stopping.load(std::sync::atomic::Ordering::SeqCst)
-        })
-    };
+    let ask = |question: &Question| reached::ask(shared, &from, question, WITHIN, &|| true);
     let id = job.id.clone();
     // What runs there already goes on there; so does what may, while the site does not say.
     if job.attempts > 0

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Question, SteerJob, SteerVerb};
 use godwit_api::rest::HERE;
+use godwit_controller::access_name;
 use godwit_state::{Job, JobFilter, JobState};
 
 use super::rights::end_denied;
-use super::{GRANT_FOR, access_name, brought, may_run_elsewhere, millis, site};
+use super::{GRANT_FOR, brought, may_run_elsewhere, millis, site};
 use crate::Shared;
 use crate::error::JobsError;
 
