@@ -264,6 +264,15 @@ def main() -> int:
         count = guide(GUIDE, machines)
         kill_and_purge(machines["dtn1"])
         print(f"{count} commands of {GUIDE.name} ran as it says; the package was killed and purged")
+        shared = place / "shared"
+        shared.mkdir()
+        for name in CLUSTER:
+            (place / name).mkdir()
+            machines[name] = Machine(name, place / name)
+            machines[name].boot(package, shared)
+            machines[name].run("dpkg -i godwit.deb")
+        count = guide(CLUSTER_GUIDE, machines)
+        print(f"{count} commands of {CLUSTER_GUIDE.name} ran as it says")
         return 0
     except (Fault, subprocess.TimeoutExpired) as fault:
         print(f"test-package: {fault}", file=sys.stderr)
