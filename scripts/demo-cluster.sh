@@ -91,7 +91,7 @@ say "A job, given to any node: all nodes of site a work on it"
 id=$(at a2 job submit here:/data/run42 siteB:/data/run42 --label night-42 --limit 5MB/s)
 echo "job $id"
 for _ in $(seq 600); do
-    runner=$(at a2 job show "$id" --json | sed -n 's/.*"node":"\([^"]*\)".*/\1/p')
+    runner=$(at a2 job show "$id" | sed -n 's/^node  *//p')
     [ -n "$runner" ] && break
     sleep 0.1
 done
