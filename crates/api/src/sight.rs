@@ -1,8 +1,7 @@
 //! Tells whether two nodes see the same directory, by what each of them saw of it.
 //! Looks at no directory: `run` does.
 //!
-//! A sight is the number of the directory and those of some of its entries, chosen by their names. Another file system has other
-//! numbers, but for chance.
+//! A sight is the number of the directory's inode, and for some of its entries the hash of the name and the number of the inode.
 
 /// Entries of a directory that a sight has at most.
 pub const SIGHT_ENTRIES_MAX: usize = 16;
@@ -10,19 +9,32 @@ pub const SIGHT_ENTRIES_MAX: usize = 16;
 /// The sight of a directory that cannot be looked at.
 pub const UNSEEN: [u64; 1] = [0];
 
-/// Whether two nodes see the same directory. Entries come and go meanwhile, so at least half of them have to be the same: an empty
-/// directory is not the same as a full one. A sight that says nothing differs from none.
+/// Up to this number an inode may be the root of a file system, and the same on another one: 2 of ext4, 128 of XFS, 256 of btrfs.
+const ROOTS_MAX: u64 = 1_024;
+
+/// Whether two nodes see the same directory. A root has to share an entry, or to be empty at both; entries come and go meanwhile.
+/// A sight that says nothing differs from none.
 #[must_use]
 pub fn is_same_sight(one: &[u64], other: &[u64]) -> bool {
-    let (Some((first, entries)), Some((second, others))) = (one.split_first(), other.split_first())
+    let (Some((first, ones)), Some((second, others))) = (one.split_first(), other.split_first())
     else {
         return true;
     };
-    let shared = entries
+    if first != second || one == UNSEEN {
+        return false;
+    }
+    if *first > ROOTS_MAX {
+        return true;
+    }
+    let (ones, others) = (ones.as_chunks::<2>().0, others.as_chunks::<2>().0);
+    let of = |[hash, _]: &[u64; 2]| others.iter().find(|[other, _]| other == hash);
+    let found: Vec<bool> = ones
         .iter()
-        .filter(|entry| others.contains(entry))
-        .count();
-    first == second && shared * 2 >= entries.len().max(others.len())
+        .filter_map(|one| of(one).map(|other| one == other))
+        .collect();
+    let same = found.iter().filter(|is_same| **is_same).count();
+    let is_empty = ones.is_empty() && others.is_empty();
+    is_empty || (same > 0 && same * 2 >= found.len())
 }
 
 /// Of several sights, those that differ from what most see; of equally many, from what has the most entries, for an empty directory is
@@ -54,25 +66,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_may_come_and_go_and_another_directory_is_told() {
-        let one = [7, 1, 2, 3, 4];
+    fn roots_are_told_by_their_entries_and_other_directories_by_their_number() {
+        let one = [2, 10, 100, 20, 200];
         assert!(is_same_sight(&one, &one));
-        assert!(is_same_sight(&one, &[7, 1, 2, 9, 8]));
-        assert!(!is_same_sight(&one, &[7, 1, 9, 8, 6]));
-        assert!(!is_same_sight(&one, &[8, 1, 2, 3, 4]));
-        assert!(is_same_sight(&one, &[]) && !is_same_sight(&[7], &one));
-        assert!(is_same_sight(&[7], &[7]));
+        // Entries came and went, or one of them was replaced.
+        assert!(is_same_sight(&one, &[2, 10, 100, 30, 300, 40, 400]));
+        assert!(is_same_sight(&one, &[2, 10, 100, 20, 201]));
+        assert!(!is_same_sight(&one, &[2, 10, 101, 20, 201]));
+        assert!(!is_same_sight(&one, &[2, 30, 300]));
+        assert!(!is_same_sight(&one, &[3, 10, 100, 20, 200]));
+        // The mount is missing, or has nothing in it.
+        assert!(!is_same_sight(&one, &[2]) && !is_same_sight(&[2], &one));
+        assert!(is_same_sight(&[2], &[2]));
+        assert!(is_same_sight(&one, &[]));
+        assert!(!is_same_sight(&UNSEEN, &UNSEEN));
+        // A directory that fills meanwhile.
+        assert!(is_same_sight(&[5_000], &[5_000, 10, 100]));
+        assert!(!is_same_sight(&[5_000], &[5_001]));
     }
 
     #[test]
     fn the_odd_ones_are_the_few() {
-        let (same, odd, other): (&[u64], &[u64], &[u64]) = (&[1, 5], &[2, 5], &[3, 5]);
+        let (same, odd, other): (&[u64], &[u64], &[u64]) = (&[2, 5, 6], &[3, 5, 6], &[4, 5, 6]);
         assert_eq!(odd_ones(&[odd, same, same]), [0]);
         assert_eq!(odd_ones(&[same, odd]), [1]);
         assert_eq!(odd_ones(&[same, odd, other, &[]]), [1, 2]);
         assert!(odd_ones(&[same, same]).is_empty() && odd_ones(&[]).is_empty());
         // The mount is missing at the first node, or at most of them.
-        let empty: &[u64] = &[1];
+        let empty: &[u64] = &[2];
         assert_eq!(odd_ones(&[empty, same]), [0]);
         assert_eq!(odd_ones(&[&UNSEEN, same, &UNSEEN]), [0, 2]);
     }

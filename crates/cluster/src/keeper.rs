@@ -100,16 +100,14 @@ fn lead(shared: &Shared) -> Result<(), String> {
     raise(shared, known.unwrap_or_default())?;
     let now = Instant::now();
     let odd = odd_exports(shared, &rows, now);
-    let of = |number: u64| odd.iter().filter(move |(node, _)| *node == number);
     for row in &rows {
         let own = (row.number == number).then(|| shared.own_row(Some(row)));
         let said = shared.live.lock();
         let wanted = said.of(row.number).map(|entry| as_said(row, &entry.said));
         drop(said);
         let wanted = own.or(wanted).map(|mut wanted| {
-            wanted
-                .exports
-                .retain(|export| !of(row.number).any(|(_, odd)| odd == export));
+            let is_odd = |export: &String| odd.contains(&(row.number, export.clone()));
+            wanted.exports.retain(|export| !is_odd(export));
             wanted
         });
         if let Some(wanted) = wanted.filter(|wanted| wanted != row) {
@@ -154,12 +152,14 @@ fn odd_exports(shared: &Shared, rows: &[Node], now: Instant) -> Vec<(u64, String
         }
     }
     drop(heard);
-    let mut odd = Vec::new();
+    let (mut odd, mut compared) = (Vec::new(), Vec::new());
     for (export, seen) in sights {
+        compared.extend(seen.iter().map(|(number, _)| (*number, export.clone())));
         let all: Vec<&[u64]> = seen.iter().map(|(_, sight)| sight.as_slice()).collect();
         let ones = odd_ones(&all).into_iter();
         odd.extend(ones.map(|at| (seen[at].0, export.clone())));
     }
+    let odd = shared.sights.lasting(odd, &compared, now);
     for (number, export) in shared.sights.new_ones(&odd) {
         let row = rows.iter().find(|row| row.number == number);
         let name = row.map_or("", |row| row.name.as_str());

@@ -118,7 +118,7 @@ impl Mapping<'_> {
 
     /// What this node sees of a source.
     fn look_at(&self, root: &WorkRoot) -> Result<Vec<u64>, String> {
-        let sight = self.walk(root)?.sight();
+        let sight = self.walk(root)?.sight(None);
         sight.map_err(|failure| failure.message)
     }
 

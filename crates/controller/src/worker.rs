@@ -203,10 +203,11 @@ impl Doing<'_> {
             let bare = self.way(&leased, To::nowhere())?;
             let bare = bare.members(Vec::new(), false)?;
             let env = (self.node.make_env)(&[]);
-            let sight = Walk::open(&bare, &env, WalkLimits::default())?.sight()?;
+            let walk = Walk::open(&bare, &env, WalkLimits::default())?;
+            let sight = walk.sight(Some(&one.sight))?;
             if !is_same_sight(&one.sight, &sight) {
                 let message = format!(
-                    "/{} is another directory here than at the node that began the job: the export is another file system, or is not mounted",
+                    "/{} is another directory here than at the node that began the job: the export is another file system, or is not mounted; mount it as at the other nodes",
                     one.source
                 );
                 return Err(Failure::new(FailureCode::NoSource, message));

@@ -15,6 +15,7 @@ pub mod local;
 pub mod reports;
 mod route;
 mod selection;
+pub mod sight;
 mod transfer;
 pub mod verify;
 pub mod walk;

@@ -5,22 +5,18 @@
 //! names, or with too many bytes in small files, is left in shares: each is the names whose hash is the number of the share, so that any
 //! node finds the same names in it. Links, special files, and files with several names are passed over.
 
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use godwit_api::endpoint::Endpoint;
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::JobSpec;
-use godwit_api::sight::SIGHT_ENTRIES_MAX;
 use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, TempName};
 use godwit_tree::TreeRoot;
 use godwit_tree::select::Select;
 
 use crate::Env;
+use crate::sight::Chosen;
 use crate::transfer::{access_of, select_of};
 
 /// How much one walk meets.
@@ -48,53 +44,6 @@ impl Default for WalkLimits {
             shares: 1_024,
         }
     }
-}
-
-/// What this node sees of a directory, by its path: see [`godwit_api::sight`].
-///
-/// # Errors
-/// The directory cannot be listed.
-pub fn sight_of(directory: &Path) -> std::io::Result<Vec<u64>> {
-    let mut chosen = Chosen::default();
-    for entry in std::fs::read_dir(directory)?.take(LISTED_MAX) {
-        chosen.add(entry?.file_name().as_bytes());
-    }
-    let mut sight = vec![std::fs::metadata(directory)?.ino()];
-    for (hash, name) in chosen.0 {
-        let path = directory.join(OsStr::from_bytes(&name));
-        if let Ok(meta) = std::fs::symlink_metadata(path) {
-            sight.push(entry_of(hash, meta.ino()));
-        }
-    }
-    Ok(sight)
-}
-
-/// Names of a directory that are looked at.
-const LISTED_MAX: usize = 100_000;
-
-/// Entries with the least hashes: each node chooses the same ones.
-#[derive(Default)]
-struct Chosen(BTreeMap<u64, Vec<u8>>);
-
-impl Chosen {
-    fn add(&mut self, name: &[u8]) {
-        if !TempName::is_temp(name) {
-            self.0.insert(hash(name), name.to_vec());
-        }
-        if self.0.len() > SIGHT_ENTRIES_MAX {
-            self.0.pop_last();
-        }
-    }
-}
-
-fn entry_of(hash: u64, inode: u64) -> u64 {
-    hash ^ inode.rotate_left(32)
-}
-
-fn hash(name: &[u8]) -> u64 {
-    let mut hash = [0; 8];
-    hash.copy_from_slice(&blake3::hash(name).as_bytes()[..8]);
-    u64::from_le_bytes(hash)
 }
 
 /// What a walk met.
@@ -163,30 +112,22 @@ impl Walk {
         })
     }
 
-    /// What this node sees of the source: see [`godwit_api::sight`].
+    /// What this node sees of the source: see [`godwit_api::sight`]. Of an earlier sight the same entries are looked at, where there are some.
     ///
     /// # Errors
     /// The directory cannot be listed.
-    pub fn sight(&self) -> Result<Vec<u64>, Failure> {
-        let storage = &self.root.storage;
+    pub fn sight(&self, earlier: Option<&[u64]>) -> Result<Vec<u64>, Failure> {
+        let (storage, start) = (&self.root.storage, &self.root.start);
         let failed = |error: StoreError| Failure::new(FailureCode::LocalFailure, error);
-        let mut chosen = Chosen::default();
+        let mut chosen = Chosen::like(earlier);
         let mut each = |name: &[u8]| chosen.add(name);
-        storage
-            .names_in(&self.root.start, &mut each)
-            .map_err(failed)?;
-        let root = storage.stat(&self.root.start).map_err(failed)?;
-        let mut sight = vec![root.map_or(0, |meta| meta.inode)];
-        for (hash, name) in chosen.0 {
-            let path = self.root.start.join(&name);
-            let meta = path
-                .ok()
-                .and_then(|path| storage.stat(&path).ok().flatten());
-            if let Some(meta) = meta {
-                sight.push(entry_of(hash, meta.inode));
-            }
-        }
-        Ok(sight)
+        storage.names_in(start, &mut each).map_err(failed)?;
+        let root = storage.stat(start).map_err(failed)?;
+        let inode_of = |name: &[u8]| {
+            let meta = storage.stat(&start.join(name).ok()?).ok()?;
+            meta.map(|meta| meta.inode)
+        };
+        Ok(chosen.sight(root.map_or(0, |meta| meta.inode), inode_of))
     }
 
     /// The large file of this name in the source; none where a walk would not tell it as one.

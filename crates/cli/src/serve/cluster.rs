@@ -14,7 +14,7 @@ use godwit_cluster::{Carrier, Cluster, ClusterConfig, ClusterHome, Joining, Toke
 use godwit_net::{Cipher, ClientTls, own_interfaces};
 use godwit_node::{Asker, ClaimTable, Export, Here};
 use godwit_run::Process;
-use godwit_run::walk::sight_of;
+use godwit_run::sight::sight_of;
 use godwit_state::{Options, Replica};
 
 use super::log;

@@ -1,0 +1,79 @@
+//! Looks at a directory so that another node finds out whether it sees the same one: see `godwit_api::sight`.
+//! Compares nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use godwit_api::sight::SIGHT_ENTRIES_MAX;
+use godwit_store::TempName;
+
+/// Names of a directory that are looked at by its path.
+const LISTED_MAX: usize = 100_000;
+
+/// What this node sees of a directory, by its path.
+///
+/// # Errors
+/// The directory cannot be listed.
+pub fn sight_of(directory: &Path) -> io::Result<Vec<u64>> {
+    let mut chosen = Chosen::like(None);
+    for entry in std::fs::read_dir(directory)?.take(LISTED_MAX) {
+        chosen.add(entry?.file_name().as_bytes());
+    }
+    let inode_of = |name: &[u8]| {
+        let path = directory.join(OsStr::from_bytes(name));
+        std::fs::symlink_metadata(path).ok().map(|meta| meta.ino())
+    };
+    Ok(chosen.sight(std::fs::metadata(directory)?.ino(), inode_of))
+}
+
+/// The entries of a sight: those with the least hashes, so that each node chooses the same ones, or those of an earlier sight.
+pub(crate) struct Chosen {
+    wanted: Option<BTreeSet<u64>>,
+    names: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Chosen {
+    pub(crate) fn like(earlier: Option<&[u64]>) -> Self {
+        let hashes = earlier.and_then(|sight| {
+            let (_, entries) = sight.split_first()?;
+            let entries = entries.as_chunks::<2>().0;
+            (!entries.is_empty()).then(|| entries.iter().map(|[hash, _]| *hash).collect())
+        });
+        Self {
+            wanted: hashes,
+            names: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, name: &[u8]) {
+        let hash = hash(name);
+        let is_wanted = self
+            .wanted
+            .as_ref()
+            .is_none_or(|wanted| wanted.contains(&hash));
+        if is_wanted && !TempName::is_temp(name) {
+            self.names.insert(hash, name.to_vec());
+        }
+        if self.names.len() > SIGHT_ENTRIES_MAX {
+            self.names.pop_last();
+        }
+    }
+
+    pub(crate) fn sight(self, inode: u64, inode_of: impl Fn(&[u8]) -> Option<u64>) -> Vec<u64> {
+        let mut sight = vec![inode];
+        for (hash, name) in self.names {
+            sight.extend(inode_of(&name).into_iter().flat_map(|inode| [hash, inode]));
+        }
+        sight
+    }
+}
+
+fn hash(name: &[u8]) -> u64 {
+    let mut hash = [0; 8];
+    hash.copy_from_slice(&blake3::hash(name).as_bytes()[..8]);
+    u64::from_le_bytes(hash)
+}
