@@ -6,7 +6,7 @@
 
 use super::{JobOp, Op};
 
-/// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]).
+/// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]).
 pub const FEATURE_LEVEL: u32 = 2;
 
 /// The level of a cluster that never raised it.
@@ -33,7 +33,7 @@ impl Op {
     #[must_use]
     pub const fn level(&self) -> u32 {
         match self {
-            Self::Job(_, JobOp::Placed { .. }) => 2,
+            Self::Job(_, JobOp::Placed { .. }) | Self::Learn(_) => 2,
             _ => LEVEL_FIRST,
         }
     }
