@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
+use crate::bench::process::run;
+
 /// Links of each host, each to a switch of its own.
 pub(crate) const LINKS: usize = 2;
 /// Hosts at most: the last number of their addresses.
@@ -221,20 +223,4 @@ fn limit(namespace: &str, device: &str, rate_mbit: u32) -> anyhow::Result<()> {
 
 fn ip(words: &[&str]) -> anyhow::Result<()> {
     run(Command::new("ip").args(words))
-}
-
-/// Runs a command to its end.
-///
-/// # Errors
-/// It cannot be run, or fails.
-pub(super) fn run(command: &mut Command) -> anyhow::Result<()> {
-    let output = command
-        .output()
-        .with_context(|| format!("cannot run {:?}", command.get_program()))?;
-    ensure!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(())
 }

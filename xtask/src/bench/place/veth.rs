@@ -1,14 +1,13 @@
 //! Owns two namespaces joined by pairs of virtual Ethernet devices, each of them a cable of a rate.
 //! Delays nothing: that is what lines are for.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use serde::Serialize;
 
 use super::super::contender::command;
-use super::super::process::Side;
+use super::super::process::{Side, run};
 use super::Ends;
 
 /// Cables at most: the third number of their addresses.
@@ -160,16 +159,4 @@ fn settle(namespace: &str) -> anyhow::Result<()> {
         }
         std::thread::sleep(SETTLE_LOOK_EVERY);
     }
-}
-
-fn run(command: &mut Command) -> anyhow::Result<()> {
-    let output = command
-        .output()
-        .with_context(|| format!("cannot run {:?}", command.get_program()))?;
-    ensure!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(())
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
@@ -390,6 +390,22 @@ fn read_lines(reader: PipeReader, sender: &SyncSender<String>, kept: &Mutex<VecD
         // Nobody waits for lines any more: they are kept for messages all the same.
         let _ = sender.try_send(line);
     }
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+/// It cannot be run, or fails.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {:?}", command.get_program()))?;
+    ensure!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(())
 }
 
 #[cfg(test)]
