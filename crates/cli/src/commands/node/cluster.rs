@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use godwit_api::rest::{ChangeNode, ClusterNode, ClusterView, NewInvite};
-use godwit_api::units::human_size;
 use godwit_client::Client;
 use godwit_cluster::{ClusterHome, NUMBER_ALONE};
 
@@ -126,8 +125,7 @@ fn show(view: &ClusterView) {
 }
 
 fn row(node: &ClusterNode, view: &ClusterView) -> Vec<String> {
-    let has = &node.resources;
-    let known = has.cores > 0;
+    let [cores, memory] = work::capacity(node);
     let name = match node.name == view.told_by {
         true => format!("{} *", node.name),
         false => node.name.clone(),
@@ -138,16 +136,8 @@ fn row(node: &ClusterNode, view: &ClusterView) -> Vec<String> {
         work::role(node).to_owned(),
         node.running.to_string(),
         node.exports.join(", "),
-        if known {
-            has.cores.to_string()
-        } else {
-            "-".to_owned()
-        },
-        if known {
-            human_size(has.memory_bytes)
-        } else {
-            "-".to_owned()
-        },
+        cores,
+        memory,
         node.addresses.join(", "),
         node.version.clone(),
         node.level.to_string(),

@@ -174,7 +174,7 @@ pub(super) fn cluster(view: &ClusterView) -> String {
 
 fn node(node: &ClusterNode) -> Vec<String> {
     let has = &node.resources;
-    let known = has.cores > 0;
+    let [cores, memory] = capacity(node);
     let interfaces = has.interfaces.iter().map(|interface| {
         let bits = interface.bits_per_second;
         let speed = bits.map_or_else(String::new, |bits| format!(" {}", line_rate(bits)));
@@ -189,21 +189,22 @@ fn node(node: &ClusterNode) -> Vec<String> {
         state(node),
         role(node).to_owned(),
         node.running.to_string(),
-        if known {
-            has.cores.to_string()
-        } else {
-            "-".to_owned()
-        },
-        if known {
-            human_size(has.memory_bytes)
-        } else {
-            "-".to_owned()
-        },
+        cores,
+        memory,
         interfaces.collect::<Vec<_>>().join(", "),
         room.collect::<Vec<_>>().join(", "),
         node.version.clone(),
     ];
     fields.iter().map(|field| printable(field)).collect()
+}
+
+/// Cores and memory of a node, as far as it has told.
+pub(super) fn capacity(node: &ClusterNode) -> [String; 2] {
+    let has = &node.resources;
+    match has.cores {
+        0 => ["-", "-"].map(ToOwned::to_owned),
+        cores => [cores.to_string(), human_size(has.memory_bytes)],
+    }
 }
 
 /// How a node is, and for how long it has been lost.

@@ -47,6 +47,13 @@ fn assert_complete(site: &Site, there: &Site, asked: usize, id: &str) {
     assert_no_temporaries(&there.nodes[0].export);
 }
 
+/// Has a node join whose export is a directory of its own.
+fn join_odd(site: &mut Site, mut odd: Rig) {
+    let by = &site.nodes[0];
+    join_by(&mut odd, by, &invite(by), "odd", &[]);
+    site.nodes.push(odd);
+}
+
 /// Whether the cluster knows that the node's export is not what it should be.
 fn lacks_export(view: &serde_json::Value, name: &str) -> bool {
     let nodes = super::nodes(view);
@@ -126,14 +133,7 @@ fn the_nodes_of_a_site_bring_what_another_cluster_fetches() {
 #[test]
 fn a_node_whose_export_is_another_file_system_is_left_out() {
     let (site, mut there) = (Site::of(1), Site::of(1));
-    let mut odd = Rig::new();
-    join_by(
-        &mut odd,
-        &there.nodes[0],
-        &invite(&there.nodes[0]),
-        "odd",
-        &[],
-    );
+    join_odd(&mut there, Rig::new());
     there.wait("two nodes", |view| up(view).len() == 2);
     know(&site, &there);
     fill(&site.nodes[0].export);
@@ -141,9 +141,8 @@ fn a_node_whose_export_is_another_file_system_is_left_out() {
     let line = ["--divide", "always", "--limit", "2MB"];
     let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
     assert_complete(&site, &there, 0, &id);
-    assert_eq!(heard(&odd), 0);
-    assert!(!odd.export.join("copy").exists());
-    there.nodes.push(odd);
+    assert_eq!(heard(&there.nodes[1]), 0);
+    assert!(!there.nodes[1].export.join("copy").exists());
 }
 
 #[test]
@@ -154,17 +153,10 @@ fn a_node_that_sees_another_source_takes_no_part() {
     let line = ["--divide", "always", "--limit", "1MB"];
     let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
     wait_for(&site.nodes[0], &id, |job| job["state"] == "running");
-    let mut odd = Rig::new();
+    let odd = Rig::new();
     fs::create_dir_all(odd.export.join("set/d1")).expect("made");
     fs::write(odd.export.join("set/d1/wrong"), b"of another file system").expect("written");
-    join_by(
-        &mut odd,
-        &site.nodes[0],
-        &invite(&site.nodes[0]),
-        "odd",
-        &[],
-    );
-    site.nodes.push(odd);
+    join_odd(&mut site, odd);
     site.wait("it is told", |view| lacks_export(view, "odd"));
     let faster = site.nodes[0].admin(&["job", "limit", &id, "none"]);
     assert_eq!(faster.code, Some(0), "{faster:?}");
@@ -177,15 +169,7 @@ fn a_node_whose_mount_is_missing_takes_no_job() {
     let (mut site, there) = (Site::of(2), Site::of(1));
     fill(&site.nodes[0].export);
     // As where the file system is not mounted: an empty directory.
-    let mut odd = Rig::new();
-    join_by(
-        &mut odd,
-        &site.nodes[0],
-        &invite(&site.nodes[0]),
-        "odd",
-        &[],
-    );
-    site.nodes.push(odd);
+    join_odd(&mut site, Rig::new());
     site.wait("three nodes", |view| up(view).len() == 3);
     know(&site, &there);
     site.wait("it is told", |view| lacks_export(view, "odd"));
