@@ -5,6 +5,8 @@
 //! `SEEK_HOLE`) in files above `limits::UNSOUNDED_BYTES_MAX`, and in smaller files that occupy less room than their size: file
 //! systems in memory walk their pages for each question. A smaller file sends allocated but unwritten room as zeros.
 
+mod cuts;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,6 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use godwit_proto::{HeldRange, Part, Range, Record, RecordFlags, UNKNOWN_BYTES};
 use godwit_store::digest::{self, FileDigest};
 
+pub(crate) use self::cuts::SliceCut;
+use self::cuts::{merged, window};
 use crate::source::{ReadError, SourceFile};
 use crate::{entry, limits};
 
@@ -56,25 +60,6 @@ struct Progress {
     bytes: Option<u64>,
     /// Digest and covered bytes, once everything was read.
     end: Option<(digest::Digest, u64)>,
-}
-
-/// A slice: an aligned power-of-two window of the file, the last one of a file perhaps shorter.
-#[derive(Debug, Clone)]
-pub(crate) struct SliceCut {
-    pub(crate) offset: u64,
-    pub(crate) length: u32,
-    /// Data ranges within; empty when all of it is data.
-    pub(crate) ranges: Vec<Range>,
-}
-
-impl SliceCut {
-    pub(crate) fn content(&self) -> u64 {
-        if self.ranges.is_empty() {
-            u64::from(self.length)
-        } else {
-            self.ranges.iter().map(|range| range.bytes).sum()
-        }
-    }
 }
 
 impl LargeFile {
@@ -424,35 +409,11 @@ pub(super) fn may_have_holes(record: &Record) -> bool {
         || !(1..=limits::UNSOUNDED_BYTES_MAX).contains(&record.bytes)
 }
 
-/// Ranges in ascending order, those that overlap or touch made one.
-fn merged(mut ranges: Vec<(u64, u64)>) -> VecDeque<(u64, u64)> {
-    ranges.sort_unstable();
-    let mut merged: VecDeque<(u64, u64)> = VecDeque::with_capacity(ranges.len());
-    for (start, end) in ranges {
-        match merged.back_mut() {
-            Some(last) if start <= last.1 => last.1 = last.1.max(end),
-            _ => merged.push_back((start, end)),
-        }
-    }
-    merged
-}
-
-/// Largest aligned power-of-two window at `offset`, at most a block, that neither leaves the file nor reaches `held_from`, the
-/// next byte that is held.
-fn window(offset: u64, file_bytes: u64, block_bytes: u64, held_from: Option<u64>) -> u64 {
-    let room = held_from.map_or(u64::MAX, |start| start - offset);
-    let mut length = block_bytes;
-    while length > 1 && (!offset.is_multiple_of(length) || length > room) {
-        length /= 2;
-    }
-    length.min(file_bytes - offset)
-}
-
 #[cfg(test)]
 mod tests {
     use godwit_proto::{Record, RecordFlags};
 
-    use super::{may_have_holes, merged, window};
+    use super::may_have_holes;
     use crate::limits;
 
     #[test]
@@ -466,23 +427,5 @@ mod tests {
         assert!(!may_have_holes(&record(1, 0)) && !may_have_holes(&record(most, 0)));
         assert!(may_have_holes(&record(1, RecordFlags::SPARSE)));
         assert!(may_have_holes(&record(most + 1, 0)) && may_have_holes(&record(0, 0)));
-    }
-
-    #[test]
-    fn windows_are_aligned_and_keep_clear_of_what_is_held() {
-        assert_eq!(window(0, 10_000, 4096, None), 4096);
-        assert_eq!(window(8192, 10_000, 4096, None), 10_000 - 8192);
-        assert_eq!(window(0, 10_000, 4096, Some(1024)), 1024);
-        assert_eq!(window(0, 10_000, 4096, Some(1500)), 1024);
-        assert_eq!(window(2048, 10_000, 4096, Some(9000)), 2048);
-        assert_eq!(window(3072, 10_000, 4096, None), 1024);
-    }
-
-    #[test]
-    fn what_is_held_twice_or_side_by_side_is_held_once() {
-        assert_eq!(
-            merged(vec![(8, 12), (0, 4), (4, 6), (2, 3), (20, 20), (10, 16)]),
-            [(0, 6), (8, 16), (20, 20)]
-        );
     }
 }
