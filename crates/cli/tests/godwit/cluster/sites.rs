@@ -147,7 +147,7 @@ fn a_node_whose_export_is_another_file_system_is_left_out() {
 
 #[test]
 fn a_node_that_sees_another_source_takes_no_part() {
-    let (mut site, there) = (Site::of(1), Site::of(1));
+    let (mut site, there) = (Site::of(2), Site::of(1));
     know(&site, &there);
     fill(&site.nodes[0].export);
     let line = ["--divide", "always", "--limit", "1MB"];
