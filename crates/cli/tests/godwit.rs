@@ -55,6 +55,7 @@ mod godwit {
     pub(crate) mod named;
     #[path = "../support/netns.rs"]
     pub(crate) mod netns;
+    pub(crate) mod order;
     pub(crate) mod outage;
     pub(crate) mod own;
     pub(crate) mod owners;

@@ -19,7 +19,7 @@ use std::time::Duration;
 use godwit_engine::session::run_local;
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
-    Acks, Counters, End, Ending, FinishReport, Live, Observer, Offers, ReadError, Receiver,
+    Acks, Counters, End, Ending, FinishReport, Live, Observer, Offers, Order, ReadError, Receiver,
     ReceiverConfig, Sender, SenderConfig, Sink, SinkFailure, Slice, Source, SourceFile, Work,
     limits,
 };
@@ -176,6 +176,7 @@ fn main() -> std::io::Result<()> {
             digest: DigestKind::CRC64_NVME,
             block_bytes: limits::BLOCK_BYTES,
             pool_bytes: limits::POOL_BYTES,
+            order: Order::Source,
             observer: Arc::new(Complain),
             resources: Arc::new(|| None),
             root_names: vec![Vec::new()],

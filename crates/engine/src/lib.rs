@@ -51,7 +51,7 @@ pub use item::{Action, Item};
 pub use live::{Live, RateLimit, Share};
 pub use loss::StreamLoss;
 pub use receiver::{Receiver, ReceiverConfig};
-pub use sender::{Sender, SenderConfig};
+pub use sender::{Order, Sender, SenderConfig};
 pub use sink::{Ending, FinishReport, MakeSink, Sink, SinkFailure, Slice};
 pub use source::{ReadError, Source, SourceFile, only_once};
 pub use streams::StreamFigures;

@@ -75,6 +75,12 @@ pub const EXTENSIONS_HELD_BYTES_MAX: usize = 8 << 20;
 /// Large files being read at one time: one for each stream would do, two more hide the change from one to the next.
 pub const LARGE_FILES_ACTIVE_MAX: usize = 4;
 
+/// Slices of a large file that are cut ahead where they leave in a random order: 32 MiB of it in blocks of [`BLOCK_BYTES`].
+pub const ORDER_WINDOW_SLICES: usize = 64;
+
+/// Small files among which the next one is chosen where they leave in a random order.
+pub const ORDER_WINDOW_FILES: usize = 4 * BUNDLE_RECORDS_MAX;
+
 /// Large files in progress that a receiver accepts (open temporary files of one transfer).
 pub const LARGE_FILES_OPEN_MAX: usize = 1024;
 
@@ -106,7 +112,7 @@ pub const UNDURABLE_ENTRIES_MAX: usize =
 pub const FILE_RANGES_MAX: usize = 1024 * 1024;
 const _: () = assert!(
     OUTSTANDING_ITEMS_MAX
-        + LARGE_FILES_ACTIVE_MAX * HELD_RANGES_MAX
+        + LARGE_FILES_ACTIVE_MAX * (HELD_RANGES_MAX + ORDER_WINDOW_SLICES)
         + (500 << 30) / (2 * BLOCK_BYTES as usize)
         <= FILE_RANGES_MAX
 );

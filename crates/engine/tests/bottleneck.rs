@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
-    Bottleneck, Chosen, Counters, Finding, Live, Observer, Receiver, ReceiverConfig, Sender,
+    Bottleneck, Chosen, Counters, Finding, Live, Observer, Order, Receiver, ReceiverConfig, Sender,
     SenderConfig, Shares,
 };
 use godwit_proto::{DigestKind, TransferId};
@@ -126,6 +126,7 @@ impl Case {
                 digest: self.digest,
                 block_bytes: BLOCK_BYTES,
                 pool_bytes: 8 << 20,
+                order: Order::Source,
                 observer: Arc::new(Silent),
                 resources: Arc::new(|| None),
                 root_names: vec![Vec::new()],

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use godwit_engine::session::run_local;
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
-    Counters, End, Ending, FinishReport, Live, Observer, Offers, PANICKED, ReadError, Receiver,
-    ReceiverConfig, Sender, SenderConfig, Sink, SinkFailure, Slice, Source, SourceFile, Work,
+    Counters, End, Ending, FinishReport, Live, Observer, Offers, Order, PANICKED, ReadError,
+    Receiver, ReceiverConfig, Sender, SenderConfig, Sink, SinkFailure, Slice, Source, SourceFile,
+    Work,
 };
 use godwit_proto::{DigestKind, Fault, Record, Seq, TransferId, Verdict};
 use godwit_tree::synthetic::{MemorySource, NullSink};
@@ -87,6 +88,7 @@ fn a_panic_of_any_thread_ends_the_whole_with_an_error() {
                 digest: DigestKind::CRC64_NVME,
                 block_bytes: 4096,
                 pool_bytes: 64 << 10,
+                order: Order::Source,
                 observer: Arc::new(Deaf),
                 resources: Arc::new(|| None),
                 root_names: vec![b"mem".to_vec()],

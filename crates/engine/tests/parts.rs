@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
-    Counters, End, FailedEntry, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig,
-    Sink, Work, lock,
+    Counters, End, FailedEntry, Live, Observer, Order, Receiver, ReceiverConfig, Sender,
+    SenderConfig, Sink, Work, lock,
 };
 use godwit_net::{StreamOptions, local_pair};
 use godwit_proto::{HeldRange, Part, Portion, TransferId};
@@ -199,6 +199,7 @@ impl World {
             digest: godwit_engine::wire_digest_kind(self.kind),
             block_bytes: BLOCK_BYTES,
             pool_bytes: 16 * BLOCK_BYTES as usize,
+            order: Order::Source,
             observer: Arc::clone(&heard) as Arc<dyn Observer>,
             resources: Arc::new(|| None),
             root_names: vec![b"src".to_vec()],

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
-    Counters, End, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Sink,
+    Counters, End, Live, Observer, Order, Receiver, ReceiverConfig, Sender, SenderConfig, Sink,
 };
 use godwit_net::{StreamOptions, local_pair};
 use godwit_proto::{Comparison, DigestKind, Judge, TransferId};
@@ -109,6 +109,10 @@ fn run(setup: &Setup, random: &mut Random, breaks: i64) -> (End, Vec<String>) {
         digest: kind,
         block_bytes: BLOCK_BYTES,
         pool_bytes: 16 * BLOCK_BYTES as usize,
+        order: match setup.seed % 4 {
+            0 | 1 => Order::Source,
+            _ => Order::Random,
+        },
         observer: Arc::new(Seen::default()),
         resources: Arc::new(|| None),
         root_names: vec![b"src".to_vec()],

@@ -49,6 +49,8 @@ pub mod capability {
     pub const PARTS: u64 = 4096;
     /// What earlier attempts of a job found and left: `earlier` of OPEN.
     pub const EARLIER: u64 = 8192;
+    /// Slices and bundles that leave in a random order: `random_order` of OPEN.
+    pub const RANDOM_ORDER: u64 = 16384;
     /// All that this program knows.
     pub const ALL: u64 = PLAIN_PAYLOAD
         | BLAKE3
@@ -63,7 +65,8 @@ pub mod capability {
         | MANY_SOURCES
         | ASK
         | PARTS
-        | EARLIER;
+        | EARLIER
+        | RANDOM_ORDER;
 
     /// What people call the lowest of these capabilities; empty if there is none that is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -83,6 +86,7 @@ pub mod capability {
             ASK => "questions about places and jobs of a site",
             PARTS => "taking a part in a job of many nodes",
             EARLIER => "going on with a job that another node began",
+            RANDOM_ORDER => "sending in a random order (--order random)",
             SHARING => "--priority background and --congestion",
             _ => "",
         }

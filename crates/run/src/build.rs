@@ -10,8 +10,8 @@ use godwit_engine::governor::Lease;
 use godwit_engine::names::Names;
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
-    Acks, Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig,
-    Share, Sink, Source, Work,
+    Acks, Counters, Live, Observer, Order, Receiver, ReceiverConfig, Resources, Sender,
+    SenderConfig, Share, Sink, Source, Work,
 };
 use godwit_proto::{Comparison, DigestKind, Preserve, TransferId};
 use godwit_tree::pipe::{InOrder, PipeSink, PipeSource};
@@ -105,6 +105,8 @@ pub struct Sending {
     pub readers: Bounds,
     /// Blocks are sent in the order of the contents.
     pub in_order: bool,
+    /// In which slices and bundles leave, where nothing else is said.
+    pub order: Order,
 }
 
 /// Makes a receiving end with this many threads that write.
@@ -175,6 +177,7 @@ pub fn sender(end: EndConfig, sending: Sending, sources: Sources) -> io::Result<
         digest: end.digest,
         block_bytes: end.block_bytes,
         pool_bytes: sending.pool_bytes,
+        order: sending.order,
         observer: end.observer,
         root_names: sending.root_names,
         resources: end.resources,

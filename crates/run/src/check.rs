@@ -4,7 +4,7 @@
 use godwit_api::endpoint::{Endpoint, Place};
 use godwit_api::failure::Failure;
 use godwit_api::job::{JobKind, JobSpec};
-use godwit_api::settings::{ComparisonSettings, CpSettings, Judge};
+use godwit_api::settings::{ComparisonSettings, CpSettings, Judge, Order};
 use godwit_proto::limits::SOURCES_MAX;
 
 use crate::route;
@@ -68,6 +68,12 @@ pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
         return Err(Failure::usage(format!(
             "{flag} leaves entries at the destination that were not compared with the source, and --manifest would vouch for them: leave out one of the two, or run godwit manifest at the source"
         )));
+    }
+    let is_pipe = |endpoint: &Endpoint| *endpoint == Endpoint::Stdio;
+    if settings.order == Order::Random && (sources.iter().any(is_pipe) || is_pipe(&destination)) {
+        return Err(Failure::usage(
+            "standard input and output have an order: leave out --order random",
+        ));
     }
     let counterpart = comparison.counterpart;
     if counterpart && sources.len() > 1 {

@@ -120,6 +120,19 @@ pub(super) const GENERAL: &[Setting] = &[
         detail: "`any` lets a client ask for `--encryption none`; what it does not ask for it does not get.",
     },
     Setting {
+        name: "order",
+        scopes: &[Scope::Cp, Scope::Sync],
+        kind: Kind::Choice(&["source", "random"]),
+        default: "source",
+        variable: "GODWIT_ORDER",
+        heading: Heading::Safety,
+        obeyed_by: ObeyedBy::Sender,
+        help: "In which order contents leave, over all streams and channels",
+        detail: "`random` takes the next slice of a large file from 64 that are ready, of up to four files at a time, and the next small \
+                 file from 4,096. Who listens at one link, where contents go in clear, then has scattered pieces of no known place. It costs \
+                 a disk its long reads and writes. It is refused with standard input and output, which have an order.",
+    },
+    Setting {
         name: "cipher",
         scopes: CLIENT,
         kind: Kind::Choice(&["aes-256-gcm", "aes-128-gcm", "chacha20-poly1305"]),

@@ -31,7 +31,7 @@ pub use sharing::SharingSettings;
 pub use table::{Heading, Kind, ObeyedBy, SETTINGS, Scope, Setting};
 pub use typed::{
     CertificateFiles, Cipher, ClusterSettings, ComparisonSettings, CpSettings, Digest, Encryption,
-    Export, GenSettings, JoinSettings, Judge, LogFormat, LogLevel, ManifestSettings,
+    Export, GenSettings, JoinSettings, Judge, LogFormat, LogLevel, ManifestSettings, Order,
     ReportSettings, ServeEncryption, ServeSettings, VerifySettings,
 };
 pub use value::{Bounds, Value, ValueError, parse_value, range_text};

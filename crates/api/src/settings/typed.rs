@@ -20,6 +20,16 @@ pub enum Encryption {
     None,
 }
 
+/// In which order slices and bundles leave.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Order {
+    /// As the source is read.
+    #[default]
+    Source,
+    /// Random, within a bounded window.
+    Random,
+}
+
 /// A cipher of TLS 1.3.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Cipher {
@@ -61,6 +71,8 @@ pub struct CpSettings {
     pub writers: Bounds,
     /// What this side asks for.
     pub encryption: Encryption,
+    /// In which slices and bundles leave.
+    pub order: Order,
     /// The only one that is offered.
     pub cipher: Cipher,
     /// Of blocks and files.
@@ -215,6 +227,10 @@ impl CpSettings {
             encryption: match values.choice("encryption") {
                 "none" => Encryption::None,
                 _ => Encryption::Tls,
+            },
+            order: match values.choice("order") {
+                "random" => Order::Random,
+                _ => Order::Source,
             },
             cipher: cipher(values),
             digest: digest(values),

@@ -40,7 +40,7 @@ pub(crate) struct Ends {
     pub(crate) receiver_home: PathBuf,
     /// What the source is called in reports: a place of the machine that the client runs on.
     reported: &'static str,
-    arguments: [String; 2],
+    pub(crate) arguments: [String; 2],
 }
 
 /// Runs the test as each user that we can be: as the one we are, and if that is root, as one without rights.

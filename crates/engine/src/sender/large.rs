@@ -1,4 +1,4 @@
-//! A large file on its way: cut into slices in order, read by any threads, its digest put together from theirs.
+//! A large file on its way: cut into slices, read by any threads, its digest put together from theirs.
 //! Does not read; the sender does, and says here what it got.
 //!
 //! Slices are aligned powers of two, cut around holes and around what the receiver holds. Holes are looked up (`SEEK_DATA`,
@@ -16,6 +16,7 @@ use godwit_store::digest::{self, FileDigest};
 
 pub(crate) use self::cuts::SliceCut;
 use self::cuts::{merged, window};
+use super::shuffle::Shuffle;
 use crate::source::{ReadError, SourceFile};
 use crate::{entry, limits};
 
@@ -28,6 +29,8 @@ pub(crate) struct LargeFile {
     /// Only its digest is wanted.
     pub(crate) digest_only: bool,
     block_bytes: u64,
+    /// How many slices are cut ahead, to choose from.
+    window: usize,
     /// The part that is sent of it, if that is not all.
     part: Option<Part>,
     /// Given up or begun anew under another generation: what is left of it is of no use.
@@ -48,7 +51,8 @@ struct Progress {
     data: Option<std::ops::Range<u64>>,
     /// What the receiver holds from `next` on: ascending, and none touches another.
     held: VecDeque<(u64, u64)>,
-    prepared: Option<SliceCut>,
+    /// Slices that are cut and not taken.
+    prepared: Vec<SliceCut>,
     exhausted: bool,
     /// Why the rest of the file could not be looked up.
     fault: Option<ReadError>,
@@ -69,6 +73,7 @@ impl LargeFile {
         held: &[HeldRange],
         kind: digest::DigestKind,
         block_bytes: u32,
+        window: usize,
     ) -> Result<Self, ReadError> {
         let part = entry::part(&record);
         let (start, end) = part.map_or((0, record.bytes), |part| (part.offset, part.end()));
@@ -95,7 +100,7 @@ impl LargeFile {
             settled: start,
             data: first,
             held: merged(ranges),
-            prepared: None,
+            prepared: Vec::new(),
             exhausted: false,
             fault: None,
             reading: 0,
@@ -117,6 +122,7 @@ impl LargeFile {
             dense,
             digest_only: false,
             block_bytes: u64::from(block_bytes),
+            window,
             dead: AtomicBool::new(false),
             reader: AtomicU64::new(0),
             passed: AtomicU64::new(0),
@@ -127,12 +133,16 @@ impl LargeFile {
     }
 
     /// The next slice to read; `None` when there is none left.
-    pub(crate) fn take_cut(&self) -> Option<SliceCut> {
+    pub(crate) fn take_cut(&self, shuffle: &mut Shuffle) -> Option<SliceCut> {
         if self.is_dead() {
             return None;
         }
         let mut progress = crate::lock(&self.progress);
-        let cut = progress.prepared.take()?;
+        let next = shuffle.pick(progress.prepared.len());
+        if next >= progress.prepared.len() {
+            return None;
+        }
+        let cut = progress.prepared.swap_remove(next);
         progress.reading += 1;
         progress.undurable += 1;
         // A lookup that fails fails the slice that is being taken: without it the rest would pass for a hole.
@@ -149,7 +159,7 @@ impl LargeFile {
 
     /// Nothing is left to be cut from it.
     pub(crate) fn is_spent(&self) -> bool {
-        self.is_dead() || crate::lock(&self.progress).prepared.is_none()
+        self.is_dead() || crate::lock(&self.progress).prepared.is_empty()
     }
 
     /// A slice was read. Tells whether it was the last one, so that it has to carry the end record. `stop` is asked now
@@ -167,7 +177,7 @@ impl LargeFile {
             progress
                 .digest
                 .add(cut.offset, u64::from(cut.length), digest);
-            if progress.exhausted && progress.reading == 0 && progress.end.is_none() {
+            if progress.is_read() {
                 progress = self.finish(progress, stop)?;
             }
         }
@@ -192,11 +202,7 @@ impl LargeFile {
     /// The end record of a file none of whose slices has to be sent.
     pub(crate) fn end_without_slices(&self, stop: &dyn Fn() -> bool) -> Option<Record> {
         let mut progress = crate::lock(&self.progress);
-        if progress.exhausted
-            && progress.reading == 0
-            && progress.end.is_none()
-            && progress.prepared.is_none()
-        {
+        if progress.is_read() {
             progress = self.finish(progress, stop)?;
             return progress
                 .end
@@ -238,7 +244,7 @@ impl LargeFile {
     pub(crate) fn end_at(&self, bytes: u64) {
         let mut progress = crate::lock(&self.progress);
         progress.bytes = Some(bytes);
-        progress.prepared = None;
+        progress.prepared.clear();
         progress.exhausted = true;
     }
 
@@ -277,13 +283,14 @@ impl LargeFile {
             return 0;
         }
         let mut progress = crate::lock(&self.progress);
-        let prepared = progress.prepared.take();
+        let prepared = std::mem::take(&mut progress.prepared);
         let left = self.end().saturating_sub(progress.settled);
         progress.settled = self.end();
-        left + prepared.map_or(0, |cut| cut.content()) + self.take_passed()
+        let prepared: u64 = prepared.iter().map(SliceCut::content).sum();
+        left + prepared + self.take_passed()
     }
 
-    /// All before `next` is in slices or passed over, but for what is in the slice prepared last.
+    /// All before `next` is in slices or passed over: `content` is in the slice that was cut last.
     fn settle(&self, progress: &mut Progress, next: u64, content: u64) {
         if !self.is_endless() {
             let passed = next
@@ -317,8 +324,16 @@ impl LargeFile {
         record
     }
 
-    /// Finds the next window that has data and is not held by the receiver.
+    /// Cuts slices until there are enough to choose from.
     fn prepare(&self, progress: &mut Progress) -> Result<(), ReadError> {
+        while progress.prepared.len() < self.window && !progress.exhausted {
+            self.cut_one(progress)?;
+        }
+        Ok(())
+    }
+
+    /// Finds the next window that has data and is not held by the receiver.
+    fn cut_one(&self, progress: &mut Progress) -> Result<(), ReadError> {
         let bytes = self.end();
         loop {
             let offset = progress.next;
@@ -358,7 +373,7 @@ impl LargeFile {
                     ranges,
                 };
                 self.settle(progress, progress.next, cut.content());
-                progress.prepared = Some(cut);
+                progress.prepared.push(cut);
                 return Ok(());
             }
         }
@@ -399,6 +414,13 @@ impl LargeFile {
             [all] if all.offset == start && all.bytes == end - start => Ok(Some(Vec::new())),
             _ => Ok(Some(ranges)),
         }
+    }
+}
+
+impl Progress {
+    /// Whether all of it was read, and its digest is not known yet.
+    fn is_read(&self) -> bool {
+        self.exhausted && self.prepared.is_empty() && self.reading == 0 && self.end.is_none()
     }
 }
 

@@ -17,6 +17,7 @@ mod pace;
 mod readers;
 mod scan;
 mod shared;
+mod shuffle;
 mod state;
 mod streams;
 
@@ -30,6 +31,8 @@ use godwit_proto::{Comparison, DigestKind, ErrorCode, TransferId};
 use self::readers::Readers;
 use self::scan::Scan;
 use self::shared::Shared;
+pub use self::shuffle::Order;
+use self::shuffle::Shuffle;
 use self::streams::Streams;
 use crate::counters::{self, Snapshot};
 use crate::names::NameQueue;
@@ -47,6 +50,8 @@ pub struct SenderConfig {
     pub block_bytes: u32,
     /// Memory for blocks.
     pub pool_bytes: usize,
+    /// In which slices and bundles leave; of no effect where contents can be read once only.
+    pub order: Order,
     /// Is told of entries that fail.
     pub observer: Arc<dyn Observer>,
     /// Tells the memory used, for the summary of the other end.
@@ -73,7 +78,7 @@ impl Sender {
     /// Begins: the scan runs from now on; blocks go out as soon as a stream is attached.
     ///
     /// # Errors
-    /// The digest is one that this program does not know, or a thread cannot be started.
+    /// The digest is one that this program does not know, a thread cannot be started, or there are no random numbers.
     pub fn start(
         config: SenderConfig,
         work: Box<dyn Work>,
@@ -84,8 +89,13 @@ impl Sender {
         let digest = crate::digest_kind(config.digest).ok_or_else(|| {
             std::io::Error::new(std::io::ErrorKind::Unsupported, "unknown digest")
         })?;
+        let order = match source.reads_again() {
+            true => config.order,
+            false => Order::Source,
+        };
+        let shuffle = Shuffle::new(order)?;
         counters.cores.set(counters::cores());
-        let shared = Arc::new(Shared::new(config, digest, source, live, counters));
+        let shared = Arc::new(Shared::new(config, digest, source, live, counters, shuffle));
         let scan = Arc::new(Scan::new(Arc::clone(&shared)));
         let readers = Arc::new(Readers::new(Arc::clone(&shared)));
         let sender = Arc::new(Self {

@@ -9,6 +9,7 @@ use godwit_proto::{ErrorCode, Fault, Finish, Record, Side, Status};
 use godwit_store::digest;
 
 use super::SenderConfig;
+use super::shuffle::Shuffle;
 use super::state::{Desc, Head, Image, State};
 use crate::counters::Snapshot;
 use crate::decided::Decided;
@@ -40,6 +41,7 @@ impl Shared {
         source: Arc<dyn Source>,
         live: Arc<Live>,
         counters: Arc<Counters>,
+        shuffle: Shuffle,
     ) -> Self {
         Self {
             config,
@@ -47,7 +49,7 @@ impl Shared {
             live,
             counters,
             decided: Decided::default(),
-            state: Mutex::new(State::new(source.reads_apart())),
+            state: Mutex::new(State::new(source.reads_apart(), shuffle)),
             source,
             changed: Condvar::new(),
             waiting: AtomicUsize::new(0),

@@ -25,6 +25,7 @@ use self::resting::Resting;
 pub(crate) use self::resting::Retry;
 use self::wanted::Wanted;
 use super::large::{LargeFile, SliceCut};
+use super::shuffle::Shuffle;
 use crate::failed::Failed;
 use crate::source::Payload;
 use crate::{End, entry, limits};
@@ -106,6 +107,7 @@ pub(crate) struct State {
     finished: Option<Finished>,
     pub(crate) end: Option<End>,
     pub(crate) streams: Attached,
+    shuffle: Shuffle,
     pub(crate) failed: Failed,
     /// Entries that the receiver has counted as failed, and that are counted here, without having heard which.
     pub(crate) unnamed: u64,
@@ -115,8 +117,9 @@ pub(crate) struct State {
 
 impl State {
     /// `apart`: large files are read by one reader each.
-    pub(crate) fn new(apart: bool) -> Self {
+    pub(crate) fn new(apart: bool, shuffle: Shuffle) -> Self {
         Self {
+            shuffle,
             files: OpenFiles::new(apart),
             ..Self::default()
         }
@@ -186,16 +189,17 @@ impl State {
         if self.items.outstanding.len() >= limits::OUTSTANDING_ITEMS_MAX {
             return None;
         }
-        if let Some(piece) = self
-            .wanted
-            .next_digests(&mut self.files, block_bytes)
-            .or_else(|| self.next_large(reader))
-            .or_else(|| self.next_bundle(block_bytes))
-        {
-            self.reading += 1;
-            return Some(piece);
-        }
-        None
+        let digests = self.wanted.next_digests(&mut self.files, block_bytes);
+        let piece = digests.or_else(|| match self.shuffle.pick(2) {
+            0 => self
+                .next_large(reader)
+                .or_else(|| self.next_bundle(block_bytes)),
+            _ => self
+                .next_bundle(block_bytes)
+                .or_else(|| self.next_large(reader)),
+        });
+        self.reading += usize::from(piece.is_some());
+        piece
     }
 
     /// Small files are bundled when a block is full, or when nothing more is to be expected soon.
@@ -215,7 +219,8 @@ impl State {
         let mut records = std::mem::take(&mut self.notices);
         let rest = records.split_off(records.len().min(limits::BUNDLE_RECORDS_MAX / 2));
         self.notices = rest;
-        self.wanted.fill_bundle(&mut records, block_bytes);
+        self.wanted
+            .fill_bundle(&mut records, block_bytes, &mut self.shuffle);
         (!records.is_empty()).then_some(Piece::Bundle { records, seq: None })
     }
 

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use godwit_engine::tuner::{Bounds, Decision};
 use godwit_engine::{
-    Counters, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Sink, StreamLoss,
+    Counters, Live, Observer, Order, Receiver, ReceiverConfig, Sender, SenderConfig, Sink,
+    StreamLoss,
 };
 use godwit_net::{Connection, Stream as _, StreamOptions, local_pair};
 use godwit_proto::*;
@@ -198,6 +199,7 @@ pub(crate) fn sender_from(
         digest,
         block_bytes: BLOCK_BYTES,
         pool_bytes: 16 * BLOCK_BYTES as usize,
+        order: Order::Source,
         observer: Arc::clone(seen) as Arc<dyn Observer>,
         resources: Arc::new(|| None),
         root_names: vec![b"src".to_vec()],

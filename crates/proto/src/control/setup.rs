@@ -106,6 +106,9 @@ pub struct Open {
     /// In a push: the transfer is one of several of a job. Needs [`capability::PARTS`].
     #[prost(message, optional, tag = "35")]
     pub member: Option<Member>,
+    /// In a pull: slices and bundles leave in a random order. Needs [`capability::RANDOM_ORDER`].
+    #[prost(bool, tag = "37")]
+    pub random_order: bool,
     /// In a push: what earlier attempts of the same job found and left. Needs [`capability::EARLIER`].
     #[prost(message, optional, tag = "36")]
     pub earlier: Option<Earlier>,
@@ -146,6 +149,7 @@ impl Open {
             | need(self.direct, capability::DIRECT)
             | need(self.member.is_some(), capability::PARTS)
             | need(self.earlier.is_some(), capability::EARLIER)
+            | need(self.random_order, capability::RANDOM_ORDER)
             | need(self.frame_ends().len() > 1, capability::MANY_SOURCES)
     }
 
@@ -169,6 +173,12 @@ impl Open {
             return Err(WireError::invalid(
                 "writing in order",
                 "is asked for by who does not receive",
+            ));
+        }
+        if self.random_order && (self.in_order || self.direction() != Direction::PULL) {
+            return Err(WireError::invalid(
+                "a random order",
+                "is asked for by who does not receive, or writes in order",
             ));
         }
         check_digest(self.digest)?;

@@ -104,6 +104,16 @@ fn messages_keep_their_bounds() {
             ..open.clone()
         },
         Open {
+            random_order: true,
+            ..open.clone()
+        },
+        Open {
+            direction: Direction::PULL.0,
+            in_order: true,
+            random_order: true,
+            ..open.clone()
+        },
+        Open {
             digest: 256,
             ..open.clone()
         },

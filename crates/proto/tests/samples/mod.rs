@@ -80,6 +80,7 @@ fn setup() -> Vec<(&'static str, Frame)> {
         ("open_sync", Frame::Open(sync)),
         ("open_verification", Frame::Open(verifying())),
         ("open_in_order", Frame::Open(in_order())),
+        ("open_random_order", Frame::Open(random_order())),
         ("opened", Frame::Opened(opened)),
         ("opened_digest", Frame::Opened(redigested)),
         ("opened_buffer", Frame::Opened(buffering)),
@@ -135,6 +136,14 @@ fn verifying() -> Open {
             extra: true,
         }),
         ..Open::default()
+    }
+}
+
+fn random_order() -> Open {
+    Open {
+        in_order: false,
+        random_order: true,
+        ..in_order()
     }
 }
 

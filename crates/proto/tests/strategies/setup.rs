@@ -166,6 +166,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     }),
                     verification: None,
                     in_order: flags[4] && direction == Direction::PULL.0,
+                    random_order: flags[5] && !flags[4] && direction == Direction::PULL.0,
                     direct: flags[1] != flags[4],
                     sharing,
                     view: if flags[2] {

@@ -22,7 +22,7 @@ use godwit_tree::{DestinationError, DestinationRequest, Keeper, PreparedDestinat
 
 use super::admission::{Admitted, Places, admit};
 use super::entry_events::EntryEvents;
-use super::from_settings::{bounds_of, digest_of, lossy, resources, wire_preserve_of};
+use super::from_settings::{bounds_of, digest_of, lossy, order_of, resources, wire_preserve_of};
 use super::progressing::Progressing;
 use super::report::{Report, code_of};
 use super::{INPUT_IS_GONE, Job, OUTPUT_IS_GONE, memory_bytes, places};
@@ -390,6 +390,7 @@ impl<'a> Ends<'a> {
                 .map_or(0, std::num::NonZeroU64::get),
             readers: bounds_of(self.job.settings.readers),
             in_order: self.job.to_output,
+            order: order_of(&self.job.settings),
         };
         let lease = self.places.of_sender();
         let end = self.end_config(transfer, digest, block_bytes, counters, observer, lease);

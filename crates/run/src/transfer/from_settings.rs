@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::itself::view;
 use crate::local::Access;
 use godwit_api::endpoint::{Place, Remote};
-use godwit_api::settings::{CpSettings, Digest};
+use godwit_api::settings::{self, CpSettings, Digest};
 use godwit_engine::tuner::Bounds;
-use godwit_engine::{Resources, limits};
+use godwit_engine::{Order, Resources, limits};
 use godwit_proto::{DigestKind, Open, Preserve};
 use godwit_store::digest;
 
@@ -40,6 +40,13 @@ pub(crate) fn access_of(settings: &CpSettings) -> Access {
     }
 }
 
+pub(super) const fn order_of(settings: &CpSettings) -> Order {
+    match settings.order {
+        settings::Order::Source => Order::Source,
+        settings::Order::Random => Order::Random,
+    }
+}
+
 pub(super) fn wire_digest_of(settings: &CpSettings) -> DigestKind {
     godwit_engine::wire_digest_kind(digest_of(settings))
 }
@@ -61,7 +68,7 @@ pub(super) fn shown_of(remote: &Remote) -> Vec<u8> {
 
 /// What was set, for the tuner.
 #[must_use]
-pub fn bounds_of(set: godwit_api::settings::Bounds) -> Bounds {
+pub fn bounds_of(set: settings::Bounds) -> Bounds {
     Bounds {
         least: set.least,
         most: set.most.min(limits::STREAMS_MAX),

@@ -7,8 +7,8 @@ use crate::itself::view;
 use godwit_api::endpoint::{Endpoint, Place, Remote};
 use godwit_api::event::Started;
 use godwit_api::settings::Encryption;
-use godwit_engine::Counters;
 use godwit_engine::session::{Engine, Refusal};
+use godwit_engine::{Counters, Order};
 use godwit_net::check_congestion;
 use godwit_proto::{
     Direction, ErrorCode, Mapping, Open, Opened, Preserve, Sharing, Side, TransferId,
@@ -20,7 +20,7 @@ use super::Job;
 use super::ends::Ends;
 use super::entry_events::EntryEvents;
 use super::from_settings::{
-    bounds_of, digest_of, going_to, key_of, shown_of, wire_digest_of, wire_preserve_of,
+    bounds_of, digest_of, going_to, key_of, order_of, shown_of, wire_digest_of, wire_preserve_of,
 };
 use super::progressing::{Progressing, Totals};
 use super::reach::{OtherEnd, Reach, reach};
@@ -206,6 +206,7 @@ impl<'a> WithNode<'a> {
             direction: Direction::PULL.0,
             sources: paths.clone(),
             in_order: job.to_output,
+            random_order: order_of(&job.settings) == Order::Random,
             digest: godwit_engine::wire_digest_kind(digest).0.into(),
             ..begun_with.map_or_else(
                 || self.request(),

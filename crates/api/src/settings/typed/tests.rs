@@ -87,6 +87,7 @@ fn the_defaults_of_cp() {
             readers: Bounds { least: 0, most: 16 },
             writers: Bounds { least: 0, most: 16 },
             encryption: Encryption::Tls,
+            order: Order::Source,
             cipher: Cipher::Aes256Gcm,
             digest: Digest::Crc64Nvme,
             retry_for: Duration::from_secs(300),

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use godwit_proto::Record;
 use godwit_store::pool::Block;
 
-use crate::entry;
 use crate::sender::large::{LargeFile, may_have_holes};
 use crate::sender::shared::Shared;
+use crate::sender::shuffle::Order;
 use crate::sender::state::Piece;
 use crate::source::{Payload, ReadError};
+use crate::{entry, limits};
 
 /// Reads pieces, on whichever thread calls.
 pub(super) struct PieceReader {
@@ -63,6 +64,10 @@ impl PieceReader {
                     held,
                     self.shared.digest,
                     self.shared.config.block_bytes,
+                    match self.shared.config.order {
+                        Order::Random if !digest_only => limits::ORDER_WINDOW_SLICES,
+                        Order::Random | Order::Source => 1,
+                    },
                 )?;
                 large.digest_only = digest_only;
                 // Where its first data is was looked up after the generation; with no slice nothing else looks at it again.

@@ -4,13 +4,14 @@
 //! On storage that does not seek, large files are read apart: each stream continues the file that it has begun, or begins a file
 //! that no stream has. So one stream writes each file at the other end, and no block changes threads there. Three files are read
 //! apart at most and a fourth is open ahead; further streams take turns at the file in front. On a disk that seeks (`store`,
-//! `fs::medium`), and for a pipe, all streams take turns at the file in front.
+//! `fs::medium`), and for a pipe, all streams take turns at the file in front. In a random order each slice is of any open file.
 
 use std::sync::Arc;
 
 use super::{Piece, State};
 use crate::limits;
 use crate::sender::large::LargeFile;
+use crate::sender::shuffle::Shuffle;
 
 /// The number of a reader that goes on with nothing: who reads little.
 pub(super) const NOBODY: u64 = 0;
@@ -28,16 +29,21 @@ pub(crate) struct OpenFiles {
 impl State {
     /// A slice for `reader`: of the file in front or, where they are read apart, of its own. Files are opened before they are needed.
     pub(super) fn next_large(&mut self, reader: u64) -> Option<Piece> {
-        let readers = if self.files.apart {
+        let random = self.shuffle.is_random();
+        let readers = if self.files.apart || random {
             self.streams.count()
         } else {
             1
         };
         if self.files.count() <= readers.clamp(1, limits::LARGE_FILES_ACTIVE_MAX - 1) {
-            self.next_open().or_else(|| self.files.next_slice(reader))
+            self.next_open().or_else(|| self.next_slice(reader))
         } else {
-            self.files.next_slice(reader).or_else(|| self.next_open())
+            self.next_slice(reader).or_else(|| self.next_open())
         }
+    }
+
+    fn next_slice(&mut self, reader: u64) -> Option<Piece> {
+        self.files.next_slice(reader, &mut self.shuffle)
     }
 
     fn next_open(&mut self) -> Option<Piece> {
@@ -84,11 +90,14 @@ impl OpenFiles {
         self.active.retain(|file| !file.is_spent());
     }
 
-    fn next_slice(&mut self, reader: u64) -> Option<Piece> {
+    fn next_slice(&mut self, reader: u64, shuffle: &mut Shuffle) -> Option<Piece> {
         loop {
-            let at = self.file_of(reader)?;
+            let at = match shuffle.is_random() {
+                true => (!self.active.is_empty()).then(|| shuffle.pick(self.active.len()))?,
+                false => self.file_of(reader)?,
+            };
             let file = &self.active[at];
-            match file.take_cut() {
+            match file.take_cut(shuffle) {
                 Some(cut) => {
                     return Some(Piece::Slice {
                         file: Arc::clone(file),
@@ -141,8 +150,9 @@ mod tests {
 
     use super::super::super::large::LargeFile;
     use super::super::{Piece, State};
-    use super::NOBODY;
+    use super::{NOBODY, Shuffle};
     use crate::limits;
+    use crate::sender::shuffle::Order;
     use crate::source::{ReadError, SourceFile};
 
     const BLOCK_BYTES: u32 = 1024;
@@ -165,7 +175,7 @@ mod tests {
 
     /// With files of so many slices, numbered from 1, that are open.
     fn state(apart: bool, files: &[u64]) -> State {
-        let mut state = State::new(apart);
+        let mut state = State::new(apart, Shuffle::default());
         for (number, slices) in (1..).zip(files) {
             let bytes = slices * u64::from(BLOCK_BYTES);
             let record = Record {
@@ -174,7 +184,7 @@ mod tests {
                 ..Record::default()
             };
             let file = Arc::new(Data(bytes));
-            let file = LargeFile::new(record, file, &[], DigestKind::Blake3, BLOCK_BYTES);
+            let file = LargeFile::new(record, file, &[], DigestKind::Blake3, BLOCK_BYTES, 1);
             state.files.active.push(Arc::new(file.unwrap()));
         }
         state
@@ -206,6 +216,37 @@ mod tests {
         let mut state = self::state(true, &[4]);
         let files: Vec<_> = (0..4).map(|turn| file(&mut state, 1 + turn % 2)).collect();
         assert_eq!(files, [Some(1); 4]);
+    }
+
+    #[test]
+    fn in_a_random_order_each_slice_is_of_any_open_file_and_comes_once() {
+        let mut state = state(true, &[]);
+        state.shuffle = Shuffle::new(Order::Random).expect("there are random numbers");
+        let slices = 100_u64;
+        for number in 1..=2 {
+            let bytes = slices * u64::from(BLOCK_BYTES);
+            let record = Record {
+                id: EntryId(number),
+                bytes,
+                ..Record::default()
+            };
+            let file = Arc::new(Data(bytes));
+            let kind = DigestKind::Blake3;
+            let file = LargeFile::new(record, file, &[], kind, BLOCK_BYTES, 8);
+            state.files.active.push(Arc::new(file.unwrap()));
+        }
+        let mut taken = Vec::new();
+        while let Some(Piece::Slice { file, cut, .. }) = state.next_large(1) {
+            let slice = cut.offset / u64::from(BLOCK_BYTES);
+            let of_it = taken.iter().filter(|(id, _)| *id == file.record.id.0);
+            assert!(slice < of_it.count() as u64 + 8, "beyond the window");
+            taken.push((file.record.id.0, slice));
+        }
+        let changes = taken.windows(2).filter(|pair| pair[0].0 != pair[1].0);
+        assert!(changes.count() > 20 && !taken.is_sorted(), "{taken:?}");
+        taken.sort_unstable();
+        let all = (1..=2).flat_map(|id| (0..slices).map(move |slice| (id, slice)));
+        assert_eq!(taken, all.collect::<Vec<_>>());
     }
 
     #[test]
@@ -244,7 +285,7 @@ mod tests {
 
     #[test]
     fn streams_that_ask_at_once_open_no_more_files_than_may_be() {
-        let mut state = State::new(true);
+        let mut state = State::new(true, Shuffle::default());
         let waker = Waker::new().unwrap();
         for number in 0..16 {
             state.streams.attach(waker.clone(), true);

@@ -7,6 +7,7 @@ use godwit_proto::{EntryKind, HeldRange, Record, RecordFlags};
 
 use super::Piece;
 use super::files::OpenFiles;
+use crate::sender::shuffle::Shuffle;
 use crate::{entry, limits};
 
 #[derive(Default)]
@@ -64,10 +65,19 @@ impl Wanted {
     }
 
     /// Moves small files to `records`, as many as one bundle has room for.
-    pub(super) fn fill_bundle(&mut self, records: &mut Vec<Record>, block_bytes: u32) {
+    pub(super) fn fill_bundle(
+        &mut self,
+        records: &mut Vec<Record>,
+        block_bytes: u32,
+        shuffle: &mut Shuffle,
+    ) {
         let mut bytes = 0;
         let mut section = 0;
-        while let Some(record) = self.small.front() {
+        loop {
+            let next = shuffle.pick(self.small.len().min(limits::ORDER_WINDOW_FILES));
+            let Some(record) = self.small.get(next) else {
+                break;
+            };
             let record_bytes = 128 + record.path.len() + record.extensions.len();
             if records.len() >= limits::BUNDLE_RECORDS_MAX
                 || bytes + record.bytes > u64::from(block_bytes)
@@ -79,7 +89,8 @@ impl Wanted {
             section += record_bytes;
             self.small_bytes -= record.bytes;
             self.extension_bytes -= record.extensions.len();
-            records.extend(self.small.pop_front());
+            // The one in front takes its place.
+            records.extend(self.small.swap_remove_front(next));
         }
     }
 
