@@ -9,6 +9,8 @@
 mod rows;
 mod settle;
 
+use std::cmp::Reverse;
+
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{Context, Stop, notices, sql};
@@ -238,6 +240,14 @@ fn set_pairs(work: &mut WorkRow, set: &SetPairs) -> Result<(), Stop> {
     Ok(())
 }
 
+/// The output function of `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014): the same at each voter.
+const fn scattered(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
 /// Gives items to a node: files that can be put together, large parts first, then scans; a close comes alone.
 fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<Effect, Stop> {
     bounds::name("node", &take.runner.node)?;
@@ -265,9 +275,12 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
         push(&mut items, &mut paths, &row, held);
     }
     // Nobody gets more than an even share of what waits, so that the last items are spread over all nodes.
-    let nodes = work.work.pairs.len().max(1);
+    let sends = work.work.pairs.iter().filter(|pair| !pair.to.is_empty());
+    let nodes = sends.count().max(1);
     let mut bytes = 0_u64;
-    let waiting = rows::ready(context, work.id, Kind::Part, limit(LEASED_MAX))?;
+    let mut waiting = rows::ready(context, work.id, Kind::Part, limit(LEASED_MAX))?;
+    // Of those that are as large: who listens on one link cannot tell which parts of a file pass there.
+    waiting.sort_by_key(|row| (Reverse(row.bytes), scattered(lease ^ row.number)));
     let share = waiting.len().div_ceil(nodes);
     for row in waiting.into_iter().take(share) {
         bytes = bytes.saturating_add(row.bytes);
