@@ -285,6 +285,12 @@ impl Question {
         }
     }
 
+    /// Whether it is answered at once, so that its connection may be used again though nobody waits for the answer any more.
+    #[must_use]
+    pub const fn is_short(&self) -> bool {
+        matches!(self, Self::Cluster(_))
+    }
+
     /// Whether it does no harm to ask again where nobody knows if the question arrived.
     #[must_use]
     pub fn may_be_repeated(&self) -> bool {

@@ -49,11 +49,17 @@ pub struct Asker {
     kept: Mutex<HashMap<Peer, Vec<Kept>>>,
 }
 
+/// How long a connection may owe answers before a new one is dialled: its path may be dead.
+const OWES_FOR: Duration = Duration::from_secs(3);
+
 /// A connection, after HELLO.
 struct Kept {
     stream: Connection,
     /// Number of the last question.
     asked: u64,
+    /// Number of the last question that was answered, and since when there is a later one.
+    answered: u64,
+    owes_since: Option<Instant>,
     since: Instant,
 }
 
@@ -75,7 +81,30 @@ impl Kept {
             .map_err(|error| Refusal::new(code::INVALID, format!("the question: {error}")))?;
         let sent = self.stream.send(&head, &[]);
         sent.map_err(|error| lost(site, &error.to_string()))?;
-        wait(&mut self.stream, site, ask.number, go_on)
+        let document = wait(&mut self.stream, site, ask.number, go_on)?;
+        (self.answered, self.owes_since) = (ask.number, None);
+        Ok(document)
+    }
+
+    /// Whether it can be asked: it has not ended, and has not owed answers for long.
+    fn is_usable(&mut self) -> bool {
+        while self.asked > self.answered {
+            match receive_frame(&mut self.stream, Duration::ZERO) {
+                Ok(Frame::Reply(reply)) if reply.number <= self.asked => {
+                    if !reply.document.is_empty() {
+                        self.answered = self.answered.max(reply.number);
+                        self.owes_since = None;
+                    }
+                }
+                Err(GreetError::Deadline { .. }) => {
+                    let since = *self.owes_since.get_or_insert_with(Instant::now);
+                    return since.elapsed() < OWES_FOR;
+                }
+                _ => return false,
+            }
+        }
+        // What came meanwhile is the end of the connection.
+        matches!(self.stream.try_recv(), Ok(None))
     }
 }
 
@@ -109,6 +138,15 @@ impl Asker {
                 since: Instant::now(),
                 ..connection
             });
+        }
+    }
+
+    /// Keeps a connection whose question was given up, where its answer comes soon: to dial anew costs both ends more, and an end that
+    /// was too busy to answer would have still more to do. Any other question is ended by its connection.
+    fn leave(&self, site: &Peer, question: &Question, mut connection: Kept) {
+        if question.is_short() {
+            connection.owes_since.get_or_insert_with(Instant::now);
+            self.keep(site, connection);
         }
     }
 
@@ -173,12 +211,15 @@ impl AskSites for Asker {
             && question.is_about_jobs()
             && let Some(mut kept) = self.take(site)
         {
-            // What came meanwhile is the end of the connection.
-            if !matches!(kept.stream.try_recv(), Ok(None)) {
+            if !kept.is_usable() {
                 continue;
             }
             match kept.ask(site, question, go_on) {
                 Ok(document) => reply = Some((kept, document)),
+                Err(refusal) if refusal.code == code::GIVEN_UP => {
+                    self.leave(site, question, kept);
+                    return Err(refusal);
+                }
                 // What may be asked twice costs no answer where a kept connection has broken.
                 Err(refusal) if refusal.code == code::BROKEN && question.may_be_repeated() => {}
                 Err(refusal) => return Err(refusal),
@@ -190,10 +231,18 @@ impl AskSites for Asker {
                 let mut connection = Kept {
                     stream: self.connect(site)?,
                     asked: 0,
+                    answered: 0,
+                    owes_since: None,
                     since: Instant::now(),
                 };
-                let document = connection.ask(site, question, go_on)?;
-                (connection, document)
+                match connection.ask(site, question, go_on) {
+                    Ok(document) => (connection, document),
+                    Err(refusal) if refusal.code == code::GIVEN_UP => {
+                        self.leave(site, question, connection);
+                        return Err(refusal);
+                    }
+                    Err(refusal) => return Err(refusal),
+                }
             }
         };
         if question.is_about_jobs() {
@@ -252,6 +301,8 @@ fn wait(
                 }
                 done = reply.done;
             }
+            // To an earlier question, for which nobody waits any more.
+            Ok(Frame::Reply(reply)) if reply.number < number => heard = Instant::now(),
             Ok(other) => return Err(said(site, other)),
             Err(GreetError::Deadline { .. }) if heard.elapsed() < SILENT_MAX => {}
             Err(GreetError::Deadline { .. }) => {
