@@ -19,6 +19,7 @@ use crate::claims::{Ask, Claims};
 use crate::course::{LOOK_EVERY, Ring, Step, next};
 use crate::place::Mapping;
 use crate::questions::{Destination, failure_of};
+use crate::watch::{Traffic, Watch};
 
 /// A job to divide.
 pub struct Order<'a> {
@@ -42,6 +43,8 @@ pub struct Order<'a> {
     pub part_bytes: u64,
     /// The nodes that may work on the job now, this one first.
     pub crew: &'a (dyn Fn() -> Vec<Mate> + Sync),
+    /// What the nodes of this cluster do for the job now, as far as they tell.
+    pub traffic: &'a (dyn Fn() -> Vec<Traffic> + Sync),
     /// Hears what becomes of nodes.
     pub note: &'a (dyn Fn(&str) + Sync),
 }
@@ -137,6 +140,7 @@ struct Sight {
     declined: Vec<String>,
     /// Nodes that were let in and work on the job no more.
     gone: Vec<Mate>,
+    watch: Watch,
     crew_at: Instant,
     /// When to ask for the nodes of the destination; none while that is being asked.
     nodes_at: Option<Instant>,
@@ -187,6 +191,7 @@ impl Driver<'_> {
             taken: Vec::new(),
             declined: Vec::new(),
             gone: Vec::new(),
+            watch: Watch::new(),
             crew_at: now,
             nodes_at: Some(now),
             asked: 0,
@@ -267,11 +272,17 @@ impl Driver<'_> {
                 sight.claims.ready().cloned().collect::<Vec<_>>(),
                 sight.claims.all().cloned().collect::<Vec<_>>(),
             );
+            let at = sight.now();
+            if let Some(decided) = sight.watch.look(at, &crew, self.order.traffic) {
+                (self.order.note)(&decided);
+            }
             let is_fenced = sight.claims.all_know(sight.claims.order());
             let ring = Ring {
                 epoch: self.order.epoch,
                 crew: &crew,
+                resting: sight.watch.resting(),
                 limit: limit(),
+                sharing: sight.watch.sharing(at),
                 ready: &ready,
                 all: &all,
                 waits: sight.claims.waits(sight.now()),

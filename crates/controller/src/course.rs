@@ -71,8 +71,12 @@ pub(crate) struct Ring<'a> {
     pub(crate) epoch: u64,
     /// Nodes of the source by their names.
     pub(crate) crew: &'a [String],
+    /// Those of them that send nothing for now.
+    pub(crate) resting: &'a [String],
     /// Limit of the job in bytes per second; 0 is none.
     pub(crate) limit: u64,
+    /// Among how many nodes the limit is divided; not 0.
+    pub(crate) sharing: usize,
     /// Nodes of the destination that take members in.
     pub(crate) ready: &'a [Peer],
     /// All nodes of the destination at which a claim may hold.
@@ -85,7 +89,7 @@ pub(crate) struct Ring<'a> {
 
 impl Ring<'_> {
     /// The pairs: each node of the source sends to one node of the destination, or to some in turn where there are more of those. So
-    /// no two nodes meet more often than they have to, and the limit is in equal shares.
+    /// no two nodes meet more often than they have to, and the limit is in equal shares. Who rests sends to nobody.
     pub(crate) fn pairs(self) -> SetPairs {
         let targets: Vec<Target> = self.all.iter().map(target).collect();
         let places: Vec<u32> = self
@@ -99,20 +103,27 @@ impl Ring<'_> {
                 place.and_then(|place| u32::try_from(place).ok())
             })
             .collect();
-        let nodes = self.crew.len().max(1);
+        let rests = |node: &String| self.resting.contains(node);
+        let nodes = self.crew.iter().filter(|node| !rests(node)).count().max(1);
         let share = match self.limit {
             0 => 0,
-            limit => (limit / nodes as u64).max(1),
+            limit => (limit / self.sharing.max(1) as u64).max(1),
         };
         let to = |at: usize| match places.len() {
             0 => Vec::new(),
             count if count <= nodes => vec![places[at % count]],
             _ => places.iter().skip(at).step_by(nodes).copied().collect(),
         };
-        let crew = self.crew.iter().enumerate();
-        let pairs = crew.map(|(at, node)| Pair {
+        let mut at = 0;
+        let pairs = self.crew.iter().map(|node| Pair {
             node: node.clone(),
-            to: to(at),
+            to: match rests(node) {
+                true => Vec::new(),
+                false => {
+                    at += 1;
+                    to(at - 1)
+                }
+            },
             limit: share,
         });
         SetPairs {
@@ -156,7 +167,9 @@ mod tests {
         Ring {
             epoch: 1,
             crew: &crew,
+            resting: &[],
             limit,
+            sharing: crew.len(),
             ready: &peers(ready),
             all: &peers(all),
             waits: false,
@@ -198,6 +211,26 @@ mod tests {
         // A node that is out of reach is known, and not sent to.
         assert_eq!(to(&ring(2, &["b"], &["a", "b"], 0)), [[1], [1]]);
         assert_eq!(ring(2, &[], &["a"], 0).pairs, []);
+    }
+
+    #[test]
+    fn who_rests_sends_to_nobody_and_its_share_is_divided_among_the_others() {
+        let crew: Vec<String> = ["s0", "s1", "s2"].map(ToOwned::to_owned).to_vec();
+        let ready = ["a", "b"].map(peer);
+        let set = Ring {
+            epoch: 1,
+            crew: &crew,
+            resting: &crew[1..2],
+            limit: 10,
+            sharing: 2,
+            ready: &ready,
+            all: &ready,
+            waits: false,
+            fenced: Vec::new(),
+        }
+        .pairs();
+        assert_eq!(to(&set), [&[0][..], &[], &[1]]);
+        assert!(set.pairs.iter().all(|pair| pair.limit == 5));
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! whole tree: links, files with several names, times of directories, deletion. The **close** of a root, an ordinary transfer of the whole
 //! tree, brings that, and whatever an item left or failed at.
 //!
-//! `claims`, `course` and `batch` are pure: time, answers, leased items and events are arguments.
+//! `claims`, `course`, `watch` and `batch` are pure: time, answers, leased items and events are arguments.
 
 mod batch;
 mod claims;
@@ -21,6 +21,7 @@ mod course;
 mod place;
 mod questions;
 mod sending;
+mod watch;
 mod worker;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub use batch::{Base, summed};
 pub use control::{End, Mate, Order, control};
 pub use questions::access_name;
 pub use sending::Flight;
+pub use watch::Traffic;
 pub use worker::Worker;
 
 /// After a proposal that nobody answered.

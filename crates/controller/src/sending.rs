@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use godwit_api::event::{Event, EventSink, Summary};
+use godwit_api::event::{Channel, Event, EventSink, Summary};
 use godwit_api::failure::{Failure, FailureCode, Retry};
 use godwit_api::job::JobSpec;
+use godwit_api::rest::ChannelView;
 use godwit_run::{Control, GivenList, Runner};
 use godwit_state::{Target, Works};
 
@@ -51,6 +52,7 @@ impl Sending<'_> {
         let heard = Arc::new(Told {
             heard: Mutex::default(),
             flight: Arc::clone(self.flight),
+            channels: Mutex::default(),
         });
         let events = Arc::clone(&heard) as Arc<dyn EventSink>;
         let began = Instant::now();
@@ -113,18 +115,22 @@ impl Sending<'_> {
             .pairs
             .iter()
             .find(|pair| pair.node == self.node.runner.node);
-        let Some(pair) = own.filter(|pair| !pair.to.is_empty()) else {
+        let Some(pair) = own else {
             return Chosen::Later;
         };
         let turn = usize::try_from(self.lease).unwrap_or(0);
+        // Who rests ends what it holds.
         let mut places = pair.to.clone();
-        let length = places.len();
+        let length = places.len().max(1);
         places.rotate_left(turn % length);
         let others = work.pairs.iter().flat_map(|pair| pair.to.iter().copied());
         for other in others {
             if !places.contains(&other) {
                 places.push(other);
             }
+        }
+        if places.is_empty() {
+            return Chosen::Later;
         }
         let place = usize::try_from(places[tried % places.len()]).ok();
         let Some(target) = place.and_then(|place| work.targets.nodes.get(place)) else {
@@ -162,7 +168,7 @@ enum Chosen {
 }
 
 /// What a node brings of a job now, and has not settled.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flight {
     /// Bytes that the transfer has brought so far.
     pub bytes: u64,
@@ -172,11 +178,15 @@ pub struct Flight {
     pub bytes_per_second: f64,
     /// Streams attached.
     pub streams: u32,
+    /// The network paths.
+    pub channels: Vec<ChannelView>,
 }
 
 struct Told {
     heard: Mutex<Heard>,
     flight: Arc<Mutex<Flight>>,
+    /// Where there are several, with the rate of each.
+    channels: Mutex<Vec<Channel>>,
 }
 
 impl Told {
@@ -187,12 +197,18 @@ impl Told {
 
 impl EventSink for Told {
     fn tell(&self, event: Event) {
+        let told = || self.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Event::Channels(channels) = &event {
+            told().clone_from(&channels.channels);
+        }
         if let Event::Progress(progress) = &event {
+            let channels = ChannelView::of(progress, &told());
             *self.flight.lock().unwrap_or_else(PoisonError::into_inner) = Flight {
                 bytes: progress.bytes,
                 files: progress.files,
                 bytes_per_second: progress.bytes_per_second.unwrap_or(0.0),
                 streams: progress.streams,
+                channels,
             };
         }
         self.lock().hear(&event);

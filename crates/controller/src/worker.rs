@@ -77,11 +77,11 @@ impl Worker {
     /// What it brings now.
     #[must_use]
     pub fn flight(&self) -> Flight {
-        *self
-            .shared
+        self.shared
             .flight
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Epoch of the controller that it works for.

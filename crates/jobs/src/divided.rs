@@ -131,6 +131,7 @@ pub(crate) fn carry_out(
         },
         Err(failure) => return Some(Err(failure)),
     };
+    let flights = Flights::new(&job.id);
     let crew = || [vec![own.clone()], mates(shared, job)].concat();
     let order = Order {
         crew: &crew,
@@ -143,12 +144,12 @@ pub(crate) fn carry_out(
         claim: ClaimId(claim),
         part_bytes: WalkLimits::default().large,
         always: wish.always,
+        traffic: &|| flights.traffic(),
         note: &|text| told.note(text),
     };
     let limit = || shared.live.limit(&job.id).unwrap_or(0);
     let goes_on = || !steering.is_cancelled() && !shared.stopping.load(Ordering::SeqCst);
     let sites = &*shared.config.sites;
-    let flights = Flights::new(&job.id);
     let end = std::thread::scope(|scope| {
         scope.spawn(|| flights.follow(shared, &goes_on));
         let _ends = flights.ends();
@@ -218,6 +219,7 @@ fn view(work: &Work, flight: &ProgressView) -> ProgressView {
         scanning: work.open > 0,
         bytes_per_second: flight.bytes_per_second,
         streams: flight.streams,
+        channels: flight.channels.clone(),
         ..ProgressView::default()
     }
 }
@@ -338,6 +340,7 @@ impl Workers {
                     files: flight.files,
                     bytes_per_second: Some(flight.bytes_per_second),
                     streams: flight.streams,
+                    channels: flight.channels,
                     ..ProgressView::default()
                 },
                 works: true,

@@ -1,11 +1,12 @@
 //! Follows what the nodes of the cluster bring of one divided job at this moment: asked for each second while the job is controlled here.
 //! Keeps nothing that is settled: the state does.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use godwit_api::rest::ProgressView;
+use godwit_api::rest::{ChannelView, ProgressView};
+use godwit_controller::Traffic;
 use godwit_state::{Node, Works};
 
 use crate::{Shared, elsewhere};
@@ -26,7 +27,7 @@ pub(crate) struct Flights {
 #[derive(Default)]
 struct Told {
     has_ended: bool,
-    nodes: HashMap<String, (ProgressView, Instant)>,
+    nodes: BTreeMap<String, (ProgressView, Instant)>,
 }
 
 /// Ends the thread when it is dropped.
@@ -56,16 +57,44 @@ impl Flights {
     pub(crate) fn sum(&self) -> ProgressView {
         let mut sum = ProgressView::default();
         let mut rate = 0.0;
-        for (view, at) in self.lock().nodes.values() {
+        for (node, (view, at)) in &self.lock().nodes {
             if at.elapsed() < OLD_AFTER {
                 sum.bytes += view.bytes;
                 sum.files += view.files;
                 sum.streams += view.streams;
                 rate += view.bytes_per_second.unwrap_or(0.0);
+                for channel in &view.channels {
+                    sum.channels.push(ChannelView {
+                        number: u32::try_from(sum.channels.len()).unwrap_or(u32::MAX),
+                        name: format!("{node}: {}", channel.name),
+                        ..channel.clone()
+                    });
+                }
             }
         }
         sum.bytes_per_second = (rate > 0.0).then_some(rate);
         sum
+    }
+
+    /// What each node does, as far as it tells.
+    pub(crate) fn traffic(&self) -> Vec<Traffic> {
+        let told = self.lock();
+        let new = told
+            .nodes
+            .iter()
+            .filter(|(_, (_, at))| at.elapsed() < OLD_AFTER);
+        new.map(|(node, (view, _))| Traffic {
+            node: node.clone(),
+            bytes_per_second: view.bytes_per_second.unwrap_or(0.0),
+            passed_bytes: view.channels.iter().map(|channel| channel.bytes).sum(),
+            resent_bytes: view
+                .channels
+                .iter()
+                .map(|channel| channel.resent_bytes)
+                .sum(),
+            streams: view.streams,
+        })
+        .collect()
     }
 
     /// Ends the thread that asks, however its job ends.

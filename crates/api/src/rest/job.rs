@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Timestamp;
+use crate::event::{Channel, Progress};
 use crate::job::{JobKind, Selection, Text};
 
 /// A job to submit.
@@ -264,6 +265,29 @@ pub struct ChannelView {
     pub resent_bytes: u64,
     /// Streams that were cut off because the path was dead.
     pub cuts: u64,
+}
+
+impl ChannelView {
+    /// The paths of a transfer as they are now. The rates of several were told apart; the rate of one is that of the transfer.
+    #[must_use]
+    pub fn of(progress: &Progress, told: &[Channel]) -> Vec<Self> {
+        let alone = progress.channels.len() == 1;
+        let view = |channel: &Channel| {
+            let told = told.iter().find(|told| told.number == channel.number);
+            let told = told.and_then(|told| told.bytes_per_second);
+            Self {
+                number: channel.number,
+                name: channel.name.clone(),
+                streams: channel.streams,
+                bytes: channel.bytes,
+                bytes_per_second: told.or_else(|| progress.bytes_per_second.filter(|_| alone)),
+                round_trip_seconds: channel.round_trip_seconds,
+                resent_bytes: channel.resent_bytes,
+                cuts: channel.cuts,
+            }
+        };
+        progress.channels.iter().map(view).collect()
+    }
 }
 
 /// How far a running job is, as an event.

@@ -234,7 +234,7 @@ impl AttemptEvents {
             }),
             failed: heard.failed,
             stages: progress.stages.clone(),
-            channels: channels(progress, &heard.channels),
+            channels: ChannelView::of(progress, &heard.channels),
         };
         if heard.recorder.is_due() {
             let sample = self.sample(&mut heard, &view);
@@ -354,26 +354,6 @@ impl AttemptEvents {
             self.report(phase, None);
         }
     }
-}
-
-/// The network paths as they are now. The rates of several were told apart; the rate of one is that of the transfer.
-fn channels(progress: &Progress, told: &[Channel]) -> Vec<ChannelView> {
-    let alone = progress.channels.len() == 1;
-    let view = |channel: &Channel| {
-        let told = told.iter().find(|told| told.number == channel.number);
-        let told = told.and_then(|told| told.bytes_per_second);
-        ChannelView {
-            number: channel.number,
-            name: channel.name.clone(),
-            streams: channel.streams,
-            bytes: channel.bytes,
-            bytes_per_second: told.or_else(|| progress.bytes_per_second.filter(|_| alone)),
-            round_trip_seconds: channel.round_trip_seconds,
-            resent_bytes: channel.resent_bytes,
-            cuts: channel.cuts,
-        }
-    };
-    progress.channels.iter().map(view).collect()
 }
 
 /// A time span in whole seconds or minutes.
