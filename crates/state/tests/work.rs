@@ -3,15 +3,17 @@
 
 mod support;
 
+#[path = "work/leases.rs"]
+mod leases;
 #[path = "work/simulation.rs"]
 mod simulation;
 #[path = "work/tree.rs"]
 mod tree;
 
 use godwit_state::{
-    Closed, CommandError, Effect, Found, HeldItems, JobOp, Op, OpenWork, Outcome, Pair, SetPairs,
-    Settle, Settled, Settlement, TakeWork, Taken, Target, Task, WorkItem, WorkKind, WorkOp,
-    WorkRoot, Works,
+    Closed, CommandError, Effect, FEATURE_LEVEL, Found, HeldItems, JobOp, Op, OpenWork, Outcome,
+    Pair, SetPairs, Settle, Settled, Settlement, TakeWork, Taken, Target, Task, WorkItem, WorkKind,
+    WorkOp, WorkRoot, Works,
 };
 use support::state::State;
 use support::{claim, finish, new_job, runner};
@@ -126,6 +128,13 @@ fn divided() -> State {
     state
 }
 
+/// Has the cluster use what this program knows.
+fn raise(state: &mut State) {
+    state
+        .op(2, Op::Level(FEATURE_LEVEL))
+        .expect("no node is behind");
+}
+
 #[track_caller]
 fn work(state: &mut State, op: WorkOp) -> Effect {
     state.op(2, Op::Work("job".to_owned(), op)).expect("taken")
@@ -153,37 +162,6 @@ fn find(state: &mut State, number: u64, lease: u64, finds: Vec<Found>) -> Effect
             finds,
         },
     )
-}
-
-#[test]
-fn parts_of_a_file_leave_in_no_order_over_the_nodes() {
-    let mut state = divided();
-    let (first, items) = lease(&mut state, 1, "node1");
-    find(
-        &mut state,
-        items[0].number,
-        first,
-        vec![file("big", 64 * PART)],
-    );
-    let ended = settle(first, "node1", &[(items[0].number, done())]);
-    assert_settled(&work(&mut state, ended), 1);
-    let mut taken = Vec::new();
-    for node in ["node1", "node2"].into_iter().cycle() {
-        let (_, parts) = lease(&mut state, 1, node);
-        let parts = parts.iter().filter_map(|item| match item.task {
-            Task::Part { offset, .. } => Some(offset / PART),
-            _ => None,
-        });
-        let before = taken.len();
-        taken.extend(parts);
-        if taken.len() == before {
-            break;
-        }
-    }
-    let steps = taken.windows(2).filter(|pair| pair[1] == pair[0] + 1);
-    assert!(steps.count() < 16, "{taken:?}");
-    taken.sort_unstable();
-    assert_eq!(taken, (0..64).collect::<Vec<_>>());
 }
 
 #[test]
@@ -297,34 +275,6 @@ fn a_tree_is_scanned_cut_put_together_and_closed() {
     assert_settled(&work(&mut state, settle(sixth, "node1", &ended)), 1);
     state.job(6, finish(4, Outcome::Complete)).expect("ended");
     assert_eq!(Works(&state.reader).of("job").expect("read"), None);
-}
-
-#[test]
-fn no_node_gets_more_than_an_even_share_of_what_waits() {
-    let mut state = divided();
-    let (first, items) = lease(&mut state, 1, "node1");
-    let scans = (0..5).map(|at| scan(&format!("d{at}"), 1));
-    let finds: Vec<Found> = scans.chain([file("big", 5 * PART)]).collect();
-    find(&mut state, items[0].number, first, finds);
-    let counts = |items: &[WorkItem]| {
-        let of = |is: fn(&Task) -> bool| items.iter().filter(|item| is(&item.task)).count();
-        let parts = of(|task| matches!(task, Task::Part { .. }));
-        (parts, of(|task| matches!(task, Task::Scan { .. })))
-    };
-    let mut given = Vec::new();
-    for node in ["node2", "node1", "node2", "node1"] {
-        let op = WorkOp::Lease(TakeWork {
-            epoch: 1,
-            runner: runner(node, "first"),
-            scans_max: 4,
-            bytes_max: 100 * PART,
-        });
-        let Effect::Leased { items, .. } = work(&mut state, op) else {
-            panic!("no lease");
-        };
-        given.push(counts(&items));
-    }
-    assert_eq!(given, [(3, 3), (1, 1), (1, 1), (0, 0)]);
 }
 
 #[test]

@@ -2,11 +2,13 @@
 //! Does not know the nodes: the leader hears what they announce.
 //!
 //! A cluster has a committed level, which all of its nodes know. The leader raises it once the last of them announces a higher one, and it
-//! never falls. Until then no node proposes what an older one could not read. A program of level n works with clusters of level n and n − 1.
+//! never falls. Until then no node proposes what an older one could not read, and a command does what it does at an older one: or voters of
+//! two programs would differ. A program of level n works with clusters of level n and n − 1.
 
 use super::{JobOp, Op};
 
-/// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]).
+/// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]),
+/// parts leased in no order and none to nodes that rest ([`WorkOp::Lease`](super::WorkOp::Lease)).
 pub const FEATURE_LEVEL: u32 = 2;
 
 /// The level of a cluster that never raised it.

@@ -16,10 +16,10 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{Context, Stop, notices, sql};
 use crate::bounds;
 use crate::model::{
-    CommandError, Effect, Job, OpenWork, ROOTS_MAX, SetPairs, TARGETS_MAX, TakeWork, Taken, Task,
-    WorkItem, WorkOp, WorkPart, WorkPath,
+    CommandError, Effect, Job, OpenWork, Pair, ROOTS_MAX, SetPairs, TARGETS_MAX, TakeWork, Taken,
+    Task, WorkItem, WorkOp, WorkPart, WorkPath,
 };
-use crate::read::job_by_id;
+use crate::read::{committed_level, job_by_id};
 use rows::{Kind, New, Row, State, WorkRow};
 
 /// Items that are not scans beyond which no scan is given out: scans find more of them.
@@ -254,11 +254,12 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
     bounds::name("instance", &take.runner.instance)?;
     let lease = context.index;
     let mut items = Vec::new();
-    let is_paired = work
-        .work
-        .pairs
-        .iter()
-        .any(|pair| pair.node == take.runner.node);
+    // Before, a node that rests could lease, and parts came in the order of the file.
+    let is_new = committed_level(context.db)? >= 2;
+    let sends = |pair: &&Pair| !is_new || !pair.to.is_empty();
+    let pairs = work.work.pairs.iter().filter(sends);
+    let is_paired = pairs.clone().any(|pair| pair.node == take.runner.node);
+    let nodes = pairs.count().max(1);
     if !is_paired {
         return Ok(Effect::Leased { lease, items });
     }
@@ -275,12 +276,12 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
         push(&mut items, &mut paths, &row, held);
     }
     // Nobody gets more than an even share of what waits, so that the last items are spread over all nodes.
-    let sends = work.work.pairs.iter().filter(|pair| !pair.to.is_empty());
-    let nodes = sends.count().max(1);
     let mut bytes = 0_u64;
     let mut waiting = rows::ready(context, work.id, Kind::Part, limit(LEASED_MAX))?;
     // Of those that are as large: who listens on one link cannot tell which parts of a file pass there.
-    waiting.sort_by_key(|row| (Reverse(row.bytes), scattered(lease ^ row.number)));
+    if is_new {
+        waiting.sort_by_key(|row| (Reverse(row.bytes), scattered(lease ^ row.number)));
+    }
     let share = waiting.len().div_ceil(nodes);
     for row in waiting.into_iter().take(share) {
         bytes = bytes.saturating_add(row.bytes);
