@@ -12,7 +12,8 @@ pub const UNSEEN: [u64; 1] = [0];
 /// Up to this number an inode may be the root of a file system, and the same on another one: 2 of ext4, 128 of XFS, 256 of btrfs.
 const ROOTS_MAX: u64 = 1_024;
 
-/// Whether two nodes see the same directory. A root has to share an entry, or to be empty at both; entries come and go meanwhile.
+/// Whether two nodes see the same directory: its number is the same, and of the entries that both have at least half are. A root has to
+/// share an entry, or to be empty at both.
 /// A sight that says nothing differs from none.
 #[must_use]
 pub fn is_same_sight(one: &[u64], other: &[u64]) -> bool {
@@ -23,9 +24,6 @@ pub fn is_same_sight(one: &[u64], other: &[u64]) -> bool {
     if first != second || one == UNSEEN {
         return false;
     }
-    if *first > ROOTS_MAX {
-        return true;
-    }
     let (ones, others) = (ones.as_chunks::<2>().0, others.as_chunks::<2>().0);
     let of = |[hash, _]: &[u64; 2]| others.iter().find(|[other, _]| other == hash);
     let found: Vec<bool> = ones
@@ -34,7 +32,8 @@ pub fn is_same_sight(one: &[u64], other: &[u64]) -> bool {
         .collect();
     let same = found.iter().filter(|is_same| **is_same).count();
     let is_empty = ones.is_empty() && others.is_empty();
-    is_empty || (same > 0 && same * 2 >= found.len())
+    let may_share_none = is_empty || *first > ROOTS_MAX;
+    (same > 0 || (may_share_none && found.is_empty())) && same * 2 >= found.len()
 }
 
 /// Of several sights, those that differ from what most see; of equally many, from what has the most entries, for an empty directory is
@@ -83,6 +82,9 @@ mod tests {
         // A directory that fills meanwhile.
         assert!(is_same_sight(&[5_000], &[5_000, 10, 100]));
         assert!(!is_same_sight(&[5_000], &[5_001]));
+        // Two directories that have one number by chance.
+        assert!(!is_same_sight(&[5_000, 10, 100], &[5_000, 10, 101]));
+        assert!(is_same_sight(&[5_000, 10, 100], &[5_000, 20, 200]));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use godwit_state::{Actor, Agreed, Change, Command, Member, Members, Node, Op, Pr
 
 use crate::carrier::{address_of, peer_at};
 use crate::live::GONE_AFTER;
+use crate::sights::Compared;
 use crate::voters::{self, Candidate};
 use crate::{Cluster, NUMBER_ALONE, Shared, known, peer};
 
@@ -154,7 +155,14 @@ fn odd_exports(shared: &Shared, rows: &[Node], now: Instant) -> Vec<(u64, String
     drop(heard);
     let (mut odd, mut compared) = (Vec::new(), Vec::new());
     for (export, seen) in sights {
-        compared.extend(seen.iter().map(|(number, _)| (*number, export.clone())));
+        for (number, sight) in &seen {
+            let row = rows.iter().find(|row| row.number == *number);
+            compared.push(Compared {
+                export: (*number, export.clone()),
+                directory: sight.first().copied().unwrap_or(0),
+                is_listed: row.is_some_and(|row| row.exports.contains(&export)),
+            });
+        }
         let all: Vec<&[u64]> = seen.iter().map(|(_, sight)| sight.as_slice()).collect();
         let ones = odd_ones(&all).into_iter();
         odd.extend(ones.map(|at| (seen[at].0, export.clone())));

@@ -12,7 +12,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// What was seen longer ago than this says nothing: a file system may not answer.
 const OLD_AFTER: Duration = Duration::from_secs(60);
 
-/// How long an export is odd that was not before until that counts: nodes look at different times, and entries come and go.
+/// How long an export is odd that was not before until that counts, where it is the same directory: nodes look at different times, and
+/// entries come and go.
 const LASTS: Duration = Duration::from_secs(25);
 
 /// How soon the thread ends.
@@ -25,14 +26,28 @@ pub type Look = dyn Fn() -> BTreeMap<String, Vec<u64>> + Send + Sync;
 #[derive(Default)]
 pub(crate) struct Sights(Mutex<Seen>);
 
+/// An export of the node of a number.
+pub(crate) type Export = (u64, String);
+
+/// What the leader compares of an export of a node.
+pub(crate) struct Compared {
+    pub(crate) export: Export,
+    /// Number of the directory's inode; 0 if it cannot be looked at.
+    pub(crate) directory: u64,
+    /// The state lists the export, so that the node takes jobs of it.
+    pub(crate) is_listed: bool,
+}
+
 #[derive(Default)]
 struct Seen {
     at: Option<Instant>,
     exports: BTreeMap<String, Vec<u64>>,
-    /// Exports of nodes that were as at most nodes once, and those that are odd now, since when.
-    fine: BTreeSet<(u64, String)>,
-    odd: BTreeMap<(u64, String), Instant>,
-    told: BTreeSet<(u64, String)>,
+    /// Exports that were as at most nodes once, with the number of the directory then, if this node saw it.
+    fine: BTreeMap<Export, Option<u64>>,
+    /// Those that are odd now, since when.
+    odd: BTreeMap<Export, Instant>,
+    told: BTreeSet<Export>,
+    has_compared: bool,
 }
 
 impl Sights {
@@ -63,31 +78,41 @@ impl Sights {
         }
     }
 
-    /// Of those that differ now, among all that were compared, those that count.
-    pub(crate) fn lasting(
-        &self,
-        odd: Vec<(u64, String)>,
-        all: &[(u64, String)],
-        now: Instant,
-    ) -> Vec<(u64, String)> {
+    /// Of those that differ now, among all that were compared, those that count: at once what was never as at the others, and what has
+    /// become another directory; after a while what only has other entries.
+    pub(crate) fn lasting(&self, odd: Vec<Export>, all: &[Compared], now: Instant) -> Vec<Export> {
         let mut seen = self.lock();
-        let is_odd = |one: &(u64, String)| odd.contains(one);
-        seen.fine
-            .extend(all.iter().filter(|one| !is_odd(one)).cloned());
+        let is_first = !std::mem::replace(&mut seen.has_compared, true);
+        let is_odd = |one: &Export| odd.contains(one);
+        let mut numbers = BTreeMap::new();
+        for one in all {
+            numbers.insert(&one.export, one.directory);
+            if !is_odd(&one.export) {
+                seen.fine.insert(one.export.clone(), Some(one.directory));
+            } else if is_first && one.is_listed {
+                // The leader before found it so.
+                seen.fine.entry(one.export.clone()).or_insert(None);
+            }
+        }
         seen.odd.retain(|one, _| is_odd(one));
         for one in &odd {
             seen.odd.entry(one.clone()).or_insert(now);
         }
-        let lasts = |one: &(u64, String)| {
+        let counts = |one: &Export| {
+            let Some(fine) = seen.fine.get(one) else {
+                return true;
+            };
+            let directory = numbers.get(one).copied().unwrap_or(0);
             let since = seen.odd.get(one);
-            !seen.fine.contains(one)
+            directory == 0
+                || fine.is_some_and(|fine| fine != directory)
                 || since.is_some_and(|since| now.duration_since(*since) >= LASTS)
         };
-        odd.into_iter().filter(lasts).collect()
+        odd.into_iter().filter(counts).collect()
     }
 
     /// Those that were not told before.
-    pub(crate) fn new_ones(&self, odd: &[(u64, String)]) -> Vec<(u64, String)> {
+    pub(crate) fn new_ones(&self, odd: &[Export]) -> Vec<Export> {
         let mut seen = self.lock();
         let now: BTreeSet<(u64, String)> = odd.iter().cloned().collect();
         let new = now.difference(&seen.told).cloned().collect();
@@ -100,19 +125,26 @@ impl Sights {
 mod tests {
     use super::*;
 
+    /// The numbers of those that count among nodes 1 to 3, whose directories have these numbers.
+    fn counting(sights: &Sights, odd: &[u64], directories: [u64; 3], seconds: Instant) -> Vec<u64> {
+        let one = |number: u64| (number, "data".to_owned());
+        let all = (1..).zip(directories).map(|(number, directory)| Compared {
+            export: one(number),
+            directory,
+            is_listed: number < 3,
+        });
+        let odd = odd.iter().map(|number| one(*number)).collect();
+        let counts = sights.lasting(odd, &all.collect::<Vec<_>>(), seconds);
+        counts.into_iter().map(|(number, _)| number).collect()
+    }
+
     #[test]
     fn what_was_fine_before_counts_as_odd_after_a_while_and_what_never_was_at_once() {
         let sights = Sights::default();
         let start = Instant::now();
-        let one = |number| (number, "data".to_owned());
-        let all = [one(1), one(2), one(3)];
         let at = |odd: &[u64], seconds| {
-            let odd = odd.iter().map(|number| one(*number)).collect();
-            let lasting = sights.lasting(odd, &all, start + Duration::from_secs(seconds));
-            lasting
-                .into_iter()
-                .map(|(number, _)| number)
-                .collect::<Vec<_>>()
+            let now = start + Duration::from_secs(seconds);
+            counting(&sights, odd, [2, 2, 2], now)
         };
         assert_eq!(at(&[3], 0), [3]);
         assert_eq!(at(&[2, 3], 10), [3]);
@@ -121,5 +153,24 @@ mod tests {
         assert_eq!(at(&[2, 3], 55), [2, 3]);
         assert!(at(&[], 60).is_empty());
         assert!(at(&[3], 61).is_empty());
+    }
+
+    #[test]
+    fn another_directory_counts_at_once_and_so_does_one_that_cannot_be_looked_at() {
+        let sights = Sights::default();
+        let now = Instant::now();
+        assert!(counting(&sights, &[], [2, 2, 2], now).is_empty());
+        assert_eq!(counting(&sights, &[1], [7, 2, 2], now), [1]);
+        assert_eq!(counting(&sights, &[2], [2, 0, 2], now), [2]);
+        assert!(counting(&sights, &[3], [2, 2, 2], now).is_empty());
+    }
+
+    #[test]
+    fn a_new_leader_waits_with_what_the_state_lists() {
+        let sights = Sights::default();
+        let start = Instant::now();
+        assert_eq!(counting(&sights, &[2, 3], [2, 2, 2], start), [3]);
+        let later = start + LASTS;
+        assert_eq!(counting(&sights, &[2, 3], [2, 2, 2], later), [2, 3]);
     }
 }
