@@ -287,8 +287,11 @@ impl Question {
 
     /// Whether it is answered at once, so that its connection may be used again though nobody waits for the answer any more.
     #[must_use]
-    pub const fn is_short(&self) -> bool {
-        matches!(self, Self::Cluster(_))
+    pub fn is_short(&self) -> bool {
+        match self {
+            Self::Cluster(question) => question.is_short(),
+            _ => false,
+        }
     }
 
     /// Whether it does no harm to ask again where nobody knows if the question arrived.

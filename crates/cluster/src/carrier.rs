@@ -10,7 +10,7 @@ use godwit_api::ask::{
     Answer as Replied, AskSites, Carried, ClusterAnswer, ClusterQuestion, KnownNode, Peer,
     Question, code,
 };
-use godwit_state::{Answer, PROPOSE, Peers};
+use godwit_state::{Answer, PROPOSE, Peers, is_short};
 
 /// Carries for one node.
 pub struct Carrier {
@@ -77,6 +77,7 @@ impl Peers for Carrier {
                     to,
                     kind: kind.to_owned(),
                     once: kind == PROPOSE,
+                    is_short: is_short(kind),
                     message,
                 };
                 let question = Question::Cluster(Box::new(ClusterQuestion::Carry(carried)));

@@ -65,7 +65,7 @@ mod store;
 
 pub use fault::{Fault, FaultKind};
 pub use model::*;
-pub use raft::{Answer, NoPeers, PROPOSE, Peers};
+pub use raft::{Answer, NoPeers, PROPOSE, Peers, is_short};
 pub use read::{
     Agreed, AuditFilter, AuditLine, Cursor, Deliveries, DeliveryLine, HeldItems, JobFilter,
     JobPage, PendingDelivery, Reader, WorkKind, Works,

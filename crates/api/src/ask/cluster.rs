@@ -26,6 +26,16 @@ pub enum ClusterQuestion {
 }
 
 impl ClusterQuestion {
+    /// Whether it is answered at once. What waits for others, or is long, is not.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        match self {
+            Self::Carry(carried) => carried.is_short,
+            Self::Announce(_) | Self::Status { .. } => true,
+            Self::Join(_) => false,
+        }
+    }
+
     /// Whether it does no harm to ask again.
     #[must_use]
     pub fn may_be_repeated(&self) -> bool {
@@ -64,6 +74,9 @@ pub struct Carried {
     /// It must not arrive twice.
     #[serde(skip)]
     pub once: bool,
+    /// It is answered at once.
+    #[serde(skip)]
+    pub is_short: bool,
     /// The message.
     pub message: serde_json::Value,
 }

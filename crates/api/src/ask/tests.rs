@@ -121,6 +121,7 @@ fn every_question_is_known() {
             to: 2,
             kind: "vote".to_owned(),
             once: false,
+            is_short: false,
             message: serde_json::json!({"a": [1, null]}),
         }))),
     ];

@@ -49,7 +49,7 @@ pub struct Asker {
     kept: Mutex<HashMap<Peer, Vec<Kept>>>,
 }
 
-/// How long a connection may owe answers before a new one is dialled: its path may be dead.
+/// How long after a question that was not answered a connection is used no more: its path may be dead.
 const OWES_FOR: Duration = Duration::from_secs(3);
 
 /// A connection, after HELLO.
@@ -57,7 +57,7 @@ struct Kept {
     stream: Connection,
     /// Number of the last question.
     asked: u64,
-    /// Number of the last question that was answered, and since when there is a later one.
+    /// Number of the last question that was answered, and when the next one was asked.
     answered: u64,
     owes_since: Option<Instant>,
     since: Instant,
@@ -79,6 +79,7 @@ impl Kept {
         let mut head = Vec::new();
         ask.encode(&mut head)
             .map_err(|error| Refusal::new(code::INVALID, format!("the question: {error}")))?;
+        self.owes_since.get_or_insert_with(Instant::now);
         let sent = self.stream.send(&head, &[]);
         sent.map_err(|error| lost(site, &error.to_string()))?;
         let document = wait(&mut self.stream, site, ask.number, go_on)?;
@@ -86,25 +87,33 @@ impl Kept {
         Ok(document)
     }
 
-    /// Whether it can be asked: it has not ended, and has not owed answers for long.
+    /// Whether it can be asked: it has not ended, and owes no more than one answer, not for long.
     fn is_usable(&mut self) -> bool {
         while self.asked > self.answered {
             match receive_frame(&mut self.stream, Duration::ZERO) {
                 Ok(Frame::Reply(reply)) if reply.number <= self.asked => {
                     if !reply.document.is_empty() {
                         self.answered = self.answered.max(reply.number);
-                        self.owes_since = None;
                     }
                 }
                 Err(GreetError::Deadline { .. }) => {
-                    let since = *self.owes_since.get_or_insert_with(Instant::now);
-                    return since.elapsed() < OWES_FOR;
+                    let since = self.owes_since;
+                    return self.asked == self.answered + 1
+                        && since.is_some_and(|since| since.elapsed() < OWES_FOR);
                 }
                 _ => return false,
             }
         }
+        self.owes_since = None;
         // What came meanwhile is the end of the connection.
         matches!(self.stream.try_recv(), Ok(None))
+    }
+}
+
+impl Drop for Kept {
+    /// The other end hears that nothing more comes, and takes it for no cut.
+    fn drop(&mut self) {
+        self.stream.shutdown();
     }
 }
 
@@ -119,33 +128,33 @@ impl Asker {
         }
     }
 
-    /// A connection to the site that is kept, the last one used first. Those that rested for too long are closed.
+    /// A connection to the site that is kept, the last one used first, and before them those that owe no answer. Those that rested for too long are closed.
     fn take(&self, site: &Peer) -> Option<Kept> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, connections| {
             connections.retain(|one| one.since.elapsed() < KEPT_FOR);
             !connections.is_empty()
         });
-        kept.get_mut(site)?.pop()
+        let of_site = kept.get_mut(site)?;
+        let owes_none = of_site.iter().rposition(|one| one.asked == one.answered);
+        let at = owes_none.unwrap_or(of_site.len().checked_sub(1)?);
+        Some(of_site.remove(at))
     }
 
     /// Keeps a connection for the next question.
-    fn keep(&self, site: &Peer, connection: Kept) {
+    fn keep(&self, site: &Peer, mut connection: Kept) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let connections = kept.entry(site.clone()).or_default();
         if connections.len() < KEPT_MAX {
-            connections.push(Kept {
-                since: Instant::now(),
-                ..connection
-            });
+            connection.since = Instant::now();
+            connections.push(connection);
         }
     }
 
     /// Keeps a connection whose question was given up, where its answer comes soon: to dial anew costs both ends more, and an end that
     /// was too busy to answer would have still more to do. Any other question is ended by its connection.
-    fn leave(&self, site: &Peer, question: &Question, mut connection: Kept) {
+    fn leave(&self, site: &Peer, question: &Question, connection: Kept) {
         if question.is_short() {
-            connection.owes_since.get_or_insert_with(Instant::now);
             self.keep(site, connection);
         }
     }
@@ -225,7 +234,7 @@ impl AskSites for Asker {
                 Err(refusal) => return Err(refusal),
             }
         }
-        let (mut connection, document) = match reply {
+        let (connection, document) = match reply {
             Some(reply) => reply,
             None => {
                 let mut connection = Kept {
@@ -247,8 +256,6 @@ impl AskSites for Asker {
         };
         if question.is_about_jobs() {
             self.keep(site, connection);
-        } else {
-            connection.stream.shutdown();
         }
         Answer::parse(&document).map_err(|refusal| Refusal {
             message: format!("{}: {}", site.name, refusal.message),

@@ -21,7 +21,7 @@ pub(crate) use hearing::Hearing;
 pub(crate) use log::Log;
 pub(crate) use machine::Machine;
 pub(crate) use network::{APPEND, Network, say};
-pub use network::{Answer, NoPeers, PROPOSE, Peers};
+pub use network::{Answer, NoPeers, PROPOSE, Peers, is_short};
 
 openraft::declare_raft_types!(
     /// The types of the consensus library, as this crate uses them.

@@ -59,6 +59,12 @@ pub trait Peers: Debug + Send + Sync + 'static {
     ) -> Answer;
 }
 
+/// Whether messages of this kind are answered at once: proposals wait for other voters, and pieces of snapshots for the disk.
+#[must_use]
+pub fn is_short(kind: &str) -> bool {
+    [APPEND, VOTE, PRE_VOTE].contains(&kind)
+}
+
 /// The answer of a node, once it comes.
 pub type Answer = Pin<Box<dyn Future<Output = io::Result<Vec<u8>>> + Send>>;
 
