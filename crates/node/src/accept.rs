@@ -146,7 +146,10 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
     let frame = match frame {
         Ok(frame) => frame,
         Err(error) => {
-            shared.log(&error.to_string());
+            // Who is known here and asks for nothing after all is no event: of several connections a client may need one.
+            if stranger.is_some() || !error.is_end() {
+                shared.log(&error.to_string());
+            }
             return;
         }
     };

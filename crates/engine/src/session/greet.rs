@@ -1,6 +1,7 @@
 //! The first frames of a connection: hello both ways, one frame with a deadline, an error as the last word.
 //! Does not decide who may do what.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, StreamError};
@@ -117,6 +118,20 @@ pub fn receive_frame(stream: &mut dyn Stream, deadline: Duration) -> Result<Fram
             });
         }
         stream.wait(left)?;
+    }
+}
+
+impl GreetError {
+    /// Whether the other side ended the connection.
+    #[must_use]
+    pub fn is_end(&self) -> bool {
+        match self {
+            Self::Stream(StreamError::Closed { .. }) => true,
+            Self::Stream(StreamError::Network { source, .. }) => {
+                source.kind() == io::ErrorKind::UnexpectedEof
+            }
+            _ => false,
+        }
     }
 }
 
