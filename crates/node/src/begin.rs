@@ -12,7 +12,7 @@ use godwit_engine::governor::Needs;
 use godwit_engine::names::{NameQueue, Names, QueueNames};
 use godwit_engine::session::Engine;
 use godwit_engine::tuner::Decision;
-use godwit_engine::{Observer, Order, Resources, limits};
+use godwit_engine::{Observer, Resources, limits};
 use godwit_net::{IdentityId, check_congestion};
 use godwit_proto::{DigestKind, Direction, ErrorCode, Mapping, Open, TransferId};
 use godwit_store::Kind;
@@ -22,7 +22,7 @@ use godwit_tree::{
     DestinationError, DestinationRequest, Earlier, FoundRoot, Keeper, PreparedDestination, TreeRoot,
 };
 
-use self::asked::{entered, kept_at, select_of, share_of};
+use self::asked::{entered, kept_at, order_of, select_of, share_of};
 use crate::Shared;
 use crate::admit::admit;
 use crate::allow::Denial;
@@ -428,10 +428,7 @@ fn begin_pull(
         limit: request.limit_bytes_per_second,
         readers: shared.config.readers,
         in_order: request.in_order,
-        order: match request.random_order {
-            true => Order::Random,
-            false => Order::Source,
-        },
+        order: order_of(request),
     };
     let sender = build::sender(end, sending, sources)
         .map_err(|error| Denial::new(ErrorCode::INTERNAL, error.to_string()))?;

@@ -8,6 +8,7 @@ mod comparison;
 mod earlier;
 mod examination;
 mod member;
+mod order;
 mod preserve;
 mod retire;
 mod selection;

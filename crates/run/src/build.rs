@@ -105,7 +105,7 @@ pub struct Sending {
     pub readers: Bounds,
     /// Blocks are sent in the order of the contents.
     pub in_order: bool,
-    /// In which slices and bundles leave, where nothing else is said.
+    /// The order in which slices and bundles leave, where nothing else is said.
     pub order: Order,
 }
 

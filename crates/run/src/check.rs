@@ -72,7 +72,7 @@ pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
     let is_pipe = |endpoint: &Endpoint| *endpoint == Endpoint::Stdio;
     if settings.order == Order::Random && (sources.iter().any(is_pipe) || is_pipe(&destination)) {
         return Err(Failure::usage(
-            "standard input and output have an order: leave out --order random",
+            "standard input and output have an order, so it cannot be random: give --order source",
         ));
     }
     let counterpart = comparison.counterpart;

@@ -71,7 +71,7 @@ pub struct CpSettings {
     pub writers: Bounds,
     /// What this side asks for.
     pub encryption: Encryption,
-    /// In which slices and bundles leave.
+    /// The order in which slices and bundles leave.
     pub order: Order,
     /// The only one that is offered.
     pub cipher: Cipher,

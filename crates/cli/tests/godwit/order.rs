@@ -4,8 +4,10 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use super::judge::assert_identical;
 use super::rig::Rig;
@@ -18,6 +20,8 @@ const FILES: usize = 3_000;
 struct Tap {
     address: String,
     heard: Arc<Mutex<Vec<Vec<u8>>>>,
+    /// Ways of connections that were begun, of which each tells what it heard at its end.
+    begun: Arc<AtomicUsize>,
 }
 
 impl Tap {
@@ -25,7 +29,8 @@ impl Tap {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound").to_string();
         let heard: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
-        let (node, own) = (node.to_owned(), Arc::clone(&heard));
+        let begun: Arc<AtomicUsize> = Arc::default();
+        let (node, own, count) = (node.to_owned(), Arc::clone(&heard), Arc::clone(&begun));
         // The threads of a connection end with it, and the listener with the process.
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
@@ -36,15 +41,24 @@ impl Tap {
                     (clone(&server), clone(&client)),
                 ] {
                     let heard = Arc::clone(&own);
+                    count.fetch_add(1, Ordering::SeqCst);
                     thread::spawn(move || pass(from, to, &heard));
                 }
             }
         });
-        Self { address, heard }
+        Self {
+            address,
+            heard,
+            begun,
+        }
     }
 
     /// The numbers behind a mark, in the order in which they passed on each connection and way.
     fn numbers(&self, mark: &str) -> Vec<usize> {
+        let all = || self.begun.load(Ordering::SeqCst);
+        while self.heard.lock().expect("no thread panicked").len() < all() {
+            thread::sleep(Duration::from_millis(5));
+        }
         let heard = self.heard.lock().expect("no thread panicked");
         let windows = heard.iter().flat_map(|bytes| bytes.windows(mark.len() + 6));
         let found = windows.filter_map(|window| window.strip_prefix(mark.as_bytes()));
@@ -135,7 +149,7 @@ fn standard_input_and_output_have_an_order() {
         let outcome = rig.cp(&["--order", "random", words[0], words[1]]);
         assert_eq!(outcome.code, Some(2), "{outcome:?}");
         assert!(
-            outcome.complaint.contains("leave out --order random"),
+            outcome.complaint.contains("give --order source"),
             "{outcome:?}"
         );
     }

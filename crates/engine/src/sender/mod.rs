@@ -50,7 +50,7 @@ pub struct SenderConfig {
     pub block_bytes: u32,
     /// Memory for blocks.
     pub pool_bytes: usize,
-    /// In which slices and bundles leave; of no effect where contents can be read once only.
+    /// The order in which slices and bundles leave; of no effect where contents can be read once only.
     pub order: Order,
     /// Is told of entries that fail.
     pub observer: Arc<dyn Observer>,

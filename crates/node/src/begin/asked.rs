@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use godwit_engine::Share;
+use godwit_engine::{Order, Share};
 use godwit_net::IdentityId;
 use godwit_proto::{ErrorCode, Open, Preserve};
 use godwit_tree::Membership;
@@ -54,6 +54,14 @@ pub(super) fn share_of(request: &Open) -> Share {
     Share {
         congestion: sharing.congestion,
         background: sharing.background,
+    }
+}
+
+/// In which order contents leave.
+pub(super) const fn order_of(request: &Open) -> Order {
+    match request.random_order {
+        true => Order::Random,
+        false => Order::Source,
     }
 }
 

@@ -169,18 +169,7 @@ impl Open {
                 what: "direction, verification and number of sources",
             });
         }
-        if self.in_order && self.direction() != Direction::PULL {
-            return Err(WireError::invalid(
-                "writing in order",
-                "is asked for by who does not receive",
-            ));
-        }
-        if self.random_order && (self.in_order || self.direction() != Direction::PULL) {
-            return Err(WireError::invalid(
-                "a random order",
-                "is asked for by who does not receive, or writes in order",
-            ));
-        }
+        self.validate_order()?;
         check_digest(self.digest)?;
         if self.label.len() > LABEL_BYTES_MAX {
             return Err(WireError::too_long("label", LABEL_BYTES_MAX as u64));

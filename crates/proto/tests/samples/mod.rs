@@ -3,6 +3,7 @@
 
 mod asking;
 mod channels;
+mod examination;
 mod measured;
 mod metadata;
 mod parts;
@@ -412,8 +413,8 @@ fn watch() -> Vec<(&'static str, Frame)> {
         ],
     };
     vec![
-        ("examine", Frame::Examine(examine())),
-        ("examined", Frame::Examined(examined())),
+        ("examine", Frame::Examine(examination::examine())),
+        ("examined", Frame::Examined(examination::examined())),
         ("notice", Frame::Notices(notices)),
         ("finish", Frame::Finish(finish)),
         ("finished", Frame::Finished(finished)),
@@ -464,45 +465,4 @@ fn watch() -> Vec<(&'static str, Frame)> {
             }),
         ),
     ]
-}
-
-fn examine() -> Examine {
-    Examine {
-        nonce: 7,
-        filler: b"xyz".to_vec(),
-        filler_wanted: 300,
-        machine: true,
-        place: b"data/d".to_vec(),
-        dial: true,
-    }
-}
-
-fn examined() -> Examined {
-    Examined {
-        nonce: 7,
-        clock_seconds: -2,
-        clock_nanoseconds: 5,
-        held_ns: 1000,
-        filler: b"\0\0".to_vec(),
-        way: Some(WaySeen {
-            round_trip_ns: 128,
-            path_mtu_bytes: 1500,
-            segment_bytes: 1448,
-        }),
-        machine: Some(MachineSeen {
-            send_buffer_bytes: 4096,
-            receive_buffer_bytes: 300,
-            congestion: "bbr".to_owned(),
-            cores: 2,
-            seal_bytes_per_second: 1,
-            digest_bytes_per_second: 2,
-        }),
-        storage: Some(StorageSeen {
-            free_bytes: 1,
-            write_bytes_per_second: 2,
-            read_bytes_per_second: 3,
-            problem: "p".to_owned(),
-        }),
-        dialled: vec![Dialled::new("192.0.2.1:5", "no")],
-    }
 }

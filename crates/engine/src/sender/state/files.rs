@@ -35,15 +35,12 @@ impl State {
         } else {
             1
         };
+        let slice = |state: &mut Self| state.files.next_slice(reader, &mut state.shuffle);
         if self.files.count() <= readers.clamp(1, limits::LARGE_FILES_ACTIVE_MAX - 1) {
-            self.next_open().or_else(|| self.next_slice(reader))
+            self.next_open().or_else(|| slice(self))
         } else {
-            self.next_slice(reader).or_else(|| self.next_open())
+            slice(self).or_else(|| self.next_open())
         }
-    }
-
-    fn next_slice(&mut self, reader: u64) -> Option<Piece> {
-        self.files.next_slice(reader, &mut self.shuffle)
     }
 
     fn next_open(&mut self) -> Option<Piece> {

@@ -74,7 +74,11 @@ impl Wanted {
         let mut bytes = 0;
         let mut section = 0;
         loop {
-            let next = shuffle.pick(self.small.len().min(limits::ORDER_WINDOW_FILES));
+            let is_retried = self.small.front().is_some_and(|record| record.attempt > 0);
+            let next = match is_retried {
+                true => 0,
+                false => shuffle.pick(self.small.len().min(limits::ORDER_WINDOW_FILES)),
+            };
             let Some(record) = self.small.get(next) else {
                 break;
             };

@@ -1,0 +1,25 @@
+//! Owns what may be asked of the order in which contents come.
+//! Does not know how they are put in it.
+
+use super::Open;
+use crate::control::Direction;
+use crate::error::WireError;
+
+impl Open {
+    pub(super) fn validate_order(&self) -> Result<(), WireError> {
+        let receives = self.direction() == Direction::PULL;
+        if self.in_order && !receives {
+            return Err(WireError::invalid(
+                "writing in order",
+                "is asked for by who does not receive",
+            ));
+        }
+        if self.random_order && (self.in_order || !receives) {
+            return Err(WireError::invalid(
+                "a random order",
+                "is asked for by who does not receive, or writes in order",
+            ));
+        }
+        Ok(())
+    }
+}
