@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Measures what a divided job costs in the state of its node: items, leases, log entries, bytes of the log and of the state.
 
-usage: divided-figures.py GODWIT [--files 200000] [--of 100] [--names 20] [--bytes 100]
+usage: divided-figures.py GODWIT [--files 200000] [--of 100] [--names 20] [--bytes 100] [--nodes 1] [--only always]
 
-Starts two nodes of its own in a temporary directory, copies a tree of FILES files from one to the other, divided and not, and removes all.
-The tree has --of files a directory and --names directories a directory. Prints tab-separated values.
+Starts two sites of --nodes nodes each in a temporary directory, copies a tree of FILES files from one to the other, divided and not, and
+removes all. The nodes of a site share a directory. The tree has --of files a directory and --names directories a directory.
+Prints tab-separated values.
 """
 
 from __future__ import annotations
@@ -21,18 +22,23 @@ import time
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 1800.0
+PATIENCE = 3600.0
 
 
 class Node:
-    """A node that serves one export."""
+    """A node that serves one export: of its own, or that of the node by which it joins."""
 
-    def __init__(self, binary: str, home: Path, name: str) -> None:
-        self.binary, self.home, self.export = binary, home / name, home / f"{name}-data"
-        self.export.mkdir()
+    def __init__(self, binary: str, root: Path, name: str, by: Node | None = None) -> None:
+        self.binary, self.home, self.export = binary, root / name, by.export if by else root / f"{name}-data"
+        self.export.mkdir(exist_ok=True)
         environment = {**os.environ, "GODWIT_HOME": str(self.home)}
         self.environment = environment
         line = [binary, "serve", "--listen", "127.0.0.1:0", "--export", f"data={self.export}"]
+        if by:
+            token = root / f"{name}-token"
+            token.touch(mode=0o600)
+            token.write_text(by.admin("cluster", "invite"))
+            line += ["--name", name, "--join", by.address, "--token-file", str(token)]
         self.process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert self.process.stdout is not None
         for text in self.process.stdout:
@@ -48,6 +54,9 @@ class Node:
         if done.returncode not in (0, 3):
             raise RuntimeError(f"{words}: {done.stdout}{done.stderr}")
         return done.stdout
+
+    def votes(self) -> int:
+        return sum(node["votes"] for node in json.loads(self.admin("cluster", "status", "--json"))["nodes"])
 
     def log_index(self) -> int:
         with sqlite3.connect(f"file:{self.home}/state/state.db?mode=ro", uri=True) as database:
@@ -67,6 +76,15 @@ class Node:
         self.process.wait()
 
 
+def site(binary: str, root: Path, name: str, nodes: int) -> list[Node]:
+    first = Node(binary, root, name)
+    all_nodes = [first] + [Node(binary, root, f"{name}{number}", first) for number in range(2, nodes + 1)]
+    voters = min(nodes - (nodes + 1) % 2, 5)
+    while first.votes() < voters:
+        time.sleep(0.2)
+    return all_nodes
+
+
 def fill(root: Path, files: int, of: int, names: int, length: int) -> None:
     content = b"x" * length
     for number in range((files + of - 1) // of):
@@ -78,7 +96,7 @@ def fill(root: Path, files: int, of: int, names: int, length: int) -> None:
             (path / f"f{file}").write_bytes(content)
 
 
-def run(here: Node, wish: str, destination: str) -> dict[str, Any]:
+def run(here: Node, wish: str, destination: str, nodes: int) -> dict[str, Any]:
     before, began, most = here.log_index(), time.monotonic(), 0
     job = here.admin("job", "submit", "here:/data/tree", f"there:/data/{destination}", "--divide", wish).strip()
     while True:
@@ -99,6 +117,7 @@ def run(here: Node, wish: str, destination: str) -> dict[str, Any]:
         "divide": wish,
         "seconds": round(seconds, 1),
         "files": shown["summary"]["files"],
+        "nodes": nodes,
         "scans": scans,
         "parts": parts,
         "assembled": assembled,
@@ -116,21 +135,26 @@ def main() -> None:
     parser.add_argument("--of", type=int, default=100)
     parser.add_argument("--names", type=int, default=20)
     parser.add_argument("--bytes", type=int, default=100)
+    parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("--only", choices=["never", "always"])
     wish = parser.parse_args()
     binary = str(Path(wish.godwit).resolve())
     root = Path(tempfile.mkdtemp(prefix="godwit-divided-"))
-    here, there = Node(binary, root, "here"), Node(binary, root, "there")
+    sources, targets = site(binary, root, "here", wish.nodes), site(binary, root, "there", wish.nodes)
+    here, there = sources[0], targets[0]
     try:
-        there.admin("access", "allow", here.identity, "--all-exports", "--read", "--write")
+        for node in sources:
+            there.admin("access", "allow", node.identity, "--all-exports", "--read", "--write")
         here.admin("site", "add", "there", there.address, "--identity", there.identity)
         fill(here.export / "tree", wish.files, wish.of, wish.names, wish.bytes)
-        rows = [run(here, "never", "whole"), run(here, "always", "divided")]
+        wishes = [wish.only] if wish.only else ["never", "always"]
+        rows = [run(here, divide, divide, wish.nodes) for divide in wishes]
         print("\t".join(rows[0]))
         for row in rows:
             print("\t".join(str(value) for value in row.values()))
     finally:
-        here.stop()
-        there.stop()
+        for node in sources + targets:
+            node.stop()
         shutil.rmtree(root)
 
 
