@@ -19,6 +19,13 @@ use crate::Env;
 use crate::sight::Chosen;
 use crate::transfer::{access_of, select_of};
 
+/// Least length of a part of a file, but for its last one.
+pub const PART_BYTES: u64 = godwit_proto::parts::PART_BYTES_MIN;
+
+/// Files above this are items of their own, of one part or more: of a few large files in one directory, shares of the names would
+/// give one node many and another none.
+const LARGE_BYTES: u64 = 64 << 20;
+
 /// How much one walk meets.
 #[derive(Clone, Copy, Debug)]
 pub struct WalkLimits {
@@ -40,7 +47,7 @@ impl Default for WalkLimits {
             files: 4_096,
             bytes: 256 << 20,
             names: 10_000,
-            large: godwit_proto::parts::PART_BYTES_MIN,
+            large: LARGE_BYTES,
             shares: 1_024,
         }
     }
