@@ -39,7 +39,7 @@ pub struct Order<'a> {
     pub always: bool,
     /// Names a claim that nobody has made yet.
     pub claim: ClaimId,
-    /// Files with more bytes are cut.
+    /// Length of the parts of large files, but for the last one.
     pub part_bytes: u64,
     /// The nodes that may work on the job now, this one first.
     pub crew: &'a (dyn Fn() -> Vec<Mate> + Sync),
@@ -273,16 +273,19 @@ impl Driver<'_> {
                 sight.claims.all().cloned().collect::<Vec<_>>(),
             );
             let at = sight.now();
-            if let Some(decided) = sight.watch.look(at, &crew, self.order.traffic) {
+            let holds = |node: &str| Works(&reader).holds(self.order.job, node).unwrap_or(true);
+            sight.watch.look(at, &crew, self.order.traffic, holds);
+            for decided in sight.watch.decided() {
                 (self.order.note)(&decided);
             }
+            let resting: Vec<String> = sight.watch.resting().cloned().collect();
             let is_fenced = sight.claims.all_know(sight.claims.order());
             let ring = Ring {
                 epoch: self.order.epoch,
                 crew: &crew,
-                resting: sight.watch.resting(),
+                resting: &resting,
                 limit: limit(),
-                sharing: sight.watch.sharing(at),
+                sharing: sight.watch.sharing(),
                 ready: &ready,
                 all: &all,
                 waits: sight.claims.waits(sight.now()),

@@ -71,7 +71,7 @@ pub(crate) struct Ring<'a> {
     pub(crate) epoch: u64,
     /// Nodes of the source by their names.
     pub(crate) crew: &'a [String],
-    /// Those of them that send nothing for now.
+    /// Those of them that begin nothing for now.
     pub(crate) resting: &'a [String],
     /// Limit of the job in bytes per second; 0 is none.
     pub(crate) limit: u64,
@@ -89,7 +89,7 @@ pub(crate) struct Ring<'a> {
 
 impl Ring<'_> {
     /// The pairs: each node of the source sends to one node of the destination, or to some in turn where there are more of those. So
-    /// no two nodes meet more often than they have to, and the limit is in equal shares. Who rests sends to nobody.
+    /// no two nodes meet more often than they have to, and the limit is in equal shares. Who rests ends what it holds and takes nothing more.
     pub(crate) fn pairs(self) -> SetPairs {
         let targets: Vec<Target> = self.all.iter().map(target).collect();
         let places: Vec<u32> = self

@@ -1,8 +1,9 @@
 //! Decides which nodes of the source rest because more of them oversubscribe the path, and among how many a limit is divided.
 //! Reads no clock and asks nobody: what nodes tell, and when, are arguments.
 //!
-//! All nodes send at first. Where much has to be sent again, one of them rests for a while: if the others bring as much without it, it
-//! goes on resting (MemzNet: more streams than the path carries cost rate). Now and then a node that rests is tried again.
+//! All nodes send at first. Where much has to be sent again, one in eight of them, or one, rests for a while: if the others bring as much
+//! without, it goes on resting (MemzNet: more streams than the path carries cost rate). Now and then those that rest are tried again. Where
+//! a node is lost, or nothing moves, all send.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +16,7 @@ const SETTLES: Duration = Duration::from_secs(10);
 const WINDOW: Duration = Duration::from_secs(15);
 /// A node that is to rest ends its lease first; no longer is waited for that.
 const ENDS_WITHIN: Duration = Duration::from_mins(2);
-/// Who tells nothing for so long has no share of the limit.
+/// Who tells nothing for so long, and holds nothing, sends nothing and has no share of the limit.
 const SILENT_AFTER: Duration = Duration::from_secs(10);
 /// Until a trial that won nothing is made again; twice as long after each further one.
 const WAIT: Duration = Duration::from_mins(2);
@@ -23,10 +24,10 @@ const WAIT_MAX: Duration = Duration::from_mins(30);
 
 /// So much of what was sent was sent again: the path may be oversubscribed.
 const RESENT_HIGH: f64 = 0.05;
-/// Without a node at least so much of the rate before: the node rests.
-const AS_MUCH: f64 = 0.95;
-/// With one more node at least so much of it: the node goes on.
-const MORE: f64 = 1.05;
+/// Without some nodes at most so much less of the best rate, and less than half of what they would bring: they go on resting.
+const LESS_MAX: f64 = 0.05;
+/// One in so many nodes rests at a time.
+const STEP: usize = 8;
 
 /// What a node does for the job now.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,14 +49,20 @@ pub struct Traffic {
 struct Window {
     from: Duration,
     samples: u32,
-    rates: BTreeMap<String, f64>,
+    /// The sum of the rates that each told, and how often.
+    rates: BTreeMap<String, (f64, u32)>,
     passed: u64,
     resent: u64,
 }
 
 impl Window {
-    fn rate(&self) -> f64 {
-        self.rates.values().sum::<f64>() / f64::from(self.samples.max(1))
+    /// The rate of all nodes but those that rest.
+    fn rate(&self, resting: &[String]) -> f64 {
+        let sending = self
+            .rates
+            .iter()
+            .filter(|(node, _)| !resting.contains(node));
+        sending.map(|(_, (sum, _))| sum).sum::<f64>() / f64::from(self.samples.max(1))
     }
 
     /// The share of what was sent that was sent again.
@@ -69,10 +76,10 @@ impl Window {
 /// A trial that runs, or none.
 enum Trial {
     None,
-    /// A node rests since a moment.
-    Less(String, f64, Duration),
-    /// A node sends again.
-    More(String, f64),
+    /// The last so many of those that rest do so since a moment; the rate before.
+    Less(usize, f64, Duration),
+    /// So many nodes send again; the rate before.
+    More(Vec<String>, f64),
 }
 
 /// When a trial may be made again.
@@ -92,10 +99,19 @@ impl Patience {
     }
 }
 
+/// What is known of a node.
+#[derive(Clone)]
+struct Known {
+    /// When it told something last, or when it came.
+    told: Duration,
+    /// It had streams then.
+    moves: bool,
+}
+
 /// Follows the nodes of one job.
 pub(crate) struct Watch {
-    /// The nodes of the source, since when, and when each told something last.
-    crew: BTreeMap<String, (Duration, Option<Duration>)>,
+    /// The nodes of the source.
+    crew: BTreeMap<String, Known>,
     /// Counters that each told last.
     counters: BTreeMap<String, (u64, u64)>,
     resting: Vec<String>,
@@ -104,6 +120,11 @@ pub(crate) struct Watch {
     trial: Trial,
     less: Patience,
     more: Patience,
+    /// The best rate since the nodes changed.
+    best: f64,
+    /// Nodes that tell nothing and hold nothing.
+    silent: Vec<String>,
+    decided: Vec<String>,
 }
 
 impl Watch {
@@ -117,69 +138,116 @@ impl Watch {
             trial: Trial::None,
             less: Patience::new(Duration::ZERO),
             more: Patience::new(Duration::ZERO),
+            best: 0.0,
+            silent: Vec::new(),
+            decided: Vec::new(),
         }
     }
 
     /// Nodes that send nothing for now.
-    pub(crate) fn resting(&self) -> &[String] {
-        &self.resting
+    pub(crate) fn resting(&self) -> impl Iterator<Item = &String> {
+        self.resting.iter().chain(&self.silent)
     }
 
-    /// Among how many nodes a limit is divided: those that send, but for who tells nothing any more.
-    pub(crate) fn sharing(&self, now: Duration) -> usize {
-        let sends = self.crew.iter().filter(|(node, (since, told))| {
-            let last = told.unwrap_or(*since);
-            !self.resting.contains(node) && now.saturating_sub(last) < SILENT_AFTER
+    /// Among how many nodes a limit is divided: those that send, or that rest and have not ended.
+    pub(crate) fn sharing(&self) -> usize {
+        let sends = self.crew.iter().filter(|(node, known)| {
+            let rests = self.resting.contains(node) && !known.moves;
+            !rests && !self.silent.contains(node)
         });
         sends.count().max(1)
     }
 
-    /// Takes what nodes tell at a moment. Gives a sentence where a decision was made.
+    /// Sentences about what was decided.
+    pub(crate) fn decided(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.decided)
+    }
+
+    /// Takes what nodes tell at a moment. `holds`: whether a node has items.
     pub(crate) fn look(
         &mut self,
         now: Duration,
         crew: &[String],
         told: impl FnOnce() -> Vec<Traffic>,
-    ) -> Option<String> {
+        holds: impl Fn(&str) -> bool,
+    ) {
         let is_same =
             crew.len() == self.crew.len() && crew.iter().all(|node| self.crew.contains_key(node));
         if !is_same {
-            self.crew_is(now, crew);
+            self.crew_is(crew, now);
+            self.all_send(now, "the nodes are others now");
         }
         if self.sampled.is_some_and(|at| now < at + SAMPLE_EVERY) {
-            return None;
+            return;
         }
         self.sampled = Some(now);
         let told = told();
         self.sample(now, &told);
-        if let Trial::Less(node, _, since) = &self.trial {
-            let ends = told.iter().any(|one| one.node == *node && one.streams > 0);
-            if ends && now < *since + ENDS_WITHIN {
+        self.look_for_silent(now, holds);
+        if let Trial::Less(count, ..) = self.trial {
+            let tried = &self.resting[self.resting.len() - count..];
+            let ends = tried
+                .iter()
+                .any(|node| self.crew.get(node).is_some_and(|known| known.moves));
+            if ends {
                 self.measure_from(now + SETTLES);
             }
         }
+        if let Trial::Less(_, _, since) = self.trial
+            && now >= since + ENDS_WITHIN
+            && now < self.window.from
+        {
+            self.trial_lost(now);
+        }
         if now < self.window.from + WINDOW {
-            return None;
+            return;
         }
         let window = std::mem::take(&mut self.window);
         self.measure_from(now);
-        self.decide(now, &window)
+        self.decide(now, &window);
     }
 
-    /// Other nodes may make another path: all of them send.
-    fn crew_is(&mut self, now: Duration, crew: &[String]) {
+    fn crew_is(&mut self, crew: &[String], now: Duration) {
         let before = std::mem::take(&mut self.crew);
-        self.crew = crew
-            .iter()
-            .map(|node| {
-                let known = before.get(node).copied();
-                (node.clone(), known.unwrap_or((now, None)))
-            })
-            .collect();
-        self.resting.clear();
+        let known = |node: &String| {
+            let new = || Known {
+                told: now,
+                moves: false,
+            };
+            (node.clone(), before.get(node).cloned().unwrap_or_else(new))
+        };
+        self.crew = crew.iter().map(known).collect();
+        self.silent.retain(|node| self.crew.contains_key(node));
+    }
+
+    /// Other nodes may make another path.
+    fn all_send(&mut self, now: Duration, why: &str) {
+        if !self.resting.is_empty() {
+            self.resting.clear();
+            self.decided.push(format!("all nodes send again: {why}"));
+        }
         self.trial = Trial::None;
         (self.less, self.more) = (Patience::new(now), Patience::new(now));
+        self.best = 0.0;
         self.measure_from(now + SETTLES);
+    }
+
+    /// Who tells nothing and holds nothing is lost, or is about to be.
+    fn look_for_silent(&mut self, now: Duration, holds: impl Fn(&str) -> bool) {
+        let is_silent = |(node, known): &(&String, &Known)| {
+            now.saturating_sub(known.told) >= SILENT_AFTER && !holds(node)
+        };
+        let silent = self.crew.iter().filter(is_silent);
+        let silent: Vec<String> = silent.map(|(node, _)| node.clone()).collect();
+        if silent != self.silent {
+            for node in silent.iter().filter(|node| !self.silent.contains(node)) {
+                self.decided.push(format!(
+                    "the node {node} does not answer this one, and holds no work; it gets none until it answers"
+                ));
+            }
+            self.silent = silent;
+            self.all_send(now, "a node is lost, or is back");
+        }
     }
 
     fn measure_from(&mut self, from: Duration) {
@@ -193,8 +261,8 @@ impl Watch {
         let is_measured = now >= self.window.from;
         self.window.samples += u32::from(is_measured);
         for one in told {
-            if let Some((_, last)) = self.crew.get_mut(&one.node) {
-                *last = Some(now);
+            if let Some(known) = self.crew.get_mut(&one.node) {
+                (known.told, known.moves) = (now, one.streams > 0);
             }
             let counters = (one.passed_bytes, one.resent_bytes);
             let before = self.counters.insert(one.node.clone(), counters);
@@ -205,236 +273,106 @@ impl Watch {
                     .unwrap_or_default();
                 self.window.passed += one.passed_bytes - passed;
                 self.window.resent += one.resent_bytes.saturating_sub(resent);
-                *self.window.rates.entry(one.node.clone()).or_default() += one.bytes_per_second;
+                let (sum, count) = self.window.rates.entry(one.node.clone()).or_default();
+                (*sum, *count) = (*sum + one.bytes_per_second, *count + 1);
             }
         }
     }
 
-    fn decide(&mut self, now: Duration, window: &Window) -> Option<String> {
-        let rate = window.rate();
+    fn decide(&mut self, now: Duration, window: &Window) {
+        let rate = window.rate(&self.resting);
         if rate <= 0.0 {
-            return None;
+            self.all_send(now, "nothing moved");
+            return;
         }
+        self.best = self.best.max(rate);
         match std::mem::replace(&mut self.trial, Trial::None) {
             Trial::None => self.begin_trial(now, window),
-            Trial::Less(node, before, _) if rate >= before * AS_MUCH => {
+            Trial::Less(count, before, since) => {
+                let part = rate / before.max(self.best);
+                if part < 1.0 - least(count, self.sending() + count) {
+                    self.trial = Trial::Less(count, before, since);
+                    self.trial_lost(now);
+                    return;
+                }
                 self.more.lost(now);
-                let part = 100.0 * rate / before;
-                Some(format!(
-                    "the node {node} rests: more nodes than the path carries; the others bring {part:.0} % of the rate without it"
-                ))
+                let nodes = self.resting[self.resting.len() - count..].join(", ");
+                self.decided.push(format!(
+                    "the path carries no more nodes: {nodes} rest, and the others bring {:.0} % of the best rate",
+                    100.0 * part
+                ));
             }
-            Trial::Less(node, ..) => {
-                self.resting.retain(|resting| *resting != node);
-                self.less.lost(now);
-                self.measure_from(now + SETTLES);
-                None
-            }
-            Trial::More(node, before) if rate >= before * MORE => {
+            Trial::More(nodes, before) => {
+                if rate < before * (1.0 + least(nodes.len(), self.sending())) {
+                    self.resting.extend(nodes);
+                    self.more.lost(now);
+                    self.measure_from(now + SETTLES);
+                    return;
+                }
                 self.more = Patience::new(now);
-                Some(format!(
-                    "the node {node} sends again: the path carries more than before"
-                ))
-            }
-            Trial::More(node, _) => {
-                self.resting.push(node);
-                self.more.lost(now);
-                self.measure_from(now + SETTLES);
-                None
+                let nodes = nodes.join(", ");
+                let text = format!("the path carries more than before: {nodes} send again");
+                self.decided.push(text);
             }
         }
     }
 
-    fn begin_trial(&mut self, now: Duration, window: &Window) -> Option<String> {
-        let rate = window.rate();
-        let sending = self.crew.len() - self.resting.len();
+    /// The nodes that were to rest send again.
+    fn trial_lost(&mut self, now: Duration) {
+        if let Trial::Less(count, ..) = std::mem::replace(&mut self.trial, Trial::None) {
+            self.resting
+                .truncate(self.resting.len().saturating_sub(count));
+        }
+        self.less.lost(now);
+        self.measure_from(now + SETTLES);
+    }
+
+    fn sending(&self) -> usize {
+        let sends = self
+            .crew
+            .keys()
+            .filter(|node| !self.resting().any(|one| one == *node));
+        sends.count()
+    }
+
+    fn begin_trial(&mut self, now: Duration, window: &Window) {
+        let rate = window.rate(&self.resting);
+        let sending = self.sending();
+        let count = (sending / STEP).max(1);
         if sending > 1 && window.resent() > RESENT_HIGH && now >= self.less.at {
-            let of = |node: &String| window.rates.get(node).copied().unwrap_or(0.0);
-            let sends = self.crew.keys().filter(|node| !self.resting.contains(node));
-            let slowest = sends.min_by(|one, other| of(one).total_cmp(&of(other)))?;
-            let slowest = slowest.clone();
-            self.resting.push(slowest.clone());
-            self.trial = Trial::Less(slowest, rate, now);
-        } else if now >= self.more.at
-            && let Some(node) = self.resting.pop()
-        {
-            self.trial = Trial::More(node, rate);
+            let mut sends: Vec<(String, f64, u32)> = Vec::new();
+            for node in self
+                .crew
+                .keys()
+                .filter(|node| !self.resting().any(|one| one == *node))
+            {
+                let (sum, told) = window.rates.get(node).copied().unwrap_or_default();
+                sends.push((node.clone(), sum, told));
+            }
+            // Of who tells little nobody knows what it brings.
+            if sends.iter().any(|(.., told)| told * 2 < window.samples) {
+                return;
+            }
+            sends.sort_by(|(_, one, _), (_, other, _)| one.total_cmp(other));
+            let slowest = sends.into_iter().take(count).map(|(node, ..)| node);
+            self.resting.extend(slowest);
+            self.trial = Trial::Less(count, rate, now);
+        } else if now >= self.more.at && !self.resting.is_empty() {
+            let stay = self.resting.len().saturating_sub(count);
+            self.trial = Trial::More(self.resting.split_off(stay), rate);
         } else {
-            return None;
+            return;
         }
         self.measure_from(now + SETTLES);
-        None
     }
+}
+
+/// By how much a rate has to differ so that these nodes, of so many, count: half of what they would bring, at most [`LESS_MAX`].
+fn least(count: usize, of: usize) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "a few nodes")]
+    let share = count as f64 / of.max(1) as f64;
+    (share / 2.0).min(LESS_MAX)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A path that carries `capacity` bytes a second; what is sent beyond that is lost, and costs rate.
-    struct Path {
-        capacity: f64,
-        each: f64,
-        passed: BTreeMap<String, (f64, f64)>,
-    }
-
-    impl Path {
-        fn new(capacity: f64) -> Self {
-            Self {
-                capacity,
-                each: 100e6,
-                passed: BTreeMap::new(),
-            }
-        }
-
-        fn rate(&self, nodes: usize) -> f64 {
-            #[allow(clippy::cast_precision_loss, reason = "a few nodes")]
-            let wanted = nodes as f64 * self.each;
-            let over = (wanted / self.capacity - 1.0).max(0.0);
-            wanted.min(self.capacity) * (1.0 - 0.1 * over)
-        }
-
-        /// One second in which these nodes send.
-        fn second(&mut self, sending: &[String]) -> Vec<Traffic> {
-            #[allow(clippy::cast_precision_loss, reason = "a few nodes")]
-            let count = sending.len() as f64;
-            let share = self.rate(sending.len()) / count;
-            let lost = (self.each - share).max(0.0);
-            let traffic = sending.iter().map(|node| {
-                let sum = self.passed.entry(node.clone()).or_default();
-                (sum.0, sum.1) = (sum.0 + share + lost, sum.1 + lost);
-                #[allow(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "below 2^53"
-                )]
-                let bytes = |sum: f64| sum as u64;
-                Traffic {
-                    node: node.clone(),
-                    bytes_per_second: share,
-                    passed_bytes: bytes(sum.0),
-                    resent_bytes: bytes(sum.1),
-                    streams: 4,
-                }
-            });
-            traffic.collect()
-        }
-    }
-
-    fn crew(count: usize) -> Vec<String> {
-        (0..count).map(|node| format!("n{node}")).collect()
-    }
-
-    fn sending(watch: &Watch, crew: &[String]) -> Vec<String> {
-        let sends = crew.iter().filter(|node| !watch.resting().contains(node));
-        sends.cloned().collect()
-    }
-
-    /// The number of nodes that send after so many seconds, and the bytes that they brought.
-    fn run(
-        watch: &mut Watch,
-        path: &mut Path,
-        crew: &[String],
-        seconds: std::ops::Range<u64>,
-    ) -> f64 {
-        let mut brought = 0.0;
-        for second in seconds {
-            let sends = sending(watch, crew);
-            let told = path.second(&sends);
-            brought += told.iter().map(|one| one.bytes_per_second).sum::<f64>();
-            watch.look(Duration::from_secs(second), crew, || told);
-        }
-        brought
-    }
-
-    #[test]
-    fn nodes_rest_where_more_of_them_oversubscribe_the_path() {
-        for (count, capacity, best) in [(8, 250e6, 3), (4, 100e6, 1), (3, 150e6, 2)] {
-            let (mut watch, mut path) = (Watch::new(), Path::new(capacity));
-            let crew = crew(count);
-            let all = path.rate(count);
-            let brought = run(&mut watch, &mut path, &crew, 0..1_200);
-            let sends = sending(&watch, &crew).len();
-            assert!((best..=best + 1).contains(&sends), "{count}: {sends} send");
-            assert!(brought > all * 1_200.0, "{count}: it cost rate");
-        }
-    }
-
-    #[test]
-    fn where_the_path_carries_all_nodes_none_ever_rests() {
-        let (mut watch, mut path) = (Watch::new(), Path::new(1e9));
-        let crew = crew(8);
-        for part in 0..20 {
-            run(&mut watch, &mut path, &crew, part * 60..part * 60 + 60);
-            assert!(watch.resting().is_empty());
-        }
-    }
-
-    #[test]
-    fn losses_that_are_not_of_the_nodes_making_cost_little() {
-        let (mut watch, crew) = (Watch::new(), crew(4));
-        let mut brought = 0.0;
-        let mut passed: BTreeMap<String, u64> = BTreeMap::new();
-        for second in 0..3_600_u64 {
-            let sends = sending(&watch, &crew);
-            brought += 1e8 * f64::from(u32::try_from(sends.len()).unwrap());
-            let told = sends.iter().map(|node| {
-                let sum = passed.entry(node.clone()).or_default();
-                *sum += 110_000_000;
-                Traffic {
-                    node: node.clone(),
-                    bytes_per_second: 1e8,
-                    passed_bytes: *sum,
-                    resent_bytes: *sum / 11,
-                    streams: 4,
-                }
-            });
-            let told: Vec<Traffic> = told.collect();
-            watch.look(Duration::from_secs(second), &crew, || told);
-        }
-        assert!(brought > 0.98 * 4e8 * 3_600.0, "{brought}");
-    }
-
-    #[test]
-    fn when_a_node_is_lost_all_others_send() {
-        let (mut watch, mut path) = (Watch::new(), Path::new(200e6));
-        let four = crew(4);
-        run(&mut watch, &mut path, &four, 0..600);
-        assert!(!watch.resting().is_empty());
-        run(&mut watch, &mut path, &four[..3], 600..602);
-        assert!(watch.resting().is_empty());
-    }
-
-    #[test]
-    fn where_the_path_widens_nodes_that_rest_send_again() {
-        let (mut watch, mut path) = (Watch::new(), Path::new(100e6));
-        let crew = crew(4);
-        run(&mut watch, &mut path, &crew, 0..600);
-        assert_eq!(watch.resting().len(), 3);
-        path.capacity = 1e9;
-        run(&mut watch, &mut path, &crew, 600..4_000);
-        assert!(watch.resting().is_empty(), "{:?}", watch.resting());
-    }
-
-    #[test]
-    fn who_tells_nothing_has_no_share_of_the_limit() {
-        let (mut watch, crew) = (Watch::new(), crew(3));
-        let told = |nodes: &[String]| {
-            let of = |node: &String| Traffic {
-                node: node.clone(),
-                ..Traffic::default()
-            };
-            nodes.iter().map(of).collect::<Vec<_>>()
-        };
-        for second in 0..5 {
-            watch.look(Duration::from_secs(second), &crew, || told(&crew));
-        }
-        assert_eq!(watch.sharing(Duration::from_secs(5)), 3);
-        for second in 5..20 {
-            watch.look(Duration::from_secs(second), &crew, || told(&crew[..2]));
-        }
-        assert_eq!(watch.sharing(Duration::from_secs(20)), 2);
-        watch.look(Duration::from_secs(21), &crew, || told(&crew));
-        assert_eq!(watch.sharing(Duration::from_secs(21)), 3);
-    }
-}
+mod tests;

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_api::event::Summary;
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::ClaimId;
 use godwit_api::sight::is_same_sight;
-use godwit_run::walk::{Walk, WalkLimits, Walked};
+use godwit_run::walk::{PART_BYTES, Walk, WalkLimits, Walked};
 use godwit_run::{Control, GivenList};
 use godwit_state::{
     Effect, Found, Op, Reason, Settle, Settled, Settlement, TakeWork, Task, WORK_LIST_MAX,
@@ -25,10 +25,13 @@ use crate::Node;
 use crate::batch::{Base, Heard, To, Way, clip, closed, item_of, settlements};
 use crate::sending::{Flight, Sending};
 
-/// Scans of one lease: each brings some thousand files.
-const SCANS_MAX: u32 = 8;
-/// Bytes of the parts of one lease.
-const BYTES_MAX: u64 = 2 << 30;
+/// Scans of one lease, each of some thousand files, and as many parts of the least length: at the beginning, and at most. Nobody is to hold
+/// much while others wait, and each lease costs a transfer of its own.
+const SIZE_FIRST: u32 = 2;
+const SIZE_MAX: u32 = 8;
+/// A lease that takes less is followed by a larger one, and a lease that takes more by a smaller one.
+const TAKES_LEAST: Duration = Duration::from_secs(8);
+const TAKES_MOST: Duration = Duration::from_secs(20);
 /// How often an idle worker looks for items.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -145,6 +148,7 @@ impl Doing<'_> {
         let works = Works(&reader);
         let (job, name) = (self.job, &self.node.runner.node);
         let mut has_looked = false;
+        let mut size = SIZE_FIRST;
         while self.goes_on() {
             let work = match works.of(job) {
                 Ok(Some(work)) if work.epoch == self.epoch => work,
@@ -178,12 +182,14 @@ impl Doing<'_> {
             let take = WorkOp::Lease(TakeWork {
                 epoch: self.epoch,
                 runner: self.node.runner.clone(),
-                scans_max: SCANS_MAX,
-                bytes_max: BYTES_MAX,
+                scans_max: size,
+                bytes_max: u64::from(size) * PART_BYTES,
             });
             match self.node.propose(Op::Work(job.to_owned(), take)) {
                 Ok(Effect::Leased { lease, items }) if !items.is_empty() => {
+                    let began = Instant::now();
                     self.carry_out(&work, lease, items);
+                    size = next_size(size, began.elapsed());
                 }
                 _ => thread::sleep(LOOK_EVERY),
             }
@@ -424,6 +430,17 @@ impl Doing<'_> {
             finds.push(find);
         }
         finds.is_empty() || tell(&mut finds)
+    }
+}
+
+/// The size of the next lease, after one that took so long.
+fn next_size(size: u32, took: Duration) -> u32 {
+    if took < TAKES_LEAST {
+        (size * 2).min(SIZE_MAX)
+    } else if took > TAKES_MOST {
+        (size / 2).max(1)
+    } else {
+        size
     }
 }
 

@@ -14,7 +14,7 @@ use godwit_api::rest::{Divide, NewJob, Place, ProgressView};
 use godwit_api::settings::Judge;
 use godwit_controller::{Base, End, Mate, Node, Order, Worker, control, summed};
 use godwit_run::Control;
-use godwit_run::walk::WalkLimits;
+use godwit_run::walk::PART_BYTES;
 use godwit_state::{
     Actor, Command, FailureGroup, Job, JobState, Node as NodeRow, Op, Reader, Reason, Site, Work,
     WorkOp, Works,
@@ -131,7 +131,7 @@ pub(crate) fn carry_out(
         },
         Err(failure) => return Some(Err(failure)),
     };
-    let flights = Flights::new(&job.id);
+    let flights = Arc::new(Flights::new(&job.id));
     let crew = || [vec![own.clone()], mates(shared, job)].concat();
     let order = Order {
         crew: &crew,
@@ -142,7 +142,7 @@ pub(crate) fn carry_out(
         destination: &wish.destination,
         peer: reached::peer(&wish.site),
         claim: ClaimId(claim),
-        part_bytes: WalkLimits::default().large,
+        part_bytes: PART_BYTES,
         always: wish.always,
         traffic: &|| flights.traffic(),
         note: &|text| told.note(text),
@@ -151,7 +151,7 @@ pub(crate) fn carry_out(
     let goes_on = || !steering.is_cancelled() && !shared.stopping.load(Ordering::SeqCst);
     let sites = &*shared.config.sites;
     let end = std::thread::scope(|scope| {
-        scope.spawn(|| flights.follow(shared, &goes_on));
+        scope.spawn(|| flights.follow(shared));
         let _ends = flights.ends();
         control(&node, sites, &order, &limit, &goes_on, &mut |work| {
             if work.counts.leases > 0 {

@@ -1,8 +1,10 @@
 //! Follows what the nodes of the cluster bring of one divided job at this moment: asked for each second while the job is controlled here.
 //! Keeps nothing that is settled: the state does.
 
-use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use godwit_api::rest::{ChannelView, ProgressView};
@@ -17,6 +19,9 @@ const EVERY: Duration = Duration::from_secs(1);
 /// What was told longer ago than this is not counted.
 const OLD_AFTER: Duration = Duration::from_secs(5);
 
+/// Channels of one node that are told.
+const CHANNELS_MAX: u32 = 64;
+
 /// What is on its way of one job.
 pub(crate) struct Flights {
     job: String,
@@ -28,6 +33,10 @@ pub(crate) struct Flights {
 struct Told {
     has_ended: bool,
     nodes: BTreeMap<String, (ProgressView, Instant)>,
+    /// Nodes in the order in which they told something first.
+    known: Vec<String>,
+    /// Nodes that are being asked.
+    asked: BTreeSet<String>,
 }
 
 /// Ends the thread when it is dropped.
@@ -57,15 +66,19 @@ impl Flights {
     pub(crate) fn sum(&self) -> ProgressView {
         let mut sum = ProgressView::default();
         let mut rate = 0.0;
-        for (node, (view, at)) in &self.lock().nodes {
+        let told = self.lock();
+        for (node, (view, at)) in &told.nodes {
+            // Numbers stay with their node.
+            let place = told.known.iter().position(|known| known == node);
+            let first = CHANNELS_MAX * u32::try_from(place.unwrap_or(0)).unwrap_or(0);
             if at.elapsed() < OLD_AFTER {
                 sum.bytes += view.bytes;
                 sum.files += view.files;
                 sum.streams += view.streams;
                 rate += view.bytes_per_second.unwrap_or(0.0);
-                for channel in &view.channels {
+                for channel in view.channels.iter().take(CHANNELS_MAX as usize) {
                     sum.channels.push(ChannelView {
-                        number: u32::try_from(sum.channels.len()).unwrap_or(u32::MAX),
+                        number: first.saturating_add(channel.number),
                         name: format!("{node}: {}", channel.name),
                         ..channel.clone()
                     });
@@ -102,8 +115,9 @@ impl Flights {
         Ends(self)
     }
 
-    /// Body of the thread that asks, until the end.
-    pub(crate) fn follow(&self, shared: &Shared, goes_on: &dyn Fn() -> bool) {
+    /// Body of the thread that asks, until the end. Each node is asked on a thread of its own, for which nobody waits: one that does not
+    /// answer would hold up the others, and the end of the job.
+    pub(crate) fn follow(self: &Arc<Self>, shared: &Arc<Shared>) {
         loop {
             let own = shared.workers.flights();
             self.update(
@@ -113,8 +127,7 @@ impl Flights {
                     .map(|one| one.progress),
             );
             for node in self.others(shared) {
-                let told = self.ask(shared, &node, goes_on);
-                self.update(&node.name, told);
+                self.begin(shared, node);
             }
             let told = self.lock();
             let waited = self
@@ -126,13 +139,35 @@ impl Flights {
         }
     }
 
+    /// Asks a node, unless it is being asked.
+    fn begin(self: &Arc<Self>, shared: &Arc<Shared>, node: Node) {
+        if !self.lock().asked.insert(node.name.clone()) {
+            return;
+        }
+        let (own, shared, name) = (Arc::clone(self), Arc::clone(shared), node.name.clone());
+        let begun = thread::Builder::new()
+            .name("gw-flight".to_owned())
+            .spawn(move || {
+                let told = own.ask(&shared, &node);
+                own.update(&node.name, told);
+                own.lock().asked.remove(&node.name);
+            });
+        // Without a thread it is asked the next time.
+        if begun.is_err() {
+            self.lock().asked.remove(&name);
+        }
+    }
+
     fn update(&self, node: &str, view: Option<ProgressView>) {
-        let mut told = self.lock();
-        match view {
-            Some(view) => told.nodes.insert(node.to_owned(), (view, Instant::now())),
-            // What does not answer gets old.
-            None => None,
+        // What does not answer gets old.
+        let Some(view) = view else {
+            return;
         };
+        let mut told = self.lock();
+        told.nodes.insert(node.to_owned(), (view, Instant::now()));
+        if !told.known.iter().any(|known| known == node) {
+            told.known.push(node.to_owned());
+        }
     }
 
     /// The other nodes that work on the job.
@@ -147,13 +182,8 @@ impl Flights {
         rows
     }
 
-    fn ask(
-        &self,
-        shared: &Shared,
-        node: &Node,
-        goes_on: &dyn Fn() -> bool,
-    ) -> Option<ProgressView> {
-        let goes_on = || goes_on() && !self.lock().has_ended;
+    fn ask(&self, shared: &Shared, node: &Node) -> Option<ProgressView> {
+        let goes_on = || !shared.stopping.load(Ordering::SeqCst) && !self.lock().has_ended;
         let mut jobs = elsewhere::ask(shared, node, &goes_on)?.into_iter();
         let job = jobs.find(|job| job.works && job.id == self.job);
         Some(job.map(|job| job.progress).unwrap_or_default())

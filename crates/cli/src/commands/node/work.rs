@@ -1,7 +1,7 @@
 //! The work of a divided job and the nodes of a cluster, as tables.
 //! Asks nobody.
 
-use godwit_api::rest::{ClusterNode, ClusterView, WorkNodeView, WorkView};
+use godwit_api::rest::{ClusterNode, ClusterView, WorkNodeView, WorkPairView, WorkView};
 use godwit_api::units::{counted, human_count, human_rate, human_size};
 
 use super::table;
@@ -135,8 +135,16 @@ fn holds(node: &WorkNodeView, work: &WorkView) -> Vec<String> {
         node.assembles.to_string(),
         node.closes.to_string(),
         limit.map_or_else(String::new, human_rate),
-        printable(&pair.map_or_else(|| "nobody now".to_owned(), |pair| pair.to.join(", "))),
+        printable(&pair.map_or_else(|| "nobody now".to_owned(), sends_to)),
     ]
+}
+
+/// Where a node sends. One that rests takes nothing more, for the path carries no more nodes or the node does not answer.
+fn sends_to(pair: &WorkPairView) -> String {
+    match pair.to.as_slice() {
+        [] => "rests".to_owned(),
+        to => to.join(", "),
+    }
 }
 
 fn sized(bytes: u64) -> String {
