@@ -274,7 +274,10 @@ impl Driver<'_> {
             );
             let at = sight.now();
             let holds = |node: &str| Works(&reader).holds(self.order.job, node).unwrap_or(true);
-            sight.watch.look(at, &crew, self.order.traffic, holds);
+            // Before, no node has a worker that could tell anything.
+            if is_open {
+                sight.watch.look(at, &crew, self.order.traffic, holds);
+            }
             for decided in sight.watch.decided() {
                 (self.order.note)(&decided);
             }
