@@ -39,15 +39,14 @@ class Node:
             token.touch(mode=0o600)
             token.write_text(by.admin("cluster", "invite"))
             line += ["--name", name, "--join", by.address, "--token-file", str(token)]
-        self.process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        assert self.process.stdout is not None
-        for text in self.process.stdout:
-            found = re.search(r"listening on (\S+).* (gw1-\S+)", text)
-            if found:
-                self.address, self.identity = found[1], found[2].rstrip(".,;")
-                break
-        else:
-            raise RuntimeError("the node does not listen")
+        log = root / f"{name}.log"
+        with log.open("wb") as written:
+            self.process = subprocess.Popen(line, env=environment, stdout=written, stderr=subprocess.STDOUT)
+        while not (found := re.search(r"listening on (\S+).* (gw1-\S+)", log.read_text())):
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the node does not listen: {log.read_text()}")
+            time.sleep(0.05)
+        self.address, self.identity = found[1], found[2].rstrip(".,;")
 
     def admin(self, *words: str) -> str:
         done = subprocess.run([self.binary, *words], env=self.environment, capture_output=True, text=True, check=False)
