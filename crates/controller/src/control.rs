@@ -11,7 +11,7 @@ use godwit_api::ask::{AskSites, Peer, Refusal};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Place;
-use godwit_state::{Effect, Op, OpenWork, Taken, Work, WorkOp, WorkRoot, Works};
+use godwit_state::{Agreed, Effect, Op, OpenWork, Taken, Work, WorkOp, WorkRoot, Works};
 
 use crate::Node;
 use crate::batch::Base;
@@ -266,6 +266,10 @@ impl Driver<'_> {
                 seen(work);
             }
             self.look(sight, work.as_ref());
+            if sight.members.is_empty() && !sight.declined.is_empty() {
+                let message = "no node sees the source as the node did that began the job; the log of the job says what each of them sees";
+                return Err(Failure::new(FailureCode::NoSource, message));
+            }
             asking.ask_due(sight);
             let crew: Vec<String> = sight.crew().map(|mate| mate.name.clone()).collect();
             let (ready, all) = (
@@ -275,8 +279,13 @@ impl Driver<'_> {
             let at = sight.now();
             let holds = |node: &str| Works(&reader).holds(self.order.job, node).unwrap_or(true);
             // Before, no node has a worker that could tell anything.
-            if is_open {
+            if is_open && !ready.is_empty() {
+                // A worker of an older program would hold what it has while it rests.
+                let level = Agreed(&reader).level().unwrap_or(0);
+                sight.watch.may_rest(level >= 2);
                 sight.watch.look(at, &crew, self.order.traffic, holds);
+            } else {
+                sight.watch.pause();
             }
             for decided in sight.watch.decided() {
                 (self.order.note)(&decided);

@@ -26,6 +26,8 @@ const WAIT_MAX: Duration = Duration::from_mins(30);
 const RESENT_HIGH: f64 = 0.05;
 /// Without some nodes at most so much less of the best rate, and less than half of what they would bring: they go on resting.
 const LESS_MAX: f64 = 0.05;
+/// What is left of the best rate after each window.
+const BEST_KEEPS: f64 = 0.98;
 /// One in so many nodes rests at a time.
 const STEP: usize = 8;
 
@@ -104,7 +106,7 @@ impl Patience {
 struct Known {
     /// When it told something last, or when it came.
     told: Duration,
-    /// It had streams then.
+    /// It had streams then, or holds items.
     moves: bool,
 }
 
@@ -124,6 +126,9 @@ pub(crate) struct Watch {
     best: f64,
     /// Nodes that tell nothing and hold nothing.
     silent: Vec<String>,
+    /// Nobody is looked at now, and nobody may rest for a trial.
+    is_paused: bool,
+    may_rest: bool,
     decided: Vec<String>,
 }
 
@@ -140,6 +145,8 @@ impl Watch {
             more: Patience::new(Duration::ZERO),
             best: 0.0,
             silent: Vec::new(),
+            is_paused: false,
+            may_rest: true,
             decided: Vec::new(),
         }
     }
@@ -156,6 +163,16 @@ impl Watch {
             !rests && !self.silent.contains(node)
         });
         sends.count().max(1)
+    }
+
+    /// Nobody sends for now, so nobody tells anything.
+    pub(crate) const fn pause(&mut self) {
+        self.is_paused = true;
+    }
+
+    /// Whether nodes may rest to see what comes of it.
+    pub(crate) const fn may_rest(&mut self, may: bool) {
+        self.may_rest = may;
     }
 
     /// Sentences about what was decided.
@@ -177,12 +194,21 @@ impl Watch {
             self.crew_is(crew, now);
             self.all_send(now, "the nodes are others now");
         }
+        if std::mem::take(&mut self.is_paused) {
+            self.crew.values_mut().for_each(|known| known.told = now);
+            self.measure_from(now + SETTLES);
+        }
         if self.sampled.is_some_and(|at| now < at + SAMPLE_EVERY) {
             return;
         }
         self.sampled = Some(now);
         let told = told();
         self.sample(now, &told);
+        for node in &self.resting {
+            if let Some(known) = self.crew.get_mut(node) {
+                known.moves |= holds(node);
+            }
+        }
         self.look_for_silent(now, holds);
         if let Trial::Less(count, ..) = self.trial {
             let tried = &self.resting[self.resting.len() - count..];
@@ -285,7 +311,8 @@ impl Watch {
             self.all_send(now, "nothing moved");
             return;
         }
-        self.best = self.best.max(rate);
+        // What was best long ago says little about the path now.
+        self.best = (self.best * BEST_KEEPS).max(rate);
         match std::mem::replace(&mut self.trial, Trial::None) {
             Trial::None => self.begin_trial(now, window),
             Trial::Less(count, before, since) => {
@@ -339,20 +366,19 @@ impl Watch {
         let rate = window.rate(&self.resting);
         let sending = self.sending();
         let count = (sending / STEP).max(1);
-        if sending > 1 && window.resent() > RESENT_HIGH && now >= self.less.at {
-            let mut sends: Vec<(String, f64, u32)> = Vec::new();
-            for node in self
-                .crew
-                .keys()
-                .filter(|node| !self.resting().any(|one| one == *node))
-            {
-                let (sum, told) = window.rates.get(node).copied().unwrap_or_default();
-                sends.push((node.clone(), sum, told));
-            }
-            // Of who tells little nobody knows what it brings.
-            if sends.iter().any(|(.., told)| told * 2 < window.samples) {
-                return;
-            }
+        let mut sends: Vec<(String, f64, u32)> = Vec::new();
+        for node in self
+            .crew
+            .keys()
+            .filter(|node| !self.resting().any(|one| one == *node))
+        {
+            let (sum, told) = window.rates.get(node).copied().unwrap_or_default();
+            sends.push((node.clone(), sum, told));
+        }
+        // Of who tells little nobody knows what it brings.
+        let all_told = sends.iter().all(|(.., told)| told * 2 >= window.samples);
+        let is_due = now >= self.less.at && self.may_rest;
+        if is_due && all_told && sending > 1 && window.resent() > RESENT_HIGH {
             sends.sort_by(|(_, one, _), (_, other, _)| one.total_cmp(other));
             let slowest = sends.into_iter().take(count).map(|(node, ..)| node);
             self.resting.extend(slowest);

@@ -316,11 +316,12 @@ impl Workers {
                 .pairs
                 .iter()
                 .find(|pair| pair.node == shared.config.node);
-            let limit = pair.map_or(0, |pair| pair.limit);
+            // Without a pair it ends what it holds as fast as before.
+            let limit = pair.map(|pair| pair.limit);
             if let Some(worker) = workers.get(&id) {
-                worker.set_limit(limit);
+                limit.into_iter().for_each(|limit| worker.set_limit(limit));
             } else if let Some(worker) = start(shared, reader, &job)? {
-                worker.set_limit(limit);
+                limit.into_iter().for_each(|limit| worker.set_limit(limit));
                 workers.insert(id, worker);
             }
         }

@@ -39,6 +39,15 @@ struct Told {
     asked: BTreeSet<String>,
 }
 
+/// A node that is being asked, until this is dropped.
+struct Asked(Arc<Flights>, String);
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.0.lock().asked.remove(&self.1);
+    }
+}
+
 /// Ends the thread when it is dropped.
 pub(crate) struct Ends<'a>(&'a Flights);
 
@@ -144,18 +153,16 @@ impl Flights {
         if !self.lock().asked.insert(node.name.clone()) {
             return;
         }
-        let (own, shared, name) = (Arc::clone(self), Arc::clone(shared), node.name.clone());
-        let begun = thread::Builder::new()
+        let asked = Asked(Arc::clone(self), node.name.clone());
+        let (own, shared) = (Arc::clone(self), Arc::clone(shared));
+        // Without a thread it is asked the next time.
+        let _ = thread::Builder::new()
             .name("gw-flight".to_owned())
             .spawn(move || {
                 let told = own.ask(&shared, &node);
                 own.update(&node.name, told);
-                own.lock().asked.remove(&node.name);
+                drop(asked);
             });
-        // Without a thread it is asked the next time.
-        if begun.is_err() {
-            self.lock().asked.remove(&name);
-        }
     }
 
     fn update(&self, node: &str, view: Option<ProgressView>) {

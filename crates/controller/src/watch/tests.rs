@@ -75,7 +75,8 @@ fn run(watch: &mut Watch, path: &mut Path, crew: &[String], seconds: std::ops::R
             node: node.clone(),
             ..Traffic::default()
         }));
-        watch.look(Duration::from_secs(second), crew, || told, |_| true);
+        let holds = |node: &str| sends.iter().any(|one| one == node);
+        watch.look(Duration::from_secs(second), crew, || told, holds);
     }
     brought
 }
@@ -129,7 +130,13 @@ fn losses_that_are_not_of_the_nodes_making_cost_little() {
         for second in 0..3_600_u64 {
             let told = lossy(&watch, &crew, second);
             brought += told.iter().map(|one| one.bytes_per_second).sum::<f64>();
-            watch.look(Duration::from_secs(second), &crew, || told, |_| true);
+            let sends: Vec<String> = told
+                .iter()
+                .filter(|one| one.streams > 0)
+                .map(|one| one.node.clone())
+                .collect();
+            let holds = |node: &str| sends.iter().any(|one| one == node);
+            watch.look(Duration::from_secs(second), &crew, || told, holds);
         }
         #[allow(clippy::cast_precision_loss, reason = "a few nodes")]
         let all = 1e8 * count as f64 * 3_600.0;
@@ -183,7 +190,12 @@ fn when_those_that_send_are_lost_those_that_rest_send() {
     assert_eq!(watch.resting().count(), 1);
     for second in 300..330 {
         let told = vec![alive.clone()];
-        watch.look(Duration::from_secs(second), &two, || told, |_| true);
+        watch.look(
+            Duration::from_secs(second),
+            &two,
+            || told,
+            |node| node != alive.node,
+        );
     }
     assert_eq!(watch.resting().count(), 0);
 }
@@ -229,10 +241,47 @@ fn who_is_to_rest_has_its_share_until_it_has_ended() {
     while watch.resting().count() == 0 {
         second += 1;
         let told = lossy(&watch, &crew, second);
-        watch.look(Duration::from_secs(second), &crew, || told, |_| true);
+        watch.look(Duration::from_secs(second), &crew, || told, |_| false);
     }
     assert_eq!(watch.sharing(), 2);
     let told = lossy(&watch, &crew, second + 1);
-    watch.look(Duration::from_secs(second + 1), &crew, || told, |_| true);
+    watch.look(Duration::from_secs(second + 1), &crew, || told, |_| false);
     assert_eq!(watch.sharing(), 1);
+}
+
+#[test]
+fn while_nobody_sends_nobody_is_called_silent() {
+    let (mut watch, crew) = (Watch::new(), crew(2));
+    let told = |second| lossy(&Watch::new(), &crew, second);
+    watch.look(Duration::from_secs(1), &crew, || told(1), |_| false);
+    // The destination is away for a minute.
+    watch.pause();
+    watch.look(Duration::from_secs(61), &crew, Vec::new, |_| false);
+    assert_eq!((watch.sharing(), watch.decided()), (2, Vec::new()));
+}
+
+#[test]
+fn with_older_programs_nobody_rests() {
+    let (mut watch, crew) = (Watch::new(), crew(4));
+    watch.may_rest(false);
+    for second in 0..600 {
+        let told = lossy(&watch, &crew, second);
+        watch.look(Duration::from_secs(second), &crew, || told, |_| true);
+    }
+    assert_eq!(watch.resting().count(), 0);
+}
+
+#[test]
+fn who_holds_something_has_not_ended() {
+    let (mut watch, crew) = (Watch::new(), crew(2));
+    let mut second = 0;
+    while watch.resting().count() == 0 {
+        second += 1;
+        let told = lossy(&watch, &crew, second);
+        watch.look(Duration::from_secs(second), &crew, || told, |_| true);
+    }
+    // It has no stream between two transfers.
+    let told = lossy(&watch, &crew, second + 1);
+    watch.look(Duration::from_secs(second + 1), &crew, || told, |_| true);
+    assert_eq!(watch.sharing(), 2);
 }
