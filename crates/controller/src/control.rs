@@ -3,8 +3,10 @@
 //!
 //! Questions run on threads of their own, so that a node that does not answer holds nobody up.
 
-use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::thread::{self, Scope};
+mod asking;
+
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{AskSites, Peer, Refusal};
@@ -13,6 +15,7 @@ use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Place;
 use godwit_state::{Agreed, Effect, Op, OpenWork, Taken, Work, WorkOp, WorkRoot, Works};
 
+use self::asking::Asking;
 use crate::Node;
 use crate::batch::Base;
 use crate::claims::{Ask, Claims};
@@ -446,59 +449,6 @@ impl Driver<'_> {
             thread::sleep(LOOK_EVERY);
         }
         effect
-    }
-}
-
-/// Threads that ask.
-struct Asking<'scope, 'env, 'a> {
-    scope: &'scope Scope<'scope, 'env>,
-    tell: SyncSender<Heard>,
-    destination: &'scope Destination<'a>,
-}
-
-impl Asking<'_, '_, '_> {
-    /// Has threads ask what is to be asked.
-    fn ask_due(&self, sight: &mut Sight) {
-        let destination = self.destination;
-        for (peer, ask) in sight.claims.due(sight.now()) {
-            let members: Vec<&Mate> = sight.crew().collect();
-            let question = destination.claim(ask, &members, &sight.taken);
-            self.spawn(peer, move |peer| {
-                let answer = destination.driver.ask(&peer, &question).map(drop);
-                Heard::Claim(peer.identity, ask, answer)
-            });
-        }
-        let now = Instant::now();
-        let ready: Vec<Peer> = sight.claims.ready().cloned().collect();
-        let Some(first) = ready.first() else {
-            return;
-        };
-        if sight.nodes_at.is_some_and(|at| now >= at) {
-            (sight.nodes_at, sight.asked) = (None, sight.asked + 1);
-            let peer = ready[sight.asked % ready.len()].clone();
-            self.spawn(peer, |peer| {
-                Heard::Nodes(destination.driver.nodes_of(&peer))
-            });
-        }
-        for member in &mut sight.members {
-            if member.ask_at.is_none_or(|at| now < at) {
-                continue;
-            }
-            member.ask_at = None;
-            let mate = member.mate.clone();
-            self.spawn(first.clone(), move |peer| {
-                let answer = destination.let_in(&peer, &mate);
-                Heard::Access(mate, answer)
-            });
-        }
-    }
-}
-
-impl<'scope> Asking<'scope, '_, '_> {
-    fn spawn(&self, peer: Peer, ask: impl FnOnce(Peer) -> Heard + Send + 'scope) {
-        let tell = self.tell.clone();
-        // Who is gone needs no answer.
-        self.scope.spawn(move || drop(tell.send(ask(peer))));
     }
 }
 
