@@ -12,8 +12,11 @@ pub const UNSEEN: [u64; 1] = [0];
 /// Up to this number an inode may be the root of a file system, and the same on another one: 2 of ext4, 128 of XFS, 256 of btrfs.
 const ROOTS_MAX: u64 = 1_024;
 
-/// Whether two nodes see the same directory: its number is the same, and of the entries that both have at least half are. A root has to
-/// share an entry, or to be empty at both.
+/// So many entries of one name have to be different before two directories of one number are.
+const DIFFERENT_MIN: usize = 3;
+
+/// Whether two nodes see the same directory: its number is the same. Of a root at least half of the entries that both have are the same,
+/// and one is, or it is empty at both. Of another directory not all are different, if there are some: files are replaced meanwhile.
 /// A sight that says nothing differs from none.
 #[must_use]
 pub fn is_same_sight(one: &[u64], other: &[u64]) -> bool {
@@ -32,8 +35,10 @@ pub fn is_same_sight(one: &[u64], other: &[u64]) -> bool {
         .collect();
     let same = found.iter().filter(|is_same| **is_same).count();
     let is_empty = ones.is_empty() && others.is_empty();
-    let may_share_none = is_empty || *first > ROOTS_MAX;
-    (same > 0 || (may_share_none && found.is_empty())) && same * 2 >= found.len()
+    match *first > ROOTS_MAX {
+        true => same > 0 || found.len() < DIFFERENT_MIN,
+        false => is_empty || (same > 0 && same * 2 >= found.len()),
+    }
 }
 
 /// Of several sights, those that differ from what most see; of equally many, from what has the most entries, for an empty directory is
@@ -83,7 +88,14 @@ mod tests {
         assert!(is_same_sight(&[5_000], &[5_000, 10, 100]));
         assert!(!is_same_sight(&[5_000], &[5_001]));
         // Two directories that have one number by chance.
-        assert!(!is_same_sight(&[5_000, 10, 100], &[5_000, 10, 101]));
+        let (one, other) = (
+            [5_000, 10, 100, 20, 200, 30, 300],
+            [5_000, 10, 101, 20, 201, 30, 301],
+        );
+        assert!(!is_same_sight(&one, &other));
+        // Files that were replaced.
+        assert!(is_same_sight(&one, &[5_000, 10, 100, 20, 201, 30, 301]));
+        assert!(is_same_sight(&[5_000, 10, 100], &[5_000, 10, 101]));
         assert!(is_same_sight(&[5_000, 10, 100], &[5_000, 20, 200]));
     }
 
