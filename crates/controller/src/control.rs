@@ -13,7 +13,9 @@ use godwit_api::ask::{AskSites, Peer, Refusal};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Place;
-use godwit_state::{Agreed, Effect, Op, OpenWork, Taken, Work, WorkOp, WorkRoot, Works};
+use godwit_state::{
+    Agreed, Effect, LEVEL_REST, Op, OpenWork, Taken, Work, WorkOp, WorkRoot, Works,
+};
 
 use self::asking::Asking;
 use crate::Node;
@@ -285,7 +287,7 @@ impl Driver<'_> {
             if is_open && !ready.is_empty() {
                 // A worker of an older program would hold what it has while it rests.
                 let level = Agreed(&reader).level().unwrap_or(0);
-                sight.watch.may_rest(level >= 2);
+                sight.watch.may_rest(level >= LEVEL_REST);
                 sight.watch.look(at, &crew, self.order.traffic, holds);
             } else {
                 sight.watch.pause();

@@ -8,8 +8,11 @@
 use super::{JobOp, Op};
 
 /// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]),
-/// parts leased in no order and none to nodes that rest ([`WorkOp::Lease`](super::WorkOp::Lease)).
+/// parts leased in no order and none to nodes that rest ([`LEVEL_REST`]).
 pub const FEATURE_LEVEL: u32 = 2;
+
+/// From this level on [`WorkOp::Lease`](super::WorkOp::Lease) gives nothing to a node that is paired with nobody, and parts in no order.
+pub const LEVEL_REST: u32 = 2;
 
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;

@@ -23,7 +23,7 @@ pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, Topic};
 pub use id::sortable_id;
 pub use job::{Attempt, FailureGroup, Job, JobState, Place, Placed, Reason, Runner, reason};
-pub use level::{FEATURE_LEVEL, LEVEL_FIRST, level_trouble};
+pub use level::{FEATURE_LEVEL, LEVEL_FIRST, LEVEL_REST, level_trouble};
 pub use node::{Invite, Join, Node};
 pub use object::{
     AccessRight, AccessRule, Actor, Limit, LimitScope, LimitWindow, Object, Role, Schedule,

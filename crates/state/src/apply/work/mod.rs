@@ -16,8 +16,8 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{Context, Stop, notices, sql};
 use crate::bounds;
 use crate::model::{
-    CommandError, Effect, Job, OpenWork, Pair, ROOTS_MAX, SetPairs, TARGETS_MAX, TakeWork, Taken,
-    Task, WorkItem, WorkOp, WorkPart, WorkPath,
+    CommandError, Effect, Job, LEVEL_REST, OpenWork, Pair, ROOTS_MAX, SetPairs, TARGETS_MAX,
+    TakeWork, Taken, Task, WorkItem, WorkOp, WorkPart, WorkPath,
 };
 use crate::read::{committed_level, job_by_id};
 use rows::{Kind, New, Row, State, WorkRow};
@@ -255,7 +255,7 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
     let lease = context.index;
     let mut items = Vec::new();
     // Before, a node that rests could lease, and parts came in the order of the file.
-    let is_new = committed_level(context.db)? >= 2;
+    let is_new = committed_level(context.db)? >= LEVEL_REST;
     let sends = |pair: &&Pair| !is_new || !pair.to.is_empty();
     let pairs = work.work.pairs.iter().filter(sends);
     let is_paired = pairs.clone().any(|pair| pair.node == take.runner.node);
