@@ -151,11 +151,24 @@ impl Asker {
         }
     }
 
-    /// Keeps a connection whose question was given up, where its answer comes soon: to dial anew costs both ends more, and an end that
-    /// was too busy to answer would have still more to do. Any other question is ended by its connection.
-    fn leave(&self, site: &Peer, question: &Question, connection: Kept) {
-        if question.is_short() {
-            self.keep(site, connection);
+    /// Asks by a connection; the connection, and the document of the reply. One whose question was given up is kept, where its answer
+    /// comes soon: to dial anew costs both ends more, and an end that was too busy to answer would have still more to do. Any other question
+    /// is ended by its connection.
+    fn ask_by(
+        &self,
+        mut connection: Kept,
+        site: &Peer,
+        question: &Question,
+        go_on: &mut GoOn<'_>,
+    ) -> Result<(Kept, Vec<u8>), Refusal> {
+        match connection.ask(site, question, go_on) {
+            Ok(document) => Ok((connection, document)),
+            Err(refusal) => {
+                if refusal.code == code::GIVEN_UP && question.is_short() {
+                    self.keep(site, connection);
+                }
+                Err(refusal)
+            }
         }
     }
 
@@ -223,12 +236,8 @@ impl AskSites for Asker {
             if !kept.is_usable() {
                 continue;
             }
-            match kept.ask(site, question, go_on) {
-                Ok(document) => reply = Some((kept, document)),
-                Err(refusal) if refusal.code == code::GIVEN_UP => {
-                    self.leave(site, question, kept);
-                    return Err(refusal);
-                }
+            match self.ask_by(kept, site, question, go_on) {
+                Ok(replied) => reply = Some(replied),
                 // What may be asked twice costs no answer where a kept connection has broken.
                 Err(refusal) if refusal.code == code::BROKEN && question.may_be_repeated() => {}
                 Err(refusal) => return Err(refusal),
@@ -237,21 +246,14 @@ impl AskSites for Asker {
         let (connection, document) = match reply {
             Some(reply) => reply,
             None => {
-                let mut connection = Kept {
+                let connection = Kept {
                     stream: self.connect(site)?,
                     asked: 0,
                     answered: 0,
                     owes_since: None,
                     since: Instant::now(),
                 };
-                match connection.ask(site, question, go_on) {
-                    Ok(document) => (connection, document),
-                    Err(refusal) if refusal.code == code::GIVEN_UP => {
-                        self.leave(site, question, connection);
-                        return Err(refusal);
-                    }
-                    Err(refusal) => return Err(refusal),
-                }
+                self.ask_by(connection, site, question, go_on)?
             }
         };
         if question.is_about_jobs() {
