@@ -317,7 +317,7 @@ impl Watch {
             Trial::None => self.begin_trial(now, window),
             Trial::Less(count, before, since) => {
                 let part = rate / before.max(self.best);
-                if part < 1.0 - least(count, self.sending() + count) {
+                if part < 1.0 - least(count, self.sending().len() + count) {
                     self.trial = Trial::Less(count, before, since);
                     self.trial_lost(now);
                     return;
@@ -330,7 +330,7 @@ impl Watch {
                 ));
             }
             Trial::More(nodes, before) => {
-                if rate < before * (1.0 + least(nodes.len(), self.sending())) {
+                if rate < before * (1.0 + least(nodes.len(), self.sending().len())) {
                     self.resting.extend(nodes);
                     self.more.lost(now);
                     self.measure_from(now + SETTLES);
@@ -354,33 +354,27 @@ impl Watch {
         self.measure_from(now + SETTLES);
     }
 
-    fn sending(&self) -> usize {
-        let sends = self
-            .crew
-            .keys()
-            .filter(|node| !self.resting().any(|one| one == *node));
-        sends.count()
+    /// The nodes that do not rest.
+    fn sending(&self) -> Vec<&String> {
+        let rests = |node: &String| self.resting().any(|one| one == node);
+        self.crew.keys().filter(|node| !rests(node)).collect()
     }
 
     fn begin_trial(&mut self, now: Duration, window: &Window) {
         let rate = window.rate(&self.resting);
-        let sending = self.sending();
-        let count = (sending / STEP).max(1);
-        let mut sends: Vec<(String, f64, u32)> = Vec::new();
-        for node in self
-            .crew
-            .keys()
-            .filter(|node| !self.resting().any(|one| one == *node))
-        {
-            let (sum, told) = window.rates.get(node).copied().unwrap_or_default();
-            sends.push((node.clone(), sum, told));
-        }
+        let told = |node: &String| window.rates.get(node).copied().unwrap_or_default();
+        let sending = self.sending().into_iter();
+        let mut sends: Vec<(String, (f64, u32))> =
+            sending.map(|node| (node.clone(), told(node))).collect();
+        let count = (sends.len() / STEP).max(1);
         // Of who tells little nobody knows what it brings.
-        let all_told = sends.iter().all(|(.., told)| told * 2 >= window.samples);
+        let all_told = sends
+            .iter()
+            .all(|(_, (_, told))| told * 2 >= window.samples);
         let is_due = now >= self.less.at && self.may_rest;
-        if is_due && all_told && sending > 1 && window.resent() > RESENT_HIGH {
-            sends.sort_by(|(_, one, _), (_, other, _)| one.total_cmp(other));
-            let slowest = sends.into_iter().take(count).map(|(node, ..)| node);
+        if is_due && all_told && sends.len() > 1 && window.resent() > RESENT_HIGH {
+            sends.sort_by(|(_, (one, _)), (_, (other, _))| one.total_cmp(other));
+            let slowest = sends.into_iter().take(count).map(|(node, _)| node);
             self.resting.extend(slowest);
             self.trial = Trial::Less(count, rate, now);
         } else if now >= self.more.at && !self.resting.is_empty() {

@@ -122,6 +122,17 @@ fn lossy(watch: &Watch, crew: &[String], second: u64) -> Vec<Traffic> {
     crew.iter().map(tells).collect()
 }
 
+/// The second in which the first node is to rest, of nodes that lose much.
+fn until_one_rests(watch: &mut Watch, crew: &[String]) -> u64 {
+    let mut second = 0;
+    while watch.resting().count() == 0 {
+        second += 1;
+        let told = lossy(watch, crew, second);
+        watch.look(Duration::from_secs(second), crew, || told, |_| true);
+    }
+    second
+}
+
 #[test]
 fn losses_that_are_not_of_the_nodes_making_cost_little() {
     for count in [2, 4, 20, 64] {
@@ -237,12 +248,7 @@ fn who_tells_nothing_and_holds_nothing_has_no_share_of_the_limit() {
 #[test]
 fn who_is_to_rest_has_its_share_until_it_has_ended() {
     let (mut watch, crew) = (Watch::new(), crew(2));
-    let mut second = 0;
-    while watch.resting().count() == 0 {
-        second += 1;
-        let told = lossy(&watch, &crew, second);
-        watch.look(Duration::from_secs(second), &crew, || told, |_| false);
-    }
+    let second = until_one_rests(&mut watch, &crew);
     assert_eq!(watch.sharing(), 2);
     let told = lossy(&watch, &crew, second + 1);
     watch.look(Duration::from_secs(second + 1), &crew, || told, |_| false);
@@ -274,12 +280,7 @@ fn with_older_programs_nobody_rests() {
 #[test]
 fn who_holds_something_has_not_ended() {
     let (mut watch, crew) = (Watch::new(), crew(2));
-    let mut second = 0;
-    while watch.resting().count() == 0 {
-        second += 1;
-        let told = lossy(&watch, &crew, second);
-        watch.look(Duration::from_secs(second), &crew, || told, |_| true);
-    }
+    let second = until_one_rests(&mut watch, &crew);
     // It has no stream between two transfers.
     let told = lossy(&watch, &crew, second + 1);
     watch.look(Duration::from_secs(second + 1), &crew, || told, |_| true);

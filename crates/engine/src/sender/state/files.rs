@@ -172,7 +172,11 @@ mod tests {
 
     /// With files of so many slices, numbered from 1, that are open.
     fn state(apart: bool, files: &[u64]) -> State {
-        let mut state = State::new(apart, Shuffle::default());
+        with_files(State::new(apart, Shuffle::default()), files, 1)
+    }
+
+    /// With files, of each of which so many slices are cut ahead.
+    fn with_files(mut state: State, files: &[u64], window: usize) -> State {
         for (number, slices) in (1..).zip(files) {
             let bytes = slices * u64::from(BLOCK_BYTES);
             let record = Record {
@@ -181,7 +185,7 @@ mod tests {
                 ..Record::default()
             };
             let file = Arc::new(Data(bytes));
-            let file = LargeFile::new(record, file, &[], DigestKind::Blake3, BLOCK_BYTES, 1);
+            let file = LargeFile::new(record, file, &[], DigestKind::Blake3, BLOCK_BYTES, window);
             state.files.active.push(Arc::new(file.unwrap()));
         }
         state
@@ -217,21 +221,9 @@ mod tests {
 
     #[test]
     fn in_a_random_order_each_slice_is_of_any_open_file_and_comes_once() {
-        let mut state = state(true, &[]);
-        state.shuffle = Shuffle::new(Order::Random).expect("there are random numbers");
+        let shuffle = Shuffle::new(Order::Random).expect("there are random numbers");
         let slices = 100_u64;
-        for number in 1..=2 {
-            let bytes = slices * u64::from(BLOCK_BYTES);
-            let record = Record {
-                id: EntryId(number),
-                bytes,
-                ..Record::default()
-            };
-            let file = Arc::new(Data(bytes));
-            let kind = DigestKind::Blake3;
-            let file = LargeFile::new(record, file, &[], kind, BLOCK_BYTES, 8);
-            state.files.active.push(Arc::new(file.unwrap()));
-        }
+        let mut state = with_files(State::new(true, shuffle), &[slices; 2], 8);
         let mut taken = Vec::new();
         while let Some(Piece::Slice { file, cut, .. }) = state.next_large(1) {
             let slice = cut.offset / u64::from(BLOCK_BYTES);
