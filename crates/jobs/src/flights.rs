@@ -1,7 +1,7 @@
 //! Follows what the nodes of the cluster bring of one divided job at this moment: asked for each second while the job is controlled here.
 //! Keeps nothing that is settled: the state does.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -20,7 +20,7 @@ const EVERY: Duration = Duration::from_secs(1);
 const OLD_AFTER: Duration = Duration::from_secs(5);
 
 /// Channels of one node that are told.
-const CHANNELS_MAX: u32 = 64;
+const CHANNELS_MAX: usize = 64;
 
 /// What is on its way of one job.
 pub(crate) struct Flights {
@@ -32,9 +32,8 @@ pub(crate) struct Flights {
 #[derive(Default)]
 struct Told {
     has_ended: bool,
-    nodes: BTreeMap<String, (ProgressView, Instant)>,
-    /// Nodes in the order in which they told something first.
-    known: Vec<String>,
+    /// What each node told last, and when, in the order in which they told something first.
+    nodes: Vec<(String, ProgressView, Instant)>,
     /// Nodes that are being asked.
     asked: BTreeSet<String>,
 }
@@ -76,18 +75,16 @@ impl Flights {
         let mut sum = ProgressView::default();
         let mut rate = 0.0;
         let told = self.lock();
-        for (node, (view, at)) in &told.nodes {
-            // Numbers stay with their node.
-            let place = told.known.iter().position(|known| known == node);
-            let first = CHANNELS_MAX * u32::try_from(place.unwrap_or(0)).unwrap_or(0);
+        // Numbers of channels stay with their node.
+        for (first, (node, view, at)) in (0..).step_by(CHANNELS_MAX).zip(&told.nodes) {
             if at.elapsed() < OLD_AFTER {
                 sum.bytes += view.bytes;
                 sum.files += view.files;
                 sum.streams += view.streams;
                 rate += view.bytes_per_second.unwrap_or(0.0);
-                for channel in view.channels.iter().take(CHANNELS_MAX as usize) {
+                for channel in view.channels.iter().take(CHANNELS_MAX) {
                     sum.channels.push(ChannelView {
-                        number: first.saturating_add(channel.number),
+                        number: channel.number.saturating_add(first),
                         name: format!("{node}: {}", channel.name),
                         ..channel.clone()
                     });
@@ -104,8 +101,8 @@ impl Flights {
         let new = told
             .nodes
             .iter()
-            .filter(|(_, (_, at))| at.elapsed() < OLD_AFTER);
-        new.map(|(node, (view, _))| Traffic {
+            .filter(|(.., at)| at.elapsed() < OLD_AFTER);
+        new.map(|(node, view, _)| Traffic {
             node: node.clone(),
             bytes_per_second: view.bytes_per_second.unwrap_or(0.0),
             passed_bytes: view.channels.iter().map(|channel| channel.bytes).sum(),
@@ -171,9 +168,10 @@ impl Flights {
             return;
         };
         let mut told = self.lock();
-        told.nodes.insert(node.to_owned(), (view, Instant::now()));
-        if !told.known.iter().any(|known| known == node) {
-            told.known.push(node.to_owned());
+        let now = Instant::now();
+        match told.nodes.iter_mut().find(|(known, ..)| known == node) {
+            Some(known) => (known.1, known.2) = (view, now),
+            None => told.nodes.push((node.to_owned(), view, now)),
         }
     }
 
