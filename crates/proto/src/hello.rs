@@ -51,6 +51,8 @@ pub mod capability {
     pub const EARLIER: u64 = 8192;
     /// Slices and bundles that leave in a random order: `random_order` of OPEN.
     pub const RANDOM_ORDER: u64 = 16384;
+    /// Transfers and questions for a job of another node: `mandate` of OPEN, `for` of ASK.
+    pub const MANDATE: u64 = 32768;
     /// All that this program knows.
     pub const ALL: u64 = PLAIN_PAYLOAD
         | BLAKE3
@@ -66,7 +68,8 @@ pub mod capability {
         | ASK
         | PARTS
         | EARLIER
-        | RANDOM_ORDER;
+        | RANDOM_ORDER
+        | MANDATE;
 
     /// What people call the lowest of these capabilities; empty if there is none that is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -87,6 +90,7 @@ pub mod capability {
             PARTS => "taking a part in a job of many nodes",
             EARLIER => "going on with a job that another node began",
             RANDOM_ORDER => "sending in a random order (--order random)",
+            MANDATE => "acting for a job of another site",
             SHARING => "--priority background and --congestion",
             _ => "",
         }

@@ -106,6 +106,12 @@ pub const VIEW_BYTES: usize = 16;
 /// Most tags of earlier attempts' temporary files: one for each node that began the job.
 pub const EARLIER_TAGS_MAX: usize = 64;
 
+/// Length of the text of an identity.
+pub const IDENTITY_TEXT_BYTES: usize = 56;
+
+/// Longest id of a job at its node.
+pub const JOB_ID_BYTES_MAX: usize = 64;
+
 /// Length of the name of a claim.
 pub const CLAIM_BYTES: usize = 16;
 

@@ -7,8 +7,8 @@ use prost::Message;
 
 use super::announced::check_announced;
 use super::{
-    Announced, Comparison, Earlier, Member, Preserve, Selection, Sharing, Verification, decode,
-    encode, try_encode,
+    Announced, Comparison, Earlier, Mandate, Member, Preserve, Selection, Sharing, Verification,
+    decode, encode, try_encode,
 };
 use crate::control::Direction;
 use crate::error::WireError;
@@ -112,6 +112,9 @@ pub struct Open {
     /// In a push: what earlier attempts of the same job found and left. Needs [`capability::EARLIER`].
     #[prost(message, optional, tag = "36")]
     pub earlier: Option<Earlier>,
+    /// The transfer serves a job of another node. Needs [`capability::MANDATE`].
+    #[prost(message, optional, tag = "38")]
+    pub mandate: Option<Mandate>,
 }
 
 impl Open {
@@ -150,6 +153,7 @@ impl Open {
             | need(self.member.is_some(), capability::PARTS)
             | need(self.earlier.is_some(), capability::EARLIER)
             | need(self.random_order, capability::RANDOM_ORDER)
+            | need(self.mandate.is_some(), capability::MANDATE)
             | need(self.frame_ends().len() > 1, capability::MANY_SOURCES)
     }
 
@@ -209,6 +213,7 @@ impl Open {
         }
         self.validate_member()?;
         self.validate_earlier()?;
+        self.validate_mandate()?;
         if !matches!(self.view.len(), 0 | VIEW_BYTES) {
             return Err(WireError::invalid("view", "does not have 16 bytes"));
         }

@@ -140,3 +140,27 @@ fn earlier_attempts_have_a_known_mapping_and_are_not_too_many() {
     assert!(open(3, 0).is_err());
     assert!(open(Mapping::INTO.0, 65).is_err());
 }
+
+#[test]
+fn a_mandate_names_an_identity_and_a_job() {
+    let open = |asker: &str, job: &str| {
+        encode(&Frame::Open(Open {
+            direction: Direction::PULL.0,
+            sources: vec![b"a".to_vec()],
+            mandate: Some(Mandate {
+                asker: asker.to_owned(),
+                job: job.to_owned(),
+            }),
+            ..Open::default()
+        }))
+    };
+    let asker = format!("gw1-{}", "a".repeat(52));
+    assert!(open(&asker, "01jd-7").is_ok());
+    assert!(open(&asker, &"x".repeat(64)).is_ok());
+    for job in ["", "a:b", "a b", "a/b", &"x".repeat(65)] {
+        assert!(open(&asker, job).is_err(), "{job}");
+    }
+    for wrong in ["", "gw1-a", &format!("gw1:{}", "a".repeat(52))] {
+        assert!(open(wrong, "01jd-7").is_err(), "{wrong}");
+    }
+}

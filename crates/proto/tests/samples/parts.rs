@@ -35,7 +35,17 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
         }),
         ..Open::default()
     };
+    let mandated = Open {
+        direction: Direction::PULL.0,
+        sources: vec![b"data/run42".to_vec()],
+        mandate: Some(Mandate {
+            asker: format!("gw1-{}", "a".repeat(52)),
+            job: "01jd-7".to_owned(),
+        }),
+        ..Open::default()
+    };
     vec![
+        ("open_mandate", Frame::Open(mandated)),
         ("open_earlier", Frame::Open(again)),
         ("opened_placed", Frame::Opened(placed)),
         ("open_member", Frame::Open(open)),

@@ -1,0 +1,41 @@
+//! Owns what OPEN says of a transfer that serves a job of another node: whose job it is, and which.
+//! Decides no right; a node does. `docs/wire.md`, "Mandates".
+
+use prost::Message;
+
+use super::Open;
+use crate::error::WireError;
+use crate::limits::{IDENTITY_TEXT_BYTES, JOB_ID_BYTES_MAX};
+
+/// The client acts for a job of another node. The daemon admits it by the access that was given for that job, and by nothing else.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Mandate {
+    /// Identity of the node whose job it is, as `godwit id` prints it.
+    #[prost(string, tag = "1")]
+    pub asker: String,
+    /// Id of the job at that node: 1 to [`JOB_ID_BYTES_MAX`] letters, digits and hyphens.
+    #[prost(string, tag = "2")]
+    pub job: String,
+}
+
+impl Mandate {
+    fn validate(&self) -> Result<(), WireError> {
+        if self.asker.len() != IDENTITY_TEXT_BYTES {
+            return Err(WireError::invalid("asker", "is no identity"));
+        }
+        if self.job.is_empty() || self.job.len() > JOB_ID_BYTES_MAX {
+            return Err(WireError::invalid("job", "is no id of a job"));
+        }
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if !self.asker.bytes().chain(self.job.bytes()).all(fits) {
+            return Err(WireError::invalid("mandate", "has a sign that no id has"));
+        }
+        Ok(())
+    }
+}
+
+impl Open {
+    pub(super) fn validate_mandate(&self) -> Result<(), WireError> {
+        self.mandate.as_ref().map_or(Ok(()), Mandate::validate)
+    }
+}
