@@ -157,6 +157,14 @@ pub trait Connectors: Send + Sync {
     /// There is no agent.
     fn start_agent(&self, way: SshWay<'_>, order: &AgentOrder) -> Result<StartedAgent, Refusal>;
 
+    /// Who the node at this address must be, whatever is known of the address elsewhere; None leaves that to the known peers of the home.
+    ///
+    /// # Errors
+    /// The job has nothing to do with that address.
+    fn pinned(&self, _address: &PeerAddress) -> Result<Option<IdentityId>, Failure> {
+        Ok(None)
+    }
+
     /// Whether a node that is not known is to be trusted from now on. Nobody to ask means no.
     ///
     /// # Errors

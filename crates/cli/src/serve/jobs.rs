@@ -107,15 +107,28 @@ impl Connectors for Sites {
         )))
     }
 
-    fn trusts(&self, address: &PeerAddress, found: &IdentityId) -> Result<bool, Failure> {
+    fn pinned(&self, address: &PeerAddress) -> Result<Option<IdentityId>, Failure> {
         let is_at = |text: &String| {
             HostPort::parse(text, PORT_DEFAULT)
                 .is_ok_and(|node| PeerAddress::new(&node.host, node.port) == *address)
         };
-        let found = found.to_string();
-        Ok(self
-            .0
-            .iter()
-            .any(|site| site.identity == found && site.addresses.iter().any(is_at)))
+        let site = self.0.iter().find(|site| site.addresses.iter().any(is_at));
+        let site = site.ok_or_else(|| {
+            Failure::usage(format!(
+                "the job names no site that has the address {address}"
+            ))
+        })?;
+        let identity = site.identity.parse().map_err(|error| {
+            Failure::usage(format!(
+                "the site {} has an identity that is none: {error}; an admin mends it with: godwit site add",
+                site.name
+            ))
+        })?;
+        Ok(Some(identity))
+    }
+
+    fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {
+        // The identity of a job's site is pinned before it is dialled.
+        Ok(false)
     }
 }

@@ -93,6 +93,9 @@ pub(crate) fn wishes(texts: &[String]) -> Result<Vec<ChannelWish>, Failure> {
 
 /// Who the daemon must be: known, or trusted by the user who is asked once.
 fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<IdentityId, Failure> {
+    if let Some(identity) = how.env.connectors.pinned(address)? {
+        return Ok(identity);
+    }
     let peers = KnownPeers::new(how.env.home.path());
     if let Some(identity) = peers
         .find(address)
