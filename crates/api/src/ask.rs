@@ -1,8 +1,9 @@
 //! The documents by which one node asks another about places and jobs, and the trait of whatever asks for a node.
 //! Opens no connection and touches no file: `node` does.
 //!
-//! A document is JSON with a version, a name and its content: `{"version":1,"ask":"list","with":{…}}`. Fields that are not known
-//! are passed over, and a question that is not known is refused as `unsupported`, so that neighbouring versions can talk.
+//! A document is JSON with a version, a name and its content: `{"version":1,"ask":"list","with":{…}}`. A question for a job of another
+//! node names it: `"for":{"asker":…,"job":…}`. Fields that are not known are passed over, and a question that is not known is refused
+//! as `unsupported`, so that neighbouring versions can talk.
 
 mod claims;
 mod cluster;
@@ -13,6 +14,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::grant::Mandate;
 use crate::job::Text;
 use crate::rest::Timestamp;
 
@@ -245,6 +247,8 @@ impl std::error::Error for Refusal {}
 #[derive(Serialize)]
 struct Sent<'a, T> {
     version: u32,
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    mandate: Option<&'a Mandate>,
     #[serde(flatten)]
     body: &'a T,
 }
@@ -254,6 +258,8 @@ struct Head {
     version: u32,
     #[serde(default)]
     ask: String,
+    #[serde(default, rename = "for")]
+    mandate: Option<Mandate>,
 }
 
 impl Question {
@@ -306,7 +312,57 @@ impl Question {
     /// The question as a document.
     #[must_use]
     pub fn to_document(&self) -> Vec<u8> {
-        document(self)
+        document(self, None)
+    }
+
+    /// The question as a document that names the job that it serves.
+    #[must_use]
+    pub fn to_document_for(&self, mandate: Option<&Mandate>) -> Vec<u8> {
+        document(self, mandate)
+    }
+
+    /// Whether a question for a job of another node makes sense: it is about the place of that job, or gives the access of the job on.
+    #[must_use]
+    pub const fn takes_mandate(&self) -> bool {
+        match self {
+            Self::Exports {}
+            | Self::List(_)
+            | Self::Stat { .. }
+            | Self::MakeDirectory(_)
+            | Self::Claim(_)
+            | Self::Renew(_)
+            | Self::Release(_)
+            | Self::Nodes { .. }
+            | Self::Grant(_) => true,
+            Self::Remove(_)
+            | Self::Rename(_)
+            | Self::Clean(_)
+            | Self::Reach { .. }
+            | Self::Revoke { .. }
+            | Self::Run(_)
+            | Self::Job { .. }
+            | Self::Steer(_)
+            | Self::Past(_)
+            | Self::Manifest(_)
+            | Self::Running {}
+            | Self::Cluster(_) => false,
+        }
+    }
+
+    /// Reads the job of another node that a document names, if it names one.
+    ///
+    /// # Errors
+    /// The document cannot be read, or names something that is no job.
+    pub fn mandate_of(document: &[u8]) -> Result<Option<Mandate>, Refusal> {
+        let invalid = |what: String| Refusal::new(code::INVALID, format!("for: {what}"));
+        let head: Head =
+            serde_json::from_slice(document).map_err(|error| invalid(error.to_string()))?;
+        if let Some(mandate) = &head.mandate {
+            mandate
+                .check()
+                .map_err(|error| invalid(error.to_string()))?;
+        }
+        Ok(head.mandate)
     }
 
     /// Reads a document.
@@ -338,7 +394,7 @@ impl Answer {
     /// The answer as a document.
     #[must_use]
     pub fn to_document(&self) -> Vec<u8> {
-        document(self)
+        document(self, None)
     }
 
     /// Reads a document; a refusal is an error.
@@ -363,9 +419,10 @@ impl Answer {
     }
 }
 
-fn document<T: Serialize>(body: &T) -> Vec<u8> {
+fn document<T: Serialize>(body: &T, mandate: Option<&Mandate>) -> Vec<u8> {
     let sent = Sent {
         version: ASK_VERSION,
+        mandate,
         body,
     };
     // Plain fields: it always becomes JSON.
@@ -393,8 +450,13 @@ pub trait AnswerJobs: Send + Sync {
     ///
     /// # Errors
     /// The asker has not the right, or the node refuses the job.
-    fn answer(&self, asker: &str, question: &Question, may: &MayUse<'_>)
-    -> Result<Answer, Refusal>;
+    fn answer(
+        &self,
+        asker: &str,
+        mandate: Option<&Mandate>,
+        question: &Question,
+        may: &MayUse<'_>,
+    ) -> Result<Answer, Refusal>;
 }
 
 /// Whether the asker may read a path, or write to it, at a moment.
@@ -408,6 +470,20 @@ pub trait AskSites: Send + Sync {
     /// The site cannot be reached, or refuses.
     fn ask(
         &self,
+        site: Option<&Peer>,
+        question: &Question,
+        go_on: &mut GoOn<'_>,
+    ) -> Result<Answer, Refusal> {
+        self.ask_for(None, site, question, go_on)
+    }
+
+    /// Asks for a job of another node, if there is a mandate: the site answers by the rights of that job alone.
+    ///
+    /// # Errors
+    /// The site cannot be reached, refuses, or knows no mandates.
+    fn ask_for(
+        &self,
+        mandate: Option<&Mandate>,
         site: Option<&Peer>,
         question: &Question,
         go_on: &mut GoOn<'_>,

@@ -5,6 +5,7 @@
 //! allowed if one grant allows it. A grant that has expired allows nothing.
 
 mod area;
+mod mandate;
 mod rights;
 mod subject;
 
@@ -13,6 +14,7 @@ use std::fmt;
 use thiserror::Error;
 
 pub use area::{Area, PATH_BYTES_MAX};
+pub use mandate::{AskerRights, JOB_ID_BYTES_MAX, Mandate, Requester, is_job_id};
 pub use rights::{Right, Rights};
 pub use subject::{Subject, USER_PREFIX};
 
@@ -31,8 +33,8 @@ pub struct Grant {
     pub expires: Option<Timestamp>,
     /// The operator's words.
     pub comment: String,
-    /// Id of the job that the grant belongs to. It ends with the job.
-    pub job: Option<String>,
+    /// The job of another node that the grant belongs to. It ends with the job, and opens nothing to a request that does not name it.
+    pub mandate: Option<Mandate>,
 }
 
 /// Something that somebody wants to do.
@@ -56,9 +58,13 @@ impl Grant {
         self.expires.is_none_or(|expires| now < expires)
     }
 
-    /// Whether the grant alone allows this.
+    /// Whether the grant alone allows this to a peer that acts for itself. A grant that belongs to a job does not.
     #[must_use]
     pub fn allows(&self, who: &Subject, wish: Wish<'_>, now: Timestamp) -> bool {
+        self.mandate.is_none() && self.covers(who, wish, now)
+    }
+
+    fn covers(&self, who: &Subject, wish: Wish<'_>, now: Timestamp) -> bool {
         self.subject == *who
             && self.holds(now)
             && self.rights.allow(wish.right)
@@ -149,7 +155,7 @@ impl Grant {
             rights: rights.parse()?,
             expires,
             comment: String::new(),
-            job: None,
+            mandate: None,
         })
     }
 }

@@ -97,10 +97,7 @@ fn serve(
         announce: plan.announce,
         exports: plan.exports,
         home: home.path().to_owned(),
-        rules: {
-            let jobs = jobs.clone();
-            Arc::new(move || jobs.access().rules().map_err(|error| error.to_string()))
-        },
+        rules: Arc::new(jobs::Rules(jobs.clone())),
         tls,
         plain_allowed: settings.encryption == ServeEncryption::Any,
         handshake_deadline: settings.handshake_deadline,

@@ -30,6 +30,10 @@ use crate::watch::{Traffic, Watch};
 pub struct Order<'a> {
     /// Id of the job.
     pub job: &'a str,
+    /// Id by which the destination knows the access of the job: another one than here for a job of another node.
+    pub known_as: &'a str,
+    /// The access of the other nodes was given by this one, which takes it back at the end.
+    pub gives_access: bool,
     /// Epoch of the job that this controller claimed.
     pub epoch: u64,
     /// What all transfers of the job have in common.
@@ -116,7 +120,7 @@ const REFUSED_MAX: u32 = 50;
 const HEARD_MAX: usize = 64;
 
 /// When access is given again: after it was given, and after it was refused.
-const GRANT_AGAIN: Duration = Duration::from_hours(12);
+const GRANT_AGAIN: Duration = Duration::from_secs(100);
 const GRANT_REFUSED: Duration = Duration::from_secs(30);
 
 /// What the threads that ask have heard.
@@ -230,10 +234,11 @@ impl Driver<'_> {
         };
         if is_over {
             let nodes: Vec<Peer> = sight.claims.all().cloned().collect();
-            let others = sight.members.iter().map(|member| &member.mate);
-            let others = others.filter(|mate| mate.name != self.node.runner.node);
-            let let_in: Vec<&Mate> = others.chain(&sight.gone).collect();
-            destination.release(&nodes, sight.claims.ready().next(), &let_in);
+            let own = &self.node.runner.node;
+            let others = sight.members.iter().any(|member| member.mate.name != *own);
+            // Earlier starts of this node may have let nodes in that are gone.
+            let let_in = others || is_taken_over || !sight.gone.is_empty();
+            destination.release(&nodes, sight.claims.ready().next(), let_in);
         }
         end
     }

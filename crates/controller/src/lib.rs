@@ -35,7 +35,6 @@ use godwit_state::{
 
 pub use batch::{Base, summed};
 pub use control::{End, Mate, Order, control};
-pub use questions::access_name;
 pub use sending::Flight;
 pub use watch::Traffic;
 pub use worker::Worker;

@@ -19,8 +19,9 @@ use crate::control::{Driver, Mate};
 const ADDRESSES_MAX: usize = 16;
 const NAME_SIGNS_MAX: usize = 60;
 
-/// How long the access of another node of this cluster lasts at the destination unless it is given again.
-const GRANT_MS: u64 = 24 * 3_600_000;
+/// How long the access of another node of this cluster lasts at the destination unless it is given again. Where a controller is lost, what
+/// it has given ends by then.
+const GRANT_MS: u64 = 5 * 60_000;
 
 /// The destination of one divided job.
 pub(crate) struct Destination<'a> {
@@ -99,7 +100,7 @@ impl Destination<'_> {
     pub(crate) fn let_in(&self, peer: &Peer, mate: &Mate) -> Result<(), Refusal> {
         let until = (self.driver.node.now)().after(GRANT_MS);
         let question = Question::Grant(GrantJob {
-            job: access_name(self.driver.order.job, &mate.identity),
+            job: self.driver.order.known_as.to_owned(),
             identity: mate.identity.clone(),
             paths: vec![self.path.clone()],
             write: true,
@@ -109,7 +110,7 @@ impl Destination<'_> {
     }
 
     /// Lets others write to the destination. Where that fails, the claim ends by itself.
-    pub(crate) fn release(&self, nodes: &[Peer], ready: Option<&Peer>, let_in: &[&Mate]) {
+    pub(crate) fn release(&self, nodes: &[Peer], ready: Option<&Peer>, let_in: bool) {
         let claim = self.claim;
         let ask = |peer: &Peer, question: &Question| {
             let until = Instant::now() + ANSWER_WITHIN;
@@ -120,26 +121,20 @@ impl Destination<'_> {
             claim,
             epoch: self.driver.order.epoch,
         });
-        let revoke = |mate: &&Mate| Question::Revoke {
-            job: access_name(self.driver.order.job, &mate.identity),
+        let revoke = Question::Revoke {
+            job: self.driver.order.known_as.to_owned(),
         };
-        let revokes: Vec<Question> = let_in.iter().map(revoke).collect();
         thread::scope(|scope| {
             for peer in nodes {
                 scope.spawn(|| ask(peer, &release));
             }
-            if let Some(peer) = ready {
-                revokes.iter().for_each(|revoke| ask(peer, revoke));
+            // Any node of the destination takes it: they have one state.
+            let peer = ready.or(nodes.first());
+            if let Some(peer) = peer.filter(|_| let_in && self.driver.order.gives_access) {
+                ask(peer, &revoke);
             }
         });
     }
-}
-
-/// By which name a site knows the access of a node for a job, beside that of the node that the job is known by there.
-#[must_use]
-pub fn access_name(job: &str, identity: &str) -> String {
-    let sign: String = identity.chars().skip(4).take(12).collect();
-    format!("{job}-{sign}")
 }
 
 /// What the destination refuses, as a failure of the job.

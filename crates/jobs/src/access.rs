@@ -3,16 +3,17 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use godwit_api::grant::{Area, Grant, Right, Rights, Subject, Wish, allows};
+use godwit_api::ask::Peer;
+use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allows};
 use godwit_api::rest::{ALL_EXPORTS, Place, Timestamp};
 use godwit_state::{
-    AccessRight, AccessRule, Follower, Job, Object as _, Place as StatePlace, Replica, Role, Topic,
-    UnixMillis, User, reason,
+    AccessRight, AccessRule, Follower, Job, Node, Object as _, Place as StatePlace, Replica, Role,
+    Topic, UnixMillis, User, reason,
 };
 
 use crate::clock::timestamp;
 use crate::error::JobsError;
-use crate::{Shared, guests};
+use crate::{Shared, grants, guests};
 
 /// The access rules of a node's state.
 pub(crate) struct Rules {
@@ -107,6 +108,25 @@ impl Access<'_> {
     /// The file cannot be read, or a line in it says nothing known.
     pub fn file_grants(&self) -> Result<Vec<Grant>, JobsError> {
         (self.0.config.file_grants)().map_err(JobsError::Grants)
+    }
+
+    /// Whether the job of a mandate is alive and its owner may still run it, if the asker is a node of this site; None for the asker of
+    /// another site.
+    ///
+    /// # Errors
+    /// The state cannot be read.
+    pub fn own_job(&self, mandate: &Mandate) -> Result<Option<bool>, JobsError> {
+        let shared = self.0;
+        let reader = shared.replica.reader();
+        let is_own = |own: Peer| own.identity == mandate.asker;
+        let is_here = (shared.config.own)().is_some_and(is_own)
+            || !reader.objects_by::<Node>(&mandate.asker)?.is_empty();
+        if !is_here {
+            return Ok(None);
+        }
+        let job = reader.job(&mandate.job)?;
+        let lives = |job: &Job| !job.state.ended() && denied(shared, job).is_none();
+        Ok(Some(job.as_ref().is_some_and(lives)))
     }
 
     /// Whether a user may do something at a place of this node: an admin may do everything, others what a grant allows.
@@ -236,7 +256,10 @@ pub fn grant_of(rule: &AccessRule) -> Option<Grant> {
         rights: rule.rights.iter().map(right).collect(),
         expires: rule.expires.map(|time| Timestamp(time.0)),
         comment: rule.comment.clone(),
-        job: rule.job.clone(),
+        mandate: match &rule.job {
+            None => None,
+            Some(_) => Some(grants::mandate_of(rule)?),
+        },
     })
 }
 
@@ -255,7 +278,7 @@ pub fn rule_of(id: &str, grant: &Grant) -> AccessRule {
         rights: rights_of(grant.rights),
         expires: grant.expires.map(|time| UnixMillis(time.0)),
         comment: grant.comment.clone(),
-        job: grant.job.clone(),
+        job: grant.mandate.as_ref().map(|mandate| mandate.job.clone()),
     }
 }
 

@@ -24,7 +24,7 @@ use crate::record::Recording;
 use crate::scheduler::actor;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
-use crate::{Shared, access, divided, manifest, reached, third, view};
+use crate::{Shared, access, divided, guests, manifest, reached, third, view};
 pub(crate) use events::AttemptEvents;
 use events::Heard;
 use placed::Placing;
@@ -134,12 +134,16 @@ fn carry_out(
     if let Some(why) = access::denied(shared, job) {
         return Err(Failure::new(FailureCode::AccessDenied, why));
     }
+    let guest = stored.guest.as_ref();
+    let mandate = guest.and_then(|guest| guests::mandate_of(job, guest));
     let mut prepared = spec::prepare(&stored.new, &find).map_err(Failure::usage)?;
     let kind = prepared.spec.kind;
     match divided::wish(shared, job, &stored.new, &prepared) {
         Ok(None) => {}
         Ok(Some(wish)) => {
-            let done = divided::carry_out(shared, job, epoch, &wish, &prepared, told, control);
+            let mandate = mandate.as_ref();
+            let done =
+                divided::carry_out(shared, job, epoch, &wish, &prepared, mandate, told, control);
             if let Some(done) = done {
                 return done;
             }
@@ -163,6 +167,7 @@ fn carry_out(
     }
     let env = Env {
         label: Some(label(job)),
+        mandate,
         attempts: Some(Placing::of(shared, &job.id, epoch, control)),
         ..(shared.config.make_env)(&prepared.sites)
     };

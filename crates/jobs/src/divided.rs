@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use godwit_api::ask::RunningJob;
+use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal, RunningJob};
 use godwit_api::event::{Event, EventSink as _, Summary};
 use godwit_api::failure::Failure;
+use godwit_api::grant::Mandate;
 use godwit_api::job::{ClaimId, JobKind};
 use godwit_api::rest::{Divide, NewJob, Place, ProgressView};
 use godwit_api::settings::Judge;
@@ -27,7 +28,7 @@ use crate::flights::Flights;
 use crate::nodes::reaches;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
-use crate::{Shared, attempt, reached};
+use crate::{Shared, attempt, guests, reached};
 
 /// How long a node tries where the settings of a job do not say.
 const RETRY_FOR: Duration = Duration::from_secs(300);
@@ -116,10 +117,11 @@ pub(crate) fn carry_out(
     epoch: u64,
     wish: &Wish,
     prepared: &Prepared,
+    mandate: Option<&Mandate>,
     told: &AttemptEvents,
     steering: &Control,
 ) -> Option<Result<Summary, Failure>> {
-    let node = node(shared, &prepared.sites, &job.id);
+    let node = node(shared, &prepared.sites, &job.id, mandate);
     let mut claim = [0; 16];
     for chunk in claim.chunks_mut(4) {
         chunk.copy_from_slice(&random().to_le_bytes());
@@ -136,6 +138,8 @@ pub(crate) fn carry_out(
     let order = Order {
         crew: &crew,
         job: &job.id,
+        known_as: mandate.map_or(&job.id, |mandate| &mandate.job),
+        gives_access: mandate.is_none(),
         epoch,
         base: base(prepared),
         sources: &wish.sources,
@@ -149,11 +153,14 @@ pub(crate) fn carry_out(
     };
     let limit = || shared.live.limit(&job.id).unwrap_or(0);
     let goes_on = || !steering.is_cancelled() && !shared.stopping.load(Ordering::SeqCst);
-    let sites = &*shared.config.sites;
+    let sites = Mandated {
+        sites: &*shared.config.sites,
+        mandate,
+    };
     let end = std::thread::scope(|scope| {
         scope.spawn(|| flights.follow(shared));
         let _ends = flights.ends();
-        control(&node, sites, &order, &limit, &goes_on, &mut |work| {
+        control(&node, &sites, &order, &limit, &goes_on, &mut |work| {
             if work.counts.leases > 0 {
                 told.enter(JobState::Running);
             }
@@ -174,6 +181,29 @@ pub(crate) fn carry_out(
             Some(Err(failure))
         }
         End::Done(work) => Some(Ok(ended(&work, &order.base, told))),
+    }
+}
+
+/// Asks for a job of another node.
+struct Mandated<'a> {
+    sites: &'a dyn AskSites,
+    mandate: Option<&'a Mandate>,
+}
+
+impl AskSites for Mandated<'_> {
+    fn ask_for(
+        &self,
+        mandate: Option<&Mandate>,
+        site: Option<&Peer>,
+        question: &Question,
+        go_on: &mut GoOn<'_>,
+    ) -> Result<Answer, Refusal> {
+        self.sites
+            .ask_for(mandate.or(self.mandate), site, question, go_on)
+    }
+
+    fn reach(&self, site: &Peer) -> Result<(), Refusal> {
+        self.sites.reach(site)
     }
 }
 
@@ -235,8 +265,9 @@ fn base(prepared: &Prepared) -> Base {
     }
 }
 
-fn node(shared: &Arc<Shared>, sites: &[Site], job: &str) -> Node {
+fn node(shared: &Arc<Shared>, sites: &[Site], job: &str, mandate: Option<&Mandate>) -> Node {
     let (own, sites, label) = (Arc::clone(shared), sites.to_vec(), format!("job {job}"));
+    let mandate = mandate.cloned();
     let clock = shared.config.clock.clone();
     Node {
         replica: Arc::clone(&shared.replica),
@@ -250,9 +281,11 @@ fn node(shared: &Arc<Shared>, sites: &[Site], job: &str) -> Node {
                 comment: String::new(),
                 nodes: Vec::new(),
             });
-            let sites: Vec<Site> = sites.iter().cloned().chain(nodes).collect();
+            // A node of the destination is the one that the site named last.
+            let sites: Vec<Site> = nodes.chain(sites.iter().cloned()).collect();
             godwit_run::Env {
                 label: Some(label.clone()),
+                mandate: mandate.clone(),
                 ..(own.config.make_env)(&sites)
             }
         }),
@@ -371,7 +404,11 @@ fn start(shared: &Arc<Shared>, reader: &Reader, job: &Job) -> Result<Option<Work
     if prepared.spec.kind == JobKind::Verify {
         return Ok(None);
     }
-    let node = node(shared, &prepared.sites, &job.id);
+    let mandate = match &stored.guest {
+        Some(guest) => guests::mandate_of(job, guest),
+        None => member_mandate(shared, reader, job)?,
+    };
+    let node = node(shared, &prepared.sites, &job.id, mandate.as_ref());
     match Worker::start(node, job.id.clone(), job.epoch, base(&prepared)) {
         Ok(worker) => Ok(Some(worker)),
         Err(error) => {
@@ -382,4 +419,21 @@ fn start(shared: &Arc<Shared>, reader: &Reader, job: &Job) -> Result<Option<Work
             Ok(None)
         }
     }
+}
+
+/// The mandate of this node as a member of a job of its own site: the controller has let it in. The controller itself needs none.
+fn member_mandate(
+    shared: &Shared,
+    reader: &Reader,
+    job: &Job,
+) -> Result<Option<Mandate>, JobsError> {
+    let controller = job.runner.as_ref().map(|runner| &runner.node);
+    let Some(name) = controller.filter(|name| **name != shared.config.node) else {
+        return Ok(None);
+    };
+    let row = reader.object::<NodeRow>(name)?;
+    Ok(row.map(|row| Mandate {
+        asker: row.identity,
+        job: job.id.clone(),
+    }))
 }

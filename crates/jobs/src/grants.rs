@@ -1,11 +1,12 @@
 //! Access that this node gives to another site for one job of a third node: given, renewed, and taken back.
 //! Checks no grant itself: whoever serves the question says what the asker may do.
 //!
-//! An asker gives away what it may do itself, and no more: the same right, at the same path, and for no longer. Each path is a rule of
-//! its own, whose id follows from asker, job and path; so a question that comes twice changes nothing.
+//! An asker gives away what it may do itself, and no more: the same right, at the same path, and for no longer. A node that was let in for
+//! a job may let other nodes in for the same job. Each path is a rule, whose id follows from asker, job, identity and path; so a question
+//! that comes twice changes nothing. The rule counts only for requests that name the job (`api::grant::Requester`).
 
 use godwit_api::ask::{Answer, GrantJob, MayUse, Refusal, code};
-use godwit_api::grant::Subject;
+use godwit_api::grant::{JOB_ID_BYTES_MAX, Mandate, Subject, is_job_id};
 use godwit_api::job::Text;
 use godwit_api::rest::Timestamp;
 use godwit_state::{AccessRight, AccessRule, Change, Op, UnixMillis};
@@ -14,7 +15,7 @@ use crate::Shared;
 use crate::guests::{propose, refuse};
 
 /// The longest that an asker gives access for without renewing it.
-const DAYS_MAX: i64 = 7;
+const LASTS_MAX_MILLIS: i64 = 24 * 3_600_000;
 
 /// Access for less than this is refused: nothing could be done with it.
 const LEAST_MILLIS: i64 = 60_000;
@@ -22,20 +23,26 @@ const LEAST_MILLIS: i64 = 60_000;
 /// Paths of all jobs of one asker: a fifth of the rules that the state takes, so that nobody takes the room of others.
 const RULES_MAX: usize = 2_000;
 
-/// The longest id of a job.
-const JOB_SIGNS_MAX: usize = 64;
-
 /// Paths of one job: as many as the state takes sources.
 const PATHS_MAX: usize = 1_024;
 
-/// Lets a site in for a job of the asker.
+/// Lets a site in for a job of the asker, or for the job of the mandate.
 pub(crate) fn grant(
     shared: &Shared,
     asker: &str,
+    mandate: Option<&Mandate>,
     wish: &GrantJob,
     may: &MayUse<'_>,
 ) -> Result<Answer, Refusal> {
     check_job(&wish.job)?;
+    let giver = match mandate {
+        None => asker,
+        Some(mandate) if mandate.job == wish.job => mandate.asker.as_str(),
+        Some(_) => {
+            let message = "job: the access for a job is given on for the same job only";
+            return Err(Refusal::new(code::INVALID, message));
+        }
+    };
     if !matches!(wish.identity.parse(), Ok(Subject::Identity(_))) {
         let message = "identity: access for a job is for a node, named as godwit id prints it";
         return Err(Refusal::new(code::INVALID, message));
@@ -45,10 +52,10 @@ pub(crate) fn grant(
         return Err(Refusal::new(code::INVALID, what));
     }
     let now = shared.now().0;
-    let most = now.saturating_add(DAYS_MAX * 24 * 3_600_000);
+    let most = now.saturating_add(LASTS_MAX_MILLIS);
     let mut until = wish.until.0.min(most);
-    let own = format!("job:{asker}:");
-    let of_job = prefix(asker, &wish.job);
+    let own = format!("job:{giver}:");
+    let of_job = prefix(giver, &wish.job);
     let others = rules(shared)?;
     let others = others.iter().filter(|rule| rule.id.starts_with(&own));
     let others = others.filter(|rule| !rule.id.starts_with(&of_job)).count();
@@ -63,7 +70,7 @@ pub(crate) fn grant(
         until = lasts(path, wish.write, now, until, may)?;
     }
     for path in &wish.paths {
-        let rule = rule(asker, wish, path, UnixMillis(until))?;
+        let rule = rule(giver, wish, path, UnixMillis(until))?;
         propose(shared, asker, Op::Access(Change::Put(rule)))?;
     }
     Ok(Answer::Done {})
@@ -104,7 +111,7 @@ fn rule(
         id: format!(
             "{}{:016x}",
             prefix(asker, &wish.job),
-            hash(&path.0, wish.write)
+            hash(&wish.identity, &path.0, wish.write)
         ),
         subject: wish.identity.clone(),
         export: export.to_owned(),
@@ -123,18 +130,25 @@ fn prefix(asker: &str, job: &str) -> String {
 
 /// Whether a text can be the id of an asker's job.
 pub(crate) fn check_job(job: &str) -> Result<(), Refusal> {
-    let fits = (1..=JOB_SIGNS_MAX).contains(&job.len());
-    if fits
-        && job
-            .bytes()
-            .all(|sign| sign.is_ascii_alphanumeric() || sign == b'-')
-    {
+    if is_job_id(job) {
         return Ok(());
     }
     Err(Refusal::new(
         code::INVALID,
-        format!("job: 1 to {JOB_SIGNS_MAX} letters, digits and hyphens"),
+        format!("job: 1 to {JOB_ID_BYTES_MAX} letters, digits and hyphens"),
     ))
+}
+
+/// The mandate that a rule belongs to, by its id; None for a rule of no job, or with an id that no rule of a job has.
+pub(crate) fn mandate_of(rule: &AccessRule) -> Option<Mandate> {
+    let job = rule.job.clone()?;
+    let (asker, rest) = rule.id.strip_prefix("job:")?.split_once(':')?;
+    let mandate = Mandate {
+        asker: asker.to_owned(),
+        job,
+    };
+    let of_job = rest.strip_prefix(&mandate.job)?.starts_with(':');
+    (of_job && mandate.check().is_ok()).then_some(mandate)
 }
 
 /// Takes back all that was given for a job of the asker.
@@ -154,11 +168,12 @@ fn rules(shared: &Shared) -> Result<Vec<AccessRule>, Refusal> {
     rules.map_err(|error| refuse(&error.into()))
 }
 
-/// A number that follows from path and right (FNV-1a, 64 bits): it tells the rules of one job apart.
-fn hash(path: &[u8], write: bool) -> u64 {
-    let bytes = path.iter().chain(if write { b"w" } else { b"r" });
+/// A number that follows from identity, path and right (FNV-1a, 64 bits): it tells the rules of one job apart.
+fn hash(identity: &str, path: &[u8], write: bool) -> u64 {
+    let bytes = identity.bytes().chain([0]).chain(path.iter().copied());
+    let bytes = bytes.chain(if write { *b"w" } else { *b"r" });
     bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
@@ -186,8 +201,9 @@ mod tests {
     #[test]
     fn ids_of_rules_tell_askers_jobs_and_paths_apart() {
         assert_ne!(prefix("ab", "c"), prefix("a", "bc"));
-        assert_ne!(hash(b"a", true), hash(b"a", false));
-        assert_ne!(hash(b"a/b", true), hash(b"b/a", true));
+        assert_ne!(hash("i", b"a", true), hash("i", b"a", false));
+        assert_ne!(hash("i", b"a/b", true), hash("i", b"b/a", true));
+        assert_ne!(hash("i", b"a", true), hash("j", b"a", true));
         for wrong in ["", "a:b", "a b", &"x".repeat(65)] {
             assert!(check_job(wrong).is_err(), "{wrong}");
         }

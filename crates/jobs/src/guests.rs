@@ -8,7 +8,7 @@ use godwit_api::ask::{
     Answer, AnswerJobs, JobSeen, MayUse, Peer, Question, Refusal, RunJob, RunningJob, SteerJob,
     SteerVerb, code,
 };
-use godwit_api::grant::{Right, Subject, Wish, allows};
+use godwit_api::grant::{Mandate, Right, Subject, Wish, allows};
 use godwit_api::job::Text;
 use godwit_api::rest::{ChangeJob, JobStateName, JobView, NewJob, Place, Timestamp, is_request_id};
 use godwit_state::{Actor, Command, Job, JobFilter, JobState, Node, Op, ProposeError, Site};
@@ -38,6 +38,7 @@ impl AnswerJobs for Guests {
     fn answer(
         &self,
         asker: &str,
+        mandate: Option<&Mandate>,
         question: &Question,
         may: &MayUse<'_>,
     ) -> Result<Answer, Refusal> {
@@ -47,7 +48,7 @@ impl AnswerJobs for Guests {
                 let reached = jobs.shared.config.sites.reach(peer);
                 reached.map(|()| Answer::Done {})
             }
-            Question::Grant(wish) => grants::grant(&jobs.shared, asker, wish, may),
+            Question::Grant(wish) => grants::grant(&jobs.shared, asker, mandate, wish, may),
             Question::Revoke { job } => grants::revoke(&jobs.shared, asker, job),
             Question::Run(wish) => run(jobs, asker, wish, may),
             Question::Job { job } => told(jobs, &known(jobs, asker, job)?.id),
@@ -89,7 +90,21 @@ fn owner(asker: &str) -> String {
 }
 
 fn key(job: &str) -> String {
-    format!("job:{job}")
+    format!("{KEY}{job}")
+}
+
+/// What the keys of jobs for other nodes begin with.
+const KEY: &str = "job:";
+
+/// The mandate under which a job runs that has its other end at a third site: that site admits it by what was given for the asker's job.
+pub(crate) fn mandate_of(job: &Job, guest: &Guest) -> Option<Mandate> {
+    guest.other.as_ref()?;
+    // A job for another node always has such a key. Without one it names a job that no site knows, and is refused everywhere.
+    let key = job.idempotency_key.as_deref().unwrap_or_default();
+    Some(Mandate {
+        asker: guest.asker.clone(),
+        job: key.strip_prefix(KEY).unwrap_or("none").to_owned(),
+    })
 }
 
 fn actor(asker: &str) -> Actor {

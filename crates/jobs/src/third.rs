@@ -22,7 +22,6 @@ use godwit_api::ask::{
 use godwit_api::event::EventSink as _;
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, NewJob, Place, Timestamp};
-use godwit_controller::access_name;
 use godwit_run::Control;
 use godwit_state::{Job, JobOp, JobState, Site, UnixMillis};
 
@@ -284,20 +283,19 @@ impl<'a> Third<'a> {
         }
     }
 
-    /// The identities of all nodes that may come to run the job, each with the name of its access.
-    fn runners(&self, way: Way) -> Vec<(String, String)> {
+    /// The identities of all nodes that may come to run the job.
+    fn runners(&self, way: Way) -> Vec<String> {
         let runner = self.runner(way);
         let nodes = match way {
             Way::Within | Way::Push => &self.from_nodes,
             Way::Pull => &self.to_nodes,
         };
-        let mut runners = vec![(runner.identity.clone(), self.job.id.clone())];
-        let others = nodes.iter().filter(|node| node.identity != runner.identity);
-        runners.extend(others.map(|node| {
-            let name = access_name(&self.job.id, &node.identity);
-            (node.identity.clone(), name)
-        }));
-        runners
+        let others = nodes.iter().map(|node| &node.identity);
+        let others = others.filter(|identity| **identity != runner.identity);
+        std::iter::once(&runner.identity)
+            .chain(others)
+            .cloned()
+            .collect()
     }
 
     /// Lets the runner in at the other end, for this job; or for longer.
@@ -310,9 +308,9 @@ impl<'a> Third<'a> {
             Way::Pull => self.sources.iter().map(path).collect(),
             _ => vec![path(&self.destination)],
         };
-        for (identity, job) in self.runners(way) {
+        for identity in self.runners(way) {
             let question = Question::Grant(GrantJob {
-                job,
+                job: self.job.id.clone(),
                 identity,
                 paths: paths.clone(),
                 write: way == Way::Push,
@@ -328,12 +326,11 @@ impl<'a> Third<'a> {
         let Some(granter) = self.granter(way) else {
             return;
         };
-        for (_, job) in self.runners(way) {
-            if let Err(refusal) = self.ask(granter, &Question::Revoke { job }) {
-                self.told.note(&format!(
-                    "the access for this job ends by itself within a day: {refusal}"
-                ));
-            }
+        let job = self.job.id.clone();
+        if let Err(refusal) = self.ask(granter, &Question::Revoke { job }) {
+            self.told.note(&format!(
+                "the access for this job ends by itself within a day: {refusal}"
+            ));
         }
     }
 

@@ -1,21 +1,74 @@
 //! What a peer may do where, by the grants as they stand now, and the words for a no.
 //! Keeps no grants: the file is read anew each time, and the node's state has its own.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::endpoint::Place;
-use godwit_api::grant::{Area, Grant, Right, Subject, Wish, allows};
+use godwit_api::grant::{Area, AskerRights, Grant, Mandate, Requester, Right, Subject, Wish};
 use godwit_api::rest::Timestamp;
 use godwit_net::IdentityId;
-use godwit_proto::ErrorCode;
+use godwit_proto::{ErrorCode, Open};
 
 use crate::export::{Export, ExportError, ExportPath, locate};
 use crate::grants::Grants;
 
-/// Gives the access rules of a node's state as they are now, or says why they cannot be read. It is asked often, and must be cheap.
-pub type StateRules = dyn Fn() -> Result<Arc<Vec<Grant>>, String> + Send + Sync;
+/// The access rules of a node's state. They are asked often, so both answers must be cheap.
+pub trait StateRules: Send + Sync {
+    /// The rules as they are now.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    fn grants(&self) -> Result<Arc<Vec<Grant>>, String>;
+
+    /// Whether the job of the mandate is alive, if its asker is a node of this site; None for another site's asker.
+    ///
+    /// # Errors
+    /// Why the state cannot be read.
+    fn own_job(&self, mandate: &Mandate) -> Result<Option<bool>, String>;
+}
+
+/// Rules of a node that has no jobs of its own.
+impl<F> StateRules for F
+where
+    F: Fn() -> Result<Arc<Vec<Grant>>, String> + Send + Sync,
+{
+    fn grants(&self) -> Result<Arc<Vec<Grant>>, String> {
+        self()
+    }
+
+    fn own_job(&self, _: &Mandate) -> Result<Option<bool>, String> {
+        Ok(None)
+    }
+}
+
+/// The other end of a connection, and the job of another node that its request names.
+#[derive(Clone, Debug)]
+pub(crate) struct Who {
+    pub(crate) peer: IdentityId,
+    pub(crate) mandate: Option<Mandate>,
+}
+
+impl Who {
+    /// A peer that acts for itself.
+    pub(crate) const fn itself(peer: IdentityId) -> Self {
+        Self {
+            peer,
+            mandate: None,
+        }
+    }
+
+    /// Who opens a transfer.
+    pub(crate) fn opens(peer: IdentityId, request: &Open) -> Self {
+        let mandate = request.mandate.as_ref().map(|named| Mandate {
+            asker: named.asker.clone(),
+            job: named.job.clone(),
+        });
+        Self { peer, mandate }
+    }
+}
 
 /// A reason to say no, with its code.
 pub(crate) struct Denial {
@@ -40,42 +93,108 @@ const ALLOW: &str = "godwit access allow";
 /// Asks the two sources of grants: the file in the home, and the state's rules.
 pub(crate) struct Grantor<'a> {
     pub(crate) home: &'a Path,
-    pub(crate) rules: &'a StateRules,
+    pub(crate) rules: &'a dyn StateRules,
 }
 
 /// What a peer is granted at one moment.
 pub(crate) struct Granted {
-    peer: Subject,
+    requester: Requester,
+    rights: AskerRights,
     now: Timestamp,
+    /// Of the peer, and of the askers of jobs that the peer was let in for.
     grants: Vec<Grant>,
+    /// Some grant lets the peer in, for itself or for a job.
+    is_known: bool,
 }
 
 impl Grantor<'_> {
-    /// What the peer is granted now.
-    pub(crate) fn granted(&self, peer: IdentityId) -> Result<Granted, Denial> {
+    /// What `who` is granted now.
+    pub(crate) fn granted(&self, who: &Who) -> Result<Granted, Denial> {
         let unreadable = |error: String| Denial::new(ErrorCode::INTERNAL, error);
-        let peer = Subject::Identity(peer.to_string());
+        let peer = Subject::Identity(who.peer.to_string());
         let now = now();
-        let own = |grant: &Grant| grant.subject == peer && grant.holds(now);
-        let mut grants = Grants::new(self.home)
+        let file = Grants::new(self.home)
             .list()
             .map_err(|error| unreadable(error.to_string()))?;
-        grants.retain(own);
-        let rules = (self.rules)().map_err(unreadable)?;
-        grants.extend(rules.iter().filter(|grant| own(grant)).cloned());
-        Ok(Granted { peer, now, grants })
+        let rules = self.rules.grants().map_err(unreadable)?;
+        let holds = |grant: &&Grant| grant.holds(now) && !grant.rights.is_empty();
+        let all = || file.iter().chain(rules.iter()).filter(holds);
+        let of_peer = |grant: &&Grant| grant.subject == peer;
+        // The askers of jobs that the peer was let in for, and the one that the request names.
+        let mut askers: HashSet<&str> = all()
+            .filter(of_peer)
+            .filter_map(|grant| grant.mandate.as_ref())
+            .map(|mandate| mandate.asker.as_str())
+            .collect();
+        askers.extend(who.mandate.as_ref().map(|mandate| mandate.asker.as_str()));
+        let of_asker = |grant: &&Grant| match &grant.subject {
+            Subject::Identity(identity) => askers.contains(identity.as_str()),
+            Subject::User(_) => false,
+        };
+        let grants: Vec<Grant> = all()
+            .filter(|grant| of_peer(grant) || of_asker(grant))
+            .cloned()
+            .collect();
+        let is_known = grants.iter().filter(of_peer).any(|grant| {
+            let Some(mandate) = &grant.mandate else {
+                return true;
+            };
+            let requester = Requester {
+                peer: peer.clone(),
+                mandate: Some(mandate.clone()),
+            };
+            let Area::Export { name, path } = &grant.area else {
+                return false;
+            };
+            let Ok(rights) = self.rights_of(mandate) else {
+                return false;
+            };
+            grant.rights.iter().any(|right| {
+                let place = Some((name.as_str(), path.as_bytes()));
+                requester.may(&grants, rights, Wish { place, right }, now)
+            })
+        });
+        let rights = match &who.mandate {
+            Some(mandate) => self.rights_of(mandate)?,
+            None => AskerRights::Granted,
+        };
+        Ok(Granted {
+            rights,
+            requester: Requester {
+                peer,
+                mandate: who.mandate.clone(),
+            },
+            now,
+            grants,
+            is_known,
+        })
+    }
+
+    fn rights_of(&self, mandate: &Mandate) -> Result<AskerRights, Denial> {
+        let unreadable = |error: String| Denial::new(ErrorCode::INTERNAL, error);
+        Ok(match self.rules.own_job(mandate).map_err(unreadable)? {
+            None => AskerRights::Granted,
+            Some(true) => AskerRights::OwnJob,
+            Some(false) => AskerRights::EndedJob,
+        })
     }
 }
 
 impl Granted {
+    fn may(&self, place: Option<(&str, &[u8])>, right: Right) -> bool {
+        let wish = Wish { place, right };
+        self.requester
+            .may(&self.grants, self.rights, wish, self.now)
+    }
+
     /// Whether this is allowed anywhere in an export.
     pub(crate) fn somewhere(&self, export: &str, right: Right) -> bool {
-        let is_there = |area: &Area| match area {
-            Area::All => true,
-            Area::Export { name, .. } => name == export,
-        };
-        let mut grants = self.grants.iter();
-        grants.any(|grant| grant.rights.allow(right) && is_there(&grant.area))
+        self.grants.iter().any(|grant| match &grant.area {
+            Area::All => self.may(Some((export, b"")), right),
+            Area::Export { name, path } => {
+                name == export && self.may(Some((export, path.as_bytes())), right)
+            }
+        })
     }
 
     /// The same at a moment to come.
@@ -88,7 +207,7 @@ impl Granted {
 
     /// Exports are named only to peers whom some grant lets in at all. `asked` is the path and the right that the peer asks for.
     pub(crate) fn known(&self, asked: Option<(&[u8], Right)>) -> Result<(), Denial> {
-        if self.grants.iter().any(|grant| !grant.rights.is_empty()) {
+        if self.is_known {
             return Ok(());
         }
         let place = asked.map(|(path, right)| (Place::from_wire(path), right));
@@ -99,11 +218,14 @@ impl Granted {
             Some((_, right)) => options(None, *right),
             None => options(None, Right::Read),
         };
+        if let Some(mandate) = &self.requester.mandate {
+            return Err(no_job(mandate, &options));
+        }
         Err(Denial::new(
             ErrorCode::AUTH,
             format!(
                 "this daemon does not know you; its operator can let you in with: {ALLOW} {} {options}",
-                self.peer
+                self.requester.peer
             ),
         ))
     }
@@ -111,9 +233,11 @@ impl Granted {
     /// `place`: an export and a path below it; `None` for what belongs to no export (`mem:`, `null:`), which any grant of that
     /// right opens.
     pub(crate) fn allowed(&self, place: Option<(&str, &[u8])>, right: Right) -> Result<(), Denial> {
-        let wish = Wish { place, right };
-        if allows(&self.grants, &self.peer, wish, self.now) {
+        if self.may(place, right) {
             return Ok(());
+        }
+        if let Some(mandate) = &self.requester.mandate {
+            return Err(no_job(mandate, &options(place, right)));
         }
         let verb = match right {
             Right::Read => "read from",
@@ -130,11 +254,23 @@ impl Granted {
             ErrorCode::NOT_GRANTED,
             format!(
                 "you may not {verb} {shown}; its operator can allow it with: {ALLOW} {} {}",
-                self.peer,
-                wish.options()
+                self.requester.peer,
+                options(place, right)
             ),
         ))
     }
+}
+
+/// The words for a job of another node that has no access here: it names that node, not the one that is connected.
+fn no_job(mandate: &Mandate, options: &str) -> Denial {
+    let Mandate { asker, job } = mandate;
+    Denial::new(
+        ErrorCode::NOT_GRANTED,
+        format!(
+            "the job {job} of {asker} has no access here: {asker} itself must have this right, and must have given it to you for the job; \
+             its operator can allow it with: {ALLOW} {asker} {options}"
+        ),
+    )
 }
 
 fn options(place: Option<(&str, &[u8])>, right: Right) -> String {

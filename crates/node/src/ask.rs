@@ -19,7 +19,7 @@ use godwit_engine::session::{receive_frame, send_error};
 use godwit_net::{IdentityId, Stream};
 use godwit_proto::{Ask, DOCUMENT_BYTES_MAX, ErrorCode, Frame, Reply};
 
-use crate::allow::{Denial, find};
+use crate::allow::{Denial, Who, find};
 use crate::export::ExportPath;
 use crate::gate::Full;
 use crate::{Shared, news};
@@ -54,7 +54,11 @@ pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: Identit
             send_error(stream, no.code, &no.message, no.retryable);
             return;
         }
-        if reply(shared, stream, peer, ask.number, question).is_none() {
+        let asked = question.and_then(|question| {
+            let mandate = Question::mandate_of(&ask.document)?;
+            Ok((Who { peer, mandate }, question))
+        });
+        if reply(shared, stream, peer, ask.number, asked).is_none() {
             return;
         }
         ask = match receive_frame(stream, REST_MAX) {
@@ -78,9 +82,9 @@ fn reply(
     stream: &mut dyn Stream,
     peer: IdentityId,
     number: u64,
-    question: Result<Question, Refusal>,
+    asked: Result<(Who, Question), Refusal>,
 ) -> Option<()> {
-    let answer = question.and_then(|question| answer(shared, stream, peer, number, question));
+    let answer = asked.and_then(|(who, question)| answer(shared, stream, &who, number, question));
     let answer = answer.unwrap_or_else(Answer::Refused);
     // A node that looks for something asks without knowing whether it is there.
     let looked_for = [code::NO_SUCH_JOB, code::NOT_FOUND];
@@ -111,10 +115,15 @@ fn send(stream: &mut dyn Stream, reply: &Reply) -> Option<()> {
 fn answer(
     shared: &Shared,
     stream: &mut dyn Stream,
-    peer: IdentityId,
+    who: &Who,
     number: u64,
     question: Question,
 ) -> Result<Answer, Refusal> {
+    let peer = who.peer;
+    if who.mandate.is_some() && !question.takes_mandate() {
+        let message = "for: this question is not asked for a job of another node";
+        return Err(Refusal::new(code::INVALID, message));
+    }
     if let Question::Cluster(question) = question {
         let Some(cluster) = &shared.config.cluster else {
             let message = "this node takes part in no cluster";
@@ -147,19 +156,19 @@ fn answer(
         send(stream, &sign).is_some()
     };
     // The nodes of a cluster act for the same users, whose rights the asking node has looked at.
-    let is_member = is_member(shared, peer);
+    let is_member = who.mandate.is_none() && is_member(shared, peer);
     let may = |export: &str, path: &godwit_store::RelPath, right: Right| {
         if is_member {
             return Ok(());
         }
         shared
             .places
-            .may_use(peer, export, path, right, now())
+            .may_use(who, export, path, right, now())
             .map_err(refusal)
     };
     if question == (Question::Exports {}) {
         let may =
-            |export: &str, right| is_member || shared.places.may_somewhere(peer, export, right);
+            |export: &str, right| is_member || shared.places.may_somewhere(who, export, right);
         return Ok(Answer::Exports(shared.here.rooms(&may)));
     }
     if let Question::Nodes { path } = &question {
@@ -170,7 +179,7 @@ fn answer(
         return Err(Refusal::new(code::NOT_GRANTED, message));
     }
     if question.is_about_jobs() {
-        return about_jobs(shared, peer, &question);
+        return about_jobs(shared, who, &question);
     }
     let writer = |path: &[u8]| shared.table.writer_at(path);
     if let Some(answered) = shared
@@ -215,7 +224,7 @@ fn nodes(shared: &Shared, path: &Text, may: &here::May<'_>) -> Result<Answer, Re
 }
 
 /// Has a question about jobs answered, with the rights that the asker has here.
-fn about_jobs(shared: &Shared, peer: IdentityId, question: &Question) -> Result<Answer, Refusal> {
+fn about_jobs(shared: &Shared, who: &Who, question: &Question) -> Result<Answer, Refusal> {
     let Some(jobs) = &shared.config.jobs else {
         let message = "this node runs no jobs for others";
         return Err(Refusal::new(code::UNSUPPORTED, message));
@@ -227,10 +236,10 @@ fn about_jobs(shared: &Shared, peer: IdentityId, question: &Question) -> Result<
             return Err(Refusal::new(code::INVALID, message));
         };
         let right = if write { Right::Write } else { Right::Read };
-        let may = shared.places.may_use(peer, &export.name, &below, right, at);
+        let may = shared.places.may_use(who, &export.name, &below, right, at);
         may.map_err(refusal)
     };
-    jobs.answer(&peer.to_string(), question, &may)
+    jobs.answer(&who.peer.to_string(), who.mandate.as_ref(), question, &may)
 }
 
 fn too_many(full: Full) -> Refusal {

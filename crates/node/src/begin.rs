@@ -25,7 +25,7 @@ use godwit_tree::{
 use self::asked::{entered, kept_at, order_of, select_of, share_of};
 use crate::Shared;
 use crate::admit::admit;
-use crate::allow::Denial;
+use crate::allow::{Denial, Who};
 use crate::claims::Hold;
 use crate::gate::{Full, Slot};
 use crate::places::{FailedSource, SourcePlace, Target};
@@ -103,7 +103,7 @@ fn begin_push(
 ) -> Result<StartedEnd, Denial> {
     let select = select_of(request)?;
     let target = shared.places.target(
-        peer,
+        &Who::opens(peer, request),
         &request.destination,
         request.destination_is_directory,
         Access::asked(request),
@@ -341,10 +341,11 @@ fn begin_pull(
     let mut roots: Vec<FoundRoot> = Vec::with_capacity(request.sources.len());
     let (mut memory, mut failed) = (None, None);
     let (mut absolute, mut own) = (Vec::new(), Vec::new());
-    for source in shared
-        .places
-        .sources(peer, &request.sources, Access::asked(request))?
-    {
+    for source in shared.places.sources(
+        &Who::opens(peer, request),
+        &request.sources,
+        Access::asked(request),
+    )? {
         match source {
             SourcePlace::Memory(bytes) => memory = Some(MemorySource::new(bytes)),
             SourcePlace::Tree(tree) => {

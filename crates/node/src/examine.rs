@@ -19,6 +19,7 @@ use godwit_proto::{
 use godwit_store::Kind;
 use godwit_store::measure::{MeasureLimits, measure};
 
+use crate::allow::Who;
 use crate::places::Target;
 use crate::{Shared, news, probe};
 use godwit_run::local::Access;
@@ -125,7 +126,7 @@ fn answer(
 fn storage(shared: &Shared, peer: IdentityId, place: &[u8]) -> StorageSeen {
     let target = shared
         .places
-        .target(peer, place, false, Access::default())
+        .target(&Who::itself(peer), place, false, Access::default())
         .map_err(|no| no.message);
     // One at a time: measurements beside each other would measure each other, and cost others more.
     if shared.measuring.swap(true, Ordering::SeqCst) {

@@ -79,7 +79,7 @@ struct Rules<'a> {
 /// Body of the keeper's thread. Ends when the daemon stops and no transfer is left.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let rules = Rules {
-        taken_back: &|claim| shared.places.taken_back(claim.owner, &claim.leave),
+        taken_back: &|claim| shared.places.taken_back(&claim.leave),
         suspend_after: shared.suspend_after,
     };
     let mut next_look = Instant::now();

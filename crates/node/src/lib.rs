@@ -67,7 +67,7 @@ pub struct DaemonConfig {
     /// Keys, grants and journals.
     pub home: PathBuf,
     /// Gives the access rules of the node's state, which count beside the grants in the home.
-    pub rules: Arc<StateRules>,
+    pub rules: Arc<dyn StateRules>,
     /// Our key and ciphers.
     pub tls: ServerTls,
     /// Whether block contents may travel in clear for those who ask for it.

@@ -194,7 +194,7 @@ impl Session {
             label,
             writes_to: begun.writes_to,
             lease: begun.lease,
-            leave: shared.places.leave(request),
+            leave: shared.places.leave(owner, request),
             wanted: begun
                 .key
                 .as_ref()

@@ -16,7 +16,7 @@ use godwit_proto::{Direction, ErrorCode, Fault, FaultCode, Open, Side};
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
 use godwit_tree::{TreeRoot, root_fault};
 
-use crate::allow::{Denial, Grantor, StateRules, find, refuse_export};
+use crate::allow::{Denial, Grantor, StateRules, Who, find, refuse_export};
 use crate::export::{Export, ExportPath};
 use godwit_run::local::{Access, hint};
 
@@ -25,7 +25,7 @@ pub(crate) trait Places: Send + Sync {
     /// Where a push goes; `is_directory` as the client saw its argument.
     fn target(
         &self,
-        peer: IdentityId,
+        who: &Who,
         path: &[u8],
         is_directory: bool,
         access: Access,
@@ -35,7 +35,7 @@ pub(crate) trait Places: Send + Sync {
     /// source among the others.
     fn sources(
         &self,
-        peer: IdentityId,
+        who: &Who,
         paths: &[Vec<u8>],
         access: Access,
     ) -> Result<Vec<SourcePlace>, Denial>;
@@ -43,13 +43,13 @@ pub(crate) trait Places: Send + Sync {
     /// The name of a sender in the journal's key: the same in every run of the same command.
     fn sender_name(&self, peer: IdentityId) -> Vec<u8>;
 
-    /// Whether the peer may ask what this side is like.
+    /// Whether the peer may ask what this side is like: some grant lets it in.
     fn may_ask(&self, peer: IdentityId) -> Result<(), Denial>;
 
     /// Whether the peer may look at a path of an export, or change what is there, at a moment.
     fn may_use(
         &self,
-        _peer: IdentityId,
+        _who: &Who,
         _export: &str,
         _path: &RelPath,
         _right: Right,
@@ -62,24 +62,34 @@ pub(crate) trait Places: Send + Sync {
     }
 
     /// Whether the peer may do something anywhere in an export.
-    fn may_somewhere(&self, _peer: IdentityId, _export: &str, _right: Right) -> bool {
+    fn may_somewhere(&self, _who: &Who, _export: &str, _right: Right) -> bool {
         false
     }
 
-    /// What a transfer needs leave for as long as it runs. Nobody takes any back where nobody has given it.
-    fn leave(&self, _request: &Open) -> Vec<Leave> {
-        Vec::new()
+    /// The rights that a transfer needs for as long as it runs. An agent needs none.
+    fn leave(&self, peer: IdentityId, request: &Open) -> Leave {
+        Leave {
+            who: Who::opens(peer, request),
+            needs: Vec::new(),
+        }
     }
 
-    /// Why the peer has this leave no longer, if that is so.
-    fn taken_back(&self, _peer: IdentityId, _leave: &[Leave]) -> Option<Denial> {
+    /// Why these rights hold no longer, if that is so.
+    fn taken_back(&self, _leave: &Leave) -> Option<Denial> {
         None
     }
 }
 
-/// Leave to read below a path of an export, or to write there; `None` stands for what belongs to no export.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The rights that a running transfer needs, and who needs them.
+#[derive(Clone, Debug)]
 pub(crate) struct Leave {
+    pub(crate) who: Who,
+    pub(crate) needs: Vec<Need>,
+}
+
+/// To read below a path of an export, or to write there; `None` stands for what belongs to no export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Need {
     place: Option<(String, RelPath)>,
     right: Right,
 }
@@ -159,7 +169,7 @@ pub(crate) struct Exports {
     /// Grants and spills.
     pub(crate) home: PathBuf,
     /// The access rules of the node's state.
-    pub(crate) rules: Arc<StateRules>,
+    pub(crate) rules: Arc<dyn StateRules>,
     /// What the storages of all transfers have in common.
     pub(crate) syncs: Syncs,
 }
@@ -183,12 +193,12 @@ impl Exports {
 impl Places for Exports {
     fn target(
         &self,
-        peer: IdentityId,
+        who: &Who,
         path: &[u8],
         is_directory: bool,
         access: Access,
     ) -> Result<Target, Denial> {
-        let granted = self.grantor().granted(peer)?;
+        let granted = self.grantor().granted(who)?;
         granted.known(Some((path, Right::Write)))?;
         match find(&self.exports, path)? {
             ExportPath::Memory(_) => Err(Denial::new(
@@ -216,11 +226,11 @@ impl Places for Exports {
 
     fn sources(
         &self,
-        peer: IdentityId,
+        who: &Who,
         paths: &[Vec<u8>],
         access: Access,
     ) -> Result<Vec<SourcePlace>, Denial> {
-        let granted = self.grantor().granted(peer)?;
+        let granted = self.grantor().granted(who)?;
         let first = paths.first().map(|path| (path.as_slice(), Right::Read));
         granted.known(first)?;
         let mut sources = Vec::with_capacity(paths.len());
@@ -256,54 +266,57 @@ impl Places for Exports {
     }
 
     fn may_ask(&self, peer: IdentityId) -> Result<(), Denial> {
-        self.grantor().granted(peer)?.known(None)
+        self.grantor().granted(&Who::itself(peer))?.known(None)
     }
 
     fn may_use(
         &self,
-        peer: IdentityId,
+        who: &Who,
         export: &str,
         path: &RelPath,
         right: Right,
         at: Timestamp,
     ) -> Result<(), Denial> {
-        let granted = self.grantor().granted(peer)?.at(at);
+        let granted = self.grantor().granted(who)?.at(at);
         granted.allowed(Some((export, path.as_bytes())), right)
     }
 
-    fn may_somewhere(&self, peer: IdentityId, export: &str, right: Right) -> bool {
-        let granted = self.grantor().granted(peer);
+    fn may_somewhere(&self, who: &Who, export: &str, right: Right) -> bool {
+        let granted = self.grantor().granted(who);
         granted.is_ok_and(|granted| granted.somewhere(export, right))
     }
 
-    fn leave(&self, request: &Open) -> Vec<Leave> {
+    fn leave(&self, peer: IdentityId, request: &Open) -> Leave {
         let (right, paths) = match request.direction() {
             Direction::PUSH => (Right::Write, std::slice::from_ref(&request.destination)),
             _ => (Right::Read, request.sources.as_slice()),
         };
-        let mut leave = Vec::new();
+        let mut needs = Vec::new();
         for path in paths {
             let place = match find(&self.exports, path) {
                 Ok(ExportPath::Below(export, below)) => Some((export.name.clone(), below)),
                 _ => None,
             };
-            let needed = Leave { place, right };
-            if !leave.contains(&needed) {
-                leave.push(needed);
+            let need = Need { place, right };
+            if !needs.contains(&need) {
+                needs.push(need);
             }
         }
-        leave
+        Leave {
+            who: Who::opens(peer, request),
+            needs,
+        }
     }
 
-    fn taken_back(&self, peer: IdentityId, leave: &[Leave]) -> Option<Denial> {
+    fn taken_back(&self, leave: &Leave) -> Option<Denial> {
         // While grants cannot be read nobody new comes in; whoever was let in goes on.
-        let granted = self.grantor().granted(peer).ok()?;
-        let ask = |leave: &Leave| {
-            let place = leave.place.as_ref();
+        let granted = self.grantor().granted(&leave.who).ok()?;
+        let ask = |need: &Need| {
+            let place = need.place.as_ref();
             let place = place.map(|(export, below)| (export.as_str(), below.as_bytes()));
-            granted.allowed(place, leave.right).err()
+            granted.allowed(place, need.right).err()
         };
-        leave.iter().find_map(ask).map(|no| Denial {
+        leave.needs.iter().find_map(ask).map(|no| Denial {
             message: format!("this access was taken back or has expired: {}", no.message),
             ..no
         })

@@ -42,7 +42,7 @@ pub(crate) struct Claim {
     /// Of a member: how long the claim of its job holds.
     pub(crate) lease: Option<Arc<Hold>>,
     /// What it goes on with as long as nobody takes it back.
-    pub(crate) leave: Vec<Leave>,
+    pub(crate) leave: Leave,
     /// Is there once another process was asked to take the same transfer up.
     pub(crate) wanted: Option<PathBuf>,
     /// `None` once it was released.

@@ -2,6 +2,7 @@
 //! Compares nothing itself; the engine does.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use godwit_api::record::TransferNews;
 use godwit_engine::session::{Examination, Findings, send_error, serve_verification};
@@ -11,9 +12,9 @@ use godwit_proto::{ErrorCode, Open, Opened, Record, TransferId};
 use godwit_tree::TreeRoot;
 use godwit_tree::verification::{Expected, Verifier, VerifierConfig};
 
-use crate::allow::Denial;
+use crate::allow::{Denial, Who};
 use crate::begin::journals;
-use crate::places::SourcePlace;
+use crate::places::{Leave, SourcePlace};
 use crate::{Shared, news};
 use godwit_run::local::Access;
 
@@ -39,7 +40,8 @@ fn run(
     let internal =
         |error: &dyn std::fmt::Display| Denial::new(ErrorCode::INTERNAL, error.to_string());
     let source = request.sources.first().map_or(&[][..], Vec::as_slice);
-    let root = root(shared, peer, source)?;
+    let who = Who::opens(peer, request);
+    let root = root(shared, &who, source)?;
     let asked = request.verification.unwrap_or_default();
     let digest = godwit_engine::digest_kind(request.digest_kind()).ok_or_else(|| {
         Denial::new(
@@ -82,6 +84,9 @@ fn run(
         root,
         expected: asked.extra.then(|| Expected::new(&journals(shared))),
         entries: 0,
+        leave: shared.places.leave(peer, request),
+        looked: Instant::now(),
+        was_taken_back: false,
     };
     let start = news::started(transfer, peer, &stream.peer().to_string(), request);
     let since = news::now();
@@ -92,10 +97,10 @@ fn run(
     Ok(())
 }
 
-fn root(shared: &Shared, peer: IdentityId, source: &[u8]) -> Result<TreeRoot, Denial> {
+fn root(shared: &Shared, who: &Who, source: &[u8]) -> Result<TreeRoot, Denial> {
     let found = shared
         .places
-        .sources(peer, &[source.to_vec()], Access::default())?;
+        .sources(who, &[source.to_vec()], Access::default())?;
     match found.into_iter().next() {
         Some(SourcePlace::Tree(tree)) => Ok(tree.root),
         Some(SourcePlace::Failed(failed)) => Err(failed.no),
@@ -111,7 +116,14 @@ struct One<'a> {
     root: TreeRoot,
     expected: Option<Expected>,
     entries: u64,
+    leave: Leave,
+    /// When the rights were looked at last, and whether they were gone then.
+    looked: Instant,
+    was_taken_back: bool,
 }
+
+/// Between two looks whether the client still has the right to read here.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 impl Examination for One<'_> {
     fn announced(&mut self, records: &[Record]) -> Result<(), String> {
@@ -136,6 +148,16 @@ impl Examination for One<'_> {
     }
 
     fn goes_on(&mut self) -> bool {
-        !self.shared.stopping()
+        if self.shared.stopping() {
+            return false;
+        }
+        if self.looked.elapsed() < LOOK_EVERY {
+            return true;
+        }
+        self.looked = Instant::now();
+        // Twice in a row: a file of grants that is being written is empty for a moment.
+        let is_gone = self.shared.places.taken_back(&self.leave).is_some();
+        let before = std::mem::replace(&mut self.was_taken_back, is_gone);
+        !(is_gone && before)
     }
 }

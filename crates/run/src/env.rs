@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use godwit_api::failure::Failure;
+use godwit_api::grant::Mandate;
 use godwit_api::login::Login;
 use godwit_engine::governor::Governor;
 use godwit_engine::names::ListBytes;
@@ -81,6 +82,8 @@ pub struct Env {
     pub tells: Option<Tells>,
     /// What this is done for, such as the id of a job: the other side writes it into its log.
     pub label: Option<String>,
+    /// The job of another node that this is done for. The other side admits it by the access of that job, and by nothing else.
+    pub mandate: Option<Mandate>,
     /// What the attempts of one job tell each other, if several runners may make them.
     pub attempts: Option<Arc<dyn Attempts>>,
 }
@@ -241,6 +244,14 @@ pub trait AgentProcess: Send + Sync {
 }
 
 impl Env {
+    /// The job of another node as an OPEN names it.
+    pub(crate) fn wire_mandate(&self) -> Option<godwit_proto::Mandate> {
+        self.mandate.as_ref().map(|mandate| godwit_proto::Mandate {
+            asker: mandate.asker.clone(),
+            job: mandate.job.clone(),
+        })
+    }
+
     /// The path as the process needs it.
     #[must_use]
     pub fn resolve(&self, path: &Path) -> PathBuf {

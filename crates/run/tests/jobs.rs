@@ -126,6 +126,7 @@ impl World {
             kept_out: Vec::new(),
             tells: None,
             label: None,
+            mandate: None,
             attempts: None,
         }
     }

@@ -103,6 +103,7 @@ impl One {
             kept_out: Vec::new(),
             tells: None,
             label: None,
+            mandate: None,
             attempts: None,
         };
         let rule = |pattern: &&str| Rule {

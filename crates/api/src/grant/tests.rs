@@ -185,7 +185,7 @@ proptest! {
             rights,
             expires: expires.map(Timestamp),
             comment: String::new(),
-            job: None,
+            mandate: None,
         };
         let line = grant.to_string();
         prop_assert!(!line.contains('#'));
@@ -203,4 +203,82 @@ proptest! {
             prop_assert!(outer.covers("data", asked.as_bytes()));
         }
     }
+}
+
+/// A grant to `subject` below `data/path`, of a job of `asker` if there is one.
+fn given(subject: &Subject, path: &str, rights: Rights, asker: Option<&Subject>) -> Grant {
+    Grant {
+        subject: subject.clone(),
+        area: Area::below("data", path).expect("an area"),
+        rights,
+        expires: None,
+        comment: String::new(),
+        mandate: asker.map(|asker| Mandate {
+            asker: asker.to_string(),
+            job: "j1".to_owned(),
+        }),
+    }
+}
+
+#[test]
+fn a_job_of_another_node_is_admitted_by_its_own_grants_and_the_rights_of_its_asker_alone() {
+    let identity = |sign: &str| -> Subject {
+        format!("gw1-{}", sign.repeat(52))
+            .parse()
+            .expect("an identity")
+    };
+    let (runner, asker, other) = (identity("a"), identity("b"), identity("c"));
+    let own = given(&runner, "", Rights::BOTH, None);
+    let of_job = given(&runner, "in", Rights::WRITE, Some(&asker));
+    let of_asker = given(&asker, "in", Rights::WRITE, None);
+    let request = |asker: Option<&Subject>, job: &str| Requester {
+        peer: runner.clone(),
+        mandate: asker.map(|asker| Mandate {
+            asker: asker.to_string(),
+            job: job.to_owned(),
+        }),
+    };
+    let wish = |path: &'static str, right| Wish {
+        place: Some(("data", path.as_bytes())),
+        right,
+    };
+    let write = wish("in/f", Right::Write);
+    let all = [own.clone(), of_job.clone(), of_asker.clone()];
+    let now = Timestamp(0);
+    let may = |request: &Requester, grants: &[Grant], rights, wish| {
+        request.may(grants, rights, wish, now)
+    };
+    let job = request(Some(&asker), "j1");
+    assert!(may(&job, &all, AskerRights::Granted, write));
+    // Neither the runner's own grants, nor the asker's, nor those of the job are enough.
+    for missing in 1..3 {
+        let mut fewer = all.to_vec();
+        fewer.remove(missing);
+        assert!(!may(&job, &fewer, AskerRights::Granted, write), "{missing}");
+    }
+    for wish in [
+        wish("in/f", Right::Read),
+        wish("else/f", Right::Write),
+        Wish {
+            place: None,
+            right: Right::Write,
+        },
+    ] {
+        assert!(!may(&job, &all, AskerRights::Granted, wish), "{wish:?}");
+    }
+    for wrong in [request(Some(&asker), "j2"), request(Some(&other), "j1")] {
+        assert!(!may(&wrong, &all, AskerRights::Granted, write), "{wrong:?}");
+    }
+    // The asker is of the site that decides: its job has to live.
+    let without_asker = [own, of_job.clone()];
+    assert!(may(&job, &without_asker, AskerRights::OwnJob, write));
+    assert!(!may(&job, &without_asker, AskerRights::EndedJob, write));
+    // What is given for a job opens nothing to the runner itself.
+    let itself = request(None, "");
+    assert!(!may(
+        &itself,
+        &[of_job, of_asker],
+        AskerRights::Granted,
+        write
+    ));
 }

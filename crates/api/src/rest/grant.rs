@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Timestamp;
-use crate::grant::{Area, Grant, GrantError, Right, Rights};
+use crate::grant::{Area, Grant, GrantError, Mandate, Right, Rights};
 
 /// How all exports are written.
 pub const ALL_EXPORTS: &str = "*";
@@ -78,8 +78,11 @@ pub struct AccessView {
     pub expired: bool,
     /// Free text.
     pub comment: String,
-    /// Job that the rule belongs to.
+    /// Job of another node that the rule belongs to. The rule opens nothing to requests for anything else.
     pub job: Option<String>,
+    /// Identity of the node whose job that is. The rule counts only while that node itself has the right here.
+    #[serde(default)]
+    pub asker: Option<String>,
 }
 
 impl NewAccess {
@@ -111,7 +114,7 @@ impl NewAccess {
             rights,
             expires: self.expires,
             comment: self.comment.clone(),
-            job: None,
+            mandate: None,
         })
     }
 }
@@ -137,7 +140,8 @@ impl AccessView {
             expires: grant.expires,
             expired: !grant.holds(now),
             comment: grant.comment.clone(),
-            job: grant.job.clone(),
+            job: grant.mandate.as_ref().map(|mandate| mandate.job.clone()),
+            asker: grant.mandate.as_ref().map(|mandate| mandate.asker.clone()),
         }
     }
 
@@ -152,8 +156,9 @@ impl AccessView {
             expires: self.expires,
             comment: self.comment.clone(),
         };
-        let job = self.job.clone();
-        new.grant().ok().map(|grant| Grant { job, ..grant })
+        let mandate = self.job.clone().zip(self.asker.clone());
+        let mandate = mandate.map(|(job, asker)| Mandate { asker, job });
+        new.grant().ok().map(|grant| Grant { mandate, ..grant })
     }
 }
 

@@ -154,6 +154,7 @@ fn env(home: &Home, started: Instant) -> Env {
         list: None,
         kept_out: Vec::new(),
         label: None,
+        mandate: None,
         attempts: None,
         tells: Some(Tells::default()),
     }

@@ -185,6 +185,7 @@ fn env(
             .collect(),
         tells: None,
         label: None,
+        mandate: None,
         attempts: None,
     })
 }

@@ -57,6 +57,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
         kept_out: Vec::new(),
         tells: None,
         label: None,
+        mandate: None,
         attempts: None,
     };
     let output = Output::new(settings.json, false, started, None);

@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use godwit_api::PORT_DEFAULT;
 use godwit_api::ask::Peer;
+use godwit_api::grant::{Grant, Mandate};
 use godwit_api::host::HostPort;
 use godwit_api::settings::ServeSettings;
 use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Clock, Jobs, JobsConfig};
 use godwit_net::{IdentityId, PeerAddress};
-use godwit_node::{ClaimTable, Export, Exported, Grants};
+use godwit_node::{ClaimTable, Export, Exported, Grants, StateRules};
 use godwit_run::{
     AgentOrder, Connectors, Env, Process, SshClient, SshWay, StartedAgent, refusal_of,
 };
@@ -57,6 +58,7 @@ pub(super) fn start(
         kept_out: Vec::new(),
         tells: None,
         label: None,
+        mandate: None,
         attempts: None,
     };
     let config = JobsConfig {
@@ -89,6 +91,21 @@ pub(super) fn start(
         log: Arc::new(log::line),
     };
     Jobs::start(config, Arc::clone(&opened.replica)).map_err(Failure::local)
+}
+
+/// The access rules of the node's state, for its data port.
+pub(super) struct Rules(pub(super) Jobs);
+
+impl StateRules for Rules {
+    fn grants(&self) -> Result<Arc<Vec<Grant>>, String> {
+        let rules = self.0.access().rules();
+        rules.map_err(|error| error.to_string())
+    }
+
+    fn own_job(&self, mandate: &Mandate) -> Result<Option<bool>, String> {
+        let own = self.0.access().own_job(mandate);
+        own.map_err(|error| error.to_string())
+    }
 }
 
 /// The ways of a job to the sites that it has to do with: to nobody else, and only to who proves a site's identity.

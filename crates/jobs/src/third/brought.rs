@@ -60,7 +60,9 @@ pub(super) fn ask_here(
 ) -> Result<Answer, Refusal> {
     match question {
         // The owner of the job may write there, which was looked at when the attempt began.
-        Question::Grant(wish) => grants::grant(shared, &own.identity, wish, &|_, _, _| Ok(())),
+        Question::Grant(wish) => {
+            grants::grant(shared, &own.identity, None, wish, &|_, _, _| Ok(()))
+        }
         Question::Revoke { job } => grants::revoke(shared, &own.identity, job),
         _ => Err(Refusal::new(
             code::INVALID,

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Question, SteerJob, SteerVerb};
 use godwit_api::rest::HERE;
-use godwit_controller::access_name;
 use godwit_state::{Job, JobFilter, JobState};
 
 use super::rights::end_denied;
@@ -128,10 +127,8 @@ fn tell(shared: &Shared, id: &str) -> Result<bool, JobsError> {
         ..SteerJob::default()
     })];
     if verb == SteerVerb::Cancel {
-        let nodes = sites.iter().flat_map(|(_, nodes)| nodes);
-        let others = nodes.map(|node| access_name(&job.id, &node.identity));
-        let all = std::iter::once(job.id.clone()).chain(others);
-        questions.extend(all.map(|job| Question::Revoke { job }));
+        let job = job.id.clone();
+        questions.push(Question::Revoke { job });
     }
     let mut all_told = true;
     if let Some(own) = (shared.config.own)().filter(|_| job.destination.site == HERE) {

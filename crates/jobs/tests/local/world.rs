@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal as NoAnswer, code};
 use godwit_api::failure::Failure;
+use godwit_api::grant::Mandate;
 use godwit_api::rest::{JobView, NewJob};
 use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Clock, Jobs, JobsConfig};
@@ -26,7 +27,13 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 struct Nowhere;
 
 impl AskSites for Nowhere {
-    fn ask(&self, _: Option<&Peer>, _: &Question, _: &mut GoOn<'_>) -> Result<Answer, NoAnswer> {
+    fn ask_for(
+        &self,
+        _: Option<&Mandate>,
+        _: Option<&Peer>,
+        _: &Question,
+        _: &mut GoOn<'_>,
+    ) -> Result<Answer, NoAnswer> {
         Err(NoAnswer::new(code::UNREACHABLE, "there is no other site"))
     }
 
@@ -67,6 +74,7 @@ pub(crate) fn surroundings(home: &Path, process: &Process, exports: Option<Arc<E
         kept_out: Vec::new(),
         tells: None,
         label: None,
+        mandate: None,
         attempts: None,
     }
 }

@@ -10,7 +10,7 @@ use godwit_proto::ErrorCode;
 
 use godwit_store::Syncs;
 
-use crate::allow::Denial;
+use crate::allow::{Denial, Who};
 use crate::places::{FailedSource, Places, SourcePlace, Target, TreeSource, TreeTarget};
 use godwit_run::local::{self, Access};
 
@@ -44,11 +44,12 @@ impl UserFiles {
 impl Places for UserFiles {
     fn target(
         &self,
-        _peer: IdentityId,
+        who: &Who,
         path: &[u8],
         is_directory: bool,
         access: Access,
     ) -> Result<Target, Denial> {
+        no_mandate(who)?;
         let found = local::destination(&self.resolve(path), None, &self.spill, access, &self.syncs)
             .map_err(|error| Denial::new(ErrorCode::DESTINATION, error.to_string()))?;
         Ok(Target::Tree(TreeTarget {
@@ -63,10 +64,11 @@ impl Places for UserFiles {
 
     fn sources(
         &self,
-        _peer: IdentityId,
+        who: &Who,
         paths: &[Vec<u8>],
         access: Access,
     ) -> Result<Vec<SourcePlace>, Denial> {
+        no_mandate(who)?;
         let mut sources = local::Sources::new(&self.spill, None, access);
         let find = |path: &Vec<u8>| {
             let path = self.resolve(path);
@@ -91,6 +93,17 @@ impl Places for UserFiles {
 
     fn may_ask(&self, _peer: IdentityId) -> Result<(), Denial> {
         Ok(())
+    }
+}
+
+/// An agent acts for the one user who started it.
+fn no_mandate(who: &Who) -> Result<(), Denial> {
+    match who.mandate {
+        None => Ok(()),
+        Some(_) => Err(Denial::new(
+            ErrorCode::NOT_SUPPORTED,
+            "an agent serves no jobs of other sites; ask a node",
+        )),
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::PORT_DEFAULT;
 use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal, code};
+use godwit_api::grant::Mandate;
 use godwit_api::host::HostPort;
 use godwit_engine::session::{
     GreetError, HELLO_DEADLINE, our_hello, receive_frame, require_capability,
@@ -55,6 +56,8 @@ const OWES_FOR: Duration = Duration::from_secs(3);
 /// A connection, after HELLO.
 struct Kept {
     stream: Connection,
+    /// What the site understands.
+    capabilities: u64,
     /// Number of the last question.
     asked: u64,
     /// Number of the last question that was answered, and when the next one was asked.
@@ -68,13 +71,13 @@ impl Kept {
     fn ask(
         &mut self,
         site: &Peer,
-        question: &Question,
+        document: Vec<u8>,
         go_on: &mut GoOn<'_>,
     ) -> Result<Vec<u8>, Refusal> {
         self.asked += 1;
         let ask = Ask {
             number: self.asked,
-            document: question.to_document(),
+            document,
         };
         let mut head = Vec::new();
         ask.encode(&mut head)
@@ -157,11 +160,20 @@ impl Asker {
     fn ask_by(
         &self,
         mut connection: Kept,
+        mandate: Option<&Mandate>,
         site: &Peer,
         question: &Question,
         go_on: &mut GoOn<'_>,
     ) -> Result<(Kept, Vec<u8>), Refusal> {
-        match connection.ask(site, question, go_on) {
+        // A site that does not know mandates would answer by this node's own rights.
+        if mandate.is_some() && connection.capabilities & capability::MANDATE == 0 {
+            let message = format!(
+                "the site {} does not know jobs of other sites as this version does: update it",
+                site.name
+            );
+            return Err(Refusal::new(code::UNSUPPORTED, message));
+        }
+        match connection.ask(site, question.to_document_for(mandate), go_on) {
             Ok(document) => Ok((connection, document)),
             Err(refusal) => {
                 if refusal.code == code::GIVEN_UP && question.is_short() {
@@ -172,8 +184,8 @@ impl Asker {
         }
     }
 
-    /// A connection to the site, after HELLO.
-    fn connect(&self, site: &Peer) -> Result<Connection, Refusal> {
+    /// A connection to the site, after HELLO, and what the site understands.
+    fn connect(&self, site: &Peer) -> Result<(Connection, u64), Refusal> {
         let identity: IdentityId = site.identity.parse().map_err(|error| {
             Refusal::new(
                 code::INVALID,
@@ -200,7 +212,7 @@ impl Asker {
                 }
             };
             match dial(&address, &self.tls, &options) {
-                Ok((mut stream, _)) => return greet(&mut stream, site).map(|()| stream),
+                Ok((mut stream, _)) => return greet(&mut stream, site).map(|can| (stream, can)),
                 Err(error) => tried.push(error.to_string()),
             }
         }
@@ -219,8 +231,9 @@ impl Asker {
 }
 
 impl AskSites for Asker {
-    fn ask(
+    fn ask_for(
         &self,
+        mandate: Option<&Mandate>,
         site: Option<&Peer>,
         question: &Question,
         go_on: &mut GoOn<'_>,
@@ -236,7 +249,7 @@ impl AskSites for Asker {
             if !kept.is_usable() {
                 continue;
             }
-            match self.ask_by(kept, site, question, go_on) {
+            match self.ask_by(kept, mandate, site, question, go_on) {
                 Ok(replied) => reply = Some(replied),
                 // What may be asked twice costs no answer where a kept connection has broken.
                 Err(refusal) if refusal.code == code::BROKEN && question.may_be_repeated() => {}
@@ -246,14 +259,16 @@ impl AskSites for Asker {
         let (connection, document) = match reply {
             Some(reply) => reply,
             None => {
+                let (stream, capabilities) = self.connect(site)?;
                 let connection = Kept {
-                    stream: self.connect(site)?,
+                    stream,
+                    capabilities,
                     asked: 0,
                     answered: 0,
                     owes_since: None,
                     since: Instant::now(),
                 };
-                self.ask_by(connection, site, question, go_on)?
+                self.ask_by(connection, mandate, site, question, go_on)?
             }
         };
         if question.is_about_jobs() {
@@ -266,12 +281,12 @@ impl AskSites for Asker {
     }
 
     fn reach(&self, site: &Peer) -> Result<(), Refusal> {
-        self.connect(site).map(|mut stream| stream.shutdown())
+        self.connect(site).map(|(mut stream, _)| stream.shutdown())
     }
 }
 
-/// Says hello, and makes sure that the other side knows questions.
-fn greet(stream: &mut Connection, site: &Peer) -> Result<(), Refusal> {
+/// Says hello, and makes sure that the other side knows questions. What it understands.
+fn greet(stream: &mut Connection, site: &Peer) -> Result<u64, Refusal> {
     let ours = our_hello();
     let mut head = Vec::new();
     ours.encode(&mut head);
@@ -285,7 +300,8 @@ fn greet(stream: &mut Connection, site: &Peer) -> Result<(), Refusal> {
             };
             negotiate(&ours, &theirs).map_err(|error| unsupported(error.to_string()))?;
             require_capability(&theirs, capability::ASK, &stream.peer())
-                .map_err(|error| unsupported(error.to_string()))
+                .map_err(|error| unsupported(error.to_string()))?;
+            Ok(theirs.capabilities)
         }
         Ok(other) => Err(said(site, other)),
         Err(error) => Err(lost(site, &error.to_string())),

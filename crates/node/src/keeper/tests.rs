@@ -14,7 +14,9 @@ use godwit_proto::{DigestKind, Frame, Pong, TransferId, decode};
 use godwit_tree::synthetic::NullSink;
 
 use super::*;
+use crate::allow::Who;
 use crate::gate::{Gate, Limits};
+use crate::places::Leave;
 use crate::session::Grip;
 use crate::table::Table;
 
@@ -72,7 +74,10 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
         label: String::new(),
         writes_to: vec![b"/data/run42".to_vec()],
         lease: None,
-        leave: Vec::new(),
+        leave: Leave {
+            who: Who::itself(owner()),
+            needs: Vec::new(),
+        },
         wanted: None,
         grip: Mutex::new(Some(grip)),
     };

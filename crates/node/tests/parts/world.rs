@@ -252,6 +252,7 @@ impl World {
             kept_out: Vec::new(),
             tells: None,
             label: None,
+            mandate: None,
             attempts: None,
         };
         let (heard, control) = (Arc::new(Heard::default()), Control::default());

@@ -308,6 +308,7 @@ impl<'a> WithNode<'a> {
             .filter(|sharing| *sharing != Sharing::default()),
             label: job.env.label.clone().unwrap_or_default(),
             member: super::work::member_of(job.spec),
+            mandate: job.env.wire_mandate(),
             ..Open::default()
         }
     }

@@ -94,6 +94,7 @@ fn ask(
         direction: Direction::VERIFY.0,
         sources: vec![path],
         label: asked.env.label.clone().unwrap_or_default(),
+        mandate: asked.env.wire_mandate(),
         digest: godwit_engine::wire_digest_kind(checklist.digest_kind())
             .0
             .into(),

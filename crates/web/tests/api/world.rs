@@ -138,6 +138,7 @@ impl World {
                 kept_out: Vec::new(),
                 tells: None,
                 label: None,
+                mandate: None,
                 attempts: None,
             }),
             tells: Arc::new(|_| {}),

@@ -197,7 +197,7 @@ fn allow(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
             rights,
             expires,
             comment: comment.clone(),
-            job: None,
+            mandate: None,
         };
         let changed = match in_cluster {
             true => node.add(grant.clone(), &clock)?,
@@ -297,8 +297,13 @@ fn deny(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let clock = Clock::now();
     let subject = subject(matches)?;
     let areas = areas(matches)?;
+    // Access that the subject gave to others for its jobs goes with its own.
+    let gave = |grant: &Grant| {
+        let mandate = grant.mandate.as_ref();
+        mandate.is_some_and(|mandate| mandate.asker == subject.to_string())
+    };
     let concerns = |grant: &Grant| {
-        grant.subject == subject
+        (grant.subject == subject || gave(grant))
             && (areas.is_empty() || areas.iter().any(|area| area.contains(&grant.area)))
     };
     let file = Grants::new(home.path());
@@ -323,7 +328,8 @@ fn deny(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
         }
     }
     for grant in &removed {
-        print(&format!("{subject} may no longer {}", says(grant, &clock)));
+        let who = &grant.subject;
+        print(&format!("{who} may no longer {}", says(grant, &clock)));
     }
     if removed.is_empty() {
         print(&format!("{subject} had no such access"));
@@ -334,7 +340,9 @@ fn deny(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
             home.path().join("grants").display()
         ));
     }
-    left.retain(|grant| grant.subject == subject && grant.holds(clock.present()));
+    left.retain(|grant| {
+        grant.subject == subject && grant.mandate.is_none() && grant.holds(clock.present())
+    });
     let still = |grant: &&Grant| areas.iter().any(|area| grant.area.contains(area));
     // Success would deceive: what was to be denied is still allowed.
     if let Some(grant) = left.iter().find(still) {
@@ -363,7 +371,10 @@ fn says(grant: &Grant, clock: &Clock) -> String {
     let until = grant
         .expires
         .map_or_else(String::new, |time| format!(" until {}", clock.show(time)));
-    format!("{} {place}{until}", verbs.join(" and "))
+    let job = grant.mandate.as_ref().map_or_else(String::new, |mandate| {
+        format!(" for job {} of {}", mandate.job, mandate.asker)
+    });
+    format!("{} {place}{until}{job}", verbs.join(" and "))
 }
 
 fn subject(matches: &ArgMatches) -> Result<Subject, Failure> {
