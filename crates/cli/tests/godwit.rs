@@ -86,6 +86,7 @@ mod godwit {
     pub(crate) mod terminal;
     pub(crate) mod threads;
     pub(crate) mod trees;
+    pub(crate) mod trust;
     pub(crate) mod tuning;
     pub(crate) mod unkept;
     pub(crate) mod unread;

@@ -2,6 +2,7 @@
 //! Leaves the consensus itself to the tests of the state.
 
 mod divided;
+mod guests;
 mod levels;
 mod past;
 mod recovery;

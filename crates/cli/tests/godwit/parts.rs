@@ -139,6 +139,7 @@ impl Client<'_> {
             kept_out: Vec::new(),
             tells: None,
             label: None,
+            mandate: None,
             attempts: None,
         };
         let heard = Arc::new(Heard::default());

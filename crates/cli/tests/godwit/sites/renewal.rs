@@ -8,39 +8,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use godwit_api::rest::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::rest::Caller;
 use super::super::rig::Rig;
 use super::third::Three;
 use super::{fill, moved};
 
-/// Has the access that a node gives for a job end in a moment.
+/// Takes the access back that a node gives for a job.
 #[track_caller]
-fn shorten(rig: &Rig) {
+fn take_back(rig: &Rig) {
     let admin = Caller::admin(rig);
     let rules = admin.get("access").expect(200);
     let rules = rules.as_array().expect("a list");
     let rule = rules.iter().find(|rule| rule["job"].is_string());
     let rule = rule.unwrap_or_else(|| panic!("no access for a job: {rules:?}"));
-    // A rule of the same reach that ends in a moment takes its place.
-    let wish = json!({
-        "subject": rule["subject"], "export": rule["export"], "path": rule["path"], "rights": rule["rights"],
-        "expires": Timestamp(godwit_jobs::now().0 + 1_500),
-    });
-    admin.put("access/short", &wish).expect(200);
     let id = rule["id"].as_str().expect("an id");
     admin.delete(&format!("access/{id}")).expect(204);
 }
 
 #[test]
-fn access_that_expires_while_the_job_runs_is_given_again() {
+fn access_that_ends_while_the_job_runs_is_given_again() {
     let three = Three::new();
     fill(&three.source, 10, 400_000);
     let id = three.submit(&["--limit", "300KB/s"]);
     three.wait_for(&id, |job| moved(job) > 0);
-    shorten(&three.destination);
+    take_back(&three.destination);
     let log = || three.log(&id);
     three.wait_for(&id, |_| log().contains("it is given again"));
     let outcome = three.asked.admin(&["job", "limit", &id, "none"]);
@@ -55,7 +48,6 @@ fn access_that_may_not_be_given_again_ends_the_job_and_names_the_site() {
     let id = three.submit(&["--limit", "300KB/s"]);
     three.wait_for(&id, |job| moved(job) > 0);
     super::deny(&three.destination, &three.asked.identity);
-    shorten(&three.destination);
     let ended = three.wait_for(&id, |job| !job["ended"].is_null());
     assert_eq!(ended["state"], "failed", "{ended}");
     let code = ended["reason"]["code"].as_str().unwrap_or_default();

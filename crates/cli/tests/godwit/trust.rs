@@ -1,0 +1,200 @@
+//! A kit for three sites that distrust each other: what a site may have another one do at a third, by a client of its own.
+//! Leaves jobs that all three allow to `sites::third`.
+//!
+//! A runs jobs, B has data, C asks. Each test states who is granted where. Whatever moves data for somebody else adds its cases here.
+
+mod deputy;
+mod given;
+mod named;
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{Answer, AskSites as _, GrantJob, JobSeen, Peer, Question, Refusal, RunJob};
+use godwit_api::grant::Mandate;
+use godwit_api::job::Text;
+use godwit_api::rest::{JobStateName, NewJob, Timestamp};
+use godwit_api::settings::Cipher;
+use godwit_node::{Asker, Here};
+use godwit_run::{Home, client_tls};
+use serde_json::{Value, json};
+
+use super::rig::Rig;
+
+/// For jobs to end, on a machine that does much else.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+const DAY_MILLIS: i64 = 24 * 3_600_000;
+
+/// The id that a job has at C. A test with several jobs adds a number.
+pub(crate) const JOB: &str = "c-job";
+
+/// Three nodes that know nothing of each other.
+struct Trust {
+    a: Rig,
+    b: Rig,
+    c: Rig,
+}
+
+impl Trust {
+    fn new() -> Self {
+        let [mut a, mut b, mut c] = [Rig::new(), Rig::new(), Rig::new()];
+        for rig in [&mut a, &mut b, &mut c] {
+            rig.serve(&[]);
+        }
+        let trust = Self { a, b, c };
+        trust.b.write("export/data/secret", b"secret");
+        trust.b.write("export/data/old/f", b"old");
+        trust.a.write("export/mine/evil", b"evil");
+        fs::create_dir_all(trust.a.export.join("empty")).expect("made");
+        fs::create_dir_all(trust.a.export.join("in")).expect("made");
+        trust
+    }
+
+    /// Asks as C does, with C's key and nothing else of C's program.
+    fn c_asks(&self, of: &Rig, question: &Question) -> Result<Answer, Refusal> {
+        ask(&self.c, of, None, question)
+    }
+
+    /// Has C ask A for a job with its other end at B.
+    fn run(&self, job: &str, new: &Value) -> Result<JobSeen, Refusal> {
+        let new: NewJob = serde_json::from_value(new.clone()).expect("a job");
+        let other = Some(peer(&self.b, "siteB"));
+        let question = Question::Run(Box::new(RunJob {
+            job: job.to_owned(),
+            again: true,
+            request: None,
+            new,
+            other,
+        }));
+        match self.c_asks(&self.a, &question)? {
+            Answer::Job(seen) => Ok(*seen),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The same to its end.
+    #[track_caller]
+    fn end_of(&self, job: &str, new: &Value) -> Result<JobSeen, Refusal> {
+        let mut seen = self.run(job, new)?;
+        let until = Instant::now() + DEADLINE;
+        while seen.view.ended.is_none() {
+            assert!(Instant::now() < until, "it does not end: {:?}", seen.view);
+            std::thread::sleep(Duration::from_millis(50));
+            let job = job.to_owned();
+            match self.c_asks(&self.a, &Question::Job { job })? {
+                Answer::Job(now) => seen = *now,
+                other => panic!("{other:?}"),
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Has B let `who` in for C's job, as C does for whoever runs it.
+    fn give(&self, job: &str, who: &Rig, path: &str, write: bool) -> Result<(), Refusal> {
+        let question = Question::Grant(GrantJob {
+            job: job.to_owned(),
+            identity: who.identity.clone(),
+            paths: vec![Text::from(path)],
+            write,
+            until: Timestamp(godwit_jobs::now().0 + 30 * DAY_MILLIS),
+        });
+        self.c_asks(&self.b, &question).map(drop)
+    }
+
+    /// B is as it was, and A has got nothing.
+    #[track_caller]
+    fn assert_untouched(&self) {
+        let read = |rig: &Rig, path: &str| fs::read(rig.export.join(path)).ok();
+        assert_eq!(
+            read(&self.b, "data/secret").as_deref(),
+            Some(&b"secret"[..])
+        );
+        assert_eq!(read(&self.b, "data/old/f").as_deref(), Some(&b"old"[..]));
+        let entries = |path: &Path| fs::read_dir(path).expect("there").count();
+        assert_eq!(entries(&self.b.export.join("data")), 2, "nothing new at B");
+        assert_eq!(entries(&self.a.export.join("in")), 0, "nothing new at A");
+    }
+}
+
+pub(crate) fn peer(rig: &Rig, name: &str) -> Peer {
+    Peer {
+        name: name.to_owned(),
+        addresses: vec![rig.address().to_owned()],
+        identity: rig.identity.clone(),
+    }
+}
+
+/// Asks a node with the key of another one.
+pub(crate) fn ask(
+    with_key_of: &Rig,
+    of: &Rig,
+    mandate: Option<&Mandate>,
+    question: &Question,
+) -> Result<Answer, Refusal> {
+    let home = Home::at(with_key_of.daemon_home.clone());
+    let identity = home.identity().expect("a key");
+    let tls = client_tls(Cipher::Aes256Gcm, &identity).expect("usable");
+    let here = Here::new(
+        Vec::new(),
+        home.path().to_owned(),
+        godwit_store::Syncs::default(),
+    );
+    let asker = Asker::new(here, tls);
+    let until = Instant::now() + DEADLINE;
+    let mut go_on = |_| Instant::now() < until;
+    asker.ask_for(mandate, Some(&peer(of, "other")), question, &mut go_on)
+}
+
+/// Lets an identity in at paths of an export.
+#[track_caller]
+pub(crate) fn allow(rig: &Rig, identity: &str, area: &str, rights: &[&str]) {
+    let line = [&["access", "allow", identity, "--export", area], rights].concat();
+    let outcome = rig.admin(&line);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+}
+
+/// What C may wish for at B, by A: each way of moving data, and each way of changing it.
+fn wishes() -> Vec<(&'static str, Value)> {
+    let mut wishes = vec![
+        (
+            "a pull",
+            json!({"sources": ["siteB:/data/data/secret"], "destination": "here:/data/in/"}),
+        ),
+        (
+            "a push over a file",
+            json!({"sources": ["here:/data/mine/evil"], "destination": "siteB:/data/data/secret"}),
+        ),
+        (
+            "a sync that empties a directory",
+            json!({"kind": "sync", "sources": ["here:/data/empty/"], "destination": "siteB:/data/data/old",
+                   "settings": {"delete": ["true"]}}),
+        ),
+        (
+            "a dry run, which tells names",
+            json!({"sources": ["siteB:/data/data"], "destination": "here:/data/in/",
+                   "settings": {"dry-run": ["true"]}}),
+        ),
+    ];
+    let divided: Vec<_> = wishes
+        .iter()
+        .map(|(name, wish)| {
+            let mut wish = wish.clone();
+            wish["divide"] = json!("always");
+            (*name, wish)
+        })
+        .collect();
+    wishes.extend(divided);
+    wishes
+}
+
+/// The job ended without having done anything, and says whose right was missing.
+#[track_caller]
+pub(crate) fn assert_denied(seen: &JobSeen, c: &Rig) {
+    let view = &seen.view;
+    assert_eq!(view.state, JobStateName::Failed, "{view:?}");
+    let reason = view.reason.as_ref().expect("a reason");
+    assert_eq!(reason.code.as_str(), "access_denied", "{view:?}");
+    assert!(reason.text.contains(&c.identity), "{}", reason.text);
+}

@@ -1,0 +1,118 @@
+//! A site that runs a job for another one uses the rights of that one at the third, never its own.
+//! Leaves the access that is given for a job to `given`.
+
+use godwit_api::ask::{Answer, Question, code};
+use godwit_api::grant::Mandate;
+use godwit_api::job::Text;
+use godwit_api::rest::JobStateName;
+use serde_json::json;
+
+use super::{JOB, Trust, allow, ask, assert_denied, wishes};
+
+#[test]
+fn a_site_that_is_unknown_at_the_third_gets_nothing_by_one_that_is_known() {
+    let trust = Trust::new();
+    // B grants A, A grants C, and B does not know C.
+    allow(&trust.b, &trust.a.identity, "data", &["--read", "--write"]);
+    allow(&trust.a, &trust.c.identity, "data", &["--read", "--write"]);
+    for (number, (name, wish)) in wishes().into_iter().enumerate() {
+        let seen = trust.end_of(&format!("{JOB}-{number}"), &wish);
+        let seen = seen.unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
+        assert_denied(&seen, &trust.c);
+        trust.assert_untouched();
+    }
+    let verify = json!({"kind": "verify", "sources": ["here:/data/mine/list"], "destination": "siteB:/data/data"});
+    trust.a.write("export/mine/list", b"");
+    if let Ok(seen) = trust.end_of("c-verify", &verify) {
+        assert_eq!(seen.view.state, JobStateName::Failed, "{:?}", seen.view);
+    }
+    trust.assert_untouched();
+}
+
+#[test]
+fn a_site_needs_rights_at_both_ends_and_each_site_names_the_one_that_lacks() {
+    let trust = Trust::new();
+    allow(&trust.b, &trust.a.identity, "data", &["--read", "--write"]);
+    // B grants C, and A does not.
+    allow(&trust.b, &trust.c.identity, "data:/data", &["--read"]);
+    trust
+        .give(JOB, &trust.a, "data/data/secret", false)
+        .expect("given");
+    let pull = json!({"sources": ["siteB:/data/data/secret"], "destination": "here:/data/in/"});
+    let refusal = trust.run(JOB, &pull).expect_err("A does not know C");
+    assert!(
+        [code::UNKNOWN_IDENTITY, code::NOT_GRANTED].contains(&refusal.code.as_str()),
+        "{refusal:?}"
+    );
+    assert!(refusal.message.contains(&trust.c.identity), "{refusal:?}");
+    // Both grant C: for reading there, and for writing here.
+    allow(&trust.a, &trust.c.identity, "data:/in", &["--write"]);
+    let seen = trust.end_of(JOB, &pull).expect("it runs");
+    assert_eq!(seen.view.state, JobStateName::Complete, "{:?}", seen.view);
+    assert!(trust.a.export.join("in/secret").exists());
+}
+
+#[test]
+fn what_was_given_for_a_job_opens_no_other_path_right_or_job() {
+    let trust = Trust::new();
+    allow(&trust.b, &trust.a.identity, "data", &["--read", "--write"]);
+    allow(&trust.a, &trust.c.identity, "data", &["--read", "--write"]);
+    allow(&trust.b, &trust.c.identity, "data:/data/old", &["--read"]);
+    trust
+        .give(JOB, &trust.a, "data/data/old", false)
+        .expect("given");
+    for (number, (name, wish)) in wishes().into_iter().enumerate() {
+        let job = format!("{JOB}-{number}");
+        trust
+            .give(&job, &trust.a, "data/data/old", false)
+            .expect("given");
+        let seen = trust.end_of(&job, &wish);
+        let seen = seen.unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
+        assert_denied(&seen, &trust.c);
+        trust.assert_untouched();
+    }
+    // C cannot give away what it may not do itself.
+    let refusal = trust.give(JOB, &trust.a, "data/data", false);
+    assert_eq!(refusal.expect_err("too much").code, code::NOT_GRANTED);
+    let refusal = trust.give(JOB, &trust.a, "data/data/old", true);
+    assert_eq!(refusal.expect_err("too much").code, code::NOT_GRANTED);
+}
+
+#[test]
+fn questions_for_a_job_are_answered_by_the_rights_of_that_job_alone() {
+    let trust = Trust::new();
+    allow(&trust.b, &trust.a.identity, "data", &["--read", "--write"]);
+    allow(&trust.b, &trust.c.identity, "data:/data/old", &["--read"]);
+    trust
+        .give(JOB, &trust.a, "data/data/old", false)
+        .expect("given");
+    let mandate = |job: &str| Mandate {
+        asker: trust.c.identity.clone(),
+        job: job.to_owned(),
+    };
+    let stat = |path: &str| Question::Stat {
+        path: Text::from(path),
+    };
+    let asked = |mandate: Option<&Mandate>, path: &str| {
+        ask(&trust.a, &trust.b, mandate, &stat(path)).map(|answer| match answer {
+            Answer::Entry(entry) => entry.kind,
+            other => panic!("{other:?}"),
+        })
+    };
+    // By itself A may look everywhere; for the job of C at one place.
+    assert!(asked(None, "data/data/secret").is_ok());
+    assert!(asked(Some(&mandate(JOB)), "data/data/old/f").is_ok());
+    for (job, path) in [(JOB, "data/data/secret"), ("c-job-2", "data/data/old/f")] {
+        let refusal = asked(Some(&mandate(job)), path).expect_err("no right");
+        assert_eq!(refusal.code, code::NOT_GRANTED, "{refusal:?}");
+        assert!(refusal.message.contains(&trust.c.identity), "{refusal:?}");
+    }
+    // Changes that no job makes are refused under a mandate.
+    let remove = Question::Remove(godwit_api::ask::RemovePlace {
+        path: Text::from("data/data/old"),
+        recursive: true,
+    });
+    let refusal = ask(&trust.a, &trust.b, Some(&mandate(JOB)), &remove);
+    assert_eq!(refusal.expect_err("no such question").code, code::INVALID);
+    trust.assert_untouched();
+}

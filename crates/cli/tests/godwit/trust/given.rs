@@ -1,0 +1,106 @@
+//! Access that is given for a job lasts no longer than the right of the site that gave it.
+//! Leaves what it opens to `deputy`.
+
+use godwit_api::ask::{ListPlace, Question, code};
+use godwit_api::grant::Mandate;
+use godwit_api::job::Text;
+use serde_json::{Value, json};
+
+use super::{JOB, Trust, allow, ask};
+
+fn rules(rig: &super::Rig) -> Vec<Value> {
+    let list = rig.admin(&["access", "list", "--json"]).out;
+    let rules = list
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a rule"));
+    rules
+        .filter(|rule: &Value| rule["job"].is_string())
+        .collect()
+}
+
+#[test]
+fn access_for_a_job_ends_with_the_right_of_its_asker_and_is_shown_and_removed_with_it() {
+    let trust = Trust::new();
+    allow(
+        &trust.b,
+        &trust.c.identity,
+        "data:/data",
+        &["--read", "--write"],
+    );
+    // C lets a second key in, for a job that never was.
+    trust
+        .give(JOB, &trust.a, "data/data", false)
+        .expect("given");
+    trust.give(JOB, &trust.a, "data/data", true).expect("given");
+    let given = rules(&trust.b);
+    assert_eq!(given.len(), 2, "{given:?}");
+    for rule in &given {
+        assert_eq!(rule["asker"], json!(trust.c.identity), "{rule}");
+        assert_eq!(rule["expired"], json!(false), "{rule}");
+    }
+    let list = |mandate: Option<&Mandate>| {
+        let wish: ListPlace =
+            serde_json::from_value(json!({"path": "data/data", "limit": 10})).expect("a wish");
+        ask(&trust.a, &trust.b, mandate, &Question::List(wish)).map(drop)
+    };
+    let mandate = Mandate {
+        asker: trust.c.identity.clone(),
+        job: JOB.to_owned(),
+    };
+    list(Some(&mandate)).expect("for the job");
+    let refusal = list(None).expect_err("not by itself");
+    assert_eq!(refusal.code, code::NOT_GRANTED, "{refusal:?}");
+
+    // A right of C that is taken back by hand, in the file, takes that of the second key with it.
+    let outcome = trust.b.admin(&["access", "deny", &trust.c.identity]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(outcome.out.contains(&trust.a.identity), "{outcome:?}");
+    assert!(outcome.out.contains(JOB), "{outcome:?}");
+    assert_eq!(rules(&trust.b), Vec::<Value>::new());
+    let refusal = list(Some(&mandate)).expect_err("C was denied");
+    assert_eq!(refusal.code, code::UNKNOWN_IDENTITY, "{refusal:?}");
+    let write = Question::MakeDirectory(godwit_api::ask::MakeDirectory {
+        path: Text::from("data/data/new"),
+        parents: false,
+    });
+    let refusal = ask(&trust.a, &trust.b, Some(&mandate), &write);
+    refusal.expect_err("C was denied");
+    trust.assert_untouched();
+}
+
+#[test]
+fn access_for_a_job_counts_only_while_its_asker_holds_the_right() {
+    let trust = Trust::new();
+    allow(&trust.b, &trust.c.identity, "data:/data", &["--read"]);
+    trust
+        .give(JOB, &trust.a, "data/data", false)
+        .expect("given");
+    let mandate = Mandate {
+        asker: trust.c.identity.clone(),
+        job: JOB.to_owned(),
+    };
+    let stat = Question::Stat {
+        path: Text::from("data/data/secret"),
+    };
+    ask(&trust.a, &trust.b, Some(&mandate), &stat).expect("for the job");
+    // The file alone is changed, so the rule stays in the state.
+    std::fs::write(trust.b.daemon_home.join("grants"), "").expect("written");
+    assert_eq!(rules(&trust.b).len(), 1);
+    ask(&trust.a, &trust.b, Some(&mandate), &stat).expect_err("C lost the right");
+    allow(&trust.b, &trust.c.identity, "data:/data", &["--read"]);
+    ask(&trust.a, &trust.b, Some(&mandate), &stat).expect("C has it again");
+}
+
+#[test]
+fn access_for_a_job_lasts_a_day_at_most() {
+    let trust = Trust::new();
+    allow(&trust.b, &trust.c.identity, "data:/data", &["--read"]);
+    trust
+        .give(JOB, &trust.a, "data/data", false)
+        .expect("given");
+    let rule = rules(&trust.b).remove(0);
+    let expires: godwit_api::rest::Timestamp =
+        serde_json::from_value(rule["expires"].clone()).expect("a time");
+    let hours = (expires.0 - godwit_jobs::now().0) / 3_600_000;
+    assert!((22..=24).contains(&hours), "{hours} hours: {rule}");
+}

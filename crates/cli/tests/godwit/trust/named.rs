@@ -1,0 +1,73 @@
+//! A job goes to the site that it names: the identity of the site decides, and nothing that is known of its address.
+//! Leaves commands of users, who go by known peers, to `own`.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::super::rig::Rig;
+use super::super::sites::{submit, two_sites, wait_for};
+
+#[track_caller]
+fn site_is(rig: &Rig, name: &str, address: &str, identity: &str) {
+    let outcome = rig.admin(&["site", "add", name, address, "--identity", identity]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+}
+
+#[track_caller]
+fn end_of(rig: &Rig, to: &str, divide: &str) -> Value {
+    let more = [
+        "--divide",
+        divide,
+        "--setting",
+        "retry-for=0s",
+        "--retries",
+        "0",
+    ];
+    let id = submit(rig, "here:/data/run42", to, &more);
+    wait_for(rig, &id, |job| !job["ended"].is_null())
+}
+
+#[test]
+fn a_job_reaches_nobody_but_the_identity_of_its_site() {
+    let (here, there) = two_sites();
+    let mut other = Rig::new();
+    other.serve(&[]);
+    here.write("export/run42/f", b"data");
+    // Known by hand, as a user of the node's account may have done.
+    let outcome = here.admin(&["trust", there.address(), &there.identity]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let known = || fs::read(here.daemon_home.join("known_peers")).unwrap_or_default();
+    let before = known();
+    site_is(&here, "bad", there.address(), &other.identity);
+    for divide in ["never", "always"] {
+        let ended = end_of(&here, "bad:/data/copy", divide);
+        assert_eq!(ended["state"], "failed", "{ended}");
+        assert!(!there.export.join("copy").exists(), "{ended}");
+        let why = ended["reason"]["text"].as_str().unwrap_or_default();
+        assert!(
+            why.contains(&other.identity) || why.contains("bad"),
+            "{ended}"
+        );
+    }
+    let ended = end_of(&here, "siteB:/data/copy", "never");
+    assert_eq!(ended["state"], "complete", "{ended}");
+    assert_eq!(known(), before, "jobs write nothing into known_peers");
+}
+
+#[test]
+fn a_site_with_a_new_key_is_reached_once_the_site_names_it() {
+    let (here, there) = two_sites();
+    let mut other = Rig::new();
+    other.serve(&[]);
+    here.write("export/run42/f", b"data");
+    let outcome = here.admin(&["trust", there.address(), &other.identity]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    for (to, divide) in [("siteB:/data/one", "never"), ("siteB:/data/two", "always")] {
+        let ended = end_of(&here, to, divide);
+        assert_eq!(
+            ended["state"], "complete",
+            "known_peers has the old key: {ended}"
+        );
+    }
+}
