@@ -153,6 +153,7 @@ fn invite(id: &str, expires: i64) -> Command {
         hash: Secret::new(format!("hash-{id}")),
         expires: UnixMillis(expires),
         used: None,
+        via: None,
     })))
 }
 
@@ -252,6 +253,7 @@ fn row(number: u64) -> Node {
         draining: false,
         voter: false,
         joined: UnixMillis(0),
+        admins: Vec::new(),
     }
 }
 

@@ -22,6 +22,7 @@ fn node(name: &str, number: u64, level: u32) -> Node {
         draining: false,
         voter: false,
         joined: UnixMillis(0),
+        admins: Vec::new(),
     }
 }
 
@@ -86,13 +87,17 @@ fn a_node_joins_whose_program_is_of_the_level_or_of_the_next_one() {
             hash: hash.clone(),
             expires: at(100),
             used: None,
+            via: None,
         };
         state
             .op(1, Op::Invite(Change::Create(invite)))
             .expect("invited");
         let join = Join {
             hash,
-            node: node(&format!("n{level}"), 0, level),
+            node: Node {
+                addresses: Vec::new(),
+                ..node(&format!("n{level}"), 0, level)
+            },
         };
         let joined = state.op(2, Op::Join(Box::new(join)));
         match part {

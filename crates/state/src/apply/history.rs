@@ -9,7 +9,7 @@ use crate::model::Object as _;
 use crate::model::{
     AccessRule, Actor, AuditEntry, Effect, Invite, Prune, Role, Token, Topic, UnixMillis,
 };
-use crate::read::job_by_id;
+use crate::read::{job_by_id, node_by_number};
 
 /// Bytes of each text of a line: a kind and a name of the longest sort.
 const TEXT_SHOWN_MAX: usize = 320;
@@ -39,9 +39,17 @@ pub(super) fn write(
     object: &str,
     outcome: &str,
 ) -> Result<(), rusqlite::Error> {
+    let via = match actor.via {
+        // A node that is removed by its own command has no row any more.
+        Some(number) => Some(match node_by_number(db, number)? {
+            Some(node) => node.name,
+            None => format!("number {number}"),
+        }),
+        None => None,
+    };
     db.prepare_cached(
-        "INSERT INTO audit (at, actor, role, action, object, outcome, remote, request) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO audit (at, actor, role, action, object, outcome, remote, request, via) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?
     .execute(params![
         at.0,
@@ -51,7 +59,8 @@ pub(super) fn write(
         cut(object),
         cut(outcome),
         actor.remote.as_deref().map(cut),
-        actor.request.as_deref().map(cut)
+        actor.request.as_deref().map(cut),
+        via
     ])?;
     Ok(())
 }

@@ -7,12 +7,14 @@ mod jobs;
 mod nodes;
 mod notices;
 mod objects;
+mod origin;
 mod work;
 
 use rusqlite::{Connection, ErrorCode};
 
 use crate::model::{
-    Actor, Applied, COMMAND_VERSION, Command, CommandError, Effect, LEVEL_FIRST, Op, UnixMillis,
+    Actor, Applied, COMMAND_VERSION, Command, CommandError, Effect, LEVEL_FIRST, LEVEL_ORIGIN, Op,
+    UnixMillis,
 };
 use crate::read::committed_level;
 
@@ -81,12 +83,15 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
         return Err(CommandError::invalid("version", what).into());
     }
     crate::bounds::name("actor", &command.actor.name)?;
-    let needs = command.op.level();
+    let needs = command.level();
     if needs > LEVEL_FIRST {
         let level = committed_level(db)?;
         if needs > level {
             return Err(CommandError::below(needs, level).into());
         }
+    }
+    if let Some(number) = command.actor.via {
+        origin::check(db, number, command)?;
     }
     match &command.op {
         Op::Submit(job) => jobs::submit(&context, job, None),
@@ -97,7 +102,7 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
         Op::Join(join) => nodes::join(&context, join),
         Op::Node(change) => nodes::change(&context, change),
         Op::Level(level) => nodes::raise(&context, *level),
-        Op::Invite(change) => objects::change(&context, change),
+        Op::Invite(change) => nodes::invite(&context, change),
         Op::Prune(prune) => history::prune(&context, prune),
         Op::Site(change) => objects::change(&context, change),
         Op::Learn(learn) => objects::learn(&context, learn),
@@ -150,6 +155,39 @@ pub(crate) fn audit(
     };
     let (action, object) = (command.op.action(), command.op.object());
     history::write(db, command.at, &command.actor, &action, &object, outcome)
+}
+
+/// Whether a node that does not lead may propose the command.
+pub(crate) fn check_follower(
+    db: &Connection,
+    number: u64,
+    command: &Command,
+) -> rusqlite::Result<Result<(), CommandError>> {
+    refusal(origin::check_follower(db, number, command))
+}
+
+/// Whether a join would be refused; other commands are not looked at.
+pub(crate) fn check_join(
+    db: &Connection,
+    command: &Command,
+) -> rusqlite::Result<Result<(), CommandError>> {
+    match &command.op {
+        Op::Join(join) => refusal(nodes::check_join(db, join, command.at).map(drop)),
+        _ => Ok(Ok(())),
+    }
+}
+
+fn refusal(checked: Result<(), Stop>) -> rusqlite::Result<Result<(), CommandError>> {
+    match checked {
+        Ok(()) => Ok(Ok(())),
+        Err(Stop::Refused(error)) => Ok(Err(error)),
+        Err(Stop::Broken(error)) => Err(error),
+    }
+}
+
+/// Whether the cluster is at the level from which commands name their origin.
+fn knows_origin(db: &Connection) -> Result<bool, rusqlite::Error> {
+    Ok(committed_level(db)? >= LEVEL_ORIGIN)
 }
 
 /// A number as SQLite holds it.

@@ -1,38 +1,27 @@
 //! Owns what joining, changing and losing nodes does.
 //! Does not change who votes: the leader of the consensus does, after these rows.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Context, Stop, claims, objects};
-use crate::model::{Change, CommandError, Effect, Invite, Join, Node, Object, level_trouble};
+use super::{Context, Stop, claims, knows_origin, objects};
+use crate::model::{
+    Change, CommandError, Effect, Invite, Join, Node, Object, UnixMillis, User, check_node,
+    level_trouble,
+};
 use crate::read::{committed_level, object_by_id};
 
-/// Adds the node that shows a good invitation. The same node may come again: it then gets the number that it has.
+/// Adds the node that shows a good invitation. The same node may come again before it has spoken as a member: it then gets the number
+/// that it has.
 pub(super) fn join(context: &Context<'_>, join: &Join) -> Result<Effect, Stop> {
-    let mut invite = by_lookup::<Invite>(context, join.hash.expose())?
-        .ok_or_else(|| CommandError::not_found(Invite::KIND, "with this secret"))?;
-    if invite.expires <= context.at {
-        let what = format!("the invitation ended at {}", invite.expires);
-        return Err(CommandError::invalid("token", what).into());
-    }
-    let identity = &join.node.identity;
-    if invite.used.as_ref().is_some_and(|used| used != identity) {
-        let what = "another node joined by this invitation; ask for a new one";
-        return Err(CommandError::invalid("token", what).into());
-    }
-    if let Some(node) = by_lookup::<Node>(context, identity)? {
-        return Ok(Effect::Joined {
-            name: node.name,
-            number: node.number,
-        });
-    }
-    if object_by_id::<Node>(context.db, &join.node.name)?.is_some() {
-        let (kind, id) = (Node::KIND.to_owned(), join.node.name.clone());
-        return Err(CommandError::Conflict { kind, id }.into());
-    }
-    if let Some(trouble) = level_trouble(join.node.level, committed_level(context.db)?) {
-        return Err(CommandError::invalid("level", trouble).into());
-    }
+    let mut invite = match check_join(context.db, join, context.at)? {
+        Joining::Again(node) => {
+            return Ok(Effect::Joined {
+                name: node.name,
+                number: node.number,
+            });
+        }
+        Joining::New(invite) => invite,
+    };
     // No command has the index of another one, so no number is given twice; the first node has 1, which is no command's.
     let node = Node {
         number: context.index,
@@ -41,9 +30,104 @@ pub(super) fn join(context: &Context<'_>, join: &Join) -> Result<Effect, Stop> {
     };
     let (name, number) = (node.name.clone(), node.number);
     objects::change(context, &Change::Create(node))?;
-    invite.used = Some(identity.clone());
+    invite.used = Some(join.node.identity.clone());
     objects::change(context, &Change::Put(invite))?;
     Ok(Effect::Joined { name, number })
+}
+
+/// What a join would do.
+pub(crate) enum Joining {
+    /// The node is a member already.
+    Again(Node),
+    /// The node becomes a member by this invitation.
+    New(Invite),
+}
+
+/// Whether a node may join. The state decides by this; so do nodes before they propose, since anybody may ask to join.
+pub(crate) fn check_join(db: &Connection, join: &Join, at: UnixMillis) -> Result<Joining, Stop> {
+    let token = |what: String| Err(CommandError::invalid("token", what).into());
+    let invite = by_lookup::<Invite>(db, join.hash.expose())?
+        .ok_or_else(|| CommandError::not_found(Invite::KIND, "with this secret"))?;
+    if invite.expires <= at {
+        return token(format!("the invitation ended at {}", invite.expires));
+    }
+    let identity = &join.node.identity;
+    if invite.used.as_ref().is_some_and(|used| used != identity) {
+        let what = "another node joined by this invitation; ask for a new one";
+        return token(what.to_owned());
+    }
+    let knows_origin = knows_origin(db)?;
+    if let Some(node) = by_lookup::<Node>(db, identity)? {
+        // A member that lost its state must not come back under the number of the state that it lost.
+        if knows_origin && !node.addresses.is_empty() {
+            let what = format!(
+                "this node is the member {0} already; if it has left, remove it first: godwit cluster remove {0}",
+                node.name
+            );
+            return token(what);
+        }
+        return Ok(Joining::Again(node));
+    }
+    if knows_origin && invite.used.is_some() {
+        let what = "the node that joined by this invitation was removed";
+        return token(what.to_owned());
+    }
+    join.node.check()?;
+    if knows_origin {
+        check_node(&join.node.name)?;
+        let told = !join.node.addresses.is_empty() || !join.node.admins.is_empty();
+        if told || join.node.draining || join.node.voter {
+            let what = "a node that joins says its name, exports, version and level only";
+            return Err(CommandError::invalid("node", what).into());
+        }
+        if object_by_id::<User>(db, &join.node.name)?.is_some() {
+            let (kind, id) = (User::KIND.to_owned(), join.node.name.clone());
+            return Err(CommandError::Conflict { kind, id }.into());
+        }
+    }
+    if object_by_id::<Node>(db, &join.node.name)?.is_some() {
+        let (kind, id) = (Node::KIND.to_owned(), join.node.name.clone());
+        return Err(CommandError::Conflict { kind, id }.into());
+    }
+    if let Some(trouble) = level_trouble(join.node.level, committed_level(db)?) {
+        return Err(CommandError::invalid("level", trouble).into());
+    }
+    Ok(Joining::New(invite))
+}
+
+/// Makes or takes back an invitation. It ends with the node that made it.
+pub(super) fn invite(context: &Context<'_>, change: &Change<Invite>) -> Result<Effect, Stop> {
+    if !knows_origin(context.db)? {
+        return objects::change(context, change);
+    }
+    match change {
+        Change::Create(invite) => {
+            let invite = Invite {
+                used: None,
+                via: context.actor.via,
+                ..invite.clone()
+            };
+            objects::change(context, &Change::Create(invite))
+        }
+        Change::Put(_) => {
+            Err(CommandError::invalid("invite", "an invitation does not change").into())
+        }
+        Change::Remove(_) => objects::change(context, change),
+    }
+}
+
+/// Ends the invitations of a node that is removed: those that it made, and those by which it joined.
+fn burn(context: &Context<'_>, name: &str) -> Result<(), Stop> {
+    let Some(node) = object_by_id::<Node>(context.db, name)? else {
+        return Ok(());
+    };
+    for invite in objects::all::<Invite>(context)? {
+        let joined_by = invite.used.as_deref() == Some(node.identity.as_str());
+        if joined_by || invite.via == Some(node.number) {
+            objects::change(context, &Change::<Invite>::Remove(invite.id))?;
+        }
+    }
+    Ok(())
 }
 
 /// Changes a node. Its number and identity stay. What a removed node ran returns to the queue.
@@ -51,7 +135,7 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Eff
     match change {
         Change::Create(node) | Change::Put(node) => {
             let earlier = object_by_id::<Node>(context.db, &node.name)?;
-            let other = by_lookup::<Node>(context, &node.identity)?;
+            let other = by_lookup::<Node>(context.db, &node.identity)?;
             let same = earlier.as_ref().is_none_or(|earlier| {
                 earlier.identity == node.identity && earlier.number == node.number
             });
@@ -63,6 +147,9 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Eff
         }
         Change::Remove(name) => {
             claims::lost(context, name, false)?;
+            if knows_origin(context.db)? {
+                burn(context, name)?;
+            }
             objects::change(context, change)
         }
     }
@@ -101,9 +188,8 @@ pub(super) fn lost(context: &Context<'_>, name: &str) -> Result<Effect, Stop> {
     claims::lost(context, name, node.draining)
 }
 
-fn by_lookup<T: Object>(context: &Context<'_>, lookup: &str) -> Result<Option<T>, Stop> {
-    let body: Option<String> = context
-        .db
+fn by_lookup<T: Object>(db: &Connection, lookup: &str) -> Result<Option<T>, Stop> {
+    let body: Option<String> = db
         .prepare_cached("SELECT body FROM objects WHERE kind = ?1 AND lookup = ?2 ORDER BY id")?
         .query_row(params![T::KIND, lookup], |row| row.get(0))
         .optional()?;

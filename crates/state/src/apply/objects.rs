@@ -3,10 +3,10 @@
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::{Context, Stop, jobs, notices, sql};
+use super::{Context, Stop, jobs, knows_origin, notices, sql};
 use crate::model::{
-    AccessRule, Change, CommandError, Effect, Learn, NewJob, Object, Reason, Schedule, Site, Token,
-    Topic, UnixMillis, User, reason,
+    AccessRule, Change, CommandError, Effect, Learn, Names, NewJob, Node, Object, Reason, Schedule,
+    Site, Token, Topic, UnixMillis, User, reason,
 };
 use crate::read::object_by_id;
 
@@ -103,6 +103,10 @@ pub(super) fn fired(
 pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effect, Stop> {
     if let Change::Create(user) | Change::Put(user) = change {
         let earlier = object_by_id::<User>(context.db, &user.name)?;
+        if knows_origin(context.db)? {
+            let names = Names::of(&all::<Node>(context)?);
+            names.check_user(user, earlier.as_ref(), &context.actor.name)?;
+        }
         if earlier.is_some_and(|earlier| earlier.password != user.password) {
             revoke_sign_ins(context, &user.name)?;
         }
@@ -173,6 +177,10 @@ pub(super) fn token(context: &Context<'_>, change: &Change<Token>) -> Result<Eff
                 .ok_or_else(|| CommandError::not_found(User::KIND, &token.user))?;
             if user.disabled {
                 return Err(CommandError::invalid("user", "the user is disabled").into());
+            }
+            if knows_origin(context.db)? {
+                let names = Names::of(&all::<Node>(context)?);
+                names.check_made_by(&user, &context.actor.name)?;
             }
             if token.role > user.role {
                 let what = format!("user {} is {} only", user.name, user.role.name());

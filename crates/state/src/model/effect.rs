@@ -123,6 +123,12 @@ pub enum CommandError {
         /// What is wrong with it.
         what: String,
     },
+    /// Whoever sent the command may not ask for it.
+    #[error("{what}")]
+    Denied {
+        /// Who may not, and why.
+        what: String,
+    },
     /// There are as many objects of this kind as there may be.
     #[error("there are {max} {kind}s; remove some first")]
     TooMany {
@@ -156,6 +162,10 @@ impl CommandError {
         Self::invalid("level", what)
     }
 
+    pub(crate) fn denied(what: impl Into<String>) -> Self {
+        Self::Denied { what: what.into() }
+    }
+
     pub(crate) fn not_found(kind: &str, id: &str) -> Self {
         Self::NotFound {
             kind: kind.to_owned(),
@@ -182,6 +192,7 @@ impl CommandError {
             Self::Duplicate { .. } => "duplicate",
             Self::AlreadyFired { .. } => "already_fired",
             Self::Invalid { .. } => "invalid",
+            Self::Denied { .. } => "denied",
             Self::TooMany { .. } => "too_many",
             Self::Internal { .. } => "internal",
         }

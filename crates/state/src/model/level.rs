@@ -5,11 +5,15 @@
 //! never falls. Until then no node proposes what an older one could not read, and a command does what it does at an older one: or voters of
 //! two programs would differ. A program of level n works with clusters of level n and n − 1.
 
-use super::{JobOp, Op};
+use super::{Change, Command, JobOp, Op};
 
 /// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]),
-/// parts leased in no order and none to nodes that rest ([`LEVEL_REST`]).
-pub const FEATURE_LEVEL: u32 = 2;
+/// parts leased in no order and none to nodes that rest ([`LEVEL_REST`]). 3: what a command says of its origin ([`LEVEL_ORIGIN`]).
+pub const FEATURE_LEVEL: u32 = 3;
+
+/// From this level on a command names the node that proposed it, and the state checks what that node may ask for. Names of nodes and
+/// machines are not those of users. A removed node takes its invitations along.
+pub const LEVEL_ORIGIN: u32 = 3;
 
 /// From this level on [`WorkOp::Lease`](super::WorkOp::Lease) gives nothing to a node that is paired with nobody, and parts in no order.
 pub const LEVEL_REST: u32 = 2;
@@ -39,7 +43,22 @@ impl Op {
     pub const fn level(&self) -> u32 {
         match self {
             Self::Job(_, JobOp::Placed { .. }) | Self::Learn(_) => 2,
+            Self::Node(Change::Create(node) | Change::Put(node)) if !node.admins.is_empty() => {
+                LEVEL_ORIGIN
+            }
             _ => LEVEL_FIRST,
+        }
+    }
+}
+
+impl Command {
+    /// The least level of a cluster that uses the command.
+    #[must_use]
+    pub const fn level(&self) -> u32 {
+        let level = self.op.level();
+        match self.actor.via {
+            Some(_) if level < LEVEL_ORIGIN => LEVEL_ORIGIN,
+            _ => level,
         }
     }
 }

@@ -7,6 +7,7 @@ mod event;
 mod id;
 mod job;
 mod level;
+mod name;
 mod node;
 mod object;
 mod policy;
@@ -23,7 +24,9 @@ pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, Topic};
 pub use id::sortable_id;
 pub use job::{Attempt, FailureGroup, Job, JobState, Place, Placed, Reason, Runner, reason};
-pub use level::{FEATURE_LEVEL, LEVEL_FIRST, LEVEL_REST, level_trouble};
+pub use level::{FEATURE_LEVEL, LEVEL_FIRST, LEVEL_ORIGIN, LEVEL_REST, level_trouble};
+pub use name::Names;
+pub(crate) use name::check_node;
 pub use node::{Invite, Join, Node};
 pub use object::{
     AccessRight, AccessRule, Actor, Limit, LimitScope, LimitWindow, Object, Role, Schedule,

@@ -31,6 +31,9 @@ pub struct Node {
     pub voter: bool,
     /// When it joined.
     pub joined: UnixMillis,
+    /// Accounts of its machine that are admins without being users: root, and the node's own user. Empty until the node has told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub admins: Vec<String>,
 }
 
 impl Object for Node {
@@ -46,7 +49,11 @@ impl Object for Node {
         bounds::name("name", &self.name)?;
         bounds::name("identity", &self.identity)?;
         bounds::name("version", &self.version)?;
-        for (field, list) in [("addresses", &self.addresses), ("exports", &self.exports)] {
+        for (field, list) in [
+            ("addresses", &self.addresses),
+            ("exports", &self.exports),
+            ("admins", &self.admins),
+        ] {
             bounds::count(field, list.len(), bounds::LIST_MAX)?;
             for text in list {
                 bounds::name(field, text)?;
@@ -69,6 +76,9 @@ pub struct Invite {
     /// Node that joined by it. It is good for that node only from then on.
     #[serde(default)]
     pub used: Option<String>,
+    /// Number of the node that made it. The invitation ends when that node is removed. The state sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<u64>,
 }
 
 impl Object for Invite {

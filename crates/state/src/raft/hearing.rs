@@ -1,5 +1,5 @@
 //! Owns what a voter answers to the messages of the others.
-//! Does not know who says something: the carrier lets only nodes of the cluster speak.
+//! Takes from a node what that node says for itself, and nothing that it says for another one. The carrier knows who speaks.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -7,7 +7,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use data_encoding::BASE64;
-use openraft::type_config::alias::SnapshotOf;
+use openraft::raft::{AppendEntriesRequest, VoteRequest};
+use openraft::type_config::alias::{SnapshotOf, VoteOf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
@@ -25,50 +26,55 @@ const SNAPSHOT_BYTES_MAX: u64 = 64 << 30;
 pub(crate) struct Hearing {
     /// Where a snapshot that comes in is put together.
     incoming: PathBuf,
-    /// How much of it is there. One comes at a time.
-    taken: Mutex<u64>,
+    /// Who sends it, and how much of it is there. One comes at a time.
+    taken: Mutex<(u64, u64)>,
 }
 
 impl Hearing {
     pub(crate) fn new(incoming: PathBuf) -> Self {
         Self {
             incoming,
-            taken: Mutex::new(0),
+            taken: Mutex::new((0, 0)),
         }
     }
 
-    /// Answers a message of the consensus. None if the kind is not known.
+    /// Answers a message of the consensus from the node with the number `from`. None if the kind is not known.
     pub(crate) async fn hear(
         &self,
         raft: &Raft,
+        from: u64,
         kind: &str,
         message: &[u8],
     ) -> Option<io::Result<Vec<u8>>> {
         Some(match kind {
-            network::APPEND => match read(message) {
-                Ok(rpc) => written(raft.append_entries(rpc).await),
-                Err(error) => Err(error),
-            },
-            network::VOTE => match read(message) {
+            network::APPEND => {
+                match read(message, from, |rpc: &AppendEntriesRequest<Types>| rpc.vote) {
+                    Ok(rpc) => written(raft.append_entries(rpc).await),
+                    Err(error) => Err(error),
+                }
+            }
+            network::VOTE => match read_vote(message, from) {
                 Ok(rpc) => written(raft.vote(rpc).await),
                 Err(error) => Err(error),
             },
-            network::PRE_VOTE => match read(message) {
+            network::PRE_VOTE => match read_vote(message, from) {
                 Ok(rpc) => written(raft.pre_vote(rpc).await),
                 Err(error) => Err(error),
             },
-            network::SNAPSHOT => match read(message) {
-                Ok(piece) => self.take(raft, piece).await,
+            network::SNAPSHOT => match read(message, from, |piece: &Piece| piece.vote) {
+                Ok(piece) => self.take(raft, from, piece).await,
                 Err(error) => Err(error),
             },
             _ => return None,
         })
     }
 
-    async fn take(&self, raft: &Raft, piece: Piece) -> io::Result<Vec<u8>> {
+    async fn take(&self, raft: &Raft, from: u64, piece: Piece) -> io::Result<Vec<u8>> {
         let mut taken = self.taken.lock().await;
-        if piece.offset != 0 && piece.offset != *taken {
-            return written(Ok::<_, io::Error>(Taken::Next(*taken)));
+        // Pieces of two senders do not make one file.
+        let next = if taken.0 == from { taken.1 } else { 0 };
+        if piece.offset != 0 && piece.offset != next {
+            return written(Ok::<_, io::Error>(Taken::Next(next)));
         }
         let data = BASE64
             .decode(piece.data.as_bytes())
@@ -83,11 +89,11 @@ impl Hearing {
         let (path, offset, total) = (self.incoming.clone(), piece.offset, piece.total);
         let stored = tokio::task::spawn_blocking(move || store(&path, offset, &data, end == total));
         stored.await.map_err(io::Error::other)??;
-        *taken = end;
+        *taken = (from, end);
         if end < piece.total {
             return written(Ok::<_, io::Error>(Taken::Next(end)));
         }
-        *taken = 0;
+        *taken = (from, 0);
         let snapshot = SnapshotOf::<Types, SnapshotFile> {
             meta: piece.meta,
             snapshot: SnapshotFile {
@@ -122,8 +128,26 @@ fn store(path: &Path, offset: u64, data: &[u8], last: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn read<T: DeserializeOwned>(message: &[u8]) -> io::Result<T> {
-    serde_json::from_slice(message).map_err(|error| invalid(&error))
+/// A message of the node with the number `from`, which must speak for itself.
+fn read<T: DeserializeOwned>(
+    message: &[u8],
+    from: u64,
+    vote: impl Fn(&T) -> VoteOf<Types>,
+) -> io::Result<T> {
+    let read: T = serde_json::from_slice(message).map_err(|error| invalid(&error))?;
+    let speaks_for = vote(&read).leader_id().node_id;
+    if speaks_for == from {
+        return Ok(read);
+    }
+    let what = format!("node number {from} speaks for node number {speaks_for}");
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
+}
+
+fn read_vote(message: &[u8], from: u64) -> io::Result<VoteRequest<Types>> {
+    let mut rpc = read(message, from, |rpc: &VoteRequest<Types>| rpc.vote)?;
+    // That the leader gave its leave cannot be proven, and no leader here ever gives it.
+    rpc.leadership_transfer = false;
+    Ok(rpc)
 }
 
 fn written<T: Serialize, E: ToString>(answer: Result<T, E>) -> io::Result<Vec<u8>> {

@@ -4,11 +4,13 @@
 use rusqlite::{OptionalExtension as _, params};
 
 use super::row::{self, ATTEMPT_COLUMNS, JOB_COLUMNS};
-use super::{Reader, committed_level, job_by_id, job_spec};
+use super::{Reader, committed_level, job_by_id, job_spec, node_by_number};
 use crate::apply::sql;
 use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
-use crate::model::{Attempt, DELAY_MAX_MS, FailureGroup, Job, JobState, Placed, UnixMillis};
+use crate::model::{
+    Attempt, DELAY_MAX_MS, FailureGroup, Job, JobState, LEVEL_ORIGIN, Placed, UnixMillis,
+};
 
 impl Reader {
     /// The job of that id.
@@ -174,6 +176,15 @@ impl Agreed<'_> {
     /// When the database cannot be read.
     pub fn level(self) -> Result<u32, Fault> {
         self.0.with(committed_level)
+    }
+
+    /// The number by which a command names the node that proposes it: none in a state of one node, and below the level that knows it.
+    pub(crate) fn origin(self, number: u64) -> Result<Option<u64>, Fault> {
+        self.0.with(|db| {
+            let is_known =
+                committed_level(db)? >= LEVEL_ORIGIN && node_by_number(db, number)?.is_some();
+            Ok(is_known.then_some(number))
+        })
     }
 
     /// What attempts of a job found and left at its destination. The first one that got so far decides what the destination means.

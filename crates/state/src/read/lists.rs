@@ -44,6 +44,8 @@ pub struct AuditLine {
     pub remote: Option<String>,
     /// Id of the request.
     pub request: Option<String>,
+    /// Node that proposed the change, in a cluster.
+    pub via: Option<String>,
 }
 
 impl Reader {
@@ -162,7 +164,7 @@ impl Reader {
             None => "?1 IS NULL",
         };
         let select = format!(
-            "SELECT seq, at, actor, role, action, object, outcome, remote, request FROM audit \
+            "SELECT seq, at, actor, role, action, object, outcome, remote, request, via FROM audit \
              WHERE {actor} AND at >= ?2 AND at < ?3 AND seq < ?4 ORDER BY seq DESC LIMIT ?5"
         );
         self.with(|db| {
@@ -186,6 +188,7 @@ impl Reader {
                             outcome: row.get(6)?,
                             remote: row.get(7)?,
                             request: row.get(8)?,
+                            via: row.get(9)?,
                         })
                     },
                 )?

@@ -5,7 +5,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
 
-use crate::model::{Attempt, Job, JobState, LEVEL_FIRST, Object, Reason, Runner, UnixMillis};
+use crate::model::{Attempt, Job, JobState, LEVEL_FIRST, Node, Object, Reason, Runner, UnixMillis};
 
 /// Columns of a job, in the order in which [`job`] reads them.
 pub(crate) const JOB_COLUMNS: &str = "id, created, owner, label, state, reason_code, reason_text, since, next_attempt, \
@@ -95,6 +95,17 @@ pub(crate) fn object_by_id<T: Object>(db: &Connection, id: &str) -> rusqlite::Re
     db.prepare_cached("SELECT body FROM objects WHERE kind = ?1 AND id = ?2")?
         .query_row(params![T::KIND, id], |row| json(row, 0))
         .optional()
+}
+
+/// The node with that number in the consensus.
+pub(crate) fn node_by_number(db: &Connection, number: u64) -> rusqlite::Result<Option<Node>> {
+    db.prepare_cached(
+        "SELECT body FROM objects WHERE kind = ?1 AND json_extract(body, '$.number') = ?2",
+    )?
+    .query_row(params![Node::KIND, number.cast_signed()], |row| {
+        json(row, 0)
+    })
+    .optional()
 }
 
 pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {

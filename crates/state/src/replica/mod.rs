@@ -10,6 +10,7 @@ mod directory;
 mod error;
 mod follow;
 mod members;
+mod origin;
 mod propose;
 mod restore;
 
@@ -173,9 +174,10 @@ impl Replica {
     /// `Refused` when the command changed nothing; `Unknown` when nobody can tell yet whether it is applied.
     pub fn propose(
         &self,
-        command: Command,
+        mut command: Command,
     ) -> impl Future<Output = Result<Done, ProposeError>> + Send + 'static {
-        let checked = self.check(&command);
+        let checked = origin::stamp(self, self.options.voter, &mut command)
+            .and_then(|()| self.check(&command));
         let (handle, proposal) = (self.handle().clone(), propose::Proposal::of(self, command));
         async move {
             checked?;
@@ -280,12 +282,12 @@ impl Replica {
         }
     }
 
-    /// Answers a message for the node with the number `to` that the carrier of another node brought, which must be one of this cluster.
-    /// Blocks.
+    /// Answers a message for the node with the number `to` that the node with the number `from` sent: the carrier knows that number by the
+    /// identity of the connection. Blocks.
     ///
     /// # Errors
-    /// The message is for another number or is not understood, or the consensus has ended.
-    pub fn hear(&self, to: u64, kind: &str, message: &[u8]) -> io::Result<Vec<u8>> {
+    /// The message is for another number, speaks for another node than `from`, or is not understood; or the consensus has ended.
+    pub fn hear(&self, from: u64, to: u64, kind: &str, message: &[u8]) -> io::Result<Vec<u8>> {
         let own = self.options.voter;
         // A node that left and joined again has the address of its earlier number, and nothing of what that number had.
         if to != own {
@@ -293,14 +295,14 @@ impl Replica {
             return Err(io::Error::new(io::ErrorKind::NotConnected, what));
         }
         self.handle().block_on(async {
-            if let Some(answer) = self.hearing.hear(&self.raft, kind, message).await {
+            if let Some(answer) = self.hearing.hear(&self.raft, from, kind, message).await {
                 if kind == crate::raft::APPEND && answer.is_ok() {
                     let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
                     *heard = Some(Instant::now());
                 }
                 return answer;
             }
-            propose::hear(self, kind, message).await
+            propose::hear(self, from, kind, message).await
         })
     }
 
@@ -327,13 +329,14 @@ impl Replica {
             return Err(ProposeError::TooLarge { bytes });
         }
         // A node that cannot read it would end. The state refuses it, too, but it would be in the log by then.
-        let needs = command.op.level();
+        let needs = command.level();
         if needs > LEVEL_FIRST {
             let level = Agreed(&self.reader).level()?;
             if needs > level {
                 return Err(ProposeError::Refused(CommandError::below(needs, level)));
             }
         }
+        origin::check_join(self, command)?;
         self.check_room()
     }
 

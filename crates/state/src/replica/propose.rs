@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::{Done, Ended, ProposeError, Replica, ended};
+use super::{Done, Ended, ProposeError, Replica, ended, origin};
 use crate::model::{Command, CommandError, Effect};
 use crate::raft::{Guard, PROPOSE, Peers, Raft, say};
 
@@ -142,13 +142,21 @@ impl Proposal {
 }
 
 /// Answers what another node says that is not of the consensus itself.
-pub(super) async fn hear(replica: &Replica, kind: &str, message: &[u8]) -> io::Result<Vec<u8>> {
+pub(super) async fn hear(
+    replica: &Replica,
+    from: u64,
+    kind: &str,
+    message: &[u8],
+) -> io::Result<Vec<u8>> {
     if kind != PROPOSE {
         let what = format!("messages of the kind {kind:?} are not known; update the older node");
         return Err(io::Error::new(io::ErrorKind::Unsupported, what));
     }
-    let command: Command = serde_json::from_slice(message)?;
-    let told = match replica.check(&command) {
+    let mut command: Command = serde_json::from_slice(message)?;
+    let checked = origin::stamp(replica, from, &mut command)
+        .and_then(|()| origin::check(replica, from, &command))
+        .and_then(|()| replica.check(&command));
+    let told = match checked {
         Ok(()) => {
             let proposal = Proposal::of(replica, command);
             match proposal.try_here().await {

@@ -24,6 +24,7 @@ pub(crate) const STATE: Schema = Schema {
         include_str!("v3.sql"),
         include_str!("v4.sql"),
         include_str!("v5.sql"),
+        include_str!("v6.sql"),
     ],
 };
 

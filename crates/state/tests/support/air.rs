@@ -26,6 +26,7 @@ struct Air {
 struct Way {
     air: Air,
     own: String,
+    from: u64,
 }
 
 impl Peers for Way {
@@ -41,9 +42,10 @@ impl Peers for Way {
         let is_cut = groups.get(&self.own) != groups.get(address);
         let to = self.air.replicas.lock().expect("a lock");
         let to = to.get(address).and_then(Weak::upgrade).filter(|_| !is_cut);
+        let from = self.from;
         Box::pin(async move {
             let to = to.ok_or(io::ErrorKind::NotConnected)?;
-            tokio::task::spawn_blocking(move || to.hear(number, kind, &message))
+            tokio::task::spawn_blocking(move || to.hear(from, number, kind, &message))
                 .await
                 .map_err(io::Error::other)?
         })
@@ -86,6 +88,7 @@ impl Cluster {
             peers: Arc::new(Way {
                 air: self.air.clone(),
                 own: own.clone(),
+                from: number,
             }),
             ..Options::new(self.homes.path().join(&own))
         };

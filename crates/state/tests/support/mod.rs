@@ -23,6 +23,7 @@ pub(crate) fn alice() -> Actor {
         role: Some(Role::Operator),
         remote: Some("192.0.2.1".to_owned()),
         request: None,
+        via: None,
     }
 }
 

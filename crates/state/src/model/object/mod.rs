@@ -64,6 +64,10 @@ pub struct Actor {
     pub remote: Option<String>,
     /// Id of the request.
     pub request: Option<String>,
+    /// Number of the node that proposed the command. The node that takes a command from another one sets it, by the identity of the
+    /// connection; what the command says of it counts for nothing. None where the node is alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<u64>,
 }
 
 impl Actor {

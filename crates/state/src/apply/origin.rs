@@ -1,0 +1,240 @@
+//! Owns what a node of the cluster may ask the state for, as itself and for its users.
+//! Cannot know whether a user really wanted it: the node says so, and the audit log names the node.
+//!
+//! A command names an actor, and the number of the node that proposed it. Whoever receives a command from another node sets that number,
+//! so no node speaks for another one. Each replica checks a command when it applies it; the leader also before it is in the log.
+
+use rusqlite::Connection;
+
+use super::Stop;
+use crate::model::{
+    Actor, Change, Command, CommandError, JobOp, Node, Op, Prune, Role, Schedule, Token, User,
+    Webhook,
+};
+use crate::read::{job_by_id, node_by_number, object_by_id};
+
+/// Begins the names of other sites for which a node acts.
+const SITE: &str = "site:";
+
+/// Whether the node with this number may propose the command.
+pub(super) fn check(db: &Connection, number: u64, command: &Command) -> Result<(), Stop> {
+    let node = node_by_number(db, number)?.ok_or_else(|| no_node(number))?;
+    let actor = &command.actor;
+    match actor.role {
+        Some(role) => for_user(db, &node, actor, role, &command.op),
+        None => by_itself(db, &node, &actor.name, &command.op),
+    }
+}
+
+/// The same for a node that does not lead. What a leader does for all nodes is refused, too.
+pub(super) fn check_follower(db: &Connection, number: u64, command: &Command) -> Result<(), Stop> {
+    let node = node_by_number(db, number)?.ok_or_else(|| no_node(number))?;
+    if is_of_leader(command, &node) {
+        let what = format!("only the leader asks for {}", command.op.action());
+        return no(&node, what);
+    }
+    check(db, number, command)
+}
+
+fn no_node(number: u64) -> CommandError {
+    CommandError::denied(format!("no node of the cluster has the number {number}"))
+}
+
+/// Whether only the leader proposes such a command by itself.
+fn is_of_leader(command: &Command, node: &Node) -> bool {
+    command.actor.role.is_none()
+        && match &command.op {
+            Op::Level(_)
+            | Op::Node(_)
+            | Op::Fired { .. }
+            | Op::Delivery(_)
+            | Op::Webhook(_)
+            | Op::Job(_, JobOp::Expire) => true,
+            Op::Lost(lost) => *lost != node.name,
+            Op::Prune(prune) => !is_of_tokens(prune),
+            _ => false,
+        }
+}
+
+/// The user must be one, with that role, at this moment; and the role must suffice.
+fn for_user(db: &Connection, node: &Node, actor: &Actor, role: Role, op: &Op) -> Result<(), Stop> {
+    let name = &actor.name;
+    let is_account = node.admins.contains(name);
+    let user = object_by_id::<User>(db, name)?.filter(|_| !is_account);
+    match user {
+        Some(user) if user.disabled => return no(node, format!("the user {name} is disabled")),
+        Some(user) if role > user.role => {
+            let is = user.role.name();
+            return no(node, format!("{name} is {is}, not {}", role.name()));
+        }
+        Some(_) => {}
+        // A node that has not told its accounts yet speaks for an admin of its machine.
+        None if is_account || (node.admins.is_empty() && role == Role::Admin) => {}
+        None => return no(node, format!("there is no user {name}")),
+    }
+    let Some(least) = least(db, actor, role, op)? else {
+        return no(node, format!("no user asks for {}", op.action()));
+    };
+    if role < least {
+        let what = format!("{} of {name} needs {}", op.action(), least.name());
+        return no(node, what);
+    }
+    Ok(())
+}
+
+/// The least role in which a user may ask for this; None if no user does.
+fn least(db: &Connection, actor: &Actor, role: Role, op: &Op) -> Result<Option<Role>, Stop> {
+    let is_own = |owner: &str| owner == actor.name;
+    let own_or_admin = |is_own: bool, least: Role| if is_own { least } else { Role::Admin };
+    Ok(Some(match op {
+        Op::Audit(_) => Role::Viewer,
+        Op::Submit(job) if is_own(&job.owner) => Role::Operator,
+        Op::Job(id, op) if op.by_user() => {
+            let job = job_by_id(db, id)?;
+            own_or_admin(job.is_none_or(|job| is_own(&job.owner)), Role::Operator)
+        }
+        Op::Schedule(change) => {
+            let (id, owner) = match change {
+                Change::Create(new) | Change::Put(new) => (&new.id, Some(&new.owner)),
+                Change::Remove(id) => (id, None),
+            };
+            let earlier = object_by_id::<Schedule>(db, id)?;
+            let is_own = owner.is_none_or(|owner| is_own(owner))
+                && earlier.is_none_or(|earlier| is_own(&earlier.owner));
+            own_or_admin(is_own, Role::Operator)
+        }
+        Op::Token(Change::Create(token) | Change::Put(token)) => {
+            own_or_admin(is_own(&token.user) && token.role <= role, Role::Viewer)
+        }
+        Op::Token(Change::Remove(id)) => {
+            let token = object_by_id::<Token>(db, id)?;
+            own_or_admin(token.is_none_or(|token| is_own(&token.user)), Role::Viewer)
+        }
+        // A user changes its own password and nothing else of itself.
+        Op::User(Change::Put(new)) if is_own(&new.name) => {
+            let earlier = object_by_id::<User>(db, &new.name)?;
+            let same = |earlier: User| {
+                User {
+                    password: new.password.clone(),
+                    ..earlier
+                } == *new
+            };
+            own_or_admin(earlier.is_some_and(same), Role::Viewer)
+        }
+        Op::User(_)
+        | Op::Node(_)
+        | Op::Invite(_)
+        | Op::Prune(_)
+        | Op::Site(_)
+        | Op::Access(_)
+        | Op::Limit(_)
+        | Op::Share(_)
+        | Op::Webhook(_)
+        | Op::Setting(_) => Role::Admin,
+        Op::Submit(_)
+        | Op::Job(..)
+        | Op::Work(..)
+        | Op::Restart(_)
+        | Op::Lost(_)
+        | Op::Join(_)
+        | Op::Level(_)
+        | Op::Learn(_)
+        | Op::Fired { .. }
+        | Op::Delivery(_) => return Ok(None),
+    }))
+}
+
+/// A node acts as itself, for a site that asked it, or for its API where nobody has proven who it is.
+fn by_itself(db: &Connection, node: &Node, name: &str, op: &Op) -> Result<(), Stop> {
+    let may = match name {
+        _ if name == node.name => as_node(db, node, op)?,
+        _ if name.starts_with(SITE) => for_site(db, name, op)?,
+        "anonymous" => matches!(op, Op::Audit(_)),
+        "api" => matches!(op, Op::Prune(prune) if is_of_tokens(prune)),
+        "webhooks" => match op {
+            Op::Delivery(_) => true,
+            Op::Webhook(Change::Put(new)) => {
+                let earlier = object_by_id::<Webhook>(db, &new.id)?;
+                earlier.is_some_and(|earlier| {
+                    Webhook {
+                        disabled: true,
+                        ..earlier
+                    } == *new
+                })
+            }
+            _ => false,
+        },
+        _ => return no(node, format!("it acts as {name:?}, which it is not")),
+    };
+    match may {
+        true => Ok(()),
+        false => no(node, format!("{name} does not ask for {}", op.action())),
+    }
+}
+
+fn as_node(db: &Connection, node: &Node, op: &Op) -> Result<bool, Stop> {
+    Ok(match op {
+        Op::Job(_, JobOp::Claim { runner, .. }) | Op::Restart(runner) => runner.node == node.name,
+        Op::Job(
+            id,
+            JobOp::Report { .. } | JobOp::Placed { .. } | JobOp::Backoff { .. } | JobOp::Finish(_),
+        ) => {
+            let job = job_by_id(db, id)?;
+            let runner = job.and_then(|job| job.runner);
+            runner.is_none_or(|runner| runner.node == node.name)
+        }
+        Op::Job(_, op) => !op.by_user(),
+        // Access for jobs.
+        Op::Access(Change::Create(rule) | Change::Put(rule)) => rule.job.is_some(),
+        Op::Fired { schedule, job, .. } => {
+            let schedule = object_by_id::<Schedule>(db, schedule)?;
+            schedule
+                .is_none_or(|schedule| job.as_ref().is_none_or(|job| job.owner == schedule.owner))
+        }
+        Op::Access(Change::Remove(_))
+        | Op::Work(..)
+        | Op::Lost(_)
+        | Op::Join(_)
+        | Op::Node(Change::Put(_))
+        | Op::Level(_)
+        | Op::Prune(_)
+        | Op::Learn(_)
+        | Op::Audit(_) => true,
+        Op::Submit(_)
+        | Op::Node(_)
+        | Op::Invite(_)
+        | Op::Site(_)
+        | Op::Schedule(_)
+        | Op::User(_)
+        | Op::Token(_)
+        | Op::Limit(_)
+        | Op::Share(_)
+        | Op::Webhook(_)
+        | Op::Delivery(_)
+        | Op::Setting(_) => false,
+    })
+}
+
+/// Another site has jobs of its own, and access for jobs.
+fn for_site(db: &Connection, site: &str, op: &Op) -> Result<bool, Stop> {
+    Ok(match op {
+        Op::Submit(job) => job.owner == site,
+        Op::Job(id, op) if op.by_user() => job_by_id(db, id)?.is_none_or(|job| job.owner == site),
+        Op::Access(Change::Create(rule) | Change::Put(rule)) => rule.job.is_some(),
+        Op::Access(Change::Remove(_)) => true,
+        _ => false,
+    })
+}
+
+/// Whether it deletes nothing but tokens and rules that have ended.
+const fn is_of_tokens(prune: &Prune) -> bool {
+    prune.jobs_before.is_none() && prune.audit_before.is_none() && prune.deliveries_before.is_none()
+}
+
+fn no(node: &Node, what: String) -> Result<(), Stop> {
+    Err(CommandError::denied(format!(
+        "the node {} may not propose this: {what}",
+        node.name
+    ))
+    .into())
+}
