@@ -139,6 +139,34 @@ pub enum TransferNews {
     Ended(Box<TransferRecord>),
     /// One was refused.
     Refused(TransferRefusal),
+    /// A peer that no grant lets in was turned away.
+    Stranger(StrangerDid),
+}
+
+/// What a stranger did before it was turned away.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum StrangerDid {
+    /// It connected, and did not say who it is or what it wants.
+    Connect,
+    /// It asked for a transfer, or asked a question.
+    Ask,
+    /// It wanted to join the cluster without a good invitation.
+    Join,
+}
+
+impl StrangerDid {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Connect, Self::Ask, Self::Join];
+
+    /// The name in figures.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Ask => "ask",
+            Self::Join => "join",
+        }
+    }
 }
 
 /// Hears what a node tells of its transfers; must return soon.

@@ -9,11 +9,12 @@ use godwit_api::ask::{
 };
 use godwit_api::rest::NodeState;
 use godwit_state::{
-    Actor, Agreed, Command, CommandError, Effect, Join, Node, Op, ProposeError, UnixMillis,
-    level_trouble,
+    Actor, Agreed, Command, CommandError, Effect, Join, Node, Object as _, Op, ProposeError,
+    UnixMillis, User, level_trouble,
 };
 
 use crate::carrier::peer_at;
+use crate::keeper::as_said;
 use crate::{Cluster, Shared, invite, known};
 
 impl AnswerCluster for Cluster {
@@ -22,8 +23,8 @@ impl AnswerCluster for Cluster {
         match question {
             ClusterQuestion::Join(wish) => self.let_in(asker, *wish),
             ClusterQuestion::Carry(carried) => {
-                shared.admit(asker, &carried.of)?;
-                carry(shared, &carried)
+                let from = shared.admit(asker, &carried.of)?;
+                carry(shared, from, &carried)
             }
             ClusterQuestion::Announce(said) => {
                 shared.admit(asker, &said.of)?;
@@ -60,27 +61,32 @@ impl AnswerCluster for Cluster {
 
 impl Shared {
     pub(crate) fn is_member(&self, identity: &str) -> bool {
+        self.number_of(identity).is_some()
+    }
+
+    /// The number of the node with this identity; None if it is no node of the cluster.
+    fn number_of(&self, identity: &str) -> Option<u64> {
         let reader = self.config.replica.reader();
-        let has_row = |identity: &str| {
+        let number = |identity: &str| {
             let rows = reader.objects_by::<Node>(identity);
-            rows.map(|rows| !rows.is_empty())
+            rows.map(|rows| rows.first().map(|row| row.number))
         };
-        match has_row(identity) {
-            Ok(true) => true,
+        match number(identity) {
+            Ok(Some(number)) => Some(number),
             // A node that joined gets the state piece by piece. The rows of the others stand before its own; until that one is there
             // it knows the others by what it was told when it joined.
-            Ok(false) => {
+            Ok(None) => {
                 let mut told = self.config.home.nodes.iter();
-                told.any(|node| node.identity == identity)
-                    && has_row(&self.config.identity).is_ok_and(|has_row| !has_row)
+                let told = told.find(|node| node.identity == identity)?;
+                matches!(number(&self.config.identity), Ok(None)).then_some(told.number)
             }
             // Whoever cannot read the state lets nobody in.
-            Err(_) => false,
+            Err(_) => None,
         }
     }
 
-    /// Lets nodes of this cluster speak.
-    fn admit(&self, asker: &str, of: &str) -> Result<(), Refusal> {
+    /// Lets nodes of this cluster speak; gives the number of the node that does.
+    fn admit(&self, asker: &str, of: &str) -> Result<u64, Refusal> {
         if of != self.config.home.cluster {
             let message = format!(
                 "the node {} is of another cluster ({}); if the asking node was left behind by a recovery, have it join anew: godwit cluster leave, then godwit serve --join",
@@ -88,8 +94,8 @@ impl Shared {
             );
             return Err(Refusal::new(code::OTHER_CLUSTER, message));
         }
-        if self.is_member(asker) {
-            return Ok(());
+        if let Some(number) = self.number_of(asker) {
+            return Ok(number);
         }
         let message = format!(
             "{asker} is no node of the cluster of {}; if it was removed, have it join anew: godwit cluster leave, then godwit serve --join",
@@ -128,13 +134,14 @@ impl Shared {
     }
 }
 
-fn carry(shared: &Shared, carried: &Carried) -> Result<ClusterAnswer, Refusal> {
+/// Hears a message of the consensus from the node with the number `from`, which the connection has proven.
+fn carry(shared: &Shared, from: u64, carried: &Carried) -> Result<ClusterAnswer, Refusal> {
     let failed = |error: std::io::Error| Refusal::later(code::IO, error.to_string());
     let message = serde_json::to_vec(&carried.message).map_err(|error| failed(error.into()))?;
     let answer = shared
         .config
         .replica
-        .hear(carried.to, &carried.kind, &message);
+        .hear(from, carried.to, &carried.kind, &message);
     let answer = answer.map_err(failed)?;
     let answer = serde_json::from_slice(&answer).map_err(|error| failed(error.into()))?;
     Ok(ClusterAnswer::Carried(answer))
@@ -144,13 +151,24 @@ fn hear(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, R
     let leads = shared.config.replica.is_leader();
     if leads {
         let rows = shared.config.replica.reader().objects_by::<Node>(asker);
-        let is_itself =
-            rows.is_ok_and(|rows| rows.iter().any(|row| row.number == said.node.number));
-        if !is_itself {
+        let row = rows.ok().and_then(|rows| rows.into_iter().next());
+        let is_itself = |row: &Node| {
+            let node = &said.node;
+            row.number == node.number && row.name == node.name && row.identity == node.identity
+        };
+        let Some(row) = row.filter(is_itself) else {
             let message = "a node announces itself only";
             return Err(Refusal::new(code::INVALID, message));
-        }
+        };
         shared.fits(said.level)?;
+        // What the state would not take must not hold up the leader.
+        let invalid = |what: String| Refusal::new(code::INVALID, format!("announcement: {what}"));
+        if !said.is_bounded() {
+            return Err(invalid("it is longer than that of a node".to_owned()));
+        }
+        as_said(&row, &said, true)
+            .check()
+            .map_err(|error| invalid(error.to_string()))?;
         shared.live.lock().hear(said, Instant::now());
     }
     Ok(ClusterAnswer::Heard {
@@ -160,9 +178,10 @@ fn hear(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, R
 }
 
 impl Cluster {
+    /// Lets a node in. Anybody may ask, so nothing is written down unless the invitation is good: the replica looks it up before it
+    /// proposes, and so does the leader.
     fn let_in(&self, asker: &str, wish: JoinCluster) -> Result<ClusterAnswer, Refusal> {
         let shared = &self.shared;
-        shared.fits(wish.level)?;
         let node = Node {
             name: wish.name.clone(),
             number: 0,
@@ -174,6 +193,7 @@ impl Cluster {
             draining: false,
             voter: false,
             joined: UnixMillis(0),
+            admins: Vec::new(),
         };
         let op = Op::Join(Box::new(Join {
             hash: invite::digest(&wish.secret),
@@ -219,6 +239,12 @@ fn refusal(error: ProposeError, name: &str) -> Refusal {
         }
         ProposeError::Refused(CommandError::Invalid { field, what }) if field == "level" => {
             Refusal::new(code::UNSUPPORTED, what)
+        }
+        ProposeError::Refused(CommandError::Conflict { kind, .. }) if kind == User::KIND => {
+            Refusal::new(
+                code::NAME_TAKEN,
+                format!("the cluster has a user {name:?}; choose another name with --name"),
+            )
         }
         ProposeError::Refused(CommandError::Conflict { .. }) => Refusal::new(
             code::NAME_TAKEN,

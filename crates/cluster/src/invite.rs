@@ -85,6 +85,7 @@ impl Cluster {
             hash: digest(&secret),
             expires,
             used: None,
+            via: None,
         };
         let op = Op::Invite(Change::Create(invite));
         let command = Command::new(now, actor, op);

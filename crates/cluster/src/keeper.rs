@@ -64,6 +64,7 @@ impl Shared {
             level: self.config.level,
             resources: (self.config.resources)(),
             sights: self.sights.seen(),
+            admins: self.config.admins.clone(),
         }
     }
 
@@ -99,12 +100,15 @@ fn lead(shared: &Shared) -> Result<(), String> {
     }
     let known = rows.iter().map(|row| row.level).min();
     raise(shared, known.unwrap_or_default())?;
+    let knows_origin = shared.knows_origin();
     let now = Instant::now();
     let odd = odd_exports(shared, &rows, now);
     for row in &rows {
         let own = (row.number == number).then(|| shared.own_row(Some(row)));
         let said = shared.live.lock();
-        let wanted = said.of(row.number).map(|entry| as_said(row, &entry.said));
+        let wanted = said
+            .of(row.number)
+            .map(|entry| as_said(row, &entry.said, knows_origin));
         drop(said);
         let wanted = own.or(wanted).map(|mut wanted| {
             let is_odd = |export: &String| odd.contains(&(row.number, export.clone()));
@@ -195,12 +199,16 @@ fn raise(shared: &Shared, known: u32) -> Result<(), String> {
 }
 
 /// The row of a node after what it said.
-fn as_said(row: &Node, said: &Announce) -> Node {
+pub(crate) fn as_said(row: &Node, said: &Announce, knows_origin: bool) -> Node {
     Node {
         addresses: said.node.addresses.clone(),
         exports: said.exports.clone(),
         version: said.version.clone(),
         level: said.level,
+        admins: match knows_origin {
+            true => said.admins.clone(),
+            false => Vec::new(),
+        },
         ..row.clone()
     }
 }

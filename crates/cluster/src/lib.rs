@@ -27,7 +27,7 @@ use std::thread::JoinHandle;
 
 use godwit_api::ask::{AskSites, KnownNode, Peer};
 use godwit_api::rest::NodeResources;
-use godwit_state::{Fault, Node, Replica, UnixMillis};
+use godwit_state::{Agreed, Fault, LEVEL_ORIGIN, Node, Replica, UnixMillis};
 
 pub use carrier::{Carrier, address_of};
 pub use home::{ClusterHome, HomeError, NODE_ALONE, NUMBER_ALONE};
@@ -45,6 +45,8 @@ pub struct ClusterConfig {
     pub identity: String,
     /// Exports of this node.
     pub exports: Vec<String>,
+    /// Accounts of this machine that are admins without being users.
+    pub admins: Vec<String>,
     /// Version of the program.
     pub version: String,
     /// The newest feature level that the program knows.
@@ -188,7 +190,17 @@ impl Shared {
             draining: earlier.is_some_and(|row| row.draining),
             voter: earlier.is_some_and(|row| row.voter),
             joined: earlier.map_or_else(self.config.now, |row| row.joined),
+            admins: match self.knows_origin() {
+                true => self.config.admins.clone(),
+                false => Vec::new(),
+            },
         }
+    }
+
+    /// Whether the cluster is at the level from which rows say which accounts of a machine are admins.
+    pub(crate) fn knows_origin(&self) -> bool {
+        let level = Agreed(&self.config.replica.reader()).level();
+        level.is_ok_and(|level| level >= LEVEL_ORIGIN)
     }
 }
 

@@ -109,6 +109,7 @@ mod tests {
             level: 1,
             resources: NodeResources::default(),
             sights: std::collections::BTreeMap::new(),
+            admins: Vec::new(),
         }
     }
 

@@ -7,8 +7,8 @@ use godwit_api::ask::Peer;
 use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allows};
 use godwit_api::rest::{ALL_EXPORTS, Place, Timestamp};
 use godwit_state::{
-    AccessRight, AccessRule, Follower, Job, Node, Object as _, Place as StatePlace, Replica, Role,
-    Topic, UnixMillis, User, reason,
+    AccessRight, AccessRule, Follower, Job, Names, Node, Object as _, Place as StatePlace, Replica,
+    Role, Topic, UnixMillis, User, reason,
 };
 
 use crate::clock::timestamp;
@@ -173,16 +173,22 @@ pub(crate) fn check_owner(
     sources: &[Place],
     destination: &Place,
 ) -> Result<(), JobsError> {
-    if shared
-        .config
-        .machine_admins
-        .iter()
-        .any(|name| name == owner)
+    let forbidden = |code, detail| Err(JobsError::Forbidden { code, detail });
+    let reader = shared.replica.reader();
+    let mut names = Names::of(&reader.objects::<Node>()?);
+    names.accounts.extend(shared.config.machine_admins.clone());
+    let user = reader.object::<User>(owner)?;
+    if let Some(error) = user
+        .as_ref()
+        .and_then(|user| names.check_acting(user).err())
     {
+        return forbidden("name_taken", error.to_string());
+    }
+    // The accounts of all machines of a cluster are admins of all of it.
+    if names.is_account(owner) {
         return Ok(());
     }
-    let forbidden = |code, detail| Err(JobsError::Forbidden { code, detail });
-    match shared.replica.reader().object::<User>(owner)? {
+    match user {
         Some(user) if user.disabled => forbidden(
             "user_disabled",
             format!("the user {owner} is disabled on this node"),

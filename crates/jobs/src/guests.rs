@@ -20,6 +20,15 @@ use crate::{Jobs, Shared, files, grants, manifest, submit};
 /// Jobs that wait for one asker: a page of the state.
 const WAITING_MAX: usize = 1_000;
 
+/// The highest priority of a job for another site: that of a job of this site which says none.
+const PRIORITY_MAX: i32 = 0;
+
+/// The longest label of a job for another site.
+const LABEL_BYTES_MAX: usize = 255;
+
+/// Bytes of the settings of a job for another site: lists of patterns fit.
+const SETTINGS_BYTES_MAX: usize = 64 << 10;
+
 /// What a site is called that has the name of another one here.
 const NAMELESS: &str = "other-site";
 
@@ -199,6 +208,7 @@ fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, Refusal> {
     let invalid = |what: String| Refusal::new(code::INVALID, what);
     let mut new = wish.new.clone();
     new.not_before = None;
+    bound(&mut new)?;
     let mut other = wish.other.clone();
     let asked = other.as_ref().map(|peer| peer.name.clone());
     if let Some(peer) = &mut other {
@@ -241,6 +251,23 @@ fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, Refusal> {
             other,
         }),
     })
+}
+
+/// Bounds what another site says of its job: the job does not outrank the jobs of this site, and a long label is cut.
+fn bound(new: &mut NewJob) -> Result<(), Refusal> {
+    new.priority = new.priority.min(PRIORITY_MAX);
+    let end = new.label.floor_char_boundary(LABEL_BYTES_MAX);
+    new.label.truncate(end);
+    let bytes = |(name, values): (&String, &Vec<Text>)| {
+        name.len() + values.iter().map(|value| value.0.len()).sum::<usize>()
+    };
+    if new.settings.iter().map(bytes).sum::<usize>() <= SETTINGS_BYTES_MAX {
+        return Ok(());
+    }
+    let what = format!(
+        "settings: those of a job for another site have at most {SETTINGS_BYTES_MAX} bytes"
+    );
+    Err(Refusal::new(code::INVALID, what))
 }
 
 /// How this node calls the site: by its own name for the identity, else by the asker's, unless that means another site here.
@@ -381,7 +408,7 @@ fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
     if (wish.limit.is_some() || wish.priority.is_some()) && view.ended.is_none() {
         let change = ChangeJob {
             limit: wish.limit,
-            priority: wish.priority,
+            priority: wish.priority.map(|priority| priority.min(PRIORITY_MAX)),
             ..ChangeJob::default()
         };
         let changed = jobs.change(actor(asker), id, &change);
@@ -416,4 +443,36 @@ pub(crate) fn propose(jobs: &Shared, asker: &str, op: Op) -> Result<(), Refusal>
     let command = Command::new(jobs.now(), actor(asker), op);
     let done = jobs.replica.propose_blocking(command);
     done.map(|_| ()).map_err(|error| refuse(&error.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_for_another_site_outranks_no_job_of_this_site_and_is_bounded() {
+        let job = |priority: i32| NewJob {
+            priority,
+            ..serde_json::from_str(r#"{"sources":["here:/a/x"],"destination":"b:/a/y"}"#)
+                .expect("a job")
+        };
+        for (asked, given) in [
+            (i32::MAX, 0),
+            (1, 0),
+            (0, 0),
+            (-5, -5),
+            (i32::MIN, i32::MIN),
+        ] {
+            let mut new = job(asked);
+            bound(&mut new).expect("bounded");
+            assert_eq!(new.priority, given);
+        }
+        let mut new = job(0);
+        new.label = "\u{e4}".repeat(1_000);
+        bound(&mut new).expect("cut");
+        assert_eq!(new.label, "\u{e4}".repeat(127));
+        let value = Text(vec![b'x'; SETTINGS_BYTES_MAX]);
+        new.settings.insert("include".to_owned(), vec![value]);
+        assert_eq!(bound(&mut new).expect_err("too long").code, code::INVALID);
+    }
 }

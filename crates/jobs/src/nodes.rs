@@ -220,6 +220,7 @@ mod tests {
             draining,
             voter: false,
             joined: UnixMillis(0),
+            admins: Vec::new(),
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use godwit_api::record::StrangerDid;
 use godwit_engine::session::{greet_client, receive_frame, receive_rest, send_error};
 use godwit_net::{
     AcceptOptions, IdentityId, Stream, StreamOptions, Waker, Wants, accept, client_wants,
@@ -116,15 +117,16 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
     let accepted = match accept(socket, &shared.config.tls, &options) {
         Ok(accepted) => accepted,
         Err(error) => {
-            shared.log(&error.to_string());
+            shared.log_stranger(StrangerDid::Connect, &error.to_string());
             return;
         }
     };
     if shared.only.is_some_and(|only| only != accepted.peer) {
-        shared.log(&format!(
+        let line = format!(
             "{}: not the peer that this transfer is for",
             accepted.stream.peer()
-        ));
+        );
+        shared.log_stranger(StrangerDid::Connect, &line);
         return;
     }
     let mut stream = accepted.stream;
@@ -147,7 +149,9 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
         Ok(frame) => frame,
         Err(error) => {
             // Who is known here and asks for nothing after all is no event: of several connections a client may need one.
-            if stranger.is_some() || !error.is_end() {
+            if stranger.is_some() {
+                shared.log_stranger(StrangerDid::Connect, &error.to_string());
+            } else if !error.is_end() {
                 shared.log(&error.to_string());
             }
             return;
@@ -194,7 +198,11 @@ pub(crate) fn dispatch(
                 "a connection begins with OPEN, JOIN, EXAMINE or ASK, not with {}",
                 other.name()
             );
-            shared.log(&format!("{}: {message}", stream.peer()));
+            let line = format!("{}: {message}", stream.peer());
+            match shared.places.may_ask(peer) {
+                Ok(()) => shared.log(&line),
+                Err(_) => shared.log_stranger(StrangerDid::Connect, &line),
+            }
             send_error(stream, ErrorCode::PROTOCOL, &message, false);
         }
     }

@@ -8,12 +8,14 @@ mod clean;
 pub(crate) mod here;
 mod list;
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use godwit_api::ask::{Answer, Question, Refusal, code};
+use godwit_api::ask::{Answer, ClusterQuestion, Question, Refusal, code};
 use godwit_api::grant::Right;
 use godwit_api::job::Text;
+use godwit_api::record::StrangerDid;
 use godwit_api::rest::Timestamp;
 use godwit_engine::session::{receive_frame, send_error};
 use godwit_net::{IdentityId, Stream};
@@ -34,6 +36,9 @@ const REST_MAX: Duration = Duration::from_secs(120);
 const FENCED_WITHIN: Duration = Duration::from_secs(5);
 const FENCED_LOOK: Duration = Duration::from_millis(20);
 
+/// Longest question of a stranger: to join, with as many exports of long names as a node may have.
+const STRANGER_BYTES_MAX: usize = 64 << 10;
+
 /// How often the asker hears that the work goes on.
 pub(crate) const SIGN_EVERY: Duration = Duration::from_secs(1);
 
@@ -46,19 +51,19 @@ pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: Identit
     }
     let mut ask = first;
     for _ in 0..QUESTIONS_MAX {
-        let question = Question::parse(&ask.document);
-        // Whoever asks within the cluster is known there, and a stranger may join.
-        let in_cluster = matches!(question, Ok(Question::Cluster(_))) || is_member(shared, peer);
-        if !in_cluster && let Err(no) = shared.places.may_ask(peer) {
-            news::refused(shared, peer, &stream.peer().to_string(), None, &no);
-            send_error(stream, no.code, &no.message, no.retryable);
-            return;
-        }
-        let asked = question.and_then(|question| {
-            let mandate = Question::mandate_of(&ask.document)?;
-            Ok((Who { peer, mandate }, question))
-        });
-        if reply(shared, stream, peer, ask.number, asked).is_none() {
+        // Who joins is a member from then on.
+        let is_known = is_member(shared, peer) || shared.places.may_ask(peer).is_ok();
+        let answered = match is_known {
+            true => {
+                let asked = Question::parse(&ask.document).and_then(|question| {
+                    let mandate = Question::mandate_of(&ask.document)?;
+                    Ok((Who { peer, mandate }, question))
+                });
+                reply(shared, stream, peer, ask.number, asked)
+            }
+            false => reply_to_stranger(shared, stream, peer, &ask),
+        };
+        if answered.is_none() {
             return;
         }
         ask = match receive_frame(stream, REST_MAX) {
@@ -68,6 +73,51 @@ pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: Identit
     }
     let message = "too many questions on one connection; make another one";
     send_error(stream, ErrorCode::LIMIT, message, true);
+}
+
+/// Answers the question of a peer that no grant lets in. It may ask to join, and nothing else. None ends the connection, so that a
+/// stranger keeps none.
+fn reply_to_stranger(
+    shared: &Shared,
+    stream: &mut dyn Stream,
+    peer: IdentityId,
+    ask: &Ask,
+) -> Option<()> {
+    let address = stream.peer();
+    // A stream that has no address is not of a stranger.
+    let host = address
+        .parse::<SocketAddr>()
+        .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |at| at.ip());
+    let question = match ask.document.len() <= STRANGER_BYTES_MAX {
+        true => Question::parse(&ask.document).ok(),
+        false => None,
+    };
+    let Some(Question::Cluster(question)) = question else {
+        if let Err(no) = shared.places.may_ask(peer) {
+            news::refused(shared, peer, &address, None, &no);
+            send_error(stream, no.code, &no.message, no.retryable);
+        }
+        return None;
+    };
+    let joins = matches!(*question, ClusterQuestion::Join(_));
+    let did = if joins {
+        StrangerDid::Join
+    } else {
+        StrangerDid::Ask
+    };
+    let answer = match joins && !shared.noise.may_join(host, Instant::now()) {
+        true => Err(Refusal::later(
+            code::BUSY,
+            "too many tries to join from this address; wait for some seconds, and check the invitation",
+        )),
+        false => in_cluster(shared, peer, *question),
+    };
+    match &answer {
+        Ok(_) => shared.noise.joined(host),
+        Err(no) => news::refused_stranger(shared, peer, &address, did, no),
+    }
+    let joined = answer.is_ok();
+    send_answer(stream, ask.number, &answer.unwrap_or_else(Answer::Refused)).filter(|()| joined)
 }
 
 /// Whether the peer is a node of this node's cluster.
@@ -93,6 +143,10 @@ fn reply(
     {
         news::refused_answer(shared, peer, &stream.peer().to_string(), refusal);
     }
+    send_answer(stream, number, &answer)
+}
+
+fn send_answer(stream: &mut dyn Stream, number: u64, answer: &Answer) -> Option<()> {
     let mut document = answer.to_document();
     if document.len() > DOCUMENT_BYTES_MAX {
         let refusal = Refusal::new(code::INVALID, "the answer is too long; ask for less");
@@ -125,12 +179,7 @@ fn answer(
         return Err(Refusal::new(code::INVALID, message));
     }
     if let Question::Cluster(question) = question {
-        let Some(cluster) = &shared.config.cluster else {
-            let message = "this node takes part in no cluster";
-            return Err(Refusal::new(code::UNSUPPORTED, message));
-        };
-        let answer = cluster.answer(&peer.to_string(), *question);
-        return answer.map(|answer| Answer::Cluster(Box::new(answer)));
+        return in_cluster(shared, peer, *question);
     }
     // Questions about jobs take a moment; many jobs may be followed at once.
     let is_short = question.is_about_jobs() && !matches!(question, Question::Reach { .. });
@@ -193,6 +242,20 @@ fn answer(
         return answered;
     }
     shared.here.answer(&question, &may, &mut go_on)
+}
+
+/// Has a question within the cluster answered, which checks who asks.
+fn in_cluster(
+    shared: &Shared,
+    peer: IdentityId,
+    question: ClusterQuestion,
+) -> Result<Answer, Refusal> {
+    let Some(cluster) = &shared.config.cluster else {
+        let message = "this node takes part in no cluster";
+        return Err(Refusal::new(code::UNSUPPORTED, message));
+    };
+    let answer = cluster.answer(&peer.to_string(), question);
+    answer.map(|answer| Answer::Cluster(Box::new(answer)))
 }
 
 /// Waits until the transfers of fenced members have closed their files.

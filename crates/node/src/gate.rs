@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use godwit_net::IdentityId;
 
+pub(crate) use admission::network_of;
 use admission::{Admission, Bounds};
 
 /// Of one address from which nobody with a grant has come yet.

@@ -18,6 +18,7 @@ mod gate;
 mod grants;
 mod keeper;
 mod news;
+mod noise;
 mod open;
 mod places;
 pub mod probe;
@@ -31,10 +32,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_api::ask::{AnswerCluster, AnswerJobs};
-use godwit_api::record::HearTransfers;
+use godwit_api::record::{HearTransfers, StrangerDid, TransferNews};
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Identity, IdentityId, ServerTls, Waker};
 use godwit_run::Process;
@@ -51,6 +52,7 @@ pub use grants::Grants;
 
 use budget::Budget;
 use gate::{Gate, Limits};
+use noise::Noise;
 use places::{Exports, Places};
 use table::Table;
 
@@ -133,6 +135,7 @@ struct Shared {
     /// Connections beside ssh that are being served.
     carriers: AtomicUsize,
     gate: Gate,
+    noise: Noise,
     /// Streams that one transfer may have.
     streams_max: u32,
     table: Table,
@@ -206,6 +209,7 @@ impl Daemon {
         let budget = Budget::here(&config);
         let shared = Arc::new(Shared {
             gate: gate(&config, &budget, false),
+            noise: Noise::default(),
             streams_max: budget.streams,
             table: Table::default(),
             stopping: AtomicBool::new(false),
@@ -293,6 +297,18 @@ impl Drop for Daemon {
 impl Shared {
     fn log(&self, line: &str) {
         (self.config.log)(line);
+    }
+
+    /// Counts a stranger, and says what it did, unless strangers did too much of late.
+    fn log_stranger(&self, did: StrangerDid, line: &str) {
+        (self.config.tells)(&TransferNews::Stranger(did));
+        match self.noise.line(Instant::now()) {
+            Some(0) => self.log(line),
+            Some(more) => self.log(&format!(
+                "{line} ({more} lines about strangers were left out)"
+            )),
+            None => {}
+        }
     }
 
     fn stopping(&self) -> bool {

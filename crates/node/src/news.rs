@@ -1,18 +1,19 @@
 //! Makes what is told of the transfers on the data port: who wants what, and how it ended.
 //! Tells nothing by itself; `open`, `verify` and `keeper` do.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use godwit_api::ask::Refusal;
 use godwit_api::failure::{FailureCode, Scope};
 use godwit_api::record::{
-    TransferDirection, TransferNews, TransferRecord, TransferRefusal, TransferStart, shown_places,
+    StrangerDid, TransferDirection, TransferNews, TransferRecord, TransferRefusal, TransferStart,
+    shown_places,
 };
 use godwit_api::rest::Timestamp;
 use godwit_engine::End;
 use godwit_engine::session::Engine;
 use godwit_net::IdentityId;
-use godwit_proto::{Direction, Open, TransferId};
+use godwit_proto::{Direction, ErrorCode, Open, TransferId};
 
 use crate::Shared;
 use crate::allow::Denial;
@@ -124,6 +125,9 @@ pub(crate) fn refused(
     no: &Denial,
 ) {
     let code = FailureCode::of_number(Scope::Job, no.code.0);
+    if no.code == ErrorCode::AUTH && !is_worth_a_line(shared, StrangerDid::Ask) {
+        return;
+    }
     (shared.config.tells)(&TransferNews::Refused(TransferRefusal {
         identity: peer.to_string(),
         peer: address.to_owned(),
@@ -144,6 +148,25 @@ pub(crate) fn refused_answer(shared: &Shared, peer: IdentityId, address: &str, n
         code: no.code.clone(),
         message: for_operator(&no.to_string()),
     }));
+}
+
+/// Tells the operator of a node without a grant whose question about the cluster was refused. A try to join is only counted.
+pub(crate) fn refused_stranger(
+    shared: &Shared,
+    peer: IdentityId,
+    address: &str,
+    did: StrangerDid,
+    no: &Refusal,
+) {
+    if is_worth_a_line(shared, did) {
+        refused_answer(shared, peer, address, no);
+    }
+}
+
+/// Counts a stranger. Whether its refusal is worth a line: not if many were of late.
+fn is_worth_a_line(shared: &Shared, did: StrangerDid) -> bool {
+    (shared.config.tells)(&TransferNews::Stranger(did));
+    did != StrangerDid::Join && shared.noise.line(Instant::now()).is_some()
 }
 
 /// The words to a peer as words about it.

@@ -10,7 +10,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use godwit_api::rest::RoleName;
 use godwit_jobs::now;
-use godwit_state::{Actor, Role, Token, UnixMillis, User};
+use godwit_state::{Actor, Names, Node, Role, Token, UnixMillis, User};
 
 use crate::app::App;
 use crate::middleware::Label;
@@ -55,6 +55,7 @@ impl Caller {
             role: Some(self.role),
             remote: Some(self.remote.clone()),
             request: Some(self.request.clone()),
+            via: None,
         }
     }
 
@@ -145,6 +146,7 @@ impl Request {
             role: None,
             remote: Some(self.remote()),
             request: Some(self.id.clone()),
+            via: None,
         }
     }
 
@@ -269,7 +271,7 @@ pub(crate) fn good(secret: &str, app: &App) -> Result<(Token, Identified), ApiEr
     }
     let user = reader.object::<User>(&token.user)?;
     let user = user.ok_or_else(wrong_token)?;
-    let role = known(&user)?;
+    let role = known(&user, app)?;
     let identified = Identified {
         name: user.name,
         role: cmp::min(role, token.role),
@@ -278,7 +280,18 @@ pub(crate) fn good(secret: &str, app: &App) -> Result<(Token, Identified), ApiEr
     Ok((token, identified))
 }
 
-fn known(user: &User) -> Result<Role, ApiError> {
+/// The names that no user acts under: those of nodes, and of the accounts that are admins of a machine by themselves.
+pub(crate) fn names(app: &App) -> Result<Names, ApiError> {
+    let mut names = Names::of(&app.reader().objects::<Node>()?);
+    names.accounts.extend(machine_admins());
+    Ok(names)
+}
+
+/// The role of a user who may act here. Blocks.
+pub(crate) fn known(user: &User, app: &App) -> Result<Role, ApiError> {
+    if let Err(error) = names(app)?.check_acting(user) {
+        return Err(ApiError::forbidden("name_taken", error.to_string()));
+    }
     if user.disabled {
         return Err(ApiError::forbidden(
             "user_disabled",
@@ -341,7 +354,8 @@ fn by_uid(uid: u32, app: &App) -> Result<Identified, ApiError> {
             ),
         )
     })?;
-    Ok(identified(name, known(&user)?))
+    let role = known(&user, app)?;
+    Ok(identified(name, role))
 }
 
 /// The role as the documents name it.

@@ -10,7 +10,7 @@ use godwit_jobs::now;
 use godwit_state::{Actor, Change, Op, Prune, Role, Secret, Token, UnixMillis, User, sortable_id};
 
 use crate::app::App;
-use crate::caller::Request;
+use crate::caller::{self, Request};
 use crate::problem::ApiError;
 use crate::{password, secret};
 
@@ -45,9 +45,11 @@ pub(crate) async fn check(
     }
     let name = login.user.clone();
     let user = app
-        .run(move |app| Ok(app.reader().object::<User>(&name)?))
+        .run(move |app| {
+            let user = app.reader().object::<User>(&name)?;
+            Ok(user.filter(|user| caller::known(user, app).is_ok()))
+        })
         .await?;
-    let user = user.filter(|user| !user.disabled);
     let hash = user.as_ref().and_then(|user| user.password.clone());
     let right = app
         .hash(move || password::verify(&login.password, hash.as_ref()))

@@ -235,10 +235,10 @@ impl Web {
     #[must_use]
     pub fn hearer(&self) -> Arc<HearTransfers> {
         let app = Arc::clone(&self.app);
-        Arc::new(move |news: &TransferNews| {
-            if let TransferNews::Ended(record) = news {
-                app.metrics.transferred(record);
-            }
+        Arc::new(move |news: &TransferNews| match news {
+            TransferNews::Ended(record) => app.metrics.transferred(record),
+            TransferNews::Stranger(did) => app.metrics.stranger(*did),
+            TransferNews::Started(_) | TransferNews::Refused(_) => {}
         })
     }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use godwit_api::record::{TransferDirection, TransferRecord};
+use godwit_api::record::{StrangerDid, TransferDirection, TransferRecord};
 use godwit_jobs::progress_of;
 use godwit_state::{Event, JobState, Site, Topic};
 use prometheus_client::encoding::text::encode;
@@ -98,6 +98,11 @@ struct StageLabel {
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct StrangerLabel {
+    did: StaticText,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct JobLabel {
     /// Not `job`: Prometheus has a label of that name.
     job_id: String,
@@ -146,6 +151,7 @@ pub(crate) struct Metrics {
     /// Peers that have time series of their own.
     known_peers: Mutex<BTreeSet<String>>,
     stages: Family<StageLabel, Counter>,
+    strangers: Family<StrangerLabel, Counter>,
     job_rates: Family<JobLabel, Gauge<f64, std::sync::atomic::AtomicU64>>,
     job_streams: Family<JobLabel, Gauge>,
     job_limited: Family<LimitedLabel, Gauge>,
@@ -168,6 +174,7 @@ impl Metrics {
             peers: Family::default(),
             known_peers: Mutex::default(),
             stages: Family::default(),
+            strangers: Family::default(),
             job_rates: Family::default(),
             job_streams: Family::default(),
             job_limited: Family::default(),
@@ -214,6 +221,11 @@ impl Metrics {
             "bottlenecks",
             "Transfers that ended since the start of the node, by the stage that limited them",
             metrics.stages.clone(),
+        );
+        registry.register(
+            "strangers",
+            "Peers without a grant that the data port turned away since the start of the node, by what they did",
+            metrics.strangers.clone(),
         );
         registry.register_with_unit(
             "job_rate",
@@ -269,6 +281,17 @@ impl Metrics {
             let stage = stage.to_owned();
             drop(self.stages.get_or_create(&StageLabel { stage }));
         }
+        for did in StrangerDid::ALL {
+            drop(self.strangers.get_or_create(&StrangerLabel {
+                did: StaticText(did.name()),
+            }));
+        }
+    }
+
+    /// Counts a stranger.
+    pub(crate) fn stranger(&self, did: StrangerDid) {
+        let did = StaticText(did.name());
+        self.strangers.get_or_create(&StrangerLabel { did }).inc();
     }
 
     /// Counts an answered request. The route is its template, so that ids make no time series.

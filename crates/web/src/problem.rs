@@ -158,6 +158,7 @@ impl From<ProposeError> for ApiError {
                     | CommandError::Duplicate { .. }
                     | CommandError::AlreadyFired { .. }
                     | CommandError::TooMany { .. } => StatusCode::CONFLICT,
+                    CommandError::Denied { .. } => StatusCode::FORBIDDEN,
                     CommandError::Invalid { .. } => StatusCode::UNPROCESSABLE_ENTITY,
                     CommandError::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
                 };

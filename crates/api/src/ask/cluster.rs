@@ -112,7 +112,39 @@ pub struct Announce {
     /// What it sees of each export, by name: see [`crate::sight`].
     #[serde(default)]
     pub sights: BTreeMap<String, Vec<u64>>,
+    /// Accounts of its machine that are admins without being users.
+    #[serde(default)]
+    pub admins: Vec<String>,
 }
+
+impl Announce {
+    /// Whether its lists and texts are of a length that a node has. Names, addresses and exports are checked with the node's row.
+    #[must_use]
+    pub fn is_bounded(&self) -> bool {
+        let fits = |text: &String| text.len() <= TEXT_BYTES_MAX;
+        let resources = &self.resources;
+        self.admins.len() <= ADMINS_MAX
+            && self.sights.len() <= LIST_MAX
+            && self.sights.keys().all(fits)
+            && self.sights.values().all(|seen| seen.len() <= SIGHT_MAX)
+            && resources.interfaces.len() <= LIST_MAX
+            && resources.interfaces.iter().all(|one| {
+                let addresses = &one.addresses;
+                fits(&one.name) && addresses.len() <= LIST_MAX && addresses.iter().all(fits)
+            })
+            && resources.room.len() <= LIST_MAX
+            && resources.room.iter().all(|room| fits(&room.export))
+    }
+}
+
+/// Exports and interfaces of a node.
+const LIST_MAX: usize = 256;
+/// A name or an address.
+const TEXT_BYTES_MAX: usize = 255;
+/// Root, and the node's own user.
+const ADMINS_MAX: usize = 2;
+/// Numbers of a sight: see [`crate::sight`].
+const SIGHT_MAX: usize = 1_024;
 
 /// A node that wants to join.
 #[derive(Clone, Deserialize, PartialEq, Serialize)]

@@ -214,6 +214,9 @@ pub struct AuditView {
     pub remote: Option<String>,
     /// Id of the request.
     pub request: Option<String>,
+    /// Node that proposed the change, where several nodes are one cluster: it vouches for the user.
+    #[serde(default)]
+    pub via: Option<String>,
 }
 
 /// Whether the node lives or is ready.

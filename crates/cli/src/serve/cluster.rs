@@ -73,6 +73,7 @@ pub(super) fn open(
         home: member,
         identity,
         exports: names,
+        admins: godwit_web::machine_admins(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         level,
         sites: Arc::clone(&sites),

@@ -64,6 +64,8 @@ pub(super) fn tell(news: &TransferNews) {
         TransferNews::Started(start) => started(start),
         TransferNews::Ended(record) => ended(record),
         TransferNews::Refused(refusal) => refused(refusal),
+        // Strangers are counted. Which lines they are worth the data port knows.
+        TransferNews::Stranger(_) => {}
     }
 }
 

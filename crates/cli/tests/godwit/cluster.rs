@@ -4,6 +4,7 @@
 mod divided;
 mod guests;
 mod levels;
+mod membership;
 mod past;
 mod recovery;
 mod shown;

@@ -118,7 +118,7 @@ impl Admission {
 }
 
 /// What one host or subscriber has: an address of IPv4, the upper half of one of IPv6.
-fn network_of(address: IpAddr) -> IpAddr {
+pub(crate) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let network = u128::from(address) & !u128::from(u64::MAX);

@@ -71,5 +71,6 @@ fn view(line: AuditLine) -> AuditView {
         outcome: line.outcome,
         remote: line.remote,
         request: line.request,
+        via: line.via,
     }
 }

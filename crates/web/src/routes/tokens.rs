@@ -9,13 +9,13 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use godwit_api::rest::{Login, NewToken, Timestamp, TokenCreated, TokenView};
 use godwit_jobs::now;
-use godwit_state::{Change, Op, Role, Token, UnixMillis, User};
+use godwit_state::{Change, Op, ProposeError, Role, Token, UnixMillis, User};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Problems;
 use crate::app::App;
-use crate::caller::{Operator, Request, role, role_name};
+use crate::caller::{self, Operator, Request, role, role_name};
 use crate::credentials::{self, Wish};
 use crate::extract::Body;
 use crate::problem::ApiError;
@@ -79,6 +79,11 @@ async fn create(
                     disabled: false,
                 };
                 app.propose(caller.actor(), Op::User(Change::Create(own)))?;
+            }
+            if let Some(user) = app.reader().object::<User>(&user)? {
+                caller::names(app)?
+                    .check_made_by(&user, &caller.name)
+                    .map_err(ProposeError::Refused)?;
             }
             let wish = Wish {
                 user: &user,

@@ -7,13 +7,13 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use godwit_api::rest::{NewUser, UserView};
-use godwit_state::{Change, Op, Token, User};
+use godwit_state::{Change, Op, ProposeError, Token, User};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Problems;
 use crate::app::App;
-use crate::caller::{Admin, Caller, role, role_name};
+use crate::caller::{self, Admin, Caller, role, role_name};
 use crate::extract::Body;
 use crate::password;
 use crate::problem::ApiError;
@@ -66,9 +66,12 @@ async fn put(
         let user = User {
             name: name.clone(),
             role: role(new.role),
-            password: hash.or_else(|| earlier.and_then(|user| user.password)),
+            password: hash.or_else(|| earlier.as_ref()?.password.clone()),
             disabled: new.disabled,
         };
+        caller::names(app)?
+            .check_user(&user, earlier.as_ref(), &caller.name)
+            .map_err(ProposeError::Refused)?;
         app.propose(caller.actor(), Op::User(Change::Put(user)))?;
         find(app, &name).map(view)
     })
