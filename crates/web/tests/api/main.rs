@@ -13,6 +13,7 @@ mod events;
 mod graphite;
 mod health;
 mod jobs;
+mod names;
 mod page;
 mod port;
 mod rights;

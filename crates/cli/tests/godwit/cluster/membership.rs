@@ -246,7 +246,7 @@ fn no_user_is_called_as_a_node_an_account_of_the_machine_or_a_site() {
     rig.serve(&[]);
     let admin = Caller::admin(&rig);
     for name in ["root", "node1", "site:gw1-abc", "anonymous", "a%20b"] {
-        let put = admin.put(&format!("users/{name}"), &json!({"role": "admin"}));
+        let put = admin.put(&format!("users/{name}"), &json!({"role": "viewer"}));
         assert_eq!(put.status, 422, "{name}: {put:?}");
     }
     // A token of the account itself works as before, and a user of an ordinary name, too.
