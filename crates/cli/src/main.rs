@@ -18,6 +18,7 @@ mod running;
 mod serve;
 mod signals;
 mod ssh;
+mod undumpable;
 
 use clap::error::ErrorKind;
 use std::ffi::OsString;
@@ -27,6 +28,7 @@ use std::time::Instant;
 use exit::Exit;
 
 fn main() {
+    undumpable::protect();
     let exit = run();
     // Threads may still wait for an input that does not end, or dial a machine that is not needed any more. What is printed last,
     // where nobody reads it, was told by `is_cut_short`.

@@ -1,7 +1,13 @@
 //! What this process uses: peak memory and CPU time, as the kernel counts them.
 //! Cannot tell transfers of one process apart.
 
+use std::fs::File;
+use std::io::Write as _;
+use std::sync::OnceLock;
 use std::time::Duration;
+
+/// Where the kernel takes the wish that the peak begins anew; `None` where it cannot be opened.
+static PEAK: OnceLock<Option<File>> = OnceLock::new();
 
 /// Largest resident memory of the process so far, in bytes.
 pub fn peak_rss_bytes() -> Option<u64> {
@@ -13,10 +19,22 @@ pub fn peak_rss_bytes() -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
+/// Opens what [`reset_peak_rss`] writes to. A process that makes itself undumpable calls this before: afterwards the file is root's.
+pub fn keep_peak() {
+    peak();
+}
+
 /// Lets the peak begin anew from the memory in use now. Best effort: some systems do not permit it.
 pub fn reset_peak_rss() {
-    // "5" resets the peak (proc(5), clear_refs).
-    drop(std::fs::write("/proc/self/clear_refs", "5"));
+    if let Some(mut file) = peak() {
+        // "5" resets the peak (proc(5), clear_refs).
+        let _ = file.write_all(b"5");
+    }
+}
+
+fn peak() -> Option<&'static File> {
+    let open = || File::options().write(true).open("/proc/self/clear_refs");
+    PEAK.get_or_init(|| open().ok()).as_ref()
 }
 
 /// CPU time of all threads of the process, ended ones included.

@@ -1,11 +1,11 @@
-//! Owns the tests of how the hardware is used: --direct, --pin.
+//! Owns the tests of how a process uses the machine: --direct, --pin, and that its memory is its own.
 //! Does not measure what it is good for.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::judge::assert_identical;
-use super::rig::{Rig, as_each_user};
+use super::rig::{NOBODY, Rig, as_each_user, is_root};
 
 /// Bytes of a file that the page cache holds, as `fincore` of util-linux tells; `None` where there is nothing but the cache.
 fn cached_bytes(path: &Path) -> Option<u64> {
@@ -95,4 +95,33 @@ fn pin_restricts_the_process_and_says_what_it_cannot() {
         assert_eq!(refused.code, Some(2), "{}", refused.said());
         refused.says(said);
     }
+}
+
+/// Whether a program of the user of the rig can read the memory of its node: the kernel asks the same for `environ` as for `mem`.
+fn memory_is_open(rig: &Rig) -> bool {
+    let file = format!("/proc/{}/environ", rig.daemon().id());
+    let user = NOBODY.to_string();
+    let mut line = vec!["cat", &file];
+    if is_root() {
+        line.splice(0..0, ["setpriv", "--reuid", &user, "--clear-groups", "--"]);
+    }
+    let read = Command::new(line[0]).args(&line[1..]).output();
+    read.expect("it runs").status.success()
+}
+
+#[test]
+fn the_memory_of_a_node_is_closed_to_its_user_and_never_dumped() {
+    let mut rig = Rig::for_user(is_root());
+    rig.wrap_daemon(["env", "--unset=GODWIT_ALLOW_DUMPS"]);
+    rig.serve(&[]);
+    assert!(!memory_is_open(&rig));
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", rig.daemon().id()));
+    let limits = limits.expect("it runs");
+    let core = limits.lines().find(|line| line.starts_with("Max core"));
+    let core = core.expect("the kernel tells it");
+    assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
+    rig.kill_daemon();
+    rig.wrap_daemon(["env", "GODWIT_ALLOW_DUMPS=1"]);
+    rig.serve(&[]);
+    assert!(memory_is_open(&rig), "the judge sees what is open");
 }
