@@ -12,8 +12,8 @@ use thiserror::Error;
 
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::settings::{
-    ConfigFile, CpSettings, ObeyedBy, SETTINGS, Scope, Setting, SettingError, Typed, Values,
-    VerifySettings, resolve,
+    ConfigFile, CpSettings, GivenIn, ObeyedBy, SETTINGS, Scope, Setting, SettingError, Typed,
+    Values, VerifySettings, resolve,
 };
 use crate::time::Moment;
 
@@ -187,12 +187,8 @@ impl JobSpec {
 
     /// The command whose settings a job of this kind has.
     #[must_use]
-    pub fn scope(&self) -> Scope {
-        match self.kind {
-            JobKind::Copy => Scope::Cp,
-            JobKind::Sync => Scope::Sync,
-            JobKind::Verify => Scope::Verify,
-        }
+    pub const fn scope(&self) -> Scope {
+        self.kind.scope()
     }
 
     /// The settings of a copy or synchronisation, resolved by the table.
@@ -250,10 +246,7 @@ impl JobSpec {
         let scope = self.scope();
         let mut typed = Typed::new();
         for (name, texts) in &self.settings {
-            let setting = Setting::find(scope, name).ok_or_else(|| JobError::Unknown {
-                command: scope.name(),
-                name: name.clone(),
-            })?;
+            let setting = self.kind.setting(name)?;
             if let Some(why) = no_place_in_a_job(setting) {
                 let name = name.clone();
                 return Err(JobError::NotOfAJob { name, why });
@@ -273,22 +266,50 @@ impl From<Moment> for When {
     }
 }
 
-impl Setting {
-    /// Whether it may stand among the settings of a job.
+impl JobKind {
+    /// The command whose settings a job of this kind has.
     #[must_use]
-    pub fn is_of_a_job(&self) -> bool {
-        no_place_in_a_job(self).is_none()
+    pub const fn scope(self) -> Scope {
+        match self {
+            Self::Copy => Scope::Cp,
+            Self::Sync => Scope::Sync,
+            Self::Verify => Scope::Verify,
+        }
+    }
+
+    /// Whether a job of a node may have settings of these names.
+    ///
+    /// # Errors
+    /// The first name that no such job has, or that only a command takes, with what to do instead.
+    pub fn check_settings<'a>(
+        self,
+        names: impl IntoIterator<Item = &'a String>,
+    ) -> Result<(), JobError> {
+        for name in names {
+            let setting = self.setting(name)?;
+            if let GivenIn::Command(why) = setting.given_in {
+                let name = name.clone();
+                return Err(JobError::NotOfAJob { name, why });
+            }
+        }
+        Ok(())
+    }
+
+    fn setting(self, name: &str) -> Result<&'static Setting, JobError> {
+        Setting::find(self.scope(), name).ok_or_else(|| JobError::Unknown {
+            command: self.scope().name(),
+            name: name.to_owned(),
+        })
     }
 }
 
-/// Why a setting is not to stand in a description.
-fn no_place_in_a_job(setting: &Setting) -> Option<&'static str> {
-    match setting.obeyed_by {
-        ObeyedBy::Process => Some("belongs to a command, and not to a job: leave it out"),
-        ObeyedBy::Rules | ObeyedBy::ListForm => {
-            Some("stands in the selection of a job, and not among its settings")
+/// Why a setting is not to stand in a description, of a command's transfer or of a node's.
+const fn no_place_in_a_job(setting: &Setting) -> Option<&'static str> {
+    match (setting.obeyed_by, setting.given_in) {
+        (ObeyedBy::Process | ObeyedBy::Rules | ObeyedBy::ListForm, GivenIn::Command(why)) => {
+            Some(why)
         }
-        ObeyedBy::Here | ObeyedBy::Sender => None,
+        _ => None,
     }
 }
 

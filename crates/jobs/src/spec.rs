@@ -22,6 +22,12 @@ pub(crate) struct Prepared {
     pub(crate) sites: Vec<Site>,
 }
 
+/// Whether a node takes these settings. Asked again before each attempt: an older version kept jobs with any.
+pub(crate) fn check_settings(new: &NewJob) -> Result<(), JobsError> {
+    let checked = new.kind.check_settings(new.settings.keys());
+    checked.map_err(|error| JobsError::invalid("invalid", format!("settings: {error}")))
+}
+
 /// Reads the places of a description.
 pub(crate) fn places(new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
     let read = |field: &str, text: &str| {
@@ -55,6 +61,7 @@ pub(crate) fn prepare(
     new: &NewJob,
     find: &dyn Fn(&str) -> Result<Option<Site>, JobsError>,
 ) -> Result<Prepared, JobsError> {
+    check_settings(new)?;
     let (sources, destination) = places(new)?;
     let mut sites = Vec::new();
     let mut endpoint = |place: &Place| -> Result<Text, JobsError> {

@@ -3,7 +3,6 @@
 
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
 use godwit_api::rest::{NewJob, Place};
-use godwit_api::settings::{Kind, Setting};
 use godwit_state::{
     Actor, Command, CommandError, NewJob as Submitted, Node, Op, Place as StatePlace, ProposeError,
     RetryPolicy, Site, UnixMillis, sortable_id,
@@ -132,6 +131,7 @@ pub(crate) fn check_known(
             return Err(spec::unknown_site(&place.site));
         }
     }
+    spec::check_settings(new)?;
     manifest::check(new)?;
     let mut described = JobSpec {
         version: JOB_VERSION,
@@ -148,22 +148,6 @@ pub(crate) fn check_known(
         JobKind::Copy | JobKind::Sync => described.copy_settings().map(drop),
     };
     settings.map_err(|error| JobsError::invalid("invalid", format!("settings: {error}")))?;
-    let names_a_file = |name: &&String| {
-        Setting::find(described.scope(), name).is_some_and(|found| matches!(found.kind, Kind::File))
-    };
-    if let Some(name) = new.settings.keys().find(names_a_file) {
-        return Err(JobsError::invalid(
-            "invalid",
-            format!(
-                "settings: {name} names a file of the submitter's machine, which a node does not have; {}",
-                match name.as_str() {
-                    manifest::SETTING =>
-                        "add manifest (godwit job submit --manifest), and fetch it with: godwit job manifest ID",
-                    _ => "the job's report has the same",
-                }
-            ),
-        ));
-    }
     if new.manifest {
         let name = manifest::SETTING.to_owned();
         described.settings.insert(name, vec![Text::from("/m")]);

@@ -3,6 +3,8 @@
 
 #[path = "local/clock.rs"]
 mod clock;
+#[path = "local/settings.rs"]
+mod settings;
 #[path = "local/verification.rs"]
 mod verification;
 #[path = "local/world.rs"]

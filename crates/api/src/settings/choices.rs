@@ -1,7 +1,7 @@
 //! The rows of the settings that say which entries below the sources are meant.
 //! Part of the one table; what they mean together is in `selection`.
 
-use crate::settings::table::{Heading, Kind, ObeyedBy, Scope, Setting};
+use crate::settings::table::{CHOOSING, Heading, Kind, ObeyedBy, Scope, Setting};
 
 const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 
@@ -15,6 +15,7 @@ pub(super) const CHOICES: &[Setting] = &[
         variable: "GODWIT_EXCLUDE",
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
+        given_in: CHOOSING,
         help: "Leave out what matches (repeatable)",
         detail: "See \"Choosing entries\".",
     },
@@ -26,6 +27,7 @@ pub(super) const CHOICES: &[Setting] = &[
         variable: "GODWIT_INCLUDE",
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
+        given_in: CHOOSING,
         help: "Take what matches, whatever later rules say (repeatable)",
         detail: "",
     },
@@ -37,6 +39,7 @@ pub(super) const CHOICES: &[Setting] = &[
         variable: "GODWIT_EXCLUDE_FROM",
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
+        given_in: CHOOSING,
         help: "Leave out what matches the patterns in this file, one a line (repeatable)",
         detail: "",
     },
@@ -48,6 +51,7 @@ pub(super) const CHOICES: &[Setting] = &[
         variable: "GODWIT_INCLUDE_FROM",
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
+        given_in: CHOOSING,
         help: "Take what matches the patterns in this file, one a line (repeatable)",
         detail: "",
     },
@@ -59,6 +63,7 @@ pub(super) const CHOICES: &[Setting] = &[
         variable: "GODWIT_MIN_SIZE",
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
+        given_in: CHOOSING,
         help: "Leave out files that are smaller",
         detail: "",
     },
@@ -70,6 +75,7 @@ pub(super) const CHOICES: &[Setting] = &[
         variable: "GODWIT_MAX_SIZE",
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
+        given_in: CHOOSING,
         help: "Leave out files that are larger",
         detail: "",
     },
@@ -81,6 +87,7 @@ pub(super) const CHOICES: &[Setting] = &[
         variable: "GODWIT_NEWER",
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
+        given_in: CHOOSING,
         help: "Take only what was modified after this time, or after this file was",
         detail: "A time is `2026-01-31`, `2026-01-31T12:30:05`, `2026-01-31T12:30+02:00` (UTC unless an offset is given), `@SECONDS` since 1970, \
                  or a duration before now, as `2d`; anything else is the name of a file. Directories are always taken.",
@@ -93,6 +100,7 @@ pub(super) const CHOICES: &[Setting] = &[
         variable: "GODWIT_OLDER",
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
+        given_in: CHOOSING,
         help: "Take only what was modified before this time, or before this file was",
         detail: "",
     },
@@ -104,6 +112,7 @@ pub(super) const CHOICES: &[Setting] = &[
         variable: "GODWIT_FILES_FROM",
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
+        given_in: CHOOSING,
         help: "Take only what this list names, one name a line, relative to the source; - is standard input",
         detail: "See \"Lists of names\".",
     },
@@ -115,6 +124,7 @@ pub(super) const CHOICES: &[Setting] = &[
         variable: "GODWIT_FROM0",
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::ListForm,
+        given_in: CHOOSING,
         help: "Names and patterns in files end in zero bytes, as from find -print0, not in newlines",
         detail: "",
     },
@@ -126,6 +136,7 @@ pub(super) const CHOICES: &[Setting] = &[
         variable: "GODWIT_RECURSIVE",
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::ListForm,
+        given_in: CHOOSING,
         help: "With --files-from: take directories that the list names with all that is in them",
         detail: "Without --files-from directories are always taken with all that is in them.",
     },

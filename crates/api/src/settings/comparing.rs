@@ -1,7 +1,7 @@
 //! The part of the table that is about what is at the destination already.
 //! Holds no values; `resolve` finds those.
 
-use crate::settings::table::{Heading, Kind, ObeyedBy, Scope, Setting};
+use crate::settings::table::{GivenIn, Heading, Kind, ObeyedBy, Scope, Setting};
 
 const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 const SYNC: &[Scope] = &[Scope::Sync];
@@ -16,6 +16,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_CHECKSUM",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Compare files of one size by their contents, not by their modification time",
         detail: "Both sides read them, with the digest of `--digest`; what is the same is not sent.",
     },
@@ -27,6 +28,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_SIZE_ONLY",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Take files of one size for the same",
         detail: "Whatever their modification times are; those are set.",
     },
@@ -38,6 +40,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_UPDATE",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Leave files alone that are newer at the destination",
         detail: "",
     },
@@ -49,6 +52,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_EXISTING",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Make nothing that is not at the destination already",
         detail: "",
     },
@@ -60,6 +64,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_IGNORE_EXISTING",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Leave everything alone that is at the destination already",
         detail: "Directories excepted: what they lack is made in them, and they get their modes and times.",
     },
@@ -71,6 +76,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_DELETE",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "In the end, delete what only the destination has",
         detail: "After everything has arrived, and only if all of the source could be looked at and nothing failed. Directories go with what is in them; \
                  symbolic links are never followed. With it, a directory also makes way for a file or link of its name in the source, and a file or link for a directory. What rules exclude is not deleted, nor what limits of size and time leave out of the source.",
@@ -83,6 +89,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_MAX_DELETE",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "If more entries than this would be deleted, delete none",
         detail: "The exit code is 3 then. What makes way for a directory while the transfer runs counts, too.",
     },
@@ -94,6 +101,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_DRY_RUN",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Change nothing at the destination, and say what would be done",
         detail: "One line for each entry that would be sent, made, changed in its metadata or deleted; with `--verbose`, for those that would be skipped, too.",
     },
@@ -105,6 +113,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_VERBOSE",
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Say what is decided about each entry",
         detail: "",
     },

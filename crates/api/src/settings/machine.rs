@@ -1,7 +1,7 @@
 //! The rows of the settings that say how the hardware is used: where it runs, and which way to storage.
 //! Part of the one table.
 
-use crate::settings::table::{Heading, Kind, ObeyedBy, Scope, Setting};
+use crate::settings::table::{COMMAND_ONLY, GivenIn, Heading, Kind, ObeyedBy, Scope, Setting};
 
 /// Those rows.
 pub(super) const MACHINE: &[Setting] = &[
@@ -21,6 +21,7 @@ pub(super) const MACHINE: &[Setting] = &[
         variable: "GODWIT_PIN",
         heading: Heading::Machine,
         obeyed_by: ObeyedBy::Process,
+        given_in: COMMAND_ONLY,
         help: "Run on these CPUs only, or on those next to this network interface",
         detail: "As in `0-7,16`, or `ens1f0`: on a machine with several sockets, what runs away from the card that it uses pays for the \
                  way across with every byte. `--threads` then takes the first of these.",
@@ -33,6 +34,7 @@ pub(super) const MACHINE: &[Setting] = &[
         variable: "GODWIT_DIRECT",
         heading: Heading::Machine,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Read and write large files past the page cache (O_DIRECT), at both ends",
         detail: "For fast storage, and where other programs need the cache. Parts that do not begin and end with a page, and files small \
                  enough to be bundled, still go through it. A file system that cannot do it makes those files fail.",

@@ -1,7 +1,8 @@
 //! The manual's section on settings, generated from the table.
 //! Reads and writes no file; a test compares it with what is committed.
 
-use crate::settings::table::{Kind, Scope, Setting};
+use crate::job::JobKind;
+use crate::settings::table::{GivenIn, Kind, Scope, Setting};
 use crate::settings::value::range_text;
 use std::fmt::Write;
 
@@ -21,12 +22,29 @@ pub fn settings_section() -> String {
         for setting in Setting::all_of(scope) {
             let _ = writeln!(out, "{}", row(setting));
         }
+        let _ = write!(out, "{}", not_in_jobs(scope));
         for setting in Setting::all_of(scope).filter(|setting| !setting.detail.is_empty()) {
             let _ = write!(out, "\n`--{}`: {}\n", setting.name, setting.detail);
         }
     }
     out.push('\n');
     out
+}
+
+/// Which settings of a command a job of a node cannot have; empty for a command that no job is like.
+fn not_in_jobs(scope: Scope) -> String {
+    let kinds = [JobKind::Copy, JobKind::Sync, JobKind::Verify];
+    if !kinds.iter().any(|kind| kind.scope() == scope) {
+        return String::new();
+    }
+    let names: Vec<String> = Setting::all_of(scope)
+        .filter(|setting| setting.given_in != GivenIn::Jobs)
+        .map(|setting| format!("`--{}`", setting.name))
+        .collect();
+    format!(
+        "\nA job of a node is refused with any of these settings: {}.\n",
+        names.join(", ")
+    )
 }
 
 /// The section put between its markers in a document; None where a marker is missing.

@@ -28,7 +28,7 @@ pub use resolve::{
 };
 pub use selection::{ListPlace, RuleSource, RuleText, SelectionSettings, When};
 pub use sharing::SharingSettings;
-pub use table::{Heading, Kind, ObeyedBy, SETTINGS, Scope, Setting};
+pub use table::{GivenIn, Heading, Kind, ObeyedBy, SETTINGS, Scope, Setting};
 pub use typed::{
     CertificateFiles, Cipher, ClusterSettings, ComparisonSettings, CpSettings, Digest, Encryption,
     Export, GenSettings, JoinSettings, Judge, LogFormat, LogLevel, ManifestSettings, Order,

@@ -2,7 +2,7 @@
 //! Keeps nothing itself.
 
 use crate::settings::resolve::{Origin, Values};
-use crate::settings::table::{Heading, Kind, ObeyedBy, Scope, Setting};
+use crate::settings::table::{GivenIn, Heading, Kind, ObeyedBy, Scope, Setting};
 
 const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 
@@ -16,6 +16,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_OWNER",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Keep the owner of each entry",
         detail: "By name where the destination knows it, else by number. Takes a superuser there, and an export that grants `owner`; without \
                  this flag such an export gets the numbers as they are, and any other place its own user's.",
@@ -28,6 +29,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_GROUP",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Keep the group of each entry",
         detail: "As `--owner`; a user without privileges may give files to his own groups.",
     },
@@ -39,6 +41,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_NUMERIC_IDS",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Keep owners and groups by number, whatever they are called",
         detail: "Also those in access lists.",
     },
@@ -50,6 +53,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_XATTRS",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Keep extended attributes",
         detail: "`user.*` by anybody; `security.*` and `trusted.*` by a superuser, and in exports that grant `security-xattrs`.",
     },
@@ -61,6 +65,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_ACLS",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Keep POSIX access lists",
         detail: "Those of entries and the default ones of directories. Users and groups in them are mapped as owners are.",
     },
@@ -72,6 +77,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_SPECIALS",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Keep FIFOs, sockets and device nodes",
         detail: "Device nodes take a superuser, and an export that grants `devices`. Without this flag special files are reported and left out.",
     },
@@ -83,6 +89,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_ARCHIVE",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Keep everything: --owner, --group, --xattrs, --acls, --specials",
         detail: "Each of them can still be switched off: `-a --acls=false`.",
     },
@@ -94,6 +101,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_STRICT",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Fail an entry of which something cannot be kept",
         detail: "Otherwise what a place cannot hold is left out, and told once for each kind with the number of entries. \
                  An entry that fails is named, does not get its name, and the exit code is 3.",

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::settings::table::{Heading, Kind, ObeyedBy, Scope, Setting};
+use crate::settings::table::{Heading, Kind, NODE_ONLY, ObeyedBy, Scope, Setting};
 
 const SERVE: &[Scope] = &[Scope::Serve];
 
@@ -17,6 +17,7 @@ pub(super) const SERVING: &[Setting] = &[
         variable: "GODWIT_CONFIG",
         heading: Heading::General,
         obeyed_by: ObeyedBy::Here,
+        given_in: NODE_ONLY,
         help: "The settings file, instead of config.toml in GODWIT_HOME",
         detail: "It must exist. `godwit config check FILE` reads it, says all that is wrong with it, and starts nothing.",
     },
@@ -30,6 +31,7 @@ pub(super) const SERVING: &[Setting] = &[
         variable: "GODWIT_MANAGE",
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Here,
+        given_in: NODE_ONLY,
         help: "Serve API and page at this address only, and not on the data port (repeatable)",
         detail: "For a network of the operators, or `127.0.0.1:7273` behind a proxy. The Unix socket stays.",
     },
@@ -41,6 +43,7 @@ pub(super) const SERVING: &[Setting] = &[
         variable: "GODWIT_NAME",
         heading: Heading::General,
         obeyed_by: ObeyedBy::Here,
+        given_in: NODE_ONLY,
         help: "The name of the node in its cluster, for a node that joins",
         detail: "The name of the machine, unless one is given. A name is that of one node, and stays.",
     },
@@ -54,6 +57,7 @@ pub(super) const SERVING: &[Setting] = &[
         variable: "GODWIT_JOIN",
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Here,
+        given_in: NODE_ONLY,
         help: "Join the cluster of the node at this address, by the invitation in --token-file",
         detail: "The address is that of the node at which `godwit cluster invite` was called. A node that is a member already stays what it is, so the \
                  option may remain.",
@@ -66,6 +70,7 @@ pub(super) const SERVING: &[Setting] = &[
         variable: "GODWIT_TOKEN_FILE",
         heading: Heading::Safety,
         obeyed_by: ObeyedBy::Here,
+        given_in: NODE_ONLY,
         help: "The file with the invitation by which the node joins",
         detail: "Only its owner may be able to read it. It is not needed any more once the node has joined.",
     },
@@ -79,6 +84,7 @@ pub(super) const SERVING: &[Setting] = &[
         variable: "GODWIT_ADDRESS",
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Here,
+        given_in: NODE_ONLY,
         help: "An address at which the other nodes of the cluster reach this one (repeatable)",
         detail: "The addresses that the node listens at, or those of its interfaces, unless some are given.",
     },
@@ -90,6 +96,7 @@ pub(super) const SERVING: &[Setting] = &[
         variable: "GODWIT_SOCKET",
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Here,
+        given_in: NODE_ONLY,
         help: "The Unix socket of the API, instead of run/node.sock in GODWIT_HOME",
         detail: "Users of the machine reach the node by it, so what leads to it must be open to them; the kernel says who calls. Commands look \
                  for the socket in GODWIT_HOME and at `/run/godwit/node.sock`.",
@@ -102,6 +109,7 @@ pub(super) const SERVING: &[Setting] = &[
         variable: "GODWIT_CERTIFICATE",
         heading: Heading::Safety,
         obeyed_by: ObeyedBy::Here,
+        given_in: NODE_ONLY,
         help: "The certificate chain of API and page, in PEM, the node's own first",
         detail: "Without one the node makes a certificate for itself, and prints its fingerprint. Changed files are read again by themselves, \
                  and certificates that cannot be used leave the old one in force.",
@@ -114,6 +122,7 @@ pub(super) const SERVING: &[Setting] = &[
         variable: "GODWIT_CERTIFICATE_KEY",
         heading: Heading::Safety,
         obeyed_by: ObeyedBy::Here,
+        given_in: NODE_ONLY,
         help: "The key of --certificate, in PEM",
         detail: "",
     },
@@ -127,6 +136,7 @@ pub(super) const SERVING: &[Setting] = &[
         variable: "GODWIT_CERTIFICATE_NAME",
         heading: Heading::Safety,
         obeyed_by: ObeyedBy::Here,
+        given_in: NODE_ONLY,
         help: "A further name of the certificate that the node makes for itself (repeatable)",
         detail: "It has the name of the machine and those of loopback in any case. A certificate that lacks a name is made anew.",
     },
@@ -138,6 +148,7 @@ pub(super) const SERVING: &[Setting] = &[
         variable: "GODWIT_LOG_FORMAT",
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
+        given_in: NODE_ONLY,
         help: "The form of the node's log on standard error",
         detail: "Each line has a time and a level; lines about transfers have identity or user, direction, export and path in fields of their own.",
     },
@@ -149,6 +160,7 @@ pub(super) const SERVING: &[Setting] = &[
         variable: "GODWIT_LOG_LEVEL",
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
+        given_in: NODE_ONLY,
         help: "The least that a line of the node's log must be to be written",
         detail: "Refusals and failed transfers are `warn`; beginnings and other ends of transfers are `info`.",
     },
@@ -163,6 +175,7 @@ pub(super) const SERVING: &[Setting] = &[
         variable: "GODWIT_KEEP_ACCOUNTING",
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
+        given_in: NODE_ONLY,
         help: "Keep the records of transfers for this long",
         detail: "One line of JSON for each transfer that ended, in a file a day below `accounting/` in GODWIT_HOME; `godwit accounting` lists them.",
     },
@@ -174,6 +187,7 @@ pub(super) const SERVING: &[Setting] = &[
         variable: "GODWIT_GRAPHITE",
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
+        given_in: NODE_ONLY,
         help: "Send the figures of /metrics to Graphite, every 10 s",
         detail: "In the plain text protocol, as `godwit.HOST.NAME.LABEL.VALUE`. A receiver that is away or slow holds nothing up.",
     },

@@ -2,7 +2,7 @@
 //! Measures nothing.
 
 use super::resolve::Values;
-use super::table::{Heading, Kind, ObeyedBy, Scope, Setting};
+use super::table::{GivenIn, Heading, Kind, ObeyedBy, Scope, Setting};
 
 const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 
@@ -16,6 +16,7 @@ pub(super) const SHARING: &[Setting] = &[
         variable: "GODWIT_PRIORITY",
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "Whether it takes its share of the network, or what nobody else wants",
         detail: "`background` yields to all other traffic, and to other programs at processors and disks: it goes slower as soon as packets are \
                  delayed or lost, whatever the congestion control, and marks its packets with the code point LE. Through ssh itself \
@@ -29,6 +30,7 @@ pub(super) const SHARING: &[Setting] = &[
         variable: "GODWIT_CONGESTION",
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
         help: "The congestion control of the connections that send contents, as in bbr or cubic",
         detail: "On the machine that sends, here or there; without it, its own default, but cubic or reno instead of BBR where the round trip is below 1 ms. Where its kernel does not have or allow it, nothing is sent: \
                  the message says what net.ipv4.tcp_allowed_congestion_control lists.",

@@ -1,4 +1,4 @@
-//! The table of all settings: name, kind, range, default, commands and text of each.
+//! The table of all settings: name, kind, range, default, commands, places and text of each.
 //! Holds no values; `resolve` finds those.
 
 use std::time::Duration;
@@ -157,6 +157,28 @@ pub enum ObeyedBy {
     Sender,
 }
 
+/// Where a setting may be given, beside the flags, the environment and the file of its commands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum GivenIn {
+    /// Nowhere else. A job of a node is refused with the name of the setting and this text behind it.
+    Command(&'static str),
+    /// Also in a job of a node: by the API, in a schedule, and by another site.
+    Jobs,
+}
+
+/// Of settings that steer the process of a command.
+pub(super) const COMMAND_ONLY: GivenIn =
+    GivenIn::Command("belongs to a command, and not to a job: leave it out");
+/// Of settings about machines that ssh reaches.
+pub(super) const SSH_ONLY: GivenIn = GivenIn::Command(
+    "is about machines that a command reaches by ssh, and a node uses no ssh: leave it out, and give the node the site with: godwit site add",
+);
+/// Of settings that no job has.
+pub(super) const NODE_ONLY: GivenIn = GivenIn::Command("is no setting of a job: leave it out");
+/// Of settings that choose among entries.
+pub(super) const CHOOSING: GivenIn =
+    GivenIn::Command("stands in the selection of a job, and not among its settings");
+
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
@@ -174,6 +196,8 @@ pub struct Setting {
     pub heading: Heading,
     /// The program that obeys it. Only settings of `cp` and `sync` can be another machine's.
     pub obeyed_by: ObeyedBy,
+    /// Where it may be given.
+    pub given_in: GivenIn,
     /// One line.
     pub help: &'static str,
     /// More, for the manual and `--help`; may be empty.

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use godwit_api::rest::{RatesView, SettingView};
-use godwit_api::settings::{Kind, Scope, Setting, range_text};
+use godwit_api::settings::{GivenIn, Kind, Scope, Setting, range_text};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -76,7 +76,7 @@ async fn settings(
             form: range_text(&setting.kind),
             choices: choices(&setting.kind),
             list: setting.is_list(),
-            job: scope != Scope::Serve && setting.is_of_a_job(),
+            job: setting.given_in == GivenIn::Jobs,
             value: told.map(|told| told.value.clone()),
             origin: told.map(|told| told.origin.clone()),
         }

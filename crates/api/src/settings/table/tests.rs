@@ -82,3 +82,29 @@ fn what_chooses_entries_is_told_as_rules_or_as_a_list() {
         );
     }
 }
+
+#[test]
+fn a_job_has_no_setting_that_steers_the_process_or_chooses_entries() {
+    for setting in SETTINGS {
+        let moves_data = [Scope::Cp, Scope::Sync, Scope::Verify]
+            .iter()
+            .any(|scope| setting.scopes.contains(scope));
+        let of_jobs = setting.given_in == GivenIn::Jobs;
+        let beside = matches!(
+            setting.obeyed_by,
+            ObeyedBy::Process | ObeyedBy::Rules | ObeyedBy::ListForm
+        );
+        assert!(!of_jobs || moves_data && !beside, "{}", setting.name);
+        if let GivenIn::Command(advice) = setting.given_in {
+            assert!(!advice.is_empty(), "{}", setting.name);
+        }
+    }
+}
+
+#[test]
+fn a_job_has_no_setting_that_starts_programs_or_dials() {
+    for name in ["rsh", "remote-command", "channel", "data-ports", "via-ssh"] {
+        let setting = Setting::find(Scope::Cp, name).expect("in the table");
+        assert_ne!(setting.given_in, GivenIn::Jobs, "{name}");
+    }
+}
