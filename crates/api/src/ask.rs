@@ -11,6 +11,7 @@ mod jobs;
 mod places;
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,12 +21,12 @@ use crate::rest::Timestamp;
 
 pub use claims::{ClaimPlace, LEASE_MS, MEMBERS_MAX, Mark, ReleaseClaim, RenewClaim};
 pub use cluster::{
-    Announce, AnswerCluster, Carried, ClusterAnswer, ClusterQuestion, JoinCluster, Joined,
-    KnownNode,
+    Announce, AnswerCluster, CLUSTER_QUESTIONS, Carried, ClusterAnswer, ClusterQuestion,
+    JoinCluster, Joined, KnownNode,
 };
 pub use jobs::{
-    GrantJob, JobPast, JobSeen, ManifestAfter, ManifestPiece, PastAfter, RunJob, RunningJob,
-    SteerJob, SteerVerb,
+    GrantJob, JobPast, JobSeen, ManifestAfter, ManifestPiece, PastAfter, ReachSite, RunJob,
+    RunningJob, SteerJob, SteerVerb,
 };
 pub use places::{
     CleanPlace, Cleaned, EntryKind, EntryView, ExportRoom, FailedPlace, KeptFiles, LIST_MAX,
@@ -67,11 +68,8 @@ pub enum Question {
         /// Path of the place, export first.
         path: Text,
     },
-    /// Whether the asked node can connect to another site.
-    Reach {
-        /// The other site.
-        peer: Peer,
-    },
+    /// Whether the asked node can connect to another site, for a job of the asker with one end here.
+    Reach(ReachSite),
     /// Lets another site in for a job.
     Grant(GrantJob),
     /// Takes back all that was granted for a job.
@@ -99,7 +97,7 @@ pub enum Question {
 }
 
 /// Names of the questions that this version knows.
-const QUESTIONS: [&str; 21] = [
+pub const QUESTIONS: [&str; 21] = [
     "exports",
     "list",
     "stat",
@@ -278,7 +276,7 @@ impl Question {
             | Self::Renew(_)
             | Self::Release(_) => false,
             Self::Nodes { .. }
-            | Self::Reach { .. }
+            | Self::Reach(_)
             | Self::Grant(_)
             | Self::Revoke { .. }
             | Self::Run(_)
@@ -489,11 +487,11 @@ pub trait AskSites: Send + Sync {
         go_on: &mut GoOn<'_>,
     ) -> Result<Answer, Refusal>;
 
-    /// Whether this node can connect to a site.
+    /// Whether this node can connect to a site, by any of its addresses and within this time.
     ///
     /// # Errors
-    /// Says what became of each address.
-    fn reach(&self, site: &Peer) -> Result<(), Refusal>;
+    /// Says what became of each address. That is for this node's operator: the addresses may be another's choice.
+    fn reach(&self, site: &Peer, within: Duration) -> Result<(), Refusal>;
 }
 
 #[cfg(test)]

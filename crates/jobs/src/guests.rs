@@ -4,9 +4,11 @@
 //! A job for another node is a job like any other, whose owner is `site:IDENTITY` and whose idempotency key is the asker's id of it.
 //! So it is found again by that id, whatever crashed in between, and the limits of this node hold for it.
 
+mod reach;
+
 use godwit_api::ask::{
-    Answer, AnswerJobs, JobSeen, MayUse, Peer, Question, Refusal, RunJob, RunningJob, SteerJob,
-    SteerVerb, code,
+    Answer, AnswerJobs, JobSeen, MayUse, Peer, Question, ReachSite, Refusal, RunJob, RunningJob,
+    SteerJob, SteerVerb, code,
 };
 use godwit_api::grant::{Mandate, Right, Subject, Wish, allows};
 use godwit_api::job::Text;
@@ -33,13 +35,13 @@ const SETTINGS_BYTES_MAX: usize = 64 << 10;
 const NAMELESS: &str = "other-site";
 
 /// Answers other nodes about the jobs that run here for them.
-pub struct Guests(Jobs);
+pub struct Guests(Jobs, reach::Reaching);
 
 impl Guests {
     /// Those among these jobs.
     #[must_use]
-    pub const fn new(jobs: Jobs) -> Self {
-        Self(jobs)
+    pub fn new(jobs: Jobs) -> Self {
+        Self(jobs, reach::Reaching::default())
     }
 }
 
@@ -53,10 +55,7 @@ impl AnswerJobs for Guests {
     ) -> Result<Answer, Refusal> {
         let jobs = &self.0;
         match question {
-            Question::Reach { peer } => {
-                let reached = jobs.shared.config.sites.reach(peer);
-                reached.map(|()| Answer::Done {})
-            }
+            Question::Reach(wish) => self.reach(asker, wish, may).map(|()| Answer::Done {}),
             Question::Grant(wish) => grants::grant(&jobs.shared, asker, mandate, wish, may),
             Question::Revoke { job } => grants::revoke(&jobs.shared, asker, job),
             Question::Run(wish) => run(jobs, asker, wish, may),
@@ -64,13 +63,18 @@ impl AnswerJobs for Guests {
             Question::Running {} => Ok(Answer::Running(running(jobs))),
             Question::Steer(wish) => steer(jobs, asker, wish),
             Question::Past(wish) => {
-                let id = match is_of_cluster(jobs, asker, &wish.job)? {
+                let is_of_cluster = is_of_cluster(jobs, asker, &wish.job)?;
+                let id = match is_of_cluster {
                     true => wish.job.clone(),
                     false => known(jobs, asker, &wish.job)?.id,
                 };
                 let directory = &jobs.shared.config.directory;
                 let past = files::read_past(directory, &id, wish.attempt, wish.line, wish.sample);
-                past.map(Answer::Past).map_err(|error| refuse(&error))
+                let mut past = past.map_err(|error| refuse(&error))?;
+                if !is_of_cluster {
+                    past.lines.iter_mut().for_each(reach::veil_line);
+                }
+                Ok(Answer::Past(past))
             }
             Question::Manifest(wish) => match is_of_cluster(jobs, asker, &wish.job)? {
                 true => {
@@ -87,6 +91,24 @@ impl AnswerJobs for Guests {
                 "that is no question about jobs",
             )),
         }
+    }
+}
+
+impl Guests {
+    /// Whether the other end of a job is reached from here: for who may do here what the job does.
+    fn reach(&self, asker: &str, wish: &ReachSite, may: &MayUse<'_>) -> Result<(), Refusal> {
+        let Self(jobs, reaching) = self;
+        if wish.paths.is_empty() {
+            let message = "paths: name what the job reads or writes here; a node of an older version does not, so update it";
+            return Err(Refusal::new(code::INVALID, message));
+        }
+        let now = Timestamp(jobs.shared.now().0);
+        for path in &wish.paths {
+            may(path, wish.write, now)?;
+        }
+        let config = &jobs.shared.config;
+        let stopping = &jobs.shared.stopping;
+        reaching.answer(asker, &wish.peer, &*config.sites, stopping, &*config.log)
     }
 }
 
@@ -366,7 +388,9 @@ fn told(jobs: &Jobs, id: &str) -> Result<Answer, Refusal> {
         Some(_) => jobs.failures(id).map_err(|error| refuse(&error))?,
         None => Vec::new(),
     };
-    Ok(Answer::Job(Box::new(JobSeen { view, failures })))
+    let mut seen = JobSeen { view, failures };
+    reach::veil(&mut seen);
+    Ok(Answer::Job(Box::new(seen)))
 }
 
 /// How far the jobs are that run here.

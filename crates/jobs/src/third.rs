@@ -17,7 +17,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use godwit_api::ask::{
-    Answer, GrantJob, JobSeen, Peer, Question, Refusal, RunJob, SteerJob, SteerVerb, code,
+    Answer, GrantJob, JobSeen, Peer, Question, ReachSite, Refusal, RunJob, SteerJob, SteerVerb,
+    code,
 };
 use godwit_api::event::EventSink as _;
 use godwit_api::job::Text;
@@ -148,6 +149,7 @@ impl<'a> Third<'a> {
             .job_spec(&job.id)?
             .ok_or_else(|| JobsError::NoJob(job.id.clone()))?;
         let mut new = spec::parse(&stored)?;
+        spec::check_settings(&new)?;
         new.limit = (limit > 0).then_some(limit);
         new.priority = job.priority;
         new.label.clone_from(&job.label);
@@ -237,16 +239,20 @@ impl<'a> Third<'a> {
         if self.own.is_some() {
             return Ok(Way::Push);
         }
-        let reach = |from: &Peer, to: &Peer| {
-            self.ask(from, &Question::Reach { peer: to.clone() })
-                .map(|_| ())
+        let reach = |way: Way, from: &Peer, to: &Peer| {
+            let wish = ReachSite {
+                peer: to.clone(),
+                paths: self.paths_at_runner(way),
+                write: way == Way::Pull,
+            };
+            self.ask(from, &Question::Reach(wish)).map(|_| ())
         };
-        let forth = match reach(&self.from, &self.to) {
+        let forth = match reach(Way::Push, &self.from, &self.to) {
             Ok(()) => return Ok(Way::Push),
             Err(refusal) if refusal.code == code::UNREACHABLE => refusal,
             Err(refusal) => return Err(refusal.into()),
         };
-        match reach(&self.to, &self.from) {
+        match reach(Way::Pull, &self.to, &self.from) {
             Ok(()) => {
                 self.told.note(&format!(
                     "{} cannot connect to {}, so {} fetches: {}",
@@ -271,6 +277,14 @@ impl<'a> Third<'a> {
         match way {
             Way::Within | Way::Push => &self.from,
             Way::Pull => &self.to,
+        }
+    }
+
+    /// What the job does at the site that runs it.
+    fn paths_at_runner(&self, way: Way) -> Vec<Text> {
+        match way {
+            Way::Within | Way::Push => below_exports(&self.sources),
+            Way::Pull => below_exports(std::slice::from_ref(&self.destination)),
         }
     }
 
@@ -303,10 +317,9 @@ impl<'a> Third<'a> {
         let Some(granter) = self.granter(way) else {
             return Ok(());
         };
-        let path = |place: &Place| Text(place.below_exports());
         let paths = match way {
-            Way::Pull => self.sources.iter().map(path).collect(),
-            _ => vec![path(&self.destination)],
+            Way::Pull => below_exports(&self.sources),
+            _ => below_exports(std::slice::from_ref(&self.destination)),
         };
         for identity in self.runners(way) {
             let question = Question::Grant(GrantJob {
@@ -440,6 +453,12 @@ impl<'a> Third<'a> {
     fn tell_way(&self, way: Way) {
         self.told.note(&self.way_text(way));
     }
+}
+
+/// The paths of places, export first.
+fn below_exports(places: &[Place]) -> Vec<Text> {
+    let path = |place: &Place| Text(place.below_exports());
+    places.iter().map(path).collect()
 }
 
 /// Whether the job failed because its access had ended.

@@ -182,7 +182,7 @@ fn answer(
         return in_cluster(shared, peer, *question);
     }
     // Questions about jobs take a moment; many jobs may be followed at once.
-    let is_short = question.is_about_jobs() && !matches!(question, Question::Reach { .. });
+    let is_short = question.is_about_jobs() && !matches!(question, Question::Reach(_));
     let _place = match is_short {
         true => None,
         false => Some(shared.gate.question(peer).map_err(too_many)?),

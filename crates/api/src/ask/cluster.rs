@@ -25,7 +25,21 @@ pub enum ClusterQuestion {
     Join(Box<JoinCluster>),
 }
 
+/// Names of the questions within a cluster that this version knows.
+pub const CLUSTER_QUESTIONS: [&str; 4] = ["carry", "announce", "status", "join"];
+
 impl ClusterQuestion {
+    /// Its name in a document.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Carry(_) => CLUSTER_QUESTIONS[0],
+            Self::Announce(_) => CLUSTER_QUESTIONS[1],
+            Self::Status { .. } => CLUSTER_QUESTIONS[2],
+            Self::Join(_) => CLUSTER_QUESTIONS[3],
+        }
+    }
+
     /// Whether it is answered at once. What waits for others, or is long, is not.
     #[must_use]
     pub fn is_short(&self) -> bool {

@@ -21,6 +21,19 @@ pub struct RunningJob {
     pub works: bool,
 }
 
+/// A site to connect to, and what the job does at the asked one.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct ReachSite {
+    /// The other site.
+    pub peer: Peer,
+    /// Paths of the job here, export first. The asker needs the right to them.
+    #[serde(default)]
+    pub paths: Vec<Text>,
+    /// The job writes to them, else it reads.
+    #[serde(default)]
+    pub write: bool,
+}
+
 /// Access for the other end of a job, and for nobody and nothing else.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct GrantJob {

@@ -78,7 +78,11 @@ fn every_question_is_known() {
             epoch: 1,
         }),
         Question::Nodes { path: path() },
-        Question::Reach { peer: peer() },
+        Question::Reach(ReachSite {
+            peer: peer(),
+            paths: vec![Text::from("data/a")],
+            write: true,
+        }),
         Question::Grant(GrantJob {
             job: "1".to_owned(),
             identity: "gw1-a".to_owned(),

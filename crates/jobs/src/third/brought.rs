@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
+use godwit_api::ask::{Answer, Peer, Question, ReachSite, Refusal, code};
 use godwit_api::job::JobKind;
 use godwit_api::rest::{Divide, HERE};
 use godwit_state::Job;
 
-use super::{may_run_elsewhere, site};
+use super::{below_exports, may_run_elsewhere, site};
 use crate::{Shared, grants, reached, spec};
 
 /// How long the other site may take to say whether it reaches this node.
@@ -43,7 +43,14 @@ pub(crate) fn is_brought(shared: &Shared, job: &Job, note: &dyn Fn(&str)) -> boo
     {
         return true;
     }
-    let reached = ask(&Question::Reach { peer: own });
+    let Ok((sources, _)) = spec::places(&new) else {
+        return false;
+    };
+    let reached = ask(&Question::Reach(ReachSite {
+        peer: own,
+        paths: below_exports(&sources),
+        write: false,
+    }));
     if let Err(refusal) = &reached {
         note(&format!(
             "one node here fetches, for the other site cannot bring: {refusal}"

@@ -37,7 +37,7 @@ impl AskSites for Nowhere {
         Err(NoAnswer::new(code::UNREACHABLE, "there is no other site"))
     }
 
-    fn reach(&self, _: &Peer) -> Result<(), NoAnswer> {
+    fn reach(&self, _: &Peer, _: Duration) -> Result<(), NoAnswer> {
         Err(NoAnswer::new(code::UNREACHABLE, "there is no other site"))
     }
 }

@@ -2,7 +2,9 @@
 //! Knows what no question means; questions about this node go to `here`.
 
 use std::collections::HashMap;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use godwit_api::PORT_DEFAULT;
@@ -186,16 +188,7 @@ impl Asker {
 
     /// A connection to the site, after HELLO, and what the site understands.
     fn connect(&self, site: &Peer) -> Result<(Connection, u64), Refusal> {
-        let identity: IdentityId = site.identity.parse().map_err(|error| {
-            Refusal::new(
-                code::INVALID,
-                format!(
-                    "the identity of the site {} is no identity: {error}",
-                    site.name
-                ),
-            )
-        })?;
-        let mut options = DialOptions::new(Expect::Identity(identity));
+        let mut options = DialOptions::new(Expect::Identity(identity(site)?));
         let until = Instant::now() + ALL_WITHIN;
         let mut tried = Vec::new();
         for text in &site.addresses {
@@ -204,29 +197,12 @@ impl Asker {
                 tried.push("its other addresses were not tried for want of time".to_owned());
                 break;
             }
-            let address = match HostPort::parse(text, PORT_DEFAULT) {
-                Ok(host) => PeerAddress::new(&host.host, host.port),
-                Err(error) => {
-                    tried.push(format!("{text}: {error}"));
-                    continue;
-                }
-            };
-            match dial(&address, &self.tls, &options) {
-                Ok((mut stream, _)) => return greet(&mut stream, site).map(|can| (stream, can)),
-                Err(error) => tried.push(error.to_string()),
+            match dial_text(text, &self.tls, &options) {
+                Ok(mut stream) => return greet(&mut stream, site).map(|can| (stream, can)),
+                Err(what) => tried.push(what),
             }
         }
-        if tried.is_empty() {
-            tried.push("it has no address; give it one with: godwit site add".to_owned());
-        }
-        Err(Refusal::later(
-            code::UNREACHABLE,
-            format!(
-                "the site {} cannot be reached: {}",
-                site.name,
-                tried.join("; ")
-            ),
-        ))
+        Err(unreachable(site, tried))
     }
 }
 
@@ -280,9 +256,78 @@ impl AskSites for Asker {
         })
     }
 
-    fn reach(&self, site: &Peer) -> Result<(), Refusal> {
-        self.connect(site).map(|(mut stream, _)| stream.shutdown())
+    fn reach(&self, site: &Peer, within: Duration) -> Result<(), Refusal> {
+        let identity = identity(site)?;
+        let until = Instant::now() + within;
+        // All addresses at once, so that a dead one leaves time for the others.
+        let (told, outcomes) = sync_channel(site.addresses.len());
+        for text in &site.addresses {
+            let (told, text, site) = (told.clone(), text.clone(), site.clone());
+            let mut options = DialOptions::new(Expect::Identity(identity));
+            options.deadline = DIAL_WITHIN.min(within);
+            let tls = self.tls.clone();
+            let dials = Builder::new().name("gw-reach".to_owned()).spawn(move || {
+                let connected = dial_text(&text, &tls, &options).and_then(|mut stream| {
+                    let greeted = greet(&mut stream, &site);
+                    stream.shutdown();
+                    greeted.map(|_| ()).map_err(|refusal| refusal.message)
+                });
+                // Nobody waits any more once one was reached.
+                let _ = told.send(connected);
+            });
+            dials.map_err(|error| Refusal::later(code::IO, format!("a thread: {error}")))?;
+        }
+        drop(told);
+        let mut tried = Vec::new();
+        loop {
+            match outcomes.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(what)) => tried.push(what),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    tried.push("the others did not answer in time".to_owned());
+                    break;
+                }
+            }
+        }
+        Err(unreachable(site, tried))
     }
+}
+
+fn identity(site: &Peer) -> Result<IdentityId, Refusal> {
+    site.identity.parse().map_err(|error| {
+        Refusal::new(
+            code::INVALID,
+            format!(
+                "the identity of the site {} is no identity: {error}",
+                site.name
+            ),
+        )
+    })
+}
+
+/// Dials one address; what went wrong, for people.
+fn dial_text(text: &str, tls: &ClientTls, options: &DialOptions) -> Result<Connection, String> {
+    let host = HostPort::parse(text, PORT_DEFAULT).map_err(|error| format!("{text}: {error}"))?;
+    let dialled = dial(&PeerAddress::new(&host.host, host.port), tls, options);
+    dialled
+        .map(|(stream, _)| stream)
+        .map_err(|error| error.to_string())
+}
+
+/// What became of each address.
+fn unreachable(site: &Peer, mut tried: Vec<String>) -> Refusal {
+    if tried.is_empty() {
+        tried.push("it has no address; give it one with: godwit site add".to_owned());
+    }
+    Refusal::later(
+        code::UNREACHABLE,
+        format!(
+            "the site {} cannot be reached: {}",
+            site.name,
+            tried.join("; ")
+        ),
+    )
 }
 
 /// Says hello, and makes sure that the other side knows questions. What it understands.

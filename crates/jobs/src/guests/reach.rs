@@ -1,0 +1,245 @@
+//! Answers whether this node can connect to a site that another node names, and keeps from that node what else the attempt would tell.
+//! Dials nobody itself, and decides no right: whoever serves the question says what the asker may do.
+//!
+//! The asker chooses the addresses. So it hears yes or no, and a no comes at one time with one text, whatever is at the address:
+//! otherwise this node would scan ports for it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{AskSites, JobSeen, Peer, Refusal, code};
+use godwit_api::event::Event;
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::rest::{LogLine, ReasonView};
+
+/// When a site counts as not reached, and the asker hears so.
+const REACH_WITHIN: Duration = Duration::from_secs(6);
+
+/// Addresses of one site.
+const ADDRESSES_MAX: usize = 16;
+
+/// Sites that one asker may have dialled at once, and the time after which it may have one more dialled.
+const AT_ONCE: u32 = 16;
+const ONE_MORE_AFTER: Duration = Duration::from_secs(5);
+
+/// How long an answer is good for the same question.
+const KNOWN_FOR: Duration = Duration::from_secs(10);
+
+/// How often a wait looks whether the node stops.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The one text of every no.
+const NOT_REACHED: &str =
+    "no node with that identity was reached from here; the log of this node says why";
+
+/// What askers had dialled lately.
+pub(super) struct Reaching {
+    within: Duration,
+    askers: Mutex<HashMap<String, Asker>>,
+    answered: Condvar,
+}
+
+struct Asker {
+    /// Dials that are left, and since when another one comes.
+    left: u32,
+    since: Instant,
+    sites: Vec<(Peer, Look)>,
+}
+
+#[derive(Clone, Copy)]
+enum Look {
+    /// Somebody dials.
+    Dialling,
+    Reached(Instant),
+    NotReached(Instant),
+}
+
+impl Default for Reaching {
+    fn default() -> Self {
+        Self {
+            within: REACH_WITHIN,
+            askers: Mutex::default(),
+            answered: Condvar::new(),
+        }
+    }
+}
+
+impl Reaching {
+    /// Whether the site is reached, for an asker that may ask it. Blocks for [`REACH_WITHIN`] at most, and always so long where it is not.
+    ///
+    /// # Errors
+    /// The site is not reached; it has too many addresses; or this asker had too many sites dialled.
+    pub(super) fn answer(
+        &self,
+        asker: &str,
+        site: &Peer,
+        sites: &dyn AskSites,
+        stopping: &AtomicBool,
+        log: &dyn Fn(&str),
+    ) -> Result<(), Refusal> {
+        if site.addresses.len() > ADDRESSES_MAX {
+            let what = format!("peer: a site has {ADDRESSES_MAX} addresses at most");
+            return Err(Refusal::new(code::INVALID, what));
+        }
+        let begun = Instant::now();
+        if let Some(reached) = self.begin(asker, site)? {
+            return told(reached);
+        }
+        let reached = sites.reach(site, self.within);
+        if let Err(refusal) = &reached {
+            log(&format!("asked by {asker}: {refusal}"));
+            let left = || self.within.saturating_sub(begun.elapsed());
+            while !left().is_zero() && !stopping.load(Ordering::SeqCst) {
+                std::thread::sleep(LOOK_EVERY.min(left()));
+            }
+        }
+        let now = Instant::now();
+        let look = match reached.is_ok() {
+            true => Look::Reached(now),
+            false => Look::NotReached(now),
+        };
+        self.end(asker, site, look);
+        told(reached.is_ok())
+    }
+
+    /// What is known of the site; `None` means that the caller dials it, and tells [`Self::end`].
+    fn begin(&self, asker: &str, site: &Peer) -> Result<Option<bool>, Refusal> {
+        let mut askers = self.lock();
+        loop {
+            let now = Instant::now();
+            askers.retain(|_, one| one.is_of_interest(now));
+            let own = askers
+                .entry(asker.to_owned())
+                .or_insert_with(|| Asker::new(now));
+            let known = own.sites.iter().find(|(known, _)| known == site);
+            match known.map(|(_, look)| *look) {
+                None => {
+                    own.take(now)?;
+                    own.sites.push((site.clone(), Look::Dialling));
+                    return Ok(None);
+                }
+                Some(Look::Reached(_)) => return Ok(Some(true)),
+                Some(Look::NotReached(_)) => return Ok(Some(false)),
+                Some(Look::Dialling) => {
+                    let waited = self.answered.wait(askers);
+                    askers = waited.unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+
+    fn end(&self, asker: &str, site: &Peer, look: Look) {
+        if let Some(own) = self.lock().get_mut(asker)
+            && let Some((_, known)) = own.sites.iter_mut().find(|(known, _)| known == site)
+        {
+            *known = look;
+        }
+        self.answered.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Asker>> {
+        self.askers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Asker {
+    const fn new(now: Instant) -> Self {
+        Self {
+            left: AT_ONCE,
+            since: now,
+            sites: Vec::new(),
+        }
+    }
+
+    /// Takes one of the dials that are left.
+    fn take(&mut self, now: Instant) -> Result<(), Refusal> {
+        while self.left < AT_ONCE && now.duration_since(self.since) >= ONE_MORE_AFTER {
+            self.left += 1;
+            self.since += ONE_MORE_AFTER;
+        }
+        if self.left == AT_ONCE {
+            self.since = now;
+        }
+        self.left = self.left.checked_sub(1).ok_or_else(|| {
+            let seconds = ONE_MORE_AFTER.as_secs();
+            Refusal::later(
+                code::BUSY,
+                format!(
+                    "this identity had {AT_ONCE} sites tried from here, and may have one tried each {seconds} s; ask again later"
+                ),
+            )
+        })?;
+        Ok(())
+    }
+
+    /// Forgets answers that are too old; whether anything is left to know.
+    fn is_of_interest(&mut self, now: Instant) -> bool {
+        self.sites.retain(|(_, look)| match look {
+            Look::Dialling => true,
+            Look::Reached(at) | Look::NotReached(at) => now.duration_since(*at) < KNOWN_FOR,
+        });
+        let full_again = ONE_MORE_AFTER * (AT_ONCE - self.left);
+        !self.sites.is_empty() || now.duration_since(self.since) < full_again
+    }
+}
+
+/// All that the asker hears.
+fn told(reached: bool) -> Result<(), Refusal> {
+    if reached { Ok(()) } else { Err(not_reached()) }
+}
+
+fn not_reached() -> Refusal {
+    Refusal::later(code::UNREACHABLE, NOT_REACHED)
+}
+
+/// Ways in which a connection to the other end of a job fails before that end has proved who it is.
+const BEFORE_PROOF: [FailureCode; 6] = [
+    FailureCode::Unreachable,
+    FailureCode::PeerSilent,
+    FailureCode::NotGodwit,
+    FailureCode::TlsFailed,
+    FailureCode::IdentityChanged,
+    FailureCode::UnknownPeer,
+];
+
+/// Keeps from the asker of a job what was found at the addresses that it named.
+pub(super) fn veil(seen: &mut JobSeen) {
+    let reasons = seen.view.reason.iter_mut();
+    let failures = seen.failures.iter_mut().map(|group| &mut group.reason);
+    for reason in reasons.chain(failures) {
+        veil_reason(reason);
+    }
+}
+
+fn veil_reason(reason: &mut ReasonView) {
+    if is_before_proof(&reason.code) {
+        FailureCode::Unreachable
+            .as_str()
+            .clone_into(&mut reason.code);
+        NOT_REACHED.clone_into(&mut reason.text);
+    }
+}
+
+/// The same for a line of the job's log.
+pub(super) fn veil_line(line: &mut LogLine) {
+    let text = |name: &str| line.event.get(name).and_then(|value| value.as_str());
+    if text("code").is_some_and(is_before_proof) {
+        let failure = Failure::new(FailureCode::Unreachable, NOT_REACHED);
+        // Plain fields: it always becomes JSON.
+        line.event = serde_json::to_value(Event::Error((&failure).into())).unwrap_or_default();
+    } else if text("event") == Some("connection_lost")
+        && let Some(why) = line.event.get_mut("why")
+    {
+        *why = "the connection is lost".into();
+    }
+}
+
+fn is_before_proof(code: &str) -> bool {
+    BEFORE_PROOF.iter().any(|known| known.as_str() == code)
+}
+
+#[cfg(test)]
+#[path = "reach/tests.rs"]
+mod tests;

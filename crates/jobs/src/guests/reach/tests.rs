@@ -1,0 +1,148 @@
+//! Tests of what an asker hears of the sites that it names.
+//! Connects to nobody: what happens at an address is made up.
+
+use std::sync::atomic::AtomicUsize;
+
+use godwit_api::ask::{Answer, GoOn, Question};
+use godwit_api::rest::Timestamp;
+use serde_json::json;
+
+use super::*;
+
+/// Finds at each site what the name of the site says, and counts the dials.
+#[derive(Default)]
+struct Found(AtomicUsize);
+
+impl AskSites for Found {
+    fn ask(&self, _: Option<&Peer>, _: &Question, _: &mut GoOn<'_>) -> Result<Answer, Refusal> {
+        panic!("nobody asks")
+    }
+
+    fn reach(&self, site: &Peer, _: Duration) -> Result<(), Refusal> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        match site.name.as_str() {
+            "there" => Ok(()),
+            "slow" => {
+                std::thread::sleep(WITHIN / 2);
+                Err(Refusal::later(code::UNREACHABLE, "timed out"))
+            }
+            what => Err(Refusal::new(code::BROKEN, format!("{what} at port 22"))),
+        }
+    }
+}
+
+const WITHIN: Duration = Duration::from_millis(200);
+
+fn site(name: &str) -> Peer {
+    Peer {
+        name: name.to_owned(),
+        addresses: vec!["192.0.2.1:22".to_owned()],
+        identity: "gw1-a".to_owned(),
+    }
+}
+
+fn reaching() -> Reaching {
+    Reaching {
+        within: WITHIN,
+        ..Reaching::default()
+    }
+}
+
+fn ask(reaching: &Reaching, found: &Found, asker: &str, site: &Peer) -> Result<(), Refusal> {
+    reaching.answer(asker, site, found, &AtomicBool::new(false), &|_| {})
+}
+
+#[test]
+fn every_no_has_one_text_and_one_time() {
+    let (reaching, found) = (reaching(), Found::default());
+    for name in ["refused", "ssh answers", "no TLS", "no such host", "slow"] {
+        let begun = Instant::now();
+        let refusal = ask(&reaching, &found, "gw1-b", &site(name)).expect_err("a no");
+        let took = begun.elapsed();
+        assert_eq!(refusal, not_reached(), "{name}");
+        assert!(took >= WITHIN, "{name}: {took:?}");
+    }
+    ask(&reaching, &found, "gw1-b", &site("there")).expect("a yes");
+}
+
+#[test]
+fn an_asker_has_few_sites_dialled_and_each_of_them_once() {
+    let (reaching, found) = (reaching(), Found::default());
+    for _ in 0..100 {
+        ask(&reaching, &found, "gw1-b", &site("there")).expect("a yes");
+    }
+    assert_eq!(found.0.load(Ordering::SeqCst), 1);
+    let mut other = site("there");
+    let mut refused = None;
+    for port in 0..100 {
+        other.addresses = vec![format!("192.0.2.1:{port}")];
+        if let Err(refusal) = ask(&reaching, &found, "gw1-b", &other) {
+            refused.get_or_insert(refusal);
+        }
+    }
+    let refusal = refused.expect("too many");
+    assert_eq!(
+        (refusal.code.as_str(), refusal.retryable),
+        (code::BUSY, true)
+    );
+    let dialled = found.0.load(Ordering::SeqCst);
+    assert!(dialled <= AT_ONCE as usize + 1, "{dialled}");
+    // Another asker has its own.
+    ask(&reaching, &found, "gw1-c", &site("there")).expect("a yes");
+}
+
+#[test]
+fn dials_come_back_with_time_and_no_more_than_at_first() {
+    let now = Instant::now();
+    let mut asker = Asker::new(now);
+    for _ in 0..AT_ONCE {
+        asker.take(now).expect("left");
+    }
+    asker.take(now).expect_err("none left");
+    let later = now + ONE_MORE_AFTER;
+    asker.take(later).expect("one came back");
+    asker.take(later).expect_err("one alone");
+    let much_later = now + ONE_MORE_AFTER * 1_000;
+    for _ in 0..AT_ONCE {
+        asker.take(much_later).expect("all came back");
+    }
+    asker.take(much_later).expect_err("not more than all");
+    assert!(!Asker::new(now).is_of_interest(now), "nothing to remember");
+}
+
+#[test]
+fn a_site_with_many_addresses_is_refused_undialled() {
+    let (reaching, found) = (reaching(), Found::default());
+    let mut many = site("there");
+    many.addresses = vec!["192.0.2.1".to_owned(); ADDRESSES_MAX + 1];
+    let refusal = ask(&reaching, &found, "gw1-b", &many).expect_err("too many");
+    assert_eq!(refusal.code, code::INVALID);
+    assert_eq!(found.0.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn the_log_of_a_job_tells_its_asker_nothing_of_an_address_without_proof() {
+    let heard = |event: serde_json::Value| {
+        let mut line = LogLine {
+            seq: 1,
+            at: Timestamp(0),
+            attempt: 1,
+            event,
+            from: None,
+            node: None,
+        };
+        veil_line(&mut line);
+        line.event
+    };
+    for code in BEFORE_PROOF {
+        let failure = Failure::new(code, "192.0.2.1:22 said SSH-2.0");
+        let told = heard(serde_json::to_value(Event::Error((&failure).into())).expect("JSON"));
+        assert_eq!(told["code"], "unreachable");
+        assert!(!told.to_string().contains("SSH"), "{told}");
+        serde_json::from_value::<Event>(told).expect("still an event");
+    }
+    let lost = json!({"event": "connection_lost", "why": "192.0.2.1: Connection refused"});
+    assert!(!heard(lost).to_string().contains("refused"));
+    let other = json!({"event": "error", "code": "no_source", "message": "run42 is gone"});
+    assert_eq!(heard(other.clone()), other);
+}
