@@ -28,7 +28,7 @@ const sha256 = (content) => createHash('sha256').update(content).digest('hex');
 const order = (a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
 function source() {
-  const single = ['index.html', 'package-lock.json', 'svelte.config.js', 'vite.config.ts'];
+  const single = ['index.html', 'package-lock.json', 'scripts/safe-texts.js', 'svelte.config.js', 'vite.config.ts'];
   const files = [...single.map((name) => join(root, name)), ...walk(join(root, 'src')), ...walk(join(root, 'public'))];
   const lines = files
     .map((path) => [relative(root, path), path])

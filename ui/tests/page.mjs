@@ -187,6 +187,24 @@ try {
     await page.getByText('No entry failed.').waitFor();
   });
 
+  await step('what turns the direction of a text or hides in it is shown as an escape', async () => {
+    const label = 'in\u202egpj.exe\u200b';
+    const escaped = 'in\\u{202e}gpj.exe\\u{200b}';
+    here.file(`turned/${label}`, 1 << 10);
+    const id = await here.submit('here:/data/turned', 'siteB:/data/turned', '--label', label);
+    await page.goto(`${here.url}/jobs/${id}`);
+    await page.getByText(escaped).first().waitFor();
+    await page.goto(`${here.url}/jobs`);
+    await page.locator('tbody tr').filter({ hasText: escaped }).waitFor();
+    await page.goto(`${here.url}/new`);
+    await page.getByRole('button', { name: 'data/' }).first().click();
+    await page.getByRole('button', { name: 'turned/' }).first().click();
+    await page.getByText(escaped).first().waitFor();
+    assert.doesNotMatch(await page.locator('body').innerText(), /[\u202a-\u202e\u2066-\u2069\u200b]/);
+    // What the node keeps is the name itself.
+    assert.equal((await here.job(id)).label, label);
+  });
+
   await step('a job is found by its label, and its filter is a link', async () => {
     await page.goto(`${here.url}/jobs`);
     await page.locator('tbody tr').nth(1).waitFor();

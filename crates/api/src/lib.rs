@@ -13,6 +13,7 @@ pub mod login;
 pub mod record;
 pub mod rest;
 pub mod settings;
+pub mod shown;
 pub mod sight;
 pub mod time;
 pub mod units;

@@ -155,6 +155,7 @@ mod tests {
         let mut found: Vec<PathBuf> = [
             "index.html",
             "package-lock.json",
+            "scripts/safe-texts.js",
             "svelte.config.js",
             "vite.config.ts",
         ]

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 
 use crate::exit::{Exit, Failure, FailureCode};
 use crate::home::Home;
-use crate::output::{print, printable};
+use crate::output::{print, print_data, printable};
 use crate::running::{self, Found, Running};
 
 /// Lists, or sets.
@@ -95,7 +95,7 @@ fn set(home: &Home, found: &Found, limit: u64, json: bool) -> Result<(), Failure
 fn tell(running: &Running, json: bool) {
     if json {
         // Plain fields: it always becomes JSON.
-        print(&serde_json::to_string(running).unwrap_or_default());
+        print_data(&serde_json::to_string(running).unwrap_or_default());
         return;
     }
     let limit = match running.limit {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::findings::{Findings, Level, Limit, Way};
 use super::node::Path;
-use crate::output::{print, printable};
+use crate::output::{print, print_data, printable};
 
 /// For people.
 pub(super) fn people(findings: &Findings) {
@@ -60,7 +60,7 @@ pub(super) fn json(findings: &Findings, path: Option<&Path>) {
         "sending": findings.tightest(Way::Sending).map(limit),
         "receiving": findings.tightest(Way::Receiving).map(limit),
     });
-    print(&object.to_string());
+    print_data(&object.to_string());
 }
 
 fn limit(limit: &Limit) -> Value {

@@ -4,7 +4,7 @@
 use godwit_api::event::Channel;
 use godwit_api::units::{human_rate, human_size};
 
-use super::plain::printable;
+use godwit_api::shown::printable;
 
 /// For people, a line each.
 pub(super) fn table(channels: &[Channel]) -> String {

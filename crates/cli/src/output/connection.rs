@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::event::{ConnectionLost, ConnectionRegained, LostChannel};
 
-use super::plain::printable;
+use godwit_api::shown::printable;
 
 /// The longest loss: no client retries for longer than 30 days.
 const LOST_MAX: Duration = Duration::from_secs(30 * 86_400);

@@ -5,7 +5,8 @@ use godwit_api::event::{Event, Summary};
 use godwit_api::units::{counted, human_size};
 
 use super::connection;
-use super::plain::{PlainLines, printable};
+use super::plain::PlainLines;
+use godwit_api::shown::printable;
 
 /// The event as one line for people; None where it says nothing to them.
 pub(crate) fn line_of(event: &Event) -> Option<String> {

@@ -18,10 +18,11 @@ use connection::Lost;
 pub(crate) use connection::time as lost_time;
 use godwit_api::event::{ConnectionLost, Event, EventSink, Progress, Summary};
 use godwit_api::failure::{Failure, FailureCode};
+pub(crate) use godwit_api::shown::printable;
+use godwit_api::shown::printable_lines;
 pub(crate) use log::Log;
 pub(crate) use log_line::line_of;
 use plain::PlainLines;
-pub(crate) use plain::printable;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -115,7 +116,7 @@ impl Output {
             }
             state.progress_told = Some(now);
             match &mut state.form {
-                Form::Json => state.print(&event.to_line()),
+                Form::Json => state.print_data(&event.to_line()),
                 Form::Plain => {
                     let line = PlainLines.progress(progress);
                     match &state.lost {
@@ -133,7 +134,7 @@ impl Output {
         self.with(|state| {
             state.log(|| event.to_line());
             match &mut state.form {
-                Form::Json => state.print(&event.to_line()),
+                Form::Json => state.print_data(&event.to_line()),
                 Form::Plain => {}
                 Form::Bar(bar) => bar.progress(progress),
             }
@@ -145,12 +146,12 @@ impl Output {
         self.with(|state| {
             state.log(|| event.to_line());
             if matches!(state.form, Form::Json) {
-                state.print(&event.to_line());
+                state.print_data(&event.to_line());
                 return;
             }
             match (line(state), &state.form) {
                 (Line::Nothing, _) => {}
-                (Line::Beside(text), Form::Bar(bar)) => bar.line(&text),
+                (Line::Beside(text), Form::Bar(bar)) => bar.line(&printable_lines(&text)),
                 (Line::Beside(text), _) => say(&text),
                 (Line::Printed(text), form) => {
                     if let Form::Bar(bar) = form {
@@ -250,7 +251,7 @@ impl EventSink for Output {
             }),
             // To another godwit, which writes reports from them: no log has them.
             Event::Fault(_) | Event::Entry { .. } | Event::Ended {} => {
-                self.with(|state| state.print(&seen.to_line()));
+                self.with(|state| state.print_data(&seen.to_line()));
             }
             // Items are for the controller of a job; people see its figures.
             Event::WorkDone(_) | Event::WorkFailed(_) => self.render(seen, |_| Line::Nothing),
@@ -293,11 +294,17 @@ impl State {
         self.lost = lost;
     }
 
+    /// An event as a line for people, or a text of several.
     fn print(&self, text: &str) {
+        self.print_data(&printable_lines(text));
+    }
+
+    /// An event for programs.
+    fn print_data(&self, line: &str) {
         if self.aside {
-            say(text);
+            write_error(line);
         } else {
-            print(text);
+            print_data(line);
         }
     }
 
@@ -313,8 +320,13 @@ pub(crate) fn complain(message: &str) {
     say(&complaint(message));
 }
 
-/// Prints to standard output; a reader that went away is ignored, any other trouble is told once.
+/// Prints lines for people to standard output: signs in them that steer a terminal are escaped, whoever made the lines.
 pub(crate) fn print(text: &str) {
+    print_data(&printable_lines(text));
+}
+
+/// Prints lines for programs to standard output. A reader that went away is ignored, any other trouble is told once.
+pub(crate) fn print_data(text: &str) {
     let mut out = std::io::stdout().lock();
     if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush())
         && error.kind() != std::io::ErrorKind::BrokenPipe
@@ -333,8 +345,13 @@ pub(crate) fn is_cut_short() -> bool {
 
 static CUT_SHORT: AtomicBool = AtomicBool::new(false);
 
-/// Prints to standard error, in one write, so that lines of several processes do not mix.
+/// Prints lines for people to standard error.
 fn say(text: &str) {
+    write_error(&printable_lines(text));
+}
+
+/// Writes to standard error, in one write, so that lines of several processes do not mix.
+fn write_error(text: &str) {
     let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 

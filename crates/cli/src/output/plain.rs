@@ -5,6 +5,7 @@ use godwit_api::event::{
     Different, Item, ItemKind, Limited, Progress, Sides, Started, Status, TransferSummary, Tuning,
     VerifySummary,
 };
+use godwit_api::shown::printable;
 use godwit_api::units::{counted, human_count, human_rate, human_size};
 use std::fmt::Write;
 use std::time::Duration;
@@ -245,20 +246,6 @@ fn amount(summary: &TransferSummary) -> String {
         None => format!("{files} of unknown size"),
         Some(bytes) => format!("{} in {files}", human_size(bytes)),
     }
-}
-
-/// A text without what would steer a terminal: control characters are escaped.
-pub(crate) fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        // A newline, too: inside a name it would make one message look like two.
-        if character.is_control() {
-            let _ = write!(out, "{}", character.escape_default());
-        } else {
-            out.push(character);
-        }
-    }
-    out
 }
 
 /// A time span as `1:02:03` or `2:03`.

@@ -174,6 +174,41 @@ fn what_the_node_refuses_is_told_in_its_words() {
 }
 
 #[test]
+fn a_name_steers_no_terminal_and_stays_what_it_is_in_documents() {
+    let rig = node();
+    let label = "\u{1b}[2J\u{7}in\u{202e}gpj.exe\u{2066}";
+    let escaped = "\\u{1b}[2J\\u{7}in\\u{202e}gpj.exe\\u{2066}";
+    let name = "a\u{202e}\u{1b}]0;x\u{7}";
+    rig.write(&format!("export/from/{name}"), "alpha");
+    // A directory with something in it stands where the file is to be, so its name is in the report.
+    rig.write(&format!("export/to/from/{name}/full"), "x");
+    let line = ["job", "submit", "here:/data/from", "here:/data/to/"];
+    let line = [&line[..], &["--label", label, "--wait"]].concat();
+    let outcome = rig.admin(&line);
+    assert_eq!(outcome.code, Some(3), "{outcome:?}");
+    let id = document(&told(&rig, &["job", "list", "--all", "--json"]))["id"].clone();
+    let id = id.as_str().expect("an id").to_owned();
+    let job = |what: &str, more: &[&str]| told(&rig, &[&["job", what], more].concat());
+    let texts = [
+        outcome.said(),
+        job("show", &[&id]),
+        job("report", &[&id]),
+        job("report", &[&id, "--html", "-"]),
+        job("log", &[&id]),
+        told(&rig, &["ls", "here:/data/from"]),
+        rig.daemon().said(),
+    ];
+    for text in texts {
+        let raw = |sign: char| "\u{1b}\u{7}\u{202e}\u{2066}".contains(sign);
+        assert!(!text.contains(raw), "{text:?}");
+        assert!(text.contains("\\u{202e}"), "{text:?}");
+    }
+    assert!(job("show", &[&id]).contains(escaped));
+    let kept = document(&job("show", &[&id, "--json"]));
+    assert_eq!(kept["label"], label);
+}
+
+#[test]
 fn a_repeated_key_submits_once() {
     let rig = node();
     let submit = || {

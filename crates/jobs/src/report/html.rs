@@ -6,6 +6,7 @@ mod plot;
 use std::fmt::Write as _;
 
 use godwit_api::rest::JobReport;
+use godwit_api::shown::printable;
 use godwit_api::units::{counted, human_rate, human_size};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1a1a1a;background:#fff}\
@@ -288,7 +289,7 @@ const fn whole(value: f64) -> u64 {
 /// The text with nothing that HTML takes for markup.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for sign in text.chars() {
+    for sign in printable(text).chars() {
         match sign {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
@@ -310,6 +311,14 @@ mod tests {
         assert_eq!(
             escape("<script>'a' & \"b\""),
             "&lt;script&gt;&#39;a&#39; &amp; &quot;b&quot;"
+        );
+    }
+
+    #[test]
+    fn nothing_of_a_name_steers_a_terminal_or_turns_the_text() {
+        assert_eq!(
+            escape("\x1b[2J\x07in\u{202e}gpj.exe"),
+            "\\u{1b}[2J\\u{7}in\\u{202e}gpj.exe"
         );
     }
 }

@@ -13,7 +13,7 @@ use super::when::Clock;
 use super::{optional, table};
 use crate::exit::{Exit, Failure};
 use crate::home;
-use crate::output::{complain, print, printable};
+use crate::output::{complain, print, print_data, printable};
 use crate::serve::accounting;
 
 /// Runs the command.
@@ -57,7 +57,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
                 continue;
             }
             match json {
-                true => print(&line),
+                true => print_data(&line),
                 false => rows.push(row(&record, &clock)),
             }
         }

@@ -28,7 +28,7 @@ use godwit_client::JobFilter;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
-use crate::output::print;
+use crate::output::{print, print_data};
 use when::Clock;
 
 /// Jobs that a list shows at most: what a node gives on one page.
@@ -107,7 +107,7 @@ fn exit_of(state: JobStateName) -> Exit {
 /// Prints a document of the API on one line.
 fn print_json<T: Serialize>(document: &T) {
     // Plain fields: it always becomes JSON.
-    print(&serde_json::to_string(document).unwrap_or_default());
+    print_data(&serde_json::to_string(document).unwrap_or_default());
 }
 
 /// An option, as text.

@@ -276,7 +276,7 @@ fn is(error: &ClientError, code: &str) -> bool {
 /// A name for people: what is not UTF-8 or would steer a terminal is escaped.
 fn shown(name: &[u8]) -> String {
     match RelPath::parse(name) {
-        Ok(path) => path.to_string(),
+        Ok(path) => printable(&path.to_string()),
         Err(_) => printable(&String::from_utf8_lossy(name)),
     }
 }

@@ -16,6 +16,7 @@ use super::{JOBS_MAX, print_json, table, words, work};
 use crate::exit::{Exit, Failure};
 use crate::output::{print, printable};
 use crate::signals;
+use godwit_api::shown::printable_lines;
 
 /// A table a second is as much as anybody reads.
 const REFRESH: Duration = Duration::from_secs(1);
@@ -166,6 +167,7 @@ fn channels(job: &JobView) -> Option<String> {
 /// Shows as much as the terminal has room for.
 fn draw(text: &str) {
     let rows = table::height().unwrap_or(usize::MAX);
+    let text = printable_lines(text);
     let lines: Vec<&str> = text.lines().take(rows).collect();
     put(&format!("{CLEAR}{}", lines.join("\r\n")));
 }
