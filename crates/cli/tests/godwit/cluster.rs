@@ -9,6 +9,7 @@ mod past;
 mod recovery;
 mod shown;
 mod sites;
+mod subjects;
 mod taken_over;
 
 use std::fs;

@@ -179,10 +179,11 @@ fn a_name_steers_no_terminal_and_stays_what_it_is_in_documents() {
     let label = "\u{1b}[2J\u{7}in\u{202e}gpj.exe\u{2066}";
     let escaped = "\\u{1b}[2J\\u{7}in\\u{202e}gpj.exe\\u{2066}";
     let name = "a\u{202e}\u{1b}]0;x\u{7}";
-    rig.write(&format!("export/from/{name}"), "alpha");
+    let from = "here:/data/from\u{202e}";
+    rig.write(&format!("export/from\u{202e}/{name}"), "alpha");
     // A directory with something in it stands where the file is to be, so its name is in the report.
-    rig.write(&format!("export/to/from/{name}/full"), "x");
-    let line = ["job", "submit", "here:/data/from", "here:/data/to/"];
+    rig.write(&format!("export/to/from\u{202e}/{name}/full"), "x");
+    let line = ["job", "submit", from, "here:/data/to/"];
     let line = [&line[..], &["--label", label, "--wait"]].concat();
     let outcome = rig.admin(&line);
     assert_eq!(outcome.code, Some(3), "{outcome:?}");
@@ -195,7 +196,7 @@ fn a_name_steers_no_terminal_and_stays_what_it_is_in_documents() {
         job("report", &[&id]),
         job("report", &[&id, "--html", "-"]),
         job("log", &[&id]),
-        told(&rig, &["ls", "here:/data/from"]),
+        told(&rig, &["ls", from]),
         rig.daemon().said(),
     ];
     for text in texts {

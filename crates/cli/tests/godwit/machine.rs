@@ -100,10 +100,10 @@ fn pin_restricts_the_process_and_says_what_it_cannot() {
 /// Whether a program of the user of the rig can read the memory of its node: the kernel asks the same for `environ` as for `mem`.
 fn memory_is_open(rig: &Rig) -> bool {
     let file = format!("/proc/{}/environ", rig.daemon().id());
-    let user = NOBODY.to_string();
+    let [user, group] = ["uid", "gid"].map(|id| format!("--re{id}={NOBODY}"));
     let mut line = vec!["cat", &file];
     if is_root() {
-        line.splice(0..0, ["setpriv", "--reuid", &user, "--clear-groups", "--"]);
+        line.splice(0..0, ["setpriv", &user, &group, "--clear-groups", "--"]);
     }
     let read = Command::new(line[0]).args(&line[1..]).output();
     read.expect("it runs").status.success()

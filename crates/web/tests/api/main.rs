@@ -18,5 +18,6 @@ mod page;
 mod port;
 mod rights;
 mod session;
+mod subjects;
 mod webhooks;
 mod world;

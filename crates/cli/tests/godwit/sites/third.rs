@@ -73,7 +73,7 @@ impl Three {
 
 /// The only job of a node, as its operator sees it.
 #[track_caller]
-pub(super) fn only_job(rig: &Rig) -> Value {
+pub(crate) fn only_job(rig: &Rig) -> Value {
     let list = rig.admin(&["job", "list", "--all", "--json"]);
     let mut jobs = list.out.lines();
     let job = jobs.next().unwrap_or_else(|| panic!("no job: {list:?}"));

@@ -1,0 +1,458 @@
+//! Every question of nodes to nodes with every subject, by keys of the test's own: who is answered, and who is refused by what code.
+//! What the answers say is tested beside this.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{
+    Announce, Answer, AskSites as _, CLUSTER_QUESTIONS, Carried, ClaimPlace, CleanPlace,
+    ClusterQuestion, GrantJob, JoinCluster, KnownNode, ListPlace, MakeDirectory, ManifestAfter,
+    Mark, PastAfter, Peer, QUESTIONS, Question, ReachSite, Refusal, ReleaseClaim, RemovePlace,
+    RenamePlace, RenewClaim, RunJob, SteerJob, SteerVerb,
+};
+use godwit_api::grant::{Grant, Subject};
+use godwit_api::job::{ClaimId, Text};
+use godwit_api::rest::{NodeResources, Timestamp};
+use godwit_net::{Cipher, ClientTls, Identity};
+use godwit_node::{Asker, Grants, Here};
+use godwit_store::Syncs;
+use serde_json::json;
+
+use super::super::rig::Rig;
+use super::super::sites::third::only_job;
+use super::Site;
+
+/// Who asks, in the order of the columns. The job `g1` and the claims belong to the asker of a guest job.
+const SUBJECTS: [&str; 8] = [
+    "stranger",
+    "peer that may read",
+    "peer that may write",
+    "peer whose grant has expired",
+    "asker of a guest job",
+    "another asker",
+    "member of the cluster",
+    "member that was removed",
+];
+const GUEST: usize = 4;
+const ANOTHER: usize = 5;
+const MEMBER: usize = 6;
+const REMOVED: usize = 7;
+
+const OK: &str = "ok";
+/// The identity is not known.
+const WHO: &str = "unknown_identity";
+/// The identity is known, and may not do this.
+const NO: &str = "not_granted";
+const NO_JOB: &str = "no_such_job";
+const OTHER: &str = "other_cluster";
+
+/// The year 2100. Access for a job ends sooner.
+const FAR: i64 = 4_102_444_800_000;
+
+type Row = (&'static str, [&'static str; SUBJECTS.len()]);
+
+/// For each question, what each subject is answered: `ok`, or the code of the refusal. Questions within a cluster come behind `cluster/`.
+const TABLE: &[Row] = &[
+    ("exports", [WHO, OK, OK, WHO, OK, OK, OK, WHO]),
+    ("list", [WHO, OK, OK, WHO, OK, OK, OK, WHO]),
+    ("stat", [WHO, OK, OK, WHO, OK, OK, OK, WHO]),
+    ("make_directory", [WHO, NO, OK, WHO, OK, OK, OK, WHO]),
+    ("remove", [WHO, NO, OK, WHO, OK, OK, OK, WHO]),
+    ("rename", [WHO, NO, OK, WHO, OK, OK, OK, WHO]),
+    ("clean", [WHO, NO, OK, WHO, OK, OK, OK, WHO]),
+    ("claim", [WHO, NO, OK, WHO, OK, OK, OK, WHO]),
+    ("renew", [WHO, NO, OK, WHO, OK, OK, OK, WHO]),
+    ("release", [WHO, NO, OK, WHO, OK, OK, OK, WHO]),
+    ("nodes", [WHO, OK, OK, WHO, OK, OK, OK, WHO]),
+    ("reach", [WHO, OK, OK, WHO, OK, OK, NO, WHO]),
+    ("grant", [WHO, NO, OK, WHO, OK, OK, NO, WHO]),
+    ("revoke", [WHO, OK, OK, WHO, OK, OK, OK, WHO]),
+    ("run", [WHO, NO, OK, WHO, OK, OK, NO, WHO]),
+    ("job", [WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO]),
+    ("steer", [WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO]),
+    ("past", [WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO]),
+    (
+        "manifest",
+        [WHO, NO_JOB, NO_JOB, WHO, NO_JOB, NO_JOB, OK, WHO],
+    ),
+    ("running", [WHO, NO, NO, WHO, NO, NO, OK, WHO]),
+    (
+        "cluster/carry",
+        [OTHER, OTHER, OTHER, OTHER, OTHER, OTHER, "io", OTHER],
+    ),
+    (
+        "cluster/announce",
+        [OTHER, OTHER, OTHER, OTHER, OTHER, OTHER, OK, OTHER],
+    ),
+    (
+        "cluster/status",
+        [OTHER, OTHER, OTHER, OTHER, OTHER, OTHER, OK, OTHER],
+    ),
+    ("cluster/join", ["bad_invitation"; SUBJECTS.len()]),
+];
+
+#[test]
+fn the_table_has_every_question() {
+    let rows: BTreeSet<&str> = TABLE.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(rows.len(), TABLE.len(), "a row twice");
+    let of_clusters = CLUSTER_QUESTIONS.map(|name| format!("cluster/{name}"));
+    let plain = QUESTIONS.iter().filter(|name| **name != "cluster");
+    let known = of_clusters.iter().map(String::as_str).chain(plain.copied());
+    assert_eq!(rows, known.collect());
+}
+
+#[test]
+fn every_question_is_answered_to_every_subject_as_the_table_says() {
+    let walk = Walk::new();
+    let mut wrong = Vec::new();
+    for (kind, codes) in TABLE {
+        for (subject, name) in SUBJECTS.iter().enumerate() {
+            let answer = walk.ask(subject, &walk.question(kind, subject));
+            let code = answer.as_ref().map_or_else(|no| no.code.as_str(), |_| OK);
+            if code != codes[subject] {
+                wrong.push(format!(
+                    "{kind}, {name}: {answer:?}, not {}",
+                    codes[subject]
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is at the address makes no difference to what an asker hears, and to when.
+#[test]
+fn a_site_that_is_not_reached_is_told_by_one_text_at_one_time() {
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    let asker = Key::new(&rig.path("asker"));
+    asker.allow(&rig, "read,write", None);
+    let silent = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let ssh = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let at = |listener: &TcpListener| listener.local_addr().expect("bound").to_string();
+    let closed = at(&TcpListener::bind("127.0.0.1:0").expect("bound"));
+    let addresses = [
+        closed,
+        at(&silent),
+        at(&ssh),
+        "no-such-host.invalid".to_owned(),
+        // It is there, and it is another one.
+        rig.address().to_owned(),
+    ];
+    std::thread::scope(|scope| {
+        let banner = scope.spawn(|| {
+            let (mut stream, _): (TcpStream, _) = ssh.accept().expect("dialled");
+            let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.2p1\r\n");
+            stream
+        });
+        let asked = addresses.map(|address| {
+            let (asker, rig) = (&asker, &rig);
+            scope.spawn(move || {
+                let begun = Instant::now();
+                let peer = Peer {
+                    name: "b".to_owned(),
+                    addresses: vec![address],
+                    identity: asker.id.clone(),
+                };
+                let answer = asker.ask(rig, &reach(peer));
+                (answer.expect_err("nobody is there"), begun.elapsed())
+            })
+        });
+        let heard = asked.map(|thread| thread.join().expect("asked"));
+        for (refusal, after) in &heard {
+            assert_eq!(*refusal, heard[0].0);
+            assert!(*after >= Duration::from_secs(6), "{after:?}");
+        }
+        assert_eq!(heard[0].0.code, "unreachable");
+        drop(banner.join().expect("served"));
+    });
+    // The operator reads more.
+    rig.daemon().wait_for("Connection refused");
+}
+
+fn reach(peer: Peer) -> Question {
+    Question::Reach(ReachSite {
+        peer,
+        paths: vec![Text::from("data/a")],
+        write: false,
+    })
+}
+
+/// Who proves a key to a node.
+struct Key {
+    id: String,
+    asker: Asker,
+}
+
+impl Key {
+    /// The key of this home, which is made where there is none.
+    fn new(home: &Path) -> Self {
+        fs::create_dir_all(home).expect("made");
+        let identity = Identity::load_or_create(home).expect("a key");
+        let tls = ClientTls::new(&identity, &Cipher::ALL).expect("set up");
+        let here = Here::new(Vec::new(), home.to_owned(), Syncs::default());
+        Self {
+            id: identity.id().to_string(),
+            asker: Asker::new(here, tls),
+        }
+    }
+
+    /// Grants rights in all of the export.
+    fn allow(&self, rig: &Rig, rights: &str, expires: Option<Timestamp>) {
+        let line = [self.id.as_str(), "data", rights];
+        let mut grant = Grant::of_words(&line).expect("a grant");
+        assert_eq!(grant.subject, Subject::Identity(self.id.clone()));
+        grant.expires = expires;
+        let added = Grants::new(&rig.daemon_home).add(&grant);
+        assert!(added.expect("written"), "{grant:?}");
+    }
+
+    fn ask(&self, rig: &Rig, question: &Question) -> Result<Answer, Refusal> {
+        let peer = Peer {
+            name: "node".to_owned(),
+            addresses: vec![rig.address().to_owned()],
+            identity: rig.identity.clone(),
+        };
+        self.asker.ask(Some(&peer), question, &mut |_| true)
+    }
+}
+
+/// A cluster, and the subjects, who ask its first node.
+struct Walk {
+    site: Site,
+    keys: Vec<Key>,
+    cluster: String,
+    level: u32,
+    /// Id of the guest's job in the cluster.
+    job: String,
+    /// Counts what is claimed.
+    claims: Cell<u8>,
+    numbers: BTreeMap<String, u64>,
+}
+
+impl Walk {
+    fn new() -> Self {
+        let mut site = Site::of(3);
+        let gone = site.nodes[2].daemon_home.clone();
+        let drained = site.nodes[0].admin(&["cluster", "drain", "dtn3"]);
+        assert_eq!(drained.code, Some(0), "{drained:?}");
+        site.wait_at(&[0], "it is drained", |view| {
+            super::state_of(view, "dtn3") == "drained"
+        });
+        let removed = site.nodes[0].admin(&["cluster", "remove", "dtn3"]);
+        assert_eq!(removed.code, Some(0), "{removed:?}");
+        site.wait_at(&[0], "it is gone", |view| super::nodes(view).len() == 2);
+        site.nodes[2].kill_daemon();
+        let rig = &site.nodes[0];
+        let keys: Vec<Key> = (0..SUBJECTS.len())
+            .map(|subject| match subject {
+                MEMBER => Key::new(&site.nodes[1].daemon_home),
+                REMOVED => Key::new(&gone),
+                _ => Key::new(&rig.path(format!("key{subject}"))),
+            })
+            .collect();
+        keys[1].allow(rig, "read", None);
+        keys[2].allow(rig, "read,write", None);
+        keys[3].allow(rig, "read,write", Some(Timestamp(1)));
+        keys[GUEST].allow(rig, "read,write", None);
+        keys[ANOTHER].allow(rig, "read,write", None);
+        fs::create_dir_all(rig.export.join("a")).expect("made");
+        let view = site.view(0).expect("a view");
+        let cluster = view["cluster"].as_str().expect("an id").to_owned();
+        let level = view["level"].as_u64().expect("a number");
+        let level = u32::try_from(level).expect("a small one");
+        let numbers = super::nodes(&view).into_iter().map(|node| {
+            let text = |name: &str| node[name].as_str().expect("text").to_owned();
+            (text("identity"), node["number"].as_u64().expect("a number"))
+        });
+        let numbers = numbers.collect();
+        let mut walk = Self {
+            site,
+            keys,
+            cluster,
+            level,
+            job: String::new(),
+            claims: Cell::new(0),
+            numbers,
+        };
+        let run = walk.ask(GUEST, &run("g1", "guest"));
+        run.expect("the guest's job");
+        let job = only_job(&walk.site.nodes[0]);
+        job["id"].as_str().expect("an id").clone_into(&mut walk.job);
+        walk
+    }
+
+    fn ask(&self, subject: usize, question: &Question) -> Result<Answer, Refusal> {
+        self.keys[subject].ask(&self.site.nodes[0], question)
+    }
+
+    /// A question of the kind that makes sense, about things that are there.
+    fn question(&self, kind: &str, subject: usize) -> Question {
+        let own = format!("s{subject}");
+        let directory = self.site.nodes[0].export.join(&own);
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(directory.join("old")).expect("made");
+        let path = |name: &str| Text::from(format!("data/{own}/{name}").as_str());
+        let job = match subject {
+            // To a node of the cluster the id there is what counts.
+            MEMBER if kind == "manifest" => self.job.clone(),
+            _ => "g1".to_owned(),
+        };
+        match kind {
+            "exports" => Question::Exports {},
+            "list" => Question::List(ListPlace {
+                path: path(""),
+                cursor: None,
+                limit: 5,
+            }),
+            "stat" => Question::Stat { path: path("old") },
+            "make_directory" => Question::MakeDirectory(MakeDirectory {
+                path: path("new"),
+                parents: false,
+            }),
+            "remove" => Question::Remove(RemovePlace {
+                path: path("old"),
+                recursive: false,
+            }),
+            "rename" => Question::Rename(RenamePlace {
+                from: path("old"),
+                to: path("new"),
+                replace: false,
+            }),
+            "clean" => Question::Clean(CleanPlace {
+                path: path(""),
+                dry_run: true,
+                older_than_seconds: 0,
+            }),
+            "claim" => self.claim(&path("old")).0,
+            "renew" => Question::Renew(RenewClaim {
+                claim: self.claimed(&path("old")),
+                epoch: 1,
+                lease_ms: 10_000,
+            }),
+            "release" => Question::Release(ReleaseClaim {
+                claim: self.claimed(&path("old")),
+                epoch: 1,
+            }),
+            "nodes" => Question::Nodes { path: path("") },
+            "reach" => reach(Peer {
+                name: "b".to_owned(),
+                addresses: vec![self.site.nodes[1].address().to_owned()],
+                identity: self.site.nodes[1].identity.clone(),
+            }),
+            "grant" => Question::Grant(GrantJob {
+                job: "j".to_owned(),
+                identity: self.keys[0].id.clone(),
+                paths: vec![path("old")],
+                write: true,
+                until: Timestamp(FAR),
+            }),
+            "revoke" => Question::Revoke {
+                job: "j".to_owned(),
+            },
+            "run" => run(&format!("r{subject}"), &own),
+            "job" => Question::Job { job },
+            "steer" => Question::Steer(SteerJob {
+                job,
+                verb: Some(SteerVerb::Cancel),
+                ..SteerJob::default()
+            }),
+            "past" => Question::Past(PastAfter {
+                job,
+                attempt: 0,
+                line: 0,
+                sample: Timestamp(0),
+            }),
+            "manifest" => Question::Manifest(ManifestAfter {
+                job,
+                offset: 0,
+                of: None,
+            }),
+            "running" => Question::Running {},
+            kind => Question::Cluster(Box::new(self.of_cluster(kind))),
+        }
+    }
+
+    fn of_cluster(&self, kind: &str) -> ClusterQuestion {
+        let of = self.cluster.clone();
+        let member = &self.site.nodes[1];
+        match kind {
+            "cluster/carry" => ClusterQuestion::Carry(Carried {
+                of,
+                to: self.numbers[&self.site.nodes[0].identity],
+                kind: "no such message".to_owned(),
+                once: false,
+                is_short: true,
+                message: json!(null),
+            }),
+            "cluster/announce" => ClusterQuestion::Announce(Box::new(Announce {
+                of,
+                node: KnownNode {
+                    name: "dtn2".to_owned(),
+                    number: self.numbers[&member.identity],
+                    identity: member.identity.clone(),
+                    addresses: vec![member.address().to_owned()],
+                },
+                exports: vec!["data".to_owned()],
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                level: self.level,
+                resources: NodeResources::default(),
+                sights: BTreeMap::new(),
+            })),
+            "cluster/status" => ClusterQuestion::Status { of },
+            "cluster/join" => ClusterQuestion::Join(Box::new(JoinCluster {
+                secret: "guessed".to_owned(),
+                name: "dtn9".to_owned(),
+                exports: vec!["data".to_owned()],
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                level: self.level,
+            })),
+            other => panic!("the test has no question {other}"),
+        }
+    }
+
+    /// A claim of the place that nobody has set yet.
+    fn claim(&self, path: &Text) -> (Question, ClaimId) {
+        self.claims.set(self.claims.get() + 1);
+        let claim = ClaimId([self.claims.get(); 16]);
+        let question = Question::Claim(ClaimPlace {
+            claim,
+            epoch: 1,
+            path: path.clone(),
+            members: vec![self.keys[GUEST].id.clone()],
+            lease_ms: 1_000,
+            fence: Vec::new(),
+            mark: Mark::Untouched,
+        });
+        (question, claim)
+    }
+
+    /// A claim that the asker of the guest job holds at the place.
+    fn claimed(&self, path: &Text) -> ClaimId {
+        let (question, claim) = self.claim(path);
+        let until = Instant::now() + super::DEADLINE;
+        // Until the lease of an earlier one has ended.
+        while let Err(refusal) = self.ask(GUEST, &question) {
+            assert!(refusal.retryable && Instant::now() < until, "{refusal:?}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        claim
+    }
+}
+
+fn run(job: &str, to: &str) -> Question {
+    let new =
+        json!({"sources": ["here:/data/a"], "destination": format!("here:/data/copies/{to}/")});
+    Question::Run(Box::new(RunJob {
+        job: job.to_owned(),
+        again: false,
+        request: None,
+        new: serde_json::from_value(new).expect("a job"),
+        other: None,
+    }))
+}

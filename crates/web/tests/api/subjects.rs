@@ -1,0 +1,471 @@
+//! Every operation of the API with every subject: who is let in, and who is not, with a request that makes sense and an object that is there.
+//! What the operations do is tested beside this; what each refusal says is in `rights`.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
+
+use rustix::process::Uid;
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Client};
+use crate::rights::token;
+use crate::world::World;
+
+/// Who sends the request, in the order of the columns. Everything that is asked about belongs to the operator `otto`.
+const SUBJECTS: [&str; 11] = [
+    "stranger of the network",
+    "wrong token",
+    "expired token",
+    "revoked token",
+    "token of a disabled user",
+    "other user of the machine",
+    "page of another origin, in the browser of an admin",
+    "viewer",
+    "operator",
+    "other operator",
+    "admin",
+];
+const OTHER_UID: usize = 5;
+const ELSEWHERE: usize = 6;
+
+struct Row {
+    method: &'static str,
+    path: &'static str,
+    /// The body of the request; empty is none.
+    body: &'static str,
+    statuses: [u16; SUBJECTS.len()],
+}
+
+/// A row by the four columns of those who are known. Nobody else is let in; a page of another origin changes nothing, and reads nothing
+/// by itself, for its browser keeps the cookie back.
+const fn known(
+    method: &'static str,
+    path: &'static str,
+    body: &'static str,
+    [viewer, operator, other, admin]: [u16; 4],
+) -> Row {
+    let elsewhere = if method.len() == "GET".len() && method.as_bytes()[0] == b'G' {
+        admin
+    } else {
+        403
+    };
+    Row {
+        method,
+        path,
+        body,
+        statuses: [
+            401, 401, 401, 401, 403, 403, elsewhere, viewer, operator, other, admin,
+        ],
+    }
+}
+
+const fn row(
+    method: &'static str,
+    path: &'static str,
+    body: &'static str,
+    statuses: [u16; SUBJECTS.len()],
+) -> Row {
+    Row {
+        method,
+        path,
+        body,
+        statuses,
+    }
+}
+
+const JOB: &str = r#"{"sources":["here:/data/a"],"destination":"here:/data/copy/","not_before":"2100-01-01T00:00:00Z"}"#;
+const SCHEDULE: &str = r#"{"cron":"0 2 1 1 *","time_zone":"UTC","job":{"sources":["here:/data/a"],"destination":"here:/data/copy/"}}"#;
+const SITE: &str = r#"{"addresses":["192.0.2.1"],"identity":"gw1-x"}"#;
+const RULE: &str = r#"{"subject":"user:uma","export":"data","rights":["read"]}"#;
+const HOOK: &str = r#"{"url":"https://192.0.2.1/hook","events":[]}"#;
+const LOGIN: &str = r#"{"user":"paula","password":"correct horse"}"#;
+
+/// Anybody.
+const ANY: [u16; SUBJECTS.len()] = [200; SUBJECTS.len()];
+
+const TABLE: &[Row] = &[
+    known("GET", "/api/v1/access", "", [403, 403, 403, 200]),
+    known("GET", "/api/v1/access/{id}", "", [403, 403, 403, 200]),
+    known("PUT", "/api/v1/access/{id}", RULE, [403, 403, 403, 200]),
+    known("DELETE", "/api/v1/access/{id}", "", [403, 403, 403, 204]),
+    known("GET", "/api/v1/audit", "", [403, 403, 403, 200]),
+    known("GET", "/api/v1/cluster", "", [404, 404, 404, 404]),
+    known(
+        "POST",
+        "/api/v1/cluster/invites",
+        "{}",
+        [403, 403, 403, 404],
+    ),
+    known(
+        "PATCH",
+        "/api/v1/cluster/nodes/{name}",
+        r#"{"draining":true}"#,
+        [403, 403, 403, 404],
+    ),
+    known(
+        "DELETE",
+        "/api/v1/cluster/nodes/{name}",
+        "",
+        [403, 403, 403, 404],
+    ),
+    known("GET", "/api/v1/events?job=none", "", [404, 404, 404, 404]),
+    known("GET", "/api/v1/exports", "", [200, 200, 200, 200]),
+    known("GET", "/api/v1/jobs", "", [200, 200, 200, 200]),
+    known("POST", "/api/v1/jobs", JOB, [403, 201, 403, 201]),
+    known("GET", "/api/v1/jobs/{id}", "", [200, 200, 200, 200]),
+    known(
+        "PATCH",
+        "/api/v1/jobs/{id}",
+        r#"{"priority":1}"#,
+        [403, 200, 403, 200],
+    ),
+    known(
+        "GET",
+        "/api/v1/jobs/{id}/attempts",
+        "",
+        [200, 200, 200, 200],
+    ),
+    known(
+        "POST",
+        "/api/v1/jobs/{id}/cancel",
+        "{}",
+        [403, 200, 403, 200],
+    ),
+    known(
+        "GET",
+        "/api/v1/jobs/{id}/description",
+        "",
+        [200, 200, 200, 200],
+    ),
+    known(
+        "GET",
+        "/api/v1/jobs/{id}/failures",
+        "",
+        [200, 200, 200, 200],
+    ),
+    known("GET", "/api/v1/jobs/{id}/log", "", [200, 200, 200, 200]),
+    known(
+        "GET",
+        "/api/v1/jobs/{id}/manifest",
+        "",
+        [404, 404, 404, 404],
+    ),
+    known("POST", "/api/v1/jobs/{id}/pause", "", [403, 200, 403, 200]),
+    known("GET", "/api/v1/jobs/{id}/report", "", [200, 200, 200, 200]),
+    known(
+        "GET",
+        "/api/v1/jobs/{id}/report.html",
+        "",
+        [200, 200, 200, 200],
+    ),
+    known("POST", "/api/v1/jobs/{id}/resume", "", [403, 409, 403, 409]),
+    known("POST", "/api/v1/jobs/{id}/retry", "", [403, 409, 403, 409]),
+    known("GET", "/api/v1/jobs/{id}/samples", "", [200, 200, 200, 200]),
+    known("GET", "/api/v1/jobs/{id}/work", "", [404, 404, 404, 404]),
+    known("GET", "/api/v1/limits", "", [200, 200, 200, 200]),
+    known(
+        "PUT",
+        "/api/v1/limits/{scope}/{name}",
+        r#"{"rate":5}"#,
+        [403, 403, 403, 200],
+    ),
+    known(
+        "DELETE",
+        "/api/v1/limits/{scope}/{name}",
+        "",
+        [403, 403, 403, 204],
+    ),
+    row("POST", "/api/v1/login", LOGIN, ANY),
+    known("GET", "/api/v1/node", "", [200, 200, 200, 200]),
+    known(
+        "GET",
+        "/api/v1/places?place=here:/data/",
+        "",
+        [200, 200, 403, 200],
+    ),
+    known(
+        "POST",
+        "/api/v1/places/clean",
+        r#"{"place":"here:/data/"}"#,
+        [403, 200, 403, 200],
+    ),
+    known(
+        "POST",
+        "/api/v1/places/mkdir",
+        r#"{"place":"here:/data/new"}"#,
+        [403, 200, 403, 200],
+    ),
+    known(
+        "POST",
+        "/api/v1/places/remove",
+        r#"{"place":"here:/data/a"}"#,
+        [403, 200, 403, 200],
+    ),
+    known(
+        "POST",
+        "/api/v1/places/rename",
+        r#"{"from":"here:/data/a","to":"here:/data/b"}"#,
+        [403, 200, 403, 200],
+    ),
+    known(
+        "GET",
+        "/api/v1/places/space?place=here:/",
+        "",
+        [200, 200, 200, 200],
+    ),
+    known(
+        "GET",
+        "/api/v1/places/stat?place=here:/data/a",
+        "",
+        [200, 200, 403, 200],
+    ),
+    known("GET", "/api/v1/rates", "", [200, 200, 200, 200]),
+    known("GET", "/api/v1/schedules", "", [200, 200, 200, 200]),
+    known(
+        "PUT",
+        "/api/v1/schedules/{id}",
+        SCHEDULE,
+        [403, 200, 403, 200],
+    ),
+    known("DELETE", "/api/v1/schedules/{id}", "", [403, 204, 403, 204]),
+    row("GET", "/api/v1/session", "", ANY),
+    row("POST", "/api/v1/session", LOGIN, ANY),
+    row("DELETE", "/api/v1/session", "", [204, 204, 204, 204, 204, 204, 403, 204, 204, 204, 204]),
+    known("GET", "/api/v1/settings", "", [200, 200, 200, 200]),
+    known("GET", "/api/v1/shares", "", [200, 200, 200, 200]),
+    known(
+        "PUT",
+        "/api/v1/shares/{owner}",
+        r#"{"weight":2}"#,
+        [403, 403, 403, 200],
+    ),
+    known("DELETE", "/api/v1/shares/{owner}", "", [403, 403, 403, 204]),
+    known("GET", "/api/v1/sites", "", [200, 200, 200, 200]),
+    known("GET", "/api/v1/sites/{name}", "", [200, 200, 200, 200]),
+    known("PUT", "/api/v1/sites/{name}", SITE, [403, 403, 403, 200]),
+    known("DELETE", "/api/v1/sites/{name}", "", [403, 403, 403, 204]),
+    known("GET", "/api/v1/tokens", "", [403, 200, 200, 200]),
+    known(
+        "POST",
+        "/api/v1/tokens",
+        r#"{"role":"viewer","user":"otto"}"#,
+        [403, 201, 403, 201],
+    ),
+    known("DELETE", "/api/v1/tokens/{id}", "", [403, 204, 404, 204]),
+    known("GET", "/api/v1/users", "", [403, 403, 403, 200]),
+    known("GET", "/api/v1/users/{name}", "", [403, 403, 403, 200]),
+    known(
+        "PUT",
+        "/api/v1/users/{name}",
+        r#"{"role":"viewer"}"#,
+        [403, 403, 403, 200],
+    ),
+    known("DELETE", "/api/v1/users/{name}", "", [403, 403, 403, 204]),
+    known("GET", "/api/v1/webhooks", "", [403, 403, 403, 200]),
+    known("PUT", "/api/v1/webhooks/{id}", HOOK, [403, 403, 403, 200]),
+    known("DELETE", "/api/v1/webhooks/{id}", "", [403, 403, 403, 204]),
+    known(
+        "GET",
+        "/api/v1/webhooks/{id}/deliveries",
+        "",
+        [403, 403, 403, 200],
+    ),
+    row("GET", "/healthz", "", ANY),
+    // For this machine it is open; credentials that are shown count.
+    row("GET", "/metrics", "", [200, 401, 401, 401, 403, 200, 200, 200, 200, 200, 200]),
+    row("GET", "/readyz", "", ANY),
+];
+
+#[test]
+fn the_table_has_every_operation() {
+    let document: Value = serde_json::from_str(&godwit_web::openapi()).unwrap();
+    let mut described = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            described.insert((method.to_uppercase(), path.clone()));
+        }
+    }
+    let without_query = |path: &str| path.split('?').next().unwrap().to_owned();
+    let table: BTreeSet<(String, String)> = TABLE
+        .iter()
+        .map(|row| (row.method.to_owned(), without_query(row.path)))
+        .collect();
+    assert_eq!(table.len(), TABLE.len(), "a row twice");
+    assert_eq!(described, table);
+}
+
+#[test]
+fn every_operation_answers_every_subject_as_the_table_says() {
+    let walk = Walk::new();
+    let mut wrong = Vec::new();
+    for row in TABLE {
+        for (subject, name) in SUBJECTS.iter().enumerate() {
+            let Some(answer) = walk.send(row, subject) else {
+                continue;
+            };
+            let (status, expected) = (answer.status.as_u16(), row.statuses[subject]);
+            if status != expected {
+                let body = String::from_utf8_lossy(&answer.body).into_owned();
+                let Row { method, path, .. } = row;
+                wrong.push(format!(
+                    "{method} {path}, {name}: {status}, not {expected}: {body}"
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A node with an object of each kind, and the subjects.
+struct Walk {
+    world: World,
+    admin: Client,
+    owner: Client,
+    /// By column; none for the other user of the machine, who needs a thread.
+    clients: Vec<Option<Client>>,
+}
+
+impl Walk {
+    fn new() -> Self {
+        let world = World::new();
+        let admin = world.client();
+        let put_user = |name: &str, user: Value| {
+            let path = format!("/api/v1/users/{name}");
+            admin.json("PUT", &path, &user).expect(200);
+        };
+        let [viewer, operator, other, ada] = [
+            ("vera", "viewer"),
+            ("otto", "operator"),
+            ("olga", "operator"),
+            ("ada", "admin"),
+        ]
+        .map(|(user, role)| token(&world, user, role).0);
+        let (revoked, id) = token(&world, "rita", "admin");
+        admin.delete(&format!("/api/v1/tokens/{id}")).expect(204);
+        let (disabled, _) = token(&world, "dora", "admin");
+        put_user("dora", json!({"role": "admin", "disabled": true}));
+        put_user(
+            "paula",
+            json!({"role": "viewer", "password": "correct horse"}),
+        );
+        let expired = world.expired_token("ada");
+        world.grant("vera", "data list");
+        world.grant("otto", "data list,read,write,delete");
+        let session = json!({"token": ada.clone()});
+        let session = world
+            .network()
+            .post("/api/v1/session", &session)
+            .expect(200);
+        let cookie = session.header("set-cookie").split(';').next().unwrap();
+        let with = |secret: &str| Some(world.client().token(secret));
+        let clients = vec![
+            Some(world.network()),
+            with("gwt_wrong"),
+            with(&expired),
+            with(&revoked),
+            with(&disabled),
+            None,
+            Some(
+                world
+                    .network()
+                    .with("cookie", cookie)
+                    .with("sec-fetch-site", "cross-site"),
+            ),
+            with(&viewer),
+            with(&operator),
+            with(&other),
+            with(&ada),
+        ];
+        // So that other users of the machine come as far as the socket.
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(world.directory.path(), open).unwrap();
+        let owner = world.client().token(&operator);
+        Self {
+            world,
+            admin,
+            owner,
+            clients,
+        }
+    }
+
+    /// Sends the request of the row for a subject; None where the test cannot be that subject.
+    fn send(&self, row: &Row, subject: usize) -> Option<Answer> {
+        let path = self.prepare(row.path);
+        let headers: &[(&str, &str)] = match row.body {
+            "" => &[],
+            _ => &[("content-type", "application/json")],
+        };
+        let send = |client: &Client| client.send(row.method, &path, headers, row.body.into());
+        if subject != OTHER_UID {
+            return self.clients[subject].as_ref().map(send);
+        }
+        if !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        let socket = self.world.web.socket();
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| {
+                let nobody = Uid::from_raw(65_534);
+                rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+                send(&Client::unix(socket))
+            });
+            Some(asked.join().unwrap())
+        })
+    }
+
+    /// Makes what the operation is about, afresh; the path that names it.
+    fn prepare(&self, path: &str) -> String {
+        let put = |client: &Client, path: &str, body: &str| {
+            let body = serde_json::from_str(body).unwrap();
+            client.json("PUT", path, &body).expect(200);
+        };
+        let (kind, rest) = path
+            .strip_prefix("/api/v1/")
+            .and_then(|rest| rest.split_once(['/', '?']))
+            .unwrap_or((path, ""));
+        match kind {
+            "places" => self.lay_out(),
+            _ if !rest.starts_with('{') => {}
+            "access" => put(&self.admin, "/api/v1/access/x", RULE),
+            "limits" => put(&self.admin, "/api/v1/limits/site/x", r#"{"rate":5}"#),
+            "schedules" => {
+                self.admin.delete("/api/v1/schedules/x");
+                put(&self.owner, "/api/v1/schedules/x", SCHEDULE);
+            }
+            "shares" => put(&self.admin, "/api/v1/shares/x", r#"{"weight":2}"#),
+            "sites" => put(&self.admin, "/api/v1/sites/x", SITE),
+            "users" => put(&self.admin, "/api/v1/users/x", r#"{"role":"viewer"}"#),
+            "webhooks" => put(&self.admin, "/api/v1/webhooks/x", HOOK),
+            "jobs" | "tokens" => {
+                let body = match kind {
+                    "jobs" => JOB,
+                    _ => r#"{"role":"viewer"}"#,
+                };
+                let body = serde_json::from_str(body).unwrap();
+                let made = self.owner.post(&format!("/api/v1/{kind}"), &body);
+                let made = made.expect(201).json();
+                let id = made["id"].as_str().or(made["token"]["id"].as_str());
+                return path.replace("{id}", id.unwrap());
+            }
+            _ => {}
+        }
+        path.replace("{id}", "x")
+            .replace("{name}", "x")
+            .replace("{owner}", "x")
+            .replace("{scope}", "site")
+    }
+
+    fn lay_out(&self) {
+        let at = |name: &str| self.world.path("data").join(name);
+        for name in ["new", "b"] {
+            let _ = std::fs::remove_dir(at(name));
+        }
+        std::fs::create_dir_all(at("a")).unwrap();
+    }
+}
+
+#[test]
+fn the_columns_are_where_they_are_named() {
+    assert!(SUBJECTS[OTHER_UID].contains("of the machine"));
+    assert!(SUBJECTS[ELSEWHERE].contains("another origin"));
+}
