@@ -22,7 +22,7 @@ pub fn check_question(data: &[u8]) {
     let question = match Question::parse(data) {
         Ok(question) => question,
         Err(refusal) => {
-            printable(&refusal.message);
+            let _ = printable(&refusal.message);
             return;
         }
     };
@@ -151,7 +151,7 @@ fn check_job(new: &NewJob) {
         JobKind::Copy | JobKind::Sync => spec.copy_settings().map(drop),
     };
     for error in [allowed.err(), resolved.err()].into_iter().flatten() {
-        printable(&error.to_string());
+        let _ = printable(&error.to_string());
     }
     assert_eq!(JobSpec::from_json(spec.to_json().as_bytes()), Ok(spec));
 }

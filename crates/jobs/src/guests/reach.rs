@@ -17,8 +17,9 @@ use godwit_api::rest::{LogLine, ReasonView};
 /// When a site counts as not reached, and the asker hears so.
 const REACH_WITHIN: Duration = Duration::from_secs(6);
 
-/// Addresses of one site.
+/// Addresses of one site, and bytes of all texts about it.
 const ADDRESSES_MAX: usize = 16;
+const SITE_BYTES_MAX: usize = 8 << 10;
 
 /// Sites that one asker may have dialled at once, and the time after which it may have one more dialled.
 const AT_ONCE: u32 = 16;
@@ -79,8 +80,13 @@ impl Reaching {
         stopping: &AtomicBool,
         log: &dyn Fn(&str),
     ) -> Result<(), Refusal> {
-        if site.addresses.len() > ADDRESSES_MAX {
-            let what = format!("peer: a site has {ADDRESSES_MAX} addresses at most");
+        let texts = site.addresses.iter().chain([&site.name, &site.identity]);
+        if site.addresses.len() > ADDRESSES_MAX
+            || texts.map(String::len).sum::<usize>() > SITE_BYTES_MAX
+        {
+            let what = format!(
+                "peer: a site has {ADDRESSES_MAX} addresses at most, and no more than {SITE_BYTES_MAX} bytes with its name"
+            );
             return Err(Refusal::new(code::INVALID, what));
         }
         let begun = Instant::now();

@@ -230,7 +230,12 @@ const TABLE: &[Row] = &[
     known("DELETE", "/api/v1/schedules/{id}", "", [403, 204, 403, 204]),
     row("GET", "/api/v1/session", "", ANY),
     row("POST", "/api/v1/session", LOGIN, ANY),
-    row("DELETE", "/api/v1/session", "", [204, 204, 204, 204, 204, 204, 403, 204, 204, 204, 204]),
+    row(
+        "DELETE",
+        "/api/v1/session",
+        "",
+        [204, 204, 204, 204, 204, 204, 403, 204, 204, 204, 204],
+    ),
     known("GET", "/api/v1/settings", "", [200, 200, 200, 200]),
     known("GET", "/api/v1/shares", "", [200, 200, 200, 200]),
     known(
@@ -272,7 +277,12 @@ const TABLE: &[Row] = &[
     ),
     row("GET", "/healthz", "", ANY),
     // For this machine it is open; credentials that are shown count.
-    row("GET", "/metrics", "", [200, 401, 401, 401, 403, 200, 200, 200, 200, 200, 200]),
+    row(
+        "GET",
+        "/metrics",
+        "",
+        [200, 401, 401, 401, 403, 200, 200, 200, 200, 200, 200],
+    ),
     row("GET", "/readyz", "", ANY),
 ];
 

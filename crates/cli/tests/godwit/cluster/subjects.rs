@@ -226,6 +226,8 @@ impl Key {
 struct Walk {
     site: Site,
     keys: Vec<Key>,
+    /// Identity of whom peers let in for their jobs.
+    granted: String,
     cluster: String,
     level: u32,
     /// Id of the guest's job in the cluster.
@@ -271,9 +273,11 @@ impl Walk {
             (text("identity"), node["number"].as_u64().expect("a number"))
         });
         let numbers = numbers.collect();
+        let granted = Key::new(&rig.path("granted")).id;
         let mut walk = Self {
             site,
             keys,
+            granted,
             cluster,
             level,
             job: String::new(),
@@ -347,7 +351,7 @@ impl Walk {
             }),
             "grant" => Question::Grant(GrantJob {
                 job: "j".to_owned(),
-                identity: self.keys[0].id.clone(),
+                identity: self.granted.clone(),
                 paths: vec![path("old")],
                 write: true,
                 until: Timestamp(FAR),

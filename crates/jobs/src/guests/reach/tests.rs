@@ -115,8 +115,12 @@ fn a_site_with_many_addresses_is_refused_undialled() {
     let (reaching, found) = (reaching(), Found::default());
     let mut many = site("there");
     many.addresses = vec!["192.0.2.1".to_owned(); ADDRESSES_MAX + 1];
-    let refusal = ask(&reaching, &found, "gw1-b", &many).expect_err("too many");
-    assert_eq!(refusal.code, code::INVALID);
+    let mut long = site("there");
+    long.name = "b".repeat(SITE_BYTES_MAX);
+    for site in [many, long] {
+        let refusal = ask(&reaching, &found, "gw1-b", &site).expect_err("too much");
+        assert_eq!(refusal.code, code::INVALID);
+    }
     assert_eq!(found.0.load(Ordering::SeqCst), 0);
 }
 
