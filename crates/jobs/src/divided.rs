@@ -202,8 +202,8 @@ impl AskSites for Mandated<'_> {
             .ask_for(mandate.or(self.mandate), site, question, go_on)
     }
 
-    fn reach(&self, site: &Peer) -> Result<(), Refusal> {
-        self.sites.reach(site)
+    fn reach(&self, site: &Peer, within: Duration) -> Result<(), Refusal> {
+        self.sites.reach(site, within)
     }
 }
 

@@ -395,6 +395,7 @@ impl Walk {
                 message: json!(null),
             }),
             "cluster/announce" => ClusterQuestion::Announce(Box::new(Announce {
+                admins: Default::default(),
                 of,
                 node: KnownNode {
                     name: "dtn2".to_owned(),

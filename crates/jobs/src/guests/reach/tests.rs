@@ -14,7 +14,13 @@ use super::*;
 struct Found(AtomicUsize);
 
 impl AskSites for Found {
-    fn ask(&self, _: Option<&Peer>, _: &Question, _: &mut GoOn<'_>) -> Result<Answer, Refusal> {
+    fn ask_for(
+        &self,
+        _: Option<&godwit_api::grant::Mandate>,
+        _: Option<&Peer>,
+        _: &Question,
+        _: &mut GoOn<'_>,
+    ) -> Result<Answer, Refusal> {
         panic!("nobody asks")
     }
 
