@@ -4,8 +4,9 @@
 mod support;
 
 use godwit_state::{
-    AccessRight, AccessRule, Actor, Change, Command, Delivery, Limit, LimitScope, LimitWindow, Op,
-    Outcome, Prune, Reason, Role, Schedule, Secret, Share, Site, Token, User, Webhook,
+    AccessRight, AccessRule, Actor, Change, Command, CommandError, Delivery, Effect, Limit,
+    LimitScope, LimitWindow, NewPassword, Op, Outcome, Prune, Reason, Role, Schedule, Secret,
+    Share, Site, Token, User, Webhook,
 };
 use support::state::State;
 use support::{alice, at, claim, command, finish, new_job, submit};
@@ -340,4 +341,72 @@ fn no_secret_is_shown_and_commands_survive_the_log() {
     let odd = json.replacen("\"at\":", "\"when\":1,\"at\":", 1);
     let error = serde_json::from_str::<Command>(&odd).expect_err("unknown field");
     assert!(error.to_string().contains("when"), "{error}");
+}
+
+#[test]
+fn a_user_changes_the_own_password_and_nothing_else() {
+    let mut state = State::new();
+    let hash = |text: &str| Secret::new(text);
+    let ada = User {
+        password: Some(hash("first")),
+        ..user("ada", Role::Viewer)
+    };
+    state
+        .op(0, Op::User(Change::Create(ada.clone())))
+        .expect("made");
+    for (id, scope) in [
+        ("made", ""),
+        ("of-made", "token made"),
+        ("log-in", "login"),
+        ("session", "session"),
+        ("current", "session made"),
+    ] {
+        let token = Token {
+            scope: scope.to_owned(),
+            ..token(id, "ada", Role::Viewer)
+        };
+        state.op(1, Op::Token(Change::Create(token))).expect("made");
+    }
+    let change = |earlier: &str, password: &str| {
+        Op::Password(Box::new(NewPassword {
+            user: "ada".to_owned(),
+            earlier: hash(earlier),
+            password: hash(password),
+            keep: vec!["current".to_owned(), "made".to_owned()],
+        }))
+    };
+    let refused = |result: Result<Effect, CommandError>, part: &str| {
+        let error = result.expect_err("refused").to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    refused(state.op(2, change("first", "second")), "needs level 3");
+    state.op(3, Op::Level(3)).expect("alone");
+    refused(state.op(4, change("other", "second")), "somebody else");
+    state
+        .op(5, change("first", "second"))
+        .expect("the own password");
+    let now = state.reader.object::<User>("ada").expect("read");
+    let second = User {
+        password: Some(hash("second")),
+        ..ada
+    };
+    assert_eq!(now.as_ref(), Some(&second));
+    let good: Vec<String> = state
+        .reader
+        .objects::<Token>()
+        .expect("read")
+        .into_iter()
+        .filter(|token| token.revoked.is_none())
+        .map(|token| token.id)
+        .collect();
+    assert_eq!(good, ["current", "made", "of-made"]);
+    // Whom an admin has locked out meanwhile does not come in again by it.
+    let disabled = User {
+        disabled: true,
+        ..second
+    };
+    state
+        .op(6, Op::User(Change::Put(disabled)))
+        .expect("disabled");
+    refused(state.op(7, change("second", "third")), "disabled");
 }

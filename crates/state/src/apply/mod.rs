@@ -114,6 +114,7 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
             reason,
         } => objects::fired(&context, schedule, *tick, job.as_deref(), reason.as_ref()),
         Op::User(change) => objects::user(&context, change),
+        Op::Password(new) => objects::password(&context, new),
         Op::Token(change) => objects::token(&context, change),
         Op::Access(change) => objects::change(&context, change),
         Op::Limit(change) => objects::change(&context, change),

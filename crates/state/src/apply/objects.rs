@@ -4,11 +4,12 @@
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{Context, Stop, jobs, knows_origin, notices, sql};
+use crate::bounds;
 use crate::model::{
-    AccessRule, Change, CommandError, Effect, Learn, Names, NewJob, Node, Object, Reason, Schedule,
-    Site, Token, Topic, UnixMillis, User, reason,
+    AccessRule, Change, CommandError, Effect, LEVEL_PASSWORD, Learn, Names, NewJob, NewPassword,
+    Node, Object, Reason, Schedule, Site, Token, TokenOrigin, Topic, UnixMillis, User, reason,
 };
-use crate::read::object_by_id;
+use crate::read::{committed_level, object_by_id};
 
 /// Adds, replaces or removes an object that stands alone.
 pub(super) fn change<T: Object>(context: &Context<'_>, change: &Change<T>) -> Result<Effect, Stop> {
@@ -108,7 +109,7 @@ pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effec
             names.check_user(user, earlier.as_ref(), &context.actor.name)?;
         }
         if earlier.is_some_and(|earlier| earlier.password != user.password) {
-            revoke_sign_ins(context, &user.name)?;
+            revoke_sign_ins(context, &user.name, &[])?;
         }
     }
     if let Change::Remove(id) = change {
@@ -131,8 +132,30 @@ pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effec
     self::change(context, change)
 }
 
-/// Revokes the tokens of a user that came of signing in.
-fn revoke_sign_ins(context: &Context<'_>, user: &str) -> Result<(), Stop> {
+/// Changes the password that the user proved, and revokes what was signed in with it but what the request came by.
+pub(super) fn password(context: &Context<'_>, new: &NewPassword) -> Result<Effect, Stop> {
+    bounds::count("keep", new.keep.len(), bounds::LIST_MAX)?;
+    let user = object_by_id::<User>(context.db, &new.user)?
+        .ok_or_else(|| CommandError::not_found(User::KIND, &new.user))?;
+    if user.disabled {
+        return Err(CommandError::invalid("user", "the user is disabled").into());
+    }
+    if user.password.as_ref() != Some(&new.earlier) {
+        let what = "somebody else changed it meanwhile";
+        return Err(CommandError::invalid("password", what).into());
+    }
+    revoke_sign_ins(context, &user.name, &new.keep)?;
+    let password = Some(new.password.clone());
+    put(context, &User { password, ..user })
+}
+
+/// Revokes the tokens of a user that came of signing in, but those to keep.
+fn revoke_sign_ins(context: &Context<'_>, user: &str, keep: &[String]) -> Result<(), Stop> {
+    let by_origin = committed_level(context.db)? >= LEVEL_PASSWORD;
+    let ends = |scope: &str| match TokenOrigin::of_scope(scope) {
+        Some(origin) if by_origin => origin.is_sign_in(),
+        _ => !scope.is_empty(),
+    };
     let tokens: Vec<String> = context
         .db
         .prepare_cached(
@@ -142,7 +165,7 @@ fn revoke_sign_ins(context: &Context<'_>, user: &str) -> Result<(), Stop> {
         .collect::<Result<_, _>>()?;
     for body in tokens {
         let mut token: Token = serde_json::from_str(&body)?;
-        if token.revoked.is_none() && !token.scope.is_empty() {
+        if token.revoked.is_none() && ends(&token.scope) && !keep.contains(&token.id) {
             token.revoked = Some(context.at);
             put(context, &token)?;
         }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AccessRule, Actor, FailureGroup, Invite, JobState, Join, Limit, Node, Object, Place, Reason,
-    RetryPolicy, Runner, Schedule, Setting, Share, Site, Target, Token, UnixMillis, User, Webhook,
-    WorkOp,
+    RetryPolicy, Runner, Schedule, Secret, Setting, Share, Site, Target, Token, UnixMillis, User,
+    Webhook, WorkOp,
 };
 
 /// Version of the commands that this program writes and the newest one that it reads.
@@ -96,6 +96,8 @@ pub enum Op {
     },
     /// Changes a user.
     User(Change<User>),
+    /// A user changes the own password.
+    Password(Box<NewPassword>),
     /// Changes a token; `Remove` revokes it.
     Token(Change<Token>),
     /// Changes an access rule.
@@ -287,6 +289,20 @@ impl Outcome {
     }
 }
 
+/// The password of a user, changed by the user. Nothing else of the user changes, whatever an admin does at the same time.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewPassword {
+    /// Name of the user.
+    pub user: String,
+    /// argon2id hash of the password that the user proved.
+    pub earlier: Secret,
+    /// argon2id hash of the new one.
+    pub password: Secret,
+    /// Ids of tokens that stay good: what the request showed, and what that came from.
+    pub keep: Vec<String>,
+}
+
 /// The nodes of a site.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -363,6 +379,7 @@ impl Op {
             Self::Schedule(of) => change(of),
             Self::Fired { schedule, .. } => format!("{}/{schedule}", Schedule::KIND),
             Self::User(of) => change(of),
+            Self::Password(new) => format!("{}/{}", User::KIND, new.user),
             Self::Token(of) => change(of),
             Self::Access(of) => change(of),
             Self::Limit(of) => change(of),
@@ -401,6 +418,7 @@ impl Op {
             Self::Schedule(of) => change("schedule", of),
             Self::Fired { .. } => "schedule.fired".to_owned(),
             Self::User(of) => change("user", of),
+            Self::Password(_) => "user.password".to_owned(),
             Self::Token(of) => change("token", of),
             Self::Access(of) => change("access", of),
             Self::Limit(of) => change("limit", of),

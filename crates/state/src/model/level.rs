@@ -8,7 +8,8 @@
 use super::{Change, Command, JobOp, Op};
 
 /// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]),
-/// parts leased in no order and none to nodes that rest ([`LEVEL_REST`]). 3: what a command says of its origin ([`LEVEL_ORIGIN`]).
+/// parts leased in no order and none to nodes that rest ([`LEVEL_REST`]). 3: what a command says of its origin ([`LEVEL_ORIGIN`]), and
+/// users change their own passwords ([`LEVEL_PASSWORD`]).
 pub const FEATURE_LEVEL: u32 = 3;
 
 /// From this level on a command names the node that proposed it, and the state checks what that node may ask for. Names of nodes and
@@ -17,6 +18,9 @@ pub const LEVEL_ORIGIN: u32 = 3;
 
 /// From this level on [`WorkOp::Lease`](super::WorkOp::Lease) gives nothing to a node that is paired with nobody, and parts in no order.
 pub const LEVEL_REST: u32 = 2;
+
+/// From this level on there is [`Op::Password`], and a new password leaves alone what was made with a token that did not come of signing in.
+pub const LEVEL_PASSWORD: u32 = 3;
 
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;
@@ -46,6 +50,7 @@ impl Op {
             Self::Node(Change::Create(node) | Change::Put(node)) if !node.admins.is_empty() => {
                 LEVEL_ORIGIN
             }
+            Self::Password(_) => LEVEL_PASSWORD,
             _ => LEVEL_FIRST,
         }
     }

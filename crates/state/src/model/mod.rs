@@ -18,19 +18,23 @@ mod work;
 
 pub use command::{
     AuditEntry, COMMAND_BYTES_MAX, COMMAND_VERSION, Change, Command, Delivery, Finish, JobChange,
-    JobOp, Learn, NewJob, Op, Outcome, Prune,
+    JobOp, Learn, NewJob, NewPassword, Op, Outcome, Prune,
 };
 pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, Topic};
 pub use id::sortable_id;
 pub use job::{Attempt, FailureGroup, Job, JobState, Place, Placed, Reason, Runner, reason};
+<<<<<<< HEAD
 pub use level::{FEATURE_LEVEL, LEVEL_FIRST, LEVEL_ORIGIN, LEVEL_REST, level_trouble};
 pub use name::Names;
 pub(crate) use name::check_node;
+=======
+pub use level::{FEATURE_LEVEL, LEVEL_FIRST, LEVEL_PASSWORD, LEVEL_REST, level_trouble};
+>>>>>>> 1b54eaf0 (state: what a token came from has a type, and a user changes the own password alone)
 pub use node::{Invite, Join, Node};
 pub use object::{
     AccessRight, AccessRule, Actor, Limit, LimitScope, LimitWindow, Object, Role, Schedule,
-    Setting, Share, Site, Token, User, Webhook,
+    Setting, Share, Site, Token, TokenOrigin, User, Webhook,
 };
 pub(crate) use policy::DELAY_MAX_MS;
 pub use policy::RetryPolicy;

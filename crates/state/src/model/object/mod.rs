@@ -2,12 +2,15 @@
 //! Does not enforce them: the node does.
 
 mod check;
+mod origin;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{CommandError, Reason, Secret, Target, UnixMillis};
 use crate::bounds;
+
+pub use origin::TokenOrigin;
 
 /// An object that is stored under its kind and id.
 pub trait Object: Serialize + DeserializeOwned + Clone {
@@ -146,7 +149,7 @@ pub struct Token {
     pub user: String,
     /// Digest of the secret.
     pub hash: Secret,
-    /// Empty for a token that was made; else how the user signed in to get it, in the API's words.
+    /// Where it came from: the text of a [`TokenOrigin`].
     pub scope: String,
     /// Role; at most the user's.
     pub role: Role,

@@ -1,0 +1,89 @@
+//! Owns where a token came from: made at will, made with another token, a log-in, or a session of the page.
+//! Does not judge tokens: `web` does.
+
+use std::fmt;
+
+/// Where a token came from. Its text is the scope of the token.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum TokenOrigin {
+    /// A user asked for it. With a parent: in a request that showed that token.
+    Made {
+        /// Id of the token that the request showed.
+        parent: Option<String>,
+    },
+    /// A log-in with a password.
+    LogIn,
+    /// A session of the page. With a parent: somebody signed in with that token instead of a password.
+    Session {
+        /// Id of the token that was exchanged.
+        parent: Option<String>,
+    },
+}
+
+impl TokenOrigin {
+    /// Reads a scope. A scope that a newer program wrote is None: nobody may rely on such a token.
+    #[must_use]
+    pub fn of_scope(scope: &str) -> Option<Self> {
+        let (kind, parent) = match scope.split_once(' ') {
+            Some((kind, parent)) if !parent.is_empty() => (kind, Some(parent.to_owned())),
+            Some(_) => return None,
+            None => (scope, None),
+        };
+        match (kind, parent) {
+            ("", None) => Some(Self::Made { parent: None }),
+            ("token", Some(parent)) => Some(Self::Made {
+                parent: Some(parent),
+            }),
+            ("login", None) => Some(Self::LogIn),
+            ("session", parent) => Some(Self::Session { parent }),
+            _ => None,
+        }
+    }
+
+    /// Id of the token without which this one is not good.
+    #[must_use]
+    pub fn parent(&self) -> Option<&str> {
+        match self {
+            Self::Made { parent } | Self::Session { parent } => parent.as_deref(),
+            Self::LogIn => None,
+        }
+    }
+
+    /// Whether a person signed in to get it: a new password ends it.
+    #[must_use]
+    pub const fn is_sign_in(&self) -> bool {
+        matches!(self, Self::LogIn | Self::Session { .. })
+    }
+}
+
+impl fmt::Display for TokenOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, parent) = match self {
+            Self::Made { parent: None } => return Ok(()),
+            Self::Made { parent } => ("token", parent),
+            Self::LogIn => ("login", &None),
+            Self::Session { parent } => ("session", parent),
+        };
+        f.write_str(kind)?;
+        parent
+            .as_ref()
+            .map_or(Ok(()), |parent| write!(f, " {parent}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_is_read_as_it_was_written_and_no_other_is() {
+        for scope in ["", "login", "session", "session 0ab", "token 0ab"] {
+            let origin = TokenOrigin::of_scope(scope).expect("known");
+            assert_eq!(origin.to_string(), scope);
+            assert_eq!(origin.parent().is_some(), scope.ends_with("0ab"), "{scope}");
+        }
+        for scope in ["token", "session ", "login 0ab", "sessions", " ", "admin"] {
+            assert_eq!(TokenOrigin::of_scope(scope), None, "{scope:?}");
+        }
+    }
+}
