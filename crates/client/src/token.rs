@@ -2,18 +2,13 @@
 //! Never shows a secret.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use godwit_sys::secret_file::{self, SecretFileError};
 use thiserror::Error;
 
 /// The longest file of a secret: some hundred bytes, and room for blanks around them.
 const FILE_BYTES_MAX: u64 = 4096;
-
-/// Permissions that let others than the owner read or change a file.
-const OF_OTHERS: u32 = 0o077;
 
 /// A secret that speaks for a user.
 #[derive(Clone)]
@@ -22,25 +17,9 @@ pub struct Token(String);
 /// Why the file of a secret cannot be used.
 #[derive(Debug, Error)]
 pub enum TokenError {
-    /// The file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Others may read the file.
-    #[error(
-        "{0} holds a secret, but is open to other users (mode {1:03o}); close it with: chmod 600 {0}. If others may have read it, replace the secret",
-        path.display(), mode
-    )]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
+    /// The file cannot be read, or is open to others.
+    #[error(transparent)]
+    File(#[from] SecretFileError),
     /// The file holds no token.
     #[error(
         "the token file {} must hold one token and nothing else, as `godwit token create` prints it",
@@ -61,11 +40,12 @@ impl Token {
         let form = || TokenError::Form {
             path: path.to_owned(),
         };
-        let text = read_secret(path)?;
+        let text = match read_secret(path) {
+            Err(SecretFileError::TooLong { .. }) => return Err(form()),
+            text => text?,
+        };
         let text = text.trim_ascii();
-        let fits = !text.is_empty()
-            && text.len() as u64 <= FILE_BYTES_MAX
-            && text.iter().all(u8::is_ascii_graphic);
+        let fits = !text.is_empty() && text.iter().all(u8::is_ascii_graphic);
         if !fits {
             return Err(form());
         }
@@ -79,28 +59,12 @@ impl Token {
     }
 }
 
-/// The content of a file that its owner alone may read; one byte more than the bound where it is longer.
+/// The content of a file that its owner alone may read, above all a password.
 ///
 /// # Errors
-/// The file cannot be read, or is open to others.
-pub fn read_secret(path: &Path) -> Result<Vec<u8>, TokenError> {
-    let read = |source| TokenError::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let file = File::open(path).map_err(read)?;
-    let mode = file.metadata().map_err(read)?.permissions().mode() & 0o777;
-    if mode & OF_OTHERS != 0 {
-        return Err(TokenError::Open {
-            path: path.to_owned(),
-            mode,
-        });
-    }
-    let mut content = Vec::new();
-    file.take(FILE_BYTES_MAX + 1)
-        .read_to_end(&mut content)
-        .map_err(read)?;
-    Ok(content)
+/// The file cannot be read, is open to others, or is longer than a secret.
+pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretFileError> {
+    secret_file::read(path, FILE_BYTES_MAX)
 }
 
 impl fmt::Debug for Token {
@@ -112,6 +76,7 @@ impl fmt::Debug for Token {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
 

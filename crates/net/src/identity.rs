@@ -3,11 +3,12 @@
 
 use std::fmt;
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use data_encoding::{BASE32_NOPAD, BASE32_NOPAD_NOCASE};
+use godwit_sys::secret_file::{self, SecretFileError};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ED25519};
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
@@ -96,13 +97,8 @@ pub enum IdentityError {
     #[error(transparent)]
     Home(#[from] HomeError),
     /// Others than the owner may read or write the key.
-    #[error("{}: the key can be used by others than its owner (mode {mode:03o}); run: chmod 600 {0}", path.display())]
-    Exposed {
-        /// The key file.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
+    #[error(transparent)]
+    Exposed(#[from] SecretFileError),
     /// The file is not what was once written there.
     #[error("{}: {what}; restore it, or move it away to get a new identity", path.display())]
     Malformed {
@@ -178,16 +174,7 @@ impl Identity {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(HomeError::new("open", path, error).into()),
         };
-        let metadata = file
-            .metadata()
-            .map_err(|error| HomeError::new("examine", path, error))?;
-        let mode = metadata.mode() & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(IdentityError::Exposed {
-                path: path.to_owned(),
-                mode,
-            });
-        }
+        secret_file::check(path, &file)?;
         let mut pem = Vec::new();
         file.by_ref()
             .take(FILE_BYTES_MAX)
@@ -253,7 +240,7 @@ mod tests {
     use proptest::prelude::*;
     use rcgen::PublicKeyData;
     use std::fs::{self, Permissions};
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().mode() & 0o777

@@ -7,6 +7,7 @@ pub mod exit;
 pub mod interfaces;
 pub mod local_time;
 pub mod page_buffer;
+pub mod secret_file;
 pub mod shutdown;
 pub mod signals;
 pub mod tcp_info;

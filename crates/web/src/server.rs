@@ -4,7 +4,7 @@
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::net::{SocketAddr, TcpStream as StdTcpStream};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -171,6 +171,7 @@ pub(crate) fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> 
             .create(directory)?;
         fs::set_permissions(directory, Permissions::from_mode(0o711))?;
     }
+    check_directory(path)?;
     if fs::symlink_metadata(path).is_ok() {
         if StdUnixStream::connect(path).is_ok() {
             return Err(io::Error::new(
@@ -184,6 +185,27 @@ pub(crate) fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> 
     fs::set_permissions(path, Permissions::from_mode(0o666))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
+}
+
+/// Refuses a directory in which others could put a socket of theirs in the place of this one.
+fn check_directory(socket: &Path) -> io::Result<()> {
+    let directory = socket
+        .parent()
+        .filter(|directory| !directory.as_os_str().is_empty())
+        .unwrap_or_else(|| Path::new("."));
+    let mode = fs::metadata(directory)?.mode();
+    let (of_others, sticky) = (mode & 0o022 != 0, mode & 0o1000 != 0);
+    if of_others && !sticky {
+        let shown = directory.display();
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "other users may replace files in {shown} (mode {:03o}), and with them the socket; close it with: chmod go-w {shown}",
+                mode & 0o777
+            ),
+        ));
+    }
+    Ok(())
 }
 
 /// Listens at a management address.

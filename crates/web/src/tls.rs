@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use godwit_sys::secret_file;
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
 use rustls::ServerConfig;
 use rustls::client::verify_server_name;
@@ -258,23 +259,26 @@ fn stamps(files: &[PathBuf; 2]) -> Stamps {
 
 fn read(files: &[PathBuf; 2]) -> Result<Loaded, CertificateError> {
     let stamps = stamps(files);
-    let pem = |file: &Path| {
+    let public = |file: &Path| {
         let length = fs::metadata(file).map_err(|error| CertificateError::new(file, error))?;
         if length.len() > PEM_BYTES_MAX {
             return Err(CertificateError::new(file, "too long for a file in PEM"));
         }
         fs::read(file).map_err(|error| CertificateError::new(file, error))
     };
+    let secret = |file: &Path| {
+        secret_file::read(file, PEM_BYTES_MAX).map_err(|error| CertificateError::new(file, error))
+    };
     let [certificate, key] = files;
     let chain: Result<Vec<CertificateDer<'static>>, _> =
-        CertificateDer::pem_slice_iter(&pem(certificate)?).collect();
+        CertificateDer::pem_slice_iter(&public(certificate)?).collect();
     let chain = chain.map_err(|error| {
         CertificateError::new(certificate, format!("not a certificate in PEM: {error}"))
     })?;
     if chain.is_empty() {
         return Err(CertificateError::new(certificate, "no certificate in PEM"));
     }
-    let private = PrivateKeyDer::from_pem_slice(&pem(key)?)
+    let private = PrivateKeyDer::from_pem_slice(&secret(key)?)
         .map_err(|error| CertificateError::new(key, format!("not a key in PEM: {error}")))?;
     let certified = CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider())
         .map_err(|error| {

@@ -10,7 +10,7 @@ const ALLOWED: [(&str, &[&str]); 21] = [
     ("crates/sys", &[]),
     ("crates/api", &[]),
     ("crates/state", &[]),
-    ("crates/client", &["api"]),
+    ("crates/client", &["api", "sys"]),
     ("crates/cluster", &["state", "api"]),
     ("crates/store", &["sys"]),
     ("crates/net", &["proto", "sys"]),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::ArgMatches;
 use godwit_cluster::ClusterHome;
 use godwit_state::Restored;
+use godwit_sys::secret_file::{self, SecretFileError};
 use serde::{Deserialize, Serialize};
 
 use super::{owner, required};
@@ -94,13 +95,17 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
     let label = read_label(&directory)?;
     home.make()?;
     let mut contents = Vec::new();
+    let copy = directory.join(STATE);
+    if let Ok(file) = File::open(&copy) {
+        secret_file::check(&copy, &file).map_err(Failure::usage)?;
+    }
     for name in FILES {
-        if let Some(content) = read(&directory.join(name))? {
+        if let Some(content) = read_secret(&directory.join(name))? {
             contents.push((name, content));
         }
     }
     // It refuses while a node runs, and checks the backup before it changes anything.
-    let (state, copy) = (home.path().join("state"), directory.join(STATE));
+    let state = home.path().join("state");
     let restored = godwit_state::restore(&state, &copy, &label.identity, godwit_jobs::now())
         .map_err(Failure::local)?;
     set_cluster(home, &label.identity, &restored)?;
@@ -234,6 +239,17 @@ fn make_directory(path: &Path) -> Result<(), Failure> {
         .mode(0o700)
         .create(path)
         .map_err(|error| failed(path, error))
+}
+
+/// The content of a file of a backup, all of which are closed to others; None if there is none.
+fn read_secret(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    match secret_file::read(path, FILE_BYTES_MAX) {
+        Ok(content) => Ok(Some(content)),
+        Err(SecretFileError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        Err(error) => Err(Failure::usage(error)),
+    }
 }
 
 /// The content of a small file; None if there is none.

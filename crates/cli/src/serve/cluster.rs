@@ -16,6 +16,7 @@ use godwit_node::{Asker, ClaimTable, Export, Here};
 use godwit_run::Process;
 use godwit_run::sight::sight_of;
 use godwit_state::{Options, Replica};
+use godwit_sys::secret_file;
 
 use super::log;
 use crate::exit::Failure;
@@ -131,20 +132,14 @@ fn joined(
     Ok(member)
 }
 
+/// An invitation has some hundred bytes.
+const TOKEN_BYTES_MAX: u64 = 4096;
+
 /// Reads an invitation, which only its owner may be able to read.
 fn read_token(file: &Path) -> Result<Token, Failure> {
-    use std::os::unix::fs::MetadataExt as _;
-    let failed =
-        |error: std::io::Error| Failure::usage(format!("--token-file {}: {error}", file.display()));
-    let mode = std::fs::metadata(file).map_err(failed)?.mode();
-    if mode & 0o077 != 0 {
-        return Err(Failure::usage(format!(
-            "--token-file {}: others can read it; make it yours alone: chmod 600 {}",
-            file.display(),
-            file.display()
-        )));
-    }
-    let text = std::fs::read_to_string(file).map_err(failed)?;
+    let text = secret_file::read(file, TOKEN_BYTES_MAX)
+        .map_err(|error| Failure::usage(format!("--token-file: {error}")))?;
+    let text = String::from_utf8_lossy(&text);
     text.parse()
         .map_err(|what: &str| Failure::usage(format!("--token-file {}: {what}", file.display())))
 }

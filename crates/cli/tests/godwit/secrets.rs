@@ -1,0 +1,113 @@
+//! Files that hold secrets: what others can read is refused with the command that closes it, and what is written is closed.
+//! Token and password files are tested in `account` and `jobs`, invitations in `cluster`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use rustix::process::Signal;
+
+use super::process::Outcome;
+use super::rig::Rig;
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+}
+
+#[track_caller]
+fn refused(outcome: &Outcome, words: &str) {
+    assert!(matches!(outcome.code, Some(1 | 2)), "{outcome:?}");
+    assert!(outcome.complaint.contains(words), "{outcome:?}");
+}
+
+#[test]
+fn a_certificate_key_that_others_can_read_is_refused() {
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    rig.end_daemon(Signal::TERM);
+    let made = rig.daemon_home.join("web");
+    for name in ["certificate.pem", "key.pem"] {
+        fs::copy(made.join(name), rig.path(name)).expect("made");
+    }
+    let key = rig.path("key.pem");
+    let file = |name: &str| rig.path(name).display().to_string();
+    let (certificate, private) = (file("certificate.pem"), file("key.pem"));
+    let options = [
+        "--certificate",
+        &*certificate,
+        "--certificate-key",
+        &*private,
+    ];
+    let serve = [&["serve", "--listen", "127.0.0.1:0"], &options[..]].concat();
+    set_mode(&rig.path("certificate.pem"), 0o644);
+    for mode in [0o644, 0o604, 0o622] {
+        set_mode(&key, mode);
+        refused(&rig.admin(&serve), &format!("chmod 600 {private}"));
+    }
+    set_mode(&key, 0o400);
+    rig.serve(&options);
+    rig.end_daemon(Signal::TERM);
+    // The node's own is no other.
+    set_mode(&made.join("key.pem"), 0o640);
+    let own = rig.admin(&["serve", "--listen", "127.0.0.1:0"]);
+    refused(&own, "chmod 600");
+}
+
+#[test]
+fn a_backup_that_others_can_read_is_not_restored() {
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    let backup = rig.path("backup");
+    let at = backup.display().to_string();
+    let made = rig.admin(&["backup", &at]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    rig.end_daemon(Signal::TERM);
+    for name in ["identity.pem", "state.db"] {
+        let file = backup.join(name);
+        let before = fs::metadata(&file).expect("there").permissions().mode() & 0o777;
+        assert_eq!(before, 0o600, "{name}");
+        set_mode(&file, 0o644);
+        let refusal = rig.admin(&["restore", &at]);
+        refused(&refusal, &format!("chmod 600 {}", file.display()));
+        set_mode(&file, 0o600);
+    }
+    let restored = rig.admin(&["restore", &at]);
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+}
+
+#[test]
+fn a_socket_is_not_made_where_others_could_replace_it() {
+    let mut rig = Rig::new();
+    rig.make_dirs("run");
+    let socket = rig.path("run/node.sock").display().to_string();
+    set_mode(&rig.path("run"), 0o777);
+    let outcome = rig.admin(&["serve", "--listen", "127.0.0.1:0", "--socket", &socket]);
+    refused(&outcome, "chmod go-w");
+    set_mode(&rig.path("run"), 0o1777);
+    rig.serve(&["--socket", &socket]);
+}
+
+#[test]
+fn what_a_node_writes_for_itself_is_closed_to_others() {
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    let added = rig.admin(&["user", "add", "otto", "--role", "operator"]);
+    assert_eq!(added.code, Some(0), "{added:?}");
+    rig.end_daemon(Signal::TERM);
+    let mut directories = vec![rig.daemon_home.clone()];
+    let mut seen = 0;
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).expect("listed") {
+            let entry = entry.expect("listed");
+            let kind = entry.file_type().expect("there");
+            if kind.is_dir() {
+                directories.push(entry.path());
+            } else if kind.is_file() && entry.file_name() != "certificate.pem" {
+                let mode = entry.metadata().expect("there").permissions().mode();
+                assert_eq!(mode & 0o077, 0, "{:?}", entry.path());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen >= 4, "{seen} files");
+}

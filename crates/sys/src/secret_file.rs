@@ -1,0 +1,143 @@
+//! Owns how files that hold secrets are read: tokens, passwords, private keys, invitations, backups. A file that others can read is refused.
+//! Does not know what is in them. Those that Godwit writes have mode 600.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+/// Why a file of a secret cannot be used.
+#[derive(Debug)]
+pub enum SecretFileError {
+    /// The file cannot be read.
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Others may read or change the file.
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+        /// The permissions that would be right.
+        wanted: u32,
+    },
+    /// The file is longer than any such file.
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// The most that it may have.
+        bytes_max: u64,
+    },
+}
+
+impl fmt::Display for SecretFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
+            Self::Exposed { path, mode, wanted } => write!(
+                f,
+                "{0} holds a secret, but is open to other users (mode {mode:03o}); close it with: chmod {wanted:03o} {0}. If others may have read it, replace the secret",
+                path.display()
+            ),
+            Self::TooLong { path, bytes_max } => write!(
+                f,
+                "{} is too long for what it should hold: at most {bytes_max} bytes",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SecretFileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Read { source, .. } => Some(source),
+            Self::Exposed { .. } | Self::TooLong { .. } => None,
+        }
+    }
+}
+
+/// The content of a file that holds a secret.
+///
+/// # Errors
+/// The file cannot be read, is longer than `bytes_max`, or [`check`] refuses it.
+pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, SecretFileError> {
+    let failed = |source| SecretFileError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(failed)?;
+    check(path, &file)?;
+    let mut content = Vec::new();
+    file.take(bytes_max.saturating_add(1))
+        .read_to_end(&mut content)
+        .map_err(failed)?;
+    if content.len() as u64 > bytes_max {
+        return Err(SecretFileError::TooLong {
+            path: path.to_owned(),
+            bytes_max,
+        });
+    }
+    Ok(content)
+}
+
+/// Whether an open file is closed to others. A file of root may be readable by its group, through which root gives it to a service.
+///
+/// # Errors
+/// Others may read or change the file, or the system does not tell.
+pub fn check(path: &Path, file: &File) -> Result<(), SecretFileError> {
+    let meta = file.metadata().map_err(|source| SecretFileError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let mode = meta.mode() & 0o777;
+    match wanted(mode, meta.uid(), geteuid().as_raw()) {
+        None => Ok(()),
+        Some(wanted) => Err(SecretFileError::Exposed {
+            path: path.to_owned(),
+            mode,
+            wanted,
+        }),
+    }
+}
+
+/// The permissions that a file of this owner should have for a process of this user; None where those that it has will do.
+const fn wanted(mode: u32, owner: u32, user: u32) -> Option<u32> {
+    let (open, wanted) = match owner == 0 && user != 0 {
+        true => (0o037, 0o640),
+        false => (0o077, 0o600),
+    };
+    if mode & open == 0 { None } else { Some(wanted) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_owner_may_read_and_a_group_to_which_root_gives_it() {
+        for (mode, owner, user, fits) in [
+            (0o600, 7, 7, None),
+            (0o400, 7, 7, None),
+            (0o640, 7, 7, Some(0o600)),
+            (0o604, 7, 7, Some(0o600)),
+            (0o622, 7, 7, Some(0o600)),
+            (0o600, 0, 0, None),
+            (0o640, 0, 0, Some(0o600)),
+            (0o600, 7, 0, None),
+            (0o640, 0, 7, None),
+            (0o660, 0, 7, Some(0o640)),
+            (0o644, 0, 7, Some(0o640)),
+            (0o640, 8, 7, Some(0o600)),
+        ] {
+            assert_eq!(wanted(mode, owner, user), fits, "{mode:o} {owner} {user}");
+        }
+    }
+}
