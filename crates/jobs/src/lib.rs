@@ -40,6 +40,7 @@ mod submit;
 mod third;
 mod view;
 mod work;
+mod zone;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -66,6 +67,7 @@ pub use error::JobsError;
 pub use guests::Guests;
 pub use manifest::Manifest;
 pub use work::work_of;
+pub use zone::{check_time_zone, time_zone_trouble};
 
 use live::Live;
 

@@ -7,6 +7,7 @@ use godwit_state::{Limit, LimitScope, Reader, Share, UnixMillis};
 
 use crate::error::JobsError;
 use crate::order::{Rules, Running, rate};
+use crate::zone::zone;
 
 /// Limits and shares at one moment.
 pub(crate) struct Policy {
@@ -86,9 +87,10 @@ impl Policy {
     }
 }
 
-/// Day of the week, Monday 0, and minute of the day in a time zone; a zone that is not known counts as UTC.
-fn time_of_week(at: UnixMillis, zone: &str) -> (u8, u16) {
-    let zone: Tz = zone.parse().unwrap_or(Tz::UTC);
+/// Day of the week, Monday 0, and minute of the day in a time zone. A zone that is not known counts as UTC: none such is accepted, and the
+/// log and the view of a limit that an earlier version accepted say so.
+fn time_of_week(at: UnixMillis, name: &str) -> (u8, u16) {
+    let zone = zone(name).unwrap_or(Tz::UTC);
     let Some(utc) = DateTime::from_timestamp_millis(at.0) else {
         return (0, 0);
     };

@@ -15,6 +15,7 @@ use godwit_state::{
 use crate::attempt::clip;
 use crate::error::JobsError;
 use crate::scheduler::actor;
+use crate::zone::{self, check_time_zone};
 use crate::{Shared, access, spec, submit};
 
 /// A schedule that makes sense.
@@ -31,12 +32,8 @@ impl Ticks {
                 format!("cron: {cron:?}: {error}; write minute, hour, day of month, month, day of week, as in `0 22 * * 1-5`"),
             )
         })?;
-        let zone = zone.parse().map_err(|_error| {
-            JobsError::invalid(
-                "invalid",
-                format!("time_zone: {zone:?} is not known; write a name as Europe/Berlin, or UTC"),
-            )
-        })?;
+        check_time_zone(zone)?;
+        let zone = zone::zone(zone).unwrap_or(Tz::UTC);
         Ok(Self { cron, zone })
     }
 

@@ -19,6 +19,7 @@ use crate::nodes::{Nodes, Seen};
 use crate::order::{self, Running};
 use crate::rules::Policy;
 use crate::schedule;
+use crate::zone::Told;
 use crate::{Shared, access};
 
 /// The longest sleep: time windows of limits begin within it, and a clock that was set is noticed.
@@ -53,6 +54,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let mut complained = false;
     let mut history = History::new(shared.now());
     let mut seen = Seen::default();
+    let mut zones = Told::default();
     let mut restarted = false;
     while !shared.stopping.load(Ordering::SeqCst) {
         let ready = match restarted {
@@ -63,6 +65,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         restarted = restarted || ready.is_ok();
         let passed = ready
             .and_then(|()| history.prune(shared))
+            .and_then(|()| zones.tell(&reader, &*shared.config.log))
             .and_then(|()| pass(shared, &reader, &mut seen));
         let sleep = match passed {
             Ok(sleep) => {

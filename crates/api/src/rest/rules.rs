@@ -69,6 +69,9 @@ pub struct LimitView {
     pub windows: Vec<WindowView>,
     /// Name of the time zone of the windows; empty is UTC.
     pub time_zone: String,
+    /// What is wrong with the limit. Its windows count in UTC while its time zone is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// A share to add or replace.

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use godwit_api::rest::{LimitScopeName, LimitView, NewLimit, NewShare, ShareView, WindowView};
+use godwit_jobs::{check_time_zone, time_zone_trouble};
 use godwit_state::{Change, Limit, LimitScope, LimitWindow, Object as _, Op, Share};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -43,6 +44,7 @@ async fn put_limit(
     Path((scope, name)): Path<(String, String)>,
     Body(new): Body<NewLimit>,
 ) -> Result<Json<LimitView>, ApiError> {
+    check_time_zone(&new.time_zone)?;
     let limit = Limit {
         scope: scope_of(&scope)?,
         name,
@@ -167,6 +169,8 @@ fn limit_view(limit: Limit) -> LimitView {
         rate: limit.rate,
         jobs_max: limit.jobs_max,
         windows: windows.collect(),
+        trouble: time_zone_trouble(&limit.time_zone)
+            .map(|trouble| format!("its times count as UTC, for its time zone {trouble}")),
         time_zone: limit.time_zone,
     }
 }

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use godwit_api::rest::{NewSchedule, ReasonView, ScheduleView, Timestamp};
-use godwit_jobs::Jobs;
+use godwit_jobs::{Jobs, time_zone_trouble};
 use godwit_state::{Change, Op, Schedule};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -115,6 +115,10 @@ fn no_schedule(id: &str) -> ApiError {
 
 fn schedule_view(jobs: &Jobs, schedule: Schedule) -> ScheduleView {
     let next = jobs.next_tick(&schedule).filter(|_| !schedule.disabled);
+    let unknown_zone = time_zone_trouble(&schedule.time_zone).map(|trouble| ReasonView {
+        code: "unknown_time_zone".to_owned(),
+        text: format!("The schedule submits nothing, for its time zone {trouble}."),
+    });
     ScheduleView {
         next: next.map(|time| Timestamp(time.0)),
         job: serde_json::from_str(&schedule.template).ok(),
@@ -125,9 +129,11 @@ fn schedule_view(jobs: &Jobs, schedule: Schedule) -> ScheduleView {
         disabled: schedule.disabled,
         comment: schedule.comment,
         fired: schedule.fired.map(|time| Timestamp(time.0)),
-        reason: schedule.reason.map(|reason| ReasonView {
-            code: reason.code,
-            text: reason.text,
+        reason: unknown_zone.or_else(|| {
+            schedule.reason.map(|reason| ReasonView {
+                code: reason.code,
+                text: reason.text,
+            })
         }),
     }
 }

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use godwit_state::{Change, Limit, LimitScope, Op, Schedule};
 use serde_json::json;
 
 use crate::jobs::later;
@@ -163,4 +164,64 @@ fn schedules_and_webhooks_are_put_and_removed() {
     webhook(json!({"url": "file:///etc/passwd"})).expect_problem(422, "invalid");
     assert_eq!(client.get("/api/v1/webhooks").json(), json!([put]));
     client.delete("/api/v1/webhooks/chat").expect(204);
+}
+
+#[test]
+fn a_time_zone_that_nobody_knows_is_refused_and_an_old_one_is_shown() {
+    let world = World::new();
+    let client = world.client();
+    for zone in ["Nowhere/Land", "Berlin", "UTC+1"] {
+        let limit = json!({"rate": 1000, "time_zone": zone});
+        let refused = client.json("PUT", "/api/v1/limits/site/siteB", &limit);
+        let problem = refused.expect_problem(422, "invalid");
+        assert!(problem["detail"].to_string().contains(zone), "{problem}");
+        let schedule = json!({"cron": "0 22 * * *", "time_zone": zone, "job": later("nightly")});
+        let refused = client.json("PUT", "/api/v1/schedules/nightly", &schedule);
+        refused.expect_problem(422, "invalid");
+    }
+    assert_eq!(client.get("/api/v1/limits").json(), json!([]));
+    // As an earlier version kept them.
+    world.propose(Op::Limit(Change::Put(Limit {
+        scope: LimitScope::Site,
+        name: "old".to_owned(),
+        rate: Some(1000),
+        jobs_max: None,
+        windows: Vec::new(),
+        time_zone: "Nowhere/Land".to_owned(),
+    })));
+    world.propose(Op::Schedule(Change::Put(Schedule {
+        id: "old".to_owned(),
+        cron: "0 22 * * *".to_owned(),
+        time_zone: "Nowhere/Land".to_owned(),
+        owner: "ada".to_owned(),
+        template: later("nightly").to_string(),
+        disabled: false,
+        fired: None,
+        reason: None,
+        comment: String::new(),
+    })));
+    let limits = client.get("/api/v1/limits").expect(200).json();
+    let trouble = limits[0]["trouble"].as_str().unwrap();
+    assert!(
+        trouble.contains("Nowhere/Land") && trouble.contains("UTC"),
+        "{trouble}"
+    );
+    let schedules = client.get("/api/v1/schedules").expect(200).json();
+    assert_eq!(schedules[0]["reason"]["code"], "unknown_time_zone");
+    let until = Instant::now() + Duration::from_secs(60);
+    for what in ["limit site/old: ", "schedule old: "] {
+        let told = || {
+            let log = world.log.lock().unwrap();
+            log.iter().filter(|line| line.starts_with(what)).count()
+        };
+        while told() == 0 {
+            assert!(Instant::now() < until, "{what}: nothing in the log");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(told(), 1, "{what}");
+    }
+    // One that is mended is like any other.
+    let limit = json!({"rate": 1000, "time_zone": "Europe/Berlin"});
+    let mended = client.json("PUT", "/api/v1/limits/site/old", &limit);
+    assert_eq!(mended.expect(200).json()["trouble"], json!(null));
 }

@@ -1,0 +1,87 @@
+//! Owns the names of time zones: which are known, and what is said of limits and schedules that have another one.
+//! Keeps no limit and no schedule: the state does.
+
+use std::collections::BTreeSet;
+
+use chrono_tz::Tz;
+use godwit_state::{Limit, Object as _, Reader, Schedule};
+
+use crate::error::JobsError;
+
+/// The time zone of that name; an empty name is UTC. None if this program does not know it.
+pub(crate) fn zone(name: &str) -> Option<Tz> {
+    match name {
+        "" => Some(Tz::UTC),
+        name => name.parse().ok(),
+    }
+}
+
+/// Refuses the name of a time zone that this program does not know. An empty name is UTC.
+///
+/// # Errors
+/// The name is not known.
+pub fn check_time_zone(name: &str) -> Result<(), JobsError> {
+    let unknown = |what| JobsError::invalid("invalid", format!("time_zone: {what}"));
+    time_zone_trouble(name).map_or(Ok(()), |what| Err(unknown(what)))
+}
+
+/// What is wrong with the name of a time zone; None if it is known.
+#[must_use]
+pub fn time_zone_trouble(name: &str) -> Option<String> {
+    zone(name)
+        .is_none()
+        .then(|| format!("{name:?} is not known; write a name as Europe/Berlin, or UTC"))
+}
+
+/// Limits and schedules of which the log has said that their time zone is not known.
+#[derive(Default)]
+pub(crate) struct Told(BTreeSet<String>);
+
+impl Told {
+    /// Says once of each limit and schedule that its time zone is not known. One that was mended is said again if it is broken again.
+    pub(crate) fn tell(&mut self, reader: &Reader, log: &dyn Fn(&str)) -> Result<(), JobsError> {
+        let limits = reader.objects::<Limit>()?.into_iter();
+        let limits = limits.map(|limit| {
+            let what = format!("limit {}", limit.id());
+            (what, "its times count as UTC", limit.time_zone)
+        });
+        let schedules = reader.objects::<Schedule>()?.into_iter();
+        let schedules = schedules.filter(|schedule| !schedule.disabled);
+        let schedules = schedules.map(|schedule| {
+            let what = format!("schedule {}", schedule.id);
+            (what, "it submits nothing", schedule.time_zone)
+        });
+        let mut unknown = BTreeSet::new();
+        for (what, effect, name) in limits.chain(schedules) {
+            let Some(trouble) = time_zone_trouble(&name) else {
+                continue;
+            };
+            if !self.0.contains(&what) {
+                log(&format!("{what}: {effect}, for its time zone {trouble}"));
+            }
+            unknown.insert(what);
+        }
+        self.0 = unknown;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zone_is_known_by_its_name_alone() {
+        for name in ["", "UTC", "Europe/Berlin", "America/Argentina/Ushuaia"] {
+            assert_eq!(time_zone_trouble(name), None, "{name}");
+            assert!(check_time_zone(name).is_ok());
+        }
+        for name in ["Nowhere/Land", "Berlin", "UTC+1", " ", "Europe/Berlin "] {
+            let told = check_time_zone(name).expect_err(name).to_string();
+            assert!(
+                told.contains(name) && told.contains("Europe/Berlin"),
+                "{told}"
+            );
+        }
+    }
+}
