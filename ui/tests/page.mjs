@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { accessible, api, complaints, open as openIn, state, step, until } from './lib/steps.mjs';
-import { signIn, World } from './lib/world.mjs';
+import { PASSWORD, signIn, World } from './lib/world.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 
@@ -242,7 +242,7 @@ try {
     await step(`every view, ${scheme}, on a phone and on a screen`, async () => {
       const other = await open({ width: 390, height: 844, scheme });
       await signIn(other, here.url, 'ada');
-      const views = ['/', '/jobs', `/jobs/${big}`, `/jobs/${big}?tab=log`, '/new', '/cluster', '/sites', '/exports', '/limits', '/schedules', '/access', '/users', '/tokens', '/webhooks', '/audit', '/settings', '/nowhere'];
+      const views = ['/', '/jobs', `/jobs/${big}`, `/jobs/${big}?tab=log`, '/new', '/cluster', '/sites', '/exports', '/limits', '/schedules', '/access', '/users', '/tokens', '/account', '/webhooks', '/audit', '/settings', '/nowhere'];
       for (const view of views) {
         await other.setViewportSize({ width: 390, height: 844 });
         await other.goto(here.url + view);
@@ -267,6 +267,33 @@ try {
     assert.equal(await other.getByRole('button', { name: 'Add a site' }).count(), 0);
     assert.equal((await api(other, `/jobs/${big}/pause`, 'POST')).status, 403);
     await other.context().close();
+  });
+
+  await step('a viewer changes the password, which ends the other sessions', async () => {
+    const [here2, there2] = [await open(), await open()];
+    for (const one of [here2, there2]) await signIn(one, `${here.url}/account`, 'vera');
+    await here2.getByText('session, this one').waitFor();
+    await accessible(here2, 'the account');
+    const change = async (current, again) => {
+      await here2.getByRole('button', { name: 'Change the password…' }).click();
+      const dialog = here2.getByRole('dialog');
+      await dialog.getByLabel('Current password').fill(current);
+      await dialog.getByLabel('New password', { exact: true }).fill('battery staple');
+      await dialog.getByLabel('New password again').fill(again);
+      await dialog.getByRole('button', { name: 'Change the password' }).click();
+      return dialog;
+    };
+    let dialog = await change(PASSWORD, 'battery stable');
+    await dialog.getByText('The two new passwords differ.').waitFor();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    dialog = await change('wrong horse', 'battery staple');
+    await dialog.getByText('The password is wrong.').waitFor();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await change(PASSWORD, 'battery staple');
+    await here2.getByText('The password is changed.').waitFor();
+    assert.equal((await api(here2, '/account')).status, 200);
+    assert.equal((await api(there2, '/account')).status, 401);
+    for (const one of [here2, there2]) await one.context().close();
   });
 
   await step('a job is cancelled after a question, and the session ends', async () => {

@@ -15,8 +15,8 @@ mod timestamp;
 mod work;
 
 pub use access::{
-    ExportView, Login, NewSession, NewSite, NewToken, NewUser, NodeView, RoleName, SessionView,
-    SiteView, TokenCreated, TokenView, UserView,
+    AccountView, ExportView, Login, NewPassword, NewSession, NewSite, NewToken, NewUser, NodeView,
+    RoleName, SessionView, SiteView, TokenCreated, TokenKind, TokenView, UserView,
 };
 pub use cluster::{
     ChangeNode, ClusterNode, ClusterView, InviteView, NewInvite, NodeInterface, NodeResources,

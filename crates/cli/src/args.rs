@@ -3,6 +3,7 @@
 
 mod cluster;
 mod node;
+mod users;
 
 use crate::help;
 use clap::builder::ValueParser;

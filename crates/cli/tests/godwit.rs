@@ -3,6 +3,7 @@
 
 mod godwit {
     pub(crate) mod access;
+    pub(crate) mod account;
     pub(crate) mod agreement;
     pub(crate) mod asking;
     pub(crate) mod backups;
@@ -73,6 +74,7 @@ mod godwit {
     pub(crate) mod restless;
     pub(crate) mod resume;
     pub(crate) mod rig;
+    pub(crate) mod secrets;
     pub(crate) mod service;
     pub(crate) mod sharing;
     pub(crate) mod signals;

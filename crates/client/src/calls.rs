@@ -131,7 +131,11 @@ impl Client {
     }
 
     pub(crate) fn delete(&self, path: &str) -> Result<(), ClientError> {
-        let ask = Ask::new(Method::DELETE, format!("{BASE}{path}"));
+        self.send(Ask::new(Method::DELETE, format!("{BASE}{path}")))
+    }
+
+    /// Sends a request whose answer has no body.
+    pub(crate) fn send(&self, ask: Ask) -> Result<(), ClientError> {
         self.block_on(self.target.exchange(ask)).map(|_body| ())
     }
 

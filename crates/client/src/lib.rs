@@ -2,6 +2,7 @@
 //! Decides nothing about jobs, and prints nothing.
 
 mod access;
+mod account;
 mod address;
 mod calls;
 mod cluster;
@@ -18,6 +19,7 @@ mod token;
 mod transport;
 
 pub use access::AccessRules;
+pub use account::Account;
 pub use address::{AddressError, NodeAddress};
 pub use calls::{JobFilter, Jobs, Sites, Steer, Tokens, Users, idempotency_key};
 pub use cluster::Clusters;

@@ -1,21 +1,23 @@
 //! Owns who sends a request and what the sender may do: peer credentials of the Unix socket, bearer tokens, sessions, roles.
-//! Makes no tokens, and checks no password.
+//! Judges no token (`standing`), makes none, and checks no password.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::{cmp, fmt};
 
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use godwit_api::rest::RoleName;
 use godwit_jobs::now;
-use godwit_state::{Actor, Names, Node, Role, Token, UnixMillis, User};
+use godwit_state::{Actor, Names, Role, UnixMillis, User};
 
 use crate::app::App;
+use crate::credentials;
 use crate::middleware::Label;
 use crate::problem::ApiError;
-use crate::{secret, session};
+use crate::session;
+use crate::standing::{self, Shown, Standing};
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -43,6 +45,8 @@ impl fmt::Display for Peer {
 pub(crate) struct Caller {
     pub(crate) name: String,
     pub(crate) role: Role,
+    /// The token or session that the request shows; None for a user of this machine.
+    pub(crate) standing: Option<Standing>,
     remote: String,
     request: String,
 }
@@ -67,6 +71,12 @@ impl Caller {
         )
     }
 
+    /// Whether a person sent the request: by a session or log-in, or from this machine.
+    fn is_signed_in(&self) -> bool {
+        let standing = self.standing.as_ref();
+        standing.is_none_or(|standing| credentials::is_sign_in(&standing.token))
+    }
+
     /// Whether the caller may change what belongs to `owner`.
     pub(crate) fn owns(&self, owner: &str) -> bool {
         self.role == Role::Admin || self.name == owner
@@ -82,8 +92,11 @@ pub(crate) struct Operator(pub(crate) Caller);
 /// A caller that may do everything.
 pub(crate) struct Admin(pub(crate) Caller);
 
+/// A caller that may change the own account: its password, sessions and tokens.
+pub(crate) struct Owner(pub(crate) Caller);
+
 macro_rules! extractor {
-    ($name:ident, $role:expr) => {
+    ($name:ident, $need:expr) => {
         impl FromRequestParts<Arc<App>> for $name {
             type Rejection = ApiError;
 
@@ -92,7 +105,7 @@ macro_rules! extractor {
                 app: &Arc<App>,
             ) -> Result<Self, ApiError> {
                 let request = Request::of(parts);
-                app.run(move |app| request.caller($role, app))
+                app.run(move |app| request.caller($need, app))
                     .await
                     .map(Self)
             }
@@ -100,9 +113,41 @@ macro_rules! extractor {
     };
 }
 
-extractor!(Viewer, Role::Viewer);
-extractor!(Operator, Role::Operator);
-extractor!(Admin, Role::Admin);
+extractor!(Viewer, Need::Role(Role::Viewer));
+extractor!(Operator, Need::Role(Role::Operator));
+extractor!(Admin, Need::Role(Role::Admin));
+extractor!(Owner, Need::OwnAccount);
+
+/// What a request needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Need {
+    /// At least this role.
+    Role(Role),
+    /// To be the user, not a program with a token that only looks: signed in, a user of this machine, or an operator.
+    OwnAccount,
+}
+
+impl Need {
+    /// Whether the caller has it; else what is missing.
+    fn check(self, caller: &Caller) -> Result<(), String> {
+        let is_met = match self {
+            Self::Role(least) => caller.role >= least,
+            Self::OwnAccount => caller.role >= Role::Operator || caller.is_signed_in(),
+        };
+        if is_met {
+            return Ok(());
+        }
+        let needs = match self {
+            Self::Role(least) => least.name(),
+            Self::OwnAccount => "somebody who has signed in, for a token of a viewer only looks",
+        };
+        Err(format!(
+            "{} is {} here; this request needs {needs}",
+            caller.name,
+            caller.role.name()
+        ))
+    }
+}
 
 /// What of a request says who sends it, and what it wants.
 #[derive(Clone)]
@@ -164,30 +209,30 @@ impl Request {
         self.session.as_ref()
     }
 
-    /// Who sends the request, if the sender may do at least as much as `least`. Blocks.
-    pub(crate) fn caller(&self, least: Role, app: &App) -> Result<Caller, ApiError> {
+    /// Who sends the request, if the sender has what it needs. Blocks.
+    pub(crate) fn caller(&self, need: Need, app: &App) -> Result<Caller, ApiError> {
         let found = self.identify(app);
         let (actor, error) = match found {
-            Ok(Identified { name, role, .. }) => {
+            Ok(Identified {
+                name,
+                role,
+                standing,
+                ..
+            }) => {
                 let caller = Caller {
                     name,
                     role,
+                    standing,
                     remote: self.remote(),
                     request: self.id.clone(),
                 };
-                if role >= least {
-                    return Ok(caller);
+                match need.check(&caller) {
+                    Ok(()) => return Ok(caller),
+                    Err(detail) => (
+                        caller.actor(),
+                        ApiError::forbidden("role_too_small", detail),
+                    ),
                 }
-                let detail = format!(
-                    "{} is {} here; this request needs {}",
-                    caller.name,
-                    role.name(),
-                    least.name()
-                );
-                (
-                    caller.actor(),
-                    ApiError::forbidden("role_too_small", detail),
-                )
             }
             Err(error) => (self.stranger(), error),
         };
@@ -227,6 +272,19 @@ pub(crate) struct Identified {
     pub(crate) role: Role,
     /// When the token or session ends.
     pub(crate) expires: Option<UnixMillis>,
+    /// The token or session that says so.
+    pub(crate) standing: Option<Standing>,
+}
+
+impl From<Standing> for Identified {
+    fn from(standing: Standing) -> Self {
+        Self {
+            name: standing.user.name.clone(),
+            role: standing.role,
+            expires: standing.expires,
+            standing: Some(standing),
+        }
+    }
 }
 
 /// Method and path in a line of the audit log.
@@ -248,43 +306,17 @@ fn by_token(authorization: &[u8], app: &App) -> Result<Identified, ApiError> {
             "the node takes bearer tokens only: `Authorization: Bearer SECRET`",
         ));
     }
-    good(secret, app).map(|(_, identified)| identified)
+    bearer(secret, app).map(Identified::from)
 }
 
-/// The token of this secret, if it is good, and whom it lets in. Blocks.
-pub(crate) fn good(secret: &str, app: &App) -> Result<(Token, Identified), ApiError> {
-    let hash = secret::digest(secret.trim());
-    let reader = app.reader();
-    let token = reader.objects_by::<Token>(&hash)?.into_iter().next();
-    let token = token.ok_or_else(wrong_token)?;
-    if token.revoked.is_some() {
-        return Err(ApiError::unauthenticated(
-            "token_revoked",
-            format!("the token {} was revoked", token.id),
-        ));
-    }
-    if token.expires.is_some_and(|expires| expires <= now()) {
-        return Err(ApiError::unauthenticated(
-            "token_expired",
-            format!("the token {} has expired; make another one", token.id),
-        ));
-    }
-    let user = reader.object::<User>(&token.user)?;
-    let user = user.ok_or_else(wrong_token)?;
-    let role = known(&user, app)?;
-    let identified = Identified {
-        name: user.name,
-        role: cmp::min(role, token.role),
-        expires: token.expires,
-    };
-    Ok((token, identified))
+/// The token of this secret, if it is good and no session. Blocks.
+pub(crate) fn bearer(secret: &str, app: &App) -> Result<Standing, ApiError> {
+    Ok(standing::of_secret(secret, Shown::Bearer, now(), app)??)
 }
 
 /// The names that no user acts under: those of nodes, and of the accounts that are admins of a machine by themselves.
 pub(crate) fn names(app: &App) -> Result<Names, ApiError> {
-    let mut names = Names::of(&app.reader().objects::<Node>()?);
-    names.accounts.extend(machine_admins());
-    Ok(names)
+    Ok(standing::names(&app.reader())?)
 }
 
 /// The role of a user who may act here. Blocks.
@@ -335,6 +367,7 @@ fn by_uid(uid: u32, app: &App) -> Result<Identified, ApiError> {
         name,
         role,
         expires: None,
+        standing: None,
     };
     if uid == own_uid() || uid == ROOT {
         return Ok(identified(machine_admin(uid), Role::Admin));

@@ -7,11 +7,14 @@ use std::time::Instant;
 use axum::http::StatusCode;
 use godwit_api::rest::Login;
 use godwit_jobs::now;
-use godwit_state::{Actor, Change, Op, Prune, Role, Secret, Token, UnixMillis, User, sortable_id};
+use godwit_state::{
+    Actor, Change, Op, Prune, Role, Secret, Token, TokenOrigin, UnixMillis, User, sortable_id,
+};
 
 use crate::app::App;
 use crate::caller::{self, Request};
 use crate::problem::ApiError;
+use crate::standing::{self, Standing};
 use crate::{password, secret};
 
 /// How long a log-in or a session lasts, in milliseconds: 12 hours.
@@ -72,9 +75,32 @@ pub(crate) async fn check(
     Ok(user)
 }
 
+/// The user of a request who proves once more who that is. A wrong password is refused and does not end the session.
+pub(crate) async fn prove(
+    app: &Arc<App>,
+    request: &Request,
+    user: &str,
+    password: String,
+) -> Result<User, ApiError> {
+    let login = Login {
+        user: user.to_owned(),
+        password,
+    };
+    let checked = check(app, request, login).await;
+    checked.map_err(|error| match error.code() {
+        "wrong_password" => ApiError::forbidden("wrong_password", "the password is wrong"),
+        _ => error,
+    })
+}
+
 fn clip(mut name: String) -> String {
     name.truncate(name.floor_char_boundary(NAME_BYTES_MAX));
     name
+}
+
+/// Whether somebody signed in to get the token; of one that nobody understands, that is taken for granted.
+pub(crate) fn is_sign_in(token: &Token) -> bool {
+    TokenOrigin::of_scope(&token.scope).is_none_or(|origin| origin.is_sign_in())
 }
 
 /// The token to make.
@@ -84,14 +110,28 @@ pub(crate) struct Wish<'a> {
     pub(crate) role: Role,
     pub(crate) expires: Option<UnixMillis>,
     pub(crate) comment: String,
-    /// Empty, or how the user signed in: a new password revokes such tokens.
-    pub(crate) scope: String,
+    pub(crate) origin: TokenOrigin,
+    /// What the origin names: the token allows no more and lasts no longer.
+    pub(crate) parent: Option<&'a Standing>,
 }
 
 /// Makes a token, puts it into the state, and gives it with its secret. Blocks.
 pub(crate) fn make(app: &App, actor: Actor, wish: Wish<'_>) -> Result<(Token, String), ApiError> {
     let at = now();
     let user = wish.user;
+    if wish.parent.is_some_and(|parent| !parent.has_room()) {
+        return Err(ApiError::forbidden(
+            "too_derived",
+            "the token of this request came from too many others in turn; make the new one with one of the first",
+        ));
+    }
+    let (role, expires) = match wish.parent {
+        Some(parent) => (
+            wish.role.min(parent.role),
+            standing::earlier(wish.expires, parent.expires),
+        ),
+        None => (wish.role, wish.expires),
+    };
     let tokens = app.reader().objects::<Token>()?;
     let own = tokens.iter().filter(|token| token.user == user);
     let is_over = |token: &&Token| {
@@ -118,10 +158,10 @@ pub(crate) fn make(app: &App, actor: Actor, wish: Wish<'_>) -> Result<(Token, St
         id: sortable_id(at, getrandom::u32().map_err(no_random)?),
         user: user.to_owned(),
         hash: Secret::new(secret::digest(&secret)),
-        scope: wish.scope,
-        role: wish.role,
+        scope: wish.origin.to_string(),
+        role,
         created: at,
-        expires: wish.expires,
+        expires,
         revoked: None,
         last_digits: secret::last_signs(&secret),
         comment: wish.comment,

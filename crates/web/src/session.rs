@@ -1,18 +1,19 @@
 //! Owns sessions of the page: their cookie, and what keeps other sites from using it.
-//! A session is a token of the state with a scope of its own, so it survives a restart of the node and is revoked as a token.
+//! A session is a token of the state, so it survives a restart of the node and is revoked as a token. It is taken as a cookie only.
 
 use axum::http::HeaderMap;
 use axum::http::header::COOKIE;
 use axum::http::request::Parts;
 use data_encoding::HEXLOWER;
 use godwit_jobs::now;
-use godwit_state::{Change, Op, Token, UnixMillis, User};
+use godwit_state::{Change, Op, Token, TokenOrigin, UnixMillis, User};
 
 use crate::app::App;
-use crate::caller::{self, Identified, Request};
+use crate::caller::{Identified, Request};
 use crate::credentials::{self, WORKING_DAY_MS, Wish};
 use crate::problem::ApiError;
 use crate::secret::sha256;
+use crate::standing::{self, Shown, Standing};
 
 /// The header that each change needs. A page of another site cannot send it: its browser would ask this node first, which refuses.
 const PAGE_HEADER: &str = "x-godwit-page";
@@ -22,9 +23,6 @@ const COOKIE_PREFIX: &str = "__Host-godwit-";
 
 /// Bytes of the digest in the name of the cookie: nodes on one host have different identities, and cookies know no ports.
 const NAME_BYTES: usize = 4;
-
-/// The scope of tokens that are sessions; behind it stands the id of the token that was exchanged, if any.
-const SCOPE: &str = "session";
 
 /// Sessions of a user at once; a further one ends the oldest.
 const OF_USER_MAX: usize = 20;
@@ -74,7 +72,7 @@ impl Cookie {
                 "a session changes something only with the header X-Godwit-Page, from a page of this node",
             ));
         }
-        find(secret, app).map(|(_, identified)| identified)
+        find(secret, app).map(Identified::from)
     }
 
     /// Ends the session. Blocks.
@@ -85,12 +83,10 @@ impl Cookie {
         if !self.from_page {
             return self.identify("DELETE", app).map(|_| ());
         }
-        let Ok((token, identified)) = find(secret, app) else {
+        let Ok(Standing { token, user, .. }) = find(secret, app) else {
             return Ok(());
         };
-        let user = app.reader().object::<User>(&identified.name)?;
-        let actor = user.map_or_else(|| request.stranger(), |user| request.actor_of(&user));
-        app.propose(actor, Op::Token(Change::Remove(token.id)))
+        app.propose(request.actor_of(&user), Op::Token(Change::Remove(token.id)))
     }
 }
 
@@ -105,40 +101,23 @@ fn ended() -> ApiError {
     ApiError::unauthenticated("session_ended", "the session has ended; sign in again")
 }
 
-/// The token of a session, if it and the token that it was made from are good. Blocks.
-fn find(secret: &str, app: &App) -> Result<(Token, Identified), ApiError> {
-    let (token, identified) = caller::good(secret, app).map_err(|error| {
-        if error.status().is_client_error() {
-            ended()
-        } else {
-            error
-        }
-    })?;
-    let parent = token.scope.strip_prefix(SCOPE).ok_or_else(ended)?;
-    let parent = parent.trim_start();
-    if !parent.is_empty() {
-        let parent = app.reader().object::<Token>(parent)?;
-        if parent.is_none_or(|parent| parent.revoked.is_some()) {
-            return Err(ended());
-        }
-    }
-    Ok((token, identified))
+/// The session of this secret, if it and all that it came from are good. Blocks.
+fn find(secret: &str, app: &App) -> Result<Standing, ApiError> {
+    standing::of_secret(secret, Shown::Cookie, now(), app)?.map_err(|_unfit| ended())
 }
 
-/// Begins a session for a user who has proven who that is, and gives its secret. Blocks.
+/// Begins a session for a user who has proven who that is, by a password or by a token, and gives its secret. Blocks.
 pub(crate) fn begin(
     app: &App,
     request: &Request,
     user: &User,
-    from: Option<&Token>,
+    from: Option<&Standing>,
 ) -> Result<(Token, String), ApiError> {
     let at = now();
-    let end = at.after(WORKING_DAY_MS);
-    let from_end = from.and_then(|token| token.expires);
     let mut open: Vec<Token> = app.reader().objects::<Token>()?;
     open.retain(|token| {
         token.user == user.name
-            && token.scope.starts_with(SCOPE)
+            && is_session(token)
             && token.revoked.is_none()
             && token.expires.is_none_or(|expires| expires > at)
     });
@@ -150,12 +129,22 @@ pub(crate) fn begin(
     }
     let wish = Wish {
         user: &user.name,
-        role: from.map_or(user.role, |token| token.role.min(user.role)),
-        expires: Some(from_end.map_or(end, |from_end| from_end.min(end))),
+        role: user.role,
+        expires: Some(at.after(WORKING_DAY_MS)),
         comment: "session of the page".to_owned(),
-        scope: from.map_or_else(|| SCOPE.to_owned(), |token| format!("{SCOPE} {}", token.id)),
+        origin: TokenOrigin::Session {
+            parent: from.map(|from| from.token.id.clone()),
+        },
+        parent: from,
     };
     credentials::make(app, actor, wish)
+}
+
+fn is_session(token: &Token) -> bool {
+    matches!(
+        TokenOrigin::of_scope(&token.scope),
+        Some(TokenOrigin::Session { .. })
+    )
 }
 
 /// The header that gives a browser the session.

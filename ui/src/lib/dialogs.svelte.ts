@@ -22,6 +22,8 @@ export interface Field {
   /** Only a value of this form is taken. */
   pattern?: string;
   min?: number;
+  /** What a store of passwords may fill in; that of a new password if it is left out. */
+  autocomplete?: 'current-password';
 }
 
 export type Values = Record<string, string | boolean | string[]>;

@@ -47,6 +47,7 @@ export const MORE: Link[] = [
   { name: 'webhooks', href: '/webhooks', label: 'Webhooks', role: 'admin' },
   { name: 'audit', href: '/audit', label: 'Audit log', role: 'admin' },
   { name: 'settings', href: '/settings', label: 'Settings', role: 'viewer' },
+  { name: 'account', href: '/account', label: 'Your account', role: 'viewer' },
 ];
 
 export const TITLES: Record<string, string> = {
@@ -71,6 +72,7 @@ const VIEWS: Record<string, View> = {
   webhooks: later('Webhooks'),
   audit: later('Audit'),
   settings: later('Settings'),
+  account: later('Account'),
   missing: view(Missing),
 };
 

@@ -40,6 +40,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows the account of the caller, with the sessions, log-ins and tokens that are good now. */
+        get: operations["get_account"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/account/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Changes the caller's own password. All other sessions and log-ins of the user end. */
+        put: operations["put_account_password"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/account/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Ends all sessions and log-ins of the caller but the one of the request and what that came from. */
+        delete: operations["delete_account_tokens"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/audit": {
         parameters: {
             query?: never;
@@ -760,7 +811,10 @@ export interface paths {
         /** Lists the caller's tokens, or all of them for an admin. */
         get: operations["get_tokens"];
         put?: never;
-        /** Makes a token. Its secret is in this answer only. */
+        /**
+         * Makes a token. Its secret is in this answer only.
+         * @description A token that is made with a token or a session ends with that one, unless the request has the caller's password.
+         */
         post: operations["post_tokens"];
         delete?: never;
         options?: never;
@@ -778,7 +832,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Revokes a token; requests with it are refused from then on. */
+        /** Revokes a token; requests with it, and with what came from it, are refused from then on. */
         delete: operations["delete_tokens_id"];
         options?: never;
         head?: never;
@@ -954,6 +1008,19 @@ export interface components {
             rights: components["schemas"]["RightName"][];
             /** @description Who. */
             subject: string;
+        };
+        /** @description The account of the caller. */
+        AccountView: {
+            /** @description Id of the token or session that the request shows; None on the Unix socket. */
+            current?: string | null;
+            /** @description The user has a password, and can change it. */
+            has_password: boolean;
+            /** @description What the caller may do in this request. */
+            role: components["schemas"]["RoleName"];
+            /** @description Sessions, log-ins and tokens of the user that are good now. */
+            tokens: components["schemas"]["TokenView"][];
+            /** @description Name of the user. */
+            user: string;
         };
         /** @description One attempt of a job. */
         AttemptView: {
@@ -1475,6 +1542,8 @@ export interface components {
             scope: components["schemas"]["LimitScopeName"];
             /** @description Name of the time zone of the windows; empty is UTC. */
             time_zone: string;
+            /** @description What is wrong with the limit. Its windows count in UTC while its time zone is not known. */
+            trouble?: string | null;
             /** @description Rates by time of day; the first window that holds counts. */
             windows: components["schemas"]["WindowView"][];
         };
@@ -1636,6 +1705,13 @@ export interface components {
             /** @description Rates by time of day; the first window that holds counts. */
             windows?: components["schemas"]["WindowView"][];
         };
+        /** @description A change of the caller's own password. */
+        NewPassword: {
+            /** @description The password that the user has. */
+            current: string;
+            /** @description The password that the user wants: at least 8 signs. */
+            new: string;
+        };
         /** @description A job to submit again and again. */
         NewSchedule: {
             /** @description Free text. */
@@ -1683,6 +1759,8 @@ export interface components {
             /** @description Free text. */
             comment?: string;
             expires?: components["schemas"]["Timestamp"] | null;
+            /** @description The caller's password. With it the token does not end with the token or session of the request. */
+            password?: string | null;
             /** @description Most that the token allows; it never allows more than the user may do. */
             role: components["schemas"]["RoleName"];
             /** @description User for whom the token speaks; None is the caller. */
@@ -2079,6 +2157,11 @@ export interface components {
             /** @description The token as it is listed. */
             token: components["schemas"]["TokenView"];
         };
+        /**
+         * @description Where a token came from.
+         * @enum {string}
+         */
+        TokenKind: "token" | "log_in" | "session";
         /** @description A token. */
         TokenView: {
             /** @description Free text. */
@@ -2088,11 +2171,17 @@ export interface components {
             expires?: components["schemas"]["Timestamp"] | null;
             /** @description Id, to revoke it by. */
             id: string;
+            /** @description Where it came from. */
+            kind: components["schemas"]["TokenKind"];
             /** @description The last signs of the secret. */
             last_digits: string;
+            /** @description Id of the token or session that it came from; it ends with that one. */
+            parent?: string | null;
             revoked?: components["schemas"]["Timestamp"] | null;
             /** @description Most that it allows. */
             role: components["schemas"]["RoleName"];
+            /** @description It is good now: neither it nor what it came from is revoked or has expired, and no user of them is disabled. */
+            usable: boolean;
             /** @description User for whom it speaks. */
             user: string;
         };
@@ -2509,6 +2598,174 @@ export interface operations {
             path: {
                 id: string;
             };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_account: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountView"];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_account_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPassword"];
+            };
+        };
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_account_tokens: {
+        parameters: {
+            query?: {
+                /** @description The tokens that were made end as well, not sessions and log-ins only. */
+                made?: boolean;
+            };
+            header?: never;
+            path?: never;
             cookie?: never;
         };
         requestBody?: never;

@@ -1,4 +1,5 @@
 // Owns the part of the page that loads when it is first needed: the form of a new job and the views of the node.
+export { default as Account } from './Account.svelte';
 export { default as Access } from './Access.svelte';
 export { default as Audit } from './Audit.svelte';
 export { default as Cluster } from './Cluster.svelte';

@@ -83,12 +83,27 @@ pub struct NewToken {
     pub user: Option<String>,
     /// Most that the token allows; it never allows more than the user may do.
     pub role: RoleName,
-    /// When the token ends; None is never.
+    /// When the token ends; None is never. It never lasts longer than the token or session of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
     /// Free text.
     #[serde(default)]
     pub comment: String,
+    /// The caller's password. With it the token does not end with the token or session of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+}
+
+/// Where a token came from.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenKind {
+    /// Somebody asked for it.
+    Token,
+    /// A log-in with a password.
+    LogIn,
+    /// A session of the page.
+    Session,
 }
 
 /// A user's name and password, for a token of a working day.
@@ -157,6 +172,37 @@ pub struct TokenView {
     pub last_digits: String,
     /// Free text.
     pub comment: String,
+    /// Where it came from.
+    pub kind: TokenKind,
+    /// Id of the token or session that it came from; it ends with that one.
+    pub parent: Option<String>,
+    /// It is good now: neither it nor what it came from is revoked or has expired, and no user of them is disabled.
+    pub usable: bool,
+}
+
+/// The account of the caller.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+pub struct AccountView {
+    /// Name of the user.
+    pub user: String,
+    /// What the caller may do in this request.
+    pub role: RoleName,
+    /// The user has a password, and can change it.
+    pub has_password: bool,
+    /// Id of the token or session that the request shows; None on the Unix socket.
+    pub current: Option<String>,
+    /// Sessions, log-ins and tokens of the user that are good now.
+    pub tokens: Vec<TokenView>,
+}
+
+/// A change of the caller's own password.
+#[derive(Clone, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewPassword {
+    /// The password that the user has.
+    pub current: String,
+    /// The password that the user wants: at least 8 signs.
+    pub new: String,
 }
 
 /// An export of the node.

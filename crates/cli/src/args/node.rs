@@ -18,8 +18,8 @@ pub(super) fn commands() -> [Command; 12] {
         clean(),
         super::cluster::cluster(),
         site(),
-        user(),
-        token(),
+        super::users::user(),
+        super::users::token(),
         node(),
     ]
 }
@@ -242,60 +242,6 @@ fn site() -> Command {
     ])
 }
 
-fn user() -> Command {
-    family("user", "Say who may use a node, and how").subcommands([
-        Command::new("add")
-            .about("Add a user, or replace it")
-            .arg(role("What the user may do").required(true))
-            .arg(
-                value(
-                    "password-file",
-                    "FILE",
-                    "The password for the page; a new one ends the sessions of the user, without one the user has tokens only",
-                )
-                .value_hint(ValueHint::FilePath),
-            )
-            .arg(switch("disabled", "Let the user in nowhere"))
-            .arg(switch("revoke-tokens", "Revoke all tokens that the user has"))
-            .arg(positional(
-                "name",
-                "NAME",
-                "Who; on the machine of the node, the name of the account",
-            )),
-        Command::new("list").about("List users"),
-        Command::new("remove")
-            .about("Remove a user, and end its tokens")
-            .arg(positional("name", "NAME", "Which user")),
-    ])
-}
-
-fn token() -> Command {
-    family(
-        "token",
-        "Make and end the secrets by which programs reach a node from elsewhere",
-    )
-    .subcommands([
-        Command::new("create")
-            .about("Make a token and print its secret, this once")
-            .arg(role("Most that the token allows").required(true))
-            .arg(value(
-                "expires",
-                "TIME",
-                "When it ends: 90d, 2027-01-31 [default: never]",
-            ))
-            .arg(value(
-                "user",
-                "USER",
-                "For whom it speaks [default: who asks]",
-            ))
-            .arg(value("comment", "TEXT", "What it is for")),
-        Command::new("list").about("List tokens, without their secrets"),
-        Command::new("revoke")
-            .about("End a token at once")
-            .arg(positional("id", "ID", "Its id, as the list shows it")),
-    ])
-}
-
 fn node() -> Command {
     family(
         "node",
@@ -440,14 +386,6 @@ fn reaching(command: Command) -> Command {
             .global(true)
             .help_heading(heading),
         )
-}
-
-fn role(help: &'static str) -> Arg {
-    Arg::new("role")
-        .long("role")
-        .value_name("ROLE")
-        .value_parser(["viewer", "operator", "admin"])
-        .help(help)
 }
 
 /// An option with a value.

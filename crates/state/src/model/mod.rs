@@ -24,13 +24,11 @@ pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, Topic};
 pub use id::sortable_id;
 pub use job::{Attempt, FailureGroup, Job, JobState, Place, Placed, Reason, Runner, reason};
-<<<<<<< HEAD
-pub use level::{FEATURE_LEVEL, LEVEL_FIRST, LEVEL_ORIGIN, LEVEL_REST, level_trouble};
+pub use level::{
+    FEATURE_LEVEL, LEVEL_FIRST, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST, level_trouble,
+};
 pub use name::Names;
 pub(crate) use name::check_node;
-=======
-pub use level::{FEATURE_LEVEL, LEVEL_FIRST, LEVEL_PASSWORD, LEVEL_REST, level_trouble};
->>>>>>> 1b54eaf0 (state: what a token came from has a type, and a user changes the own password alone)
 pub use node::{Invite, Join, Node};
 pub use object::{
     AccessRight, AccessRule, Actor, Limit, LimitScope, LimitWindow, Object, Role, Schedule,

@@ -97,7 +97,7 @@ struct Removal {
 }
 
 /// A parameter of a query is text.
-fn yes_or_no<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+pub(super) fn yes_or_no<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     match String::deserialize(from)?.as_str() {
         "true" => Ok(true),
         "false" => Ok(false),

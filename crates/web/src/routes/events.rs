@@ -1,5 +1,5 @@
 //! Owns the stream of events: changes of jobs as they come, resumed from where a client was, and the progress of running jobs.
-//! A client that does not read is cut off; it holds nothing up, for each stream reads the state by itself.
+//! A client that does not read is cut off; it holds nothing up, for each stream reads the state by itself. A stream ends with its token.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,8 +25,9 @@ use utoipa_axum::routes;
 
 use super::Problems;
 use crate::app::App;
-use crate::caller::{Request, Viewer};
+use crate::caller::{Need, Request, Viewer};
 use crate::extract::Parameters;
+use crate::lasting::Lasting;
 use crate::problem::ApiError;
 use crate::server::stopped;
 use crate::unread::{Cut, Waiting};
@@ -110,7 +111,11 @@ async fn events(
     }
     let told = EventStream {
         follower: Some(app.jobs.replica().follow(after)),
-        request: Request::of(&parts),
+        lasting: Lasting::new(
+            Arc::clone(&app),
+            Request::of(&parts),
+            Need::Role(Role::Viewer),
+        ),
         stopping: app.stopping.clone(),
         app,
         job: query.job,
@@ -142,7 +147,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
 /// One stream.
 struct EventStream {
     app: Arc<App>,
-    request: Request,
+    lasting: Lasting,
     follower: Option<Follower>,
     job: Option<String>,
     newest: watch::Receiver<u64>,
@@ -171,7 +176,7 @@ impl EventStream {
     async fn next(&mut self) -> Option<Event> {
         let ping = tokio::time::Instant::now() + PING_EVERY;
         loop {
-            if self.left == Some(0) {
+            if self.left == Some(0) || !self.lasting.holds().await {
                 return None;
             }
             if let Some(event) = self.pending.pop_front() {
@@ -197,21 +202,9 @@ impl EventStream {
                     let wanted = moved.iter().filter(|one| is_wanted(&one.id));
                     self.pending.extend(wanted.map(|one| event("progress", None, one)));
                 }
-                () = sleep_until(ping) => {
-                    self.check().await?;
-                    return Some(Event::default().comment(""));
-                }
+                () = sleep_until(ping) => return Some(Event::default().comment("")),
+                () = sleep_until(self.lasting.next()) => {}
             }
-        }
-    }
-
-    /// Ends the stream when its token has ended.
-    async fn check(&self) -> Option<()> {
-        let request = self.request.clone();
-        let checked = self.app.run(move |app| request.caller(Role::Viewer, app));
-        match checked.await {
-            Ok(_) => Some(()),
-            Err(error) => (!error.status().is_client_error()).then_some(()),
         }
     }
 

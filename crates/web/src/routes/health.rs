@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 
 use super::Problems;
 use crate::app::App;
-use crate::caller::{Peer, Request};
+use crate::caller::{Need, Peer, Request};
 use crate::problem::ApiError;
 
 /// Content type of the figures.
@@ -70,7 +70,7 @@ async fn metrics(State(app): State<Arc<App>>, parts: Parts) -> Result<Response, 
     let text = app
         .run(move |app| {
             if !here || request.has_credentials() {
-                request.caller(Role::Viewer, app)?;
+                request.caller(Need::Role(Role::Viewer), app)?;
             }
             app.metrics.text(app)
         })

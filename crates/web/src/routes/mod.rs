@@ -7,6 +7,7 @@
 )]
 
 mod access;
+mod account;
 mod audit;
 mod cluster;
 mod docs;
@@ -101,6 +102,7 @@ fn tables() -> OpenApiRouter<Arc<App>> {
         .merge(tokens::routes())
         .merge(access::routes())
         .merge(session::routes())
+        .merge(account::routes())
         .merge(rules::routes())
         .merge(schedules::routes())
         .merge(webhooks::routes())

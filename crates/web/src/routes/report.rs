@@ -1,6 +1,7 @@
 //! Owns the routes of reports: everything of a job as one document, as one file for people, and its manifest.
 //! Makes none of them: `jobs` does.
 
+use std::io;
 use std::sync::Arc;
 
 use axum::Json;
@@ -8,17 +9,20 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::request::Parts;
 use axum::response::{Html, IntoResponse, Response};
 use futures_util::stream;
 use godwit_api::rest::JobReport;
 use godwit_jobs::manifest_of;
+use godwit_state::Role;
 use tokio::task::spawn_blocking;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Problems;
 use crate::app::App;
-use crate::caller::Viewer;
+use crate::caller::{Need, Request, Viewer};
+use crate::lasting::Lasting;
 use crate::problem::ApiError;
 
 /// The file runs no script and fetches nothing.
@@ -64,20 +68,32 @@ async fn html(
 async fn manifest(
     Viewer(_caller): Viewer,
     State(app): State<Arc<App>>,
+    parts: Parts,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
+    let lasting = Lasting::new(
+        Arc::clone(&app),
+        Request::of(&parts),
+        Need::Role(Role::Viewer),
+    );
     let manifest = app
         .run_at_places(move |app| Ok(manifest_of(&app.jobs, &id)?))
         .await?;
     let bytes = manifest.bytes();
     // The file is whole, and a later attempt puts another one in its place.
-    let pieces = stream::try_unfold(manifest, |mut manifest| async move {
-        let read = move || {
-            let piece = manifest.piece();
-            piece.map(|piece| (!piece.is_empty()).then_some((piece, manifest)))
-        };
-        spawn_blocking(read).await.map_err(std::io::Error::other)?
-    });
+    let pieces = stream::try_unfold(
+        (manifest, lasting),
+        |(mut manifest, mut lasting)| async move {
+            if !lasting.holds().await {
+                return Err(io::Error::other("the right to read it has ended"));
+            }
+            let read = move || {
+                let piece = manifest.piece();
+                piece.map(|piece| (!piece.is_empty()).then_some((piece, (manifest, lasting))))
+            };
+            spawn_blocking(read).await.map_err(io::Error::other)?
+        },
+    );
     let mut answer = Body::from_stream(pieces).into_response();
     let headers = answer.headers_mut();
     headers.insert(

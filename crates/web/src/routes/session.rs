@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use godwit_api::rest::{Login, NewSession, SessionView, Timestamp};
-use godwit_state::{Token, User};
+use godwit_state::User;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -19,6 +19,7 @@ use crate::app::App;
 use crate::caller::{self, Identified, Request, role_name};
 use crate::extract::Body;
 use crate::problem::ApiError;
+use crate::standing::Standing;
 use crate::{credentials, session};
 
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -67,15 +68,20 @@ async fn sign_in(
         }
     };
     app.run(move |app| {
-        let (token, user) = match (checked, token) {
+        let (from, user) = match (checked, token) {
             (Some(user), _) => (None, user),
-            (None, token) => by_token(app, &request, &token.unwrap_or_default())?,
+            (None, token) => {
+                let from = by_token(app, &request, &token.unwrap_or_default())?;
+                let user = from.user.clone();
+                (Some(from), user)
+            }
         };
-        let (made, secret) = session::begin(app, &request, &user, token.as_ref())?;
+        let (made, secret) = session::begin(app, &request, &user, from.as_ref())?;
         let found = Identified {
             name: user.name,
             role: made.role,
             expires: made.expires,
+            standing: None,
         };
         let cookie = session::set_cookie(app, &secret, made.expires);
         let view = view(app, Some(found))?;
@@ -98,18 +104,14 @@ async fn sign_out(State(app): State<Arc<App>>, parts: Parts) -> Result<Response,
     .await
 }
 
-/// The token of this secret, and its user. A secret has 256 random bits, so nobody guesses one. Blocks.
-fn by_token(app: &App, request: &Request, secret: &str) -> Result<(Option<Token>, User), ApiError> {
-    let found = caller::good(secret, app);
-    let (token, found) = found.inspect_err(|error| {
+/// The token of this secret. A secret has 256 random bits, so nobody guesses one. Blocks.
+fn by_token(app: &App, request: &Request, secret: &str) -> Result<Standing, ApiError> {
+    caller::bearer(secret, app).inspect_err(|error| {
         app.refused(request.stranger(), "login", "by token", error.code());
-    })?;
-    let user = app.reader().object::<User>(&found.name)?;
-    let user = user.ok_or_else(|| ApiError::not_found("the user of the token is gone"))?;
-    Ok((Some(token), user))
+    })
 }
 
-fn with_cookie(mut response: Response, cookie: &str) -> Response {
+pub(super) fn with_cookie(mut response: Response, cookie: &str) -> Response {
     if let Ok(value) = HeaderValue::from_str(cookie) {
         response.headers_mut().insert(SET_COOKIE, value);
     }

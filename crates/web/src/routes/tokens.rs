@@ -7,18 +7,19 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use godwit_api::rest::{Login, NewToken, Timestamp, TokenCreated, TokenView};
+use godwit_api::rest::{Login, NewToken, Timestamp, TokenCreated, TokenKind, TokenView};
 use godwit_jobs::now;
-use godwit_state::{Change, Op, ProposeError, Role, Token, UnixMillis, User};
+use godwit_state::{Change, Op, ProposeError, Role, Token, TokenOrigin, UnixMillis, User};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Problems;
 use crate::app::App;
-use crate::caller::{self, Operator, Request, role, role_name};
+use crate::caller::{self, Operator, Owner, Request, role, role_name};
 use crate::credentials::{self, Wish};
 use crate::extract::Body;
 use crate::problem::ApiError;
+use crate::standing::{Known, judge};
 
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
@@ -30,20 +31,23 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 /// Lists the caller's tokens, or all of them for an admin.
 #[utoipa::path(get, path = "/tokens", tag = "tokens", responses((status = 200, body = Vec<TokenView>), Problems))]
 async fn list(
-    Operator(caller): Operator,
+    Owner(caller): Owner,
     State(app): State<Arc<App>>,
 ) -> Result<Json<Vec<TokenView>>, ApiError> {
-    let tokens = app.run(|app| Ok(app.reader().objects::<Token>()?)).await?;
-    let own = tokens.into_iter().filter(|token| caller.owns(&token.user));
-    Ok(Json(own.map(view).collect()))
+    app.run(move |app| views(app, |token| caller.owns(&token.user)))
+        .await
+        .map(Json)
 }
 
 /// Makes a token. Its secret is in this answer only.
+///
+/// A token that is made with a token or a session ends with that one, unless the request has the caller's password.
 #[utoipa::path(post, path = "/tokens", tag = "tokens", request_body = NewToken, responses((status = 201, body = TokenCreated), Problems))]
 async fn create(
     Operator(caller): Operator,
     State(app): State<Arc<App>>,
-    Body(new): Body<NewToken>,
+    parts: Parts,
+    Body(mut new): Body<NewToken>,
 ) -> Result<(StatusCode, Json<TokenCreated>), ApiError> {
     let user = new.user.unwrap_or_else(|| caller.name.clone());
     if !caller.owns(&user) {
@@ -67,9 +71,17 @@ async fn create(
     if expires.is_some_and(|expires| expires <= now()) {
         return Err(ApiError::invalid("expires: this time has passed"));
     }
+    let is_proven = match new.password.take() {
+        Some(password) => {
+            credentials::prove(&app, &Request::of(&parts), &caller.name, password).await?;
+            true
+        }
+        None => false,
+    };
     let made = app
         .run(move |app| {
-            let local = caller.name == user && caller.role == Role::Admin;
+            let local =
+                caller.name == user && caller.role == Role::Admin && caller.standing.is_none();
             if local && app.reader().object::<User>(&user)?.is_none() {
                 // The node's own user has a role without being in the state; a token needs a user there.
                 let own = User {
@@ -85,12 +97,16 @@ async fn create(
                     .check_made_by(&user, &caller.name)
                     .map_err(ProposeError::Refused)?;
             }
+            let parent = caller.standing.as_ref().filter(|_| !is_proven);
             let wish = Wish {
                 user: &user,
                 role: most,
                 expires,
                 comment: new.comment,
-                scope: String::new(),
+                origin: TokenOrigin::Made {
+                    parent: parent.map(|parent| parent.token.id.clone()),
+                },
+                parent,
             };
             credentials::make(app, caller.actor(), wish)
         })
@@ -98,10 +114,10 @@ async fn create(
     Ok((StatusCode::CREATED, Json(created(made))))
 }
 
-/// Revokes a token; requests with it are refused from then on.
+/// Revokes a token; requests with it, and with what came from it, are refused from then on.
 #[utoipa::path(delete, path = "/tokens/{id}", tag = "tokens", params(("id" = String, Path)), responses((status = 204), Problems))]
 async fn revoke(
-    Operator(caller): Operator,
+    Owner(caller): Owner,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
@@ -135,7 +151,8 @@ async fn login(
             role: user.role,
             expires: Some(now().after(credentials::WORKING_DAY_MS)),
             comment: "log-in".to_owned(),
-            scope: "login".to_owned(),
+            origin: TokenOrigin::LogIn,
+            parent: None,
         };
         credentials::make(app, request.actor_of(&user), wish)
     });
@@ -144,14 +161,37 @@ async fn login(
 
 fn created((token, secret): (Token, String)) -> TokenCreated {
     TokenCreated {
-        token: view(token),
+        token: view(token, true),
         secret,
     }
 }
 
-fn view(token: Token) -> TokenView {
+/// The tokens that are wanted, and whether each is good now. Blocks.
+pub(super) fn views(
+    app: &App,
+    is_wanted: impl Fn(&Token) -> bool,
+) -> Result<Vec<TokenView>, ApiError> {
+    let known = Known::read(&app.reader())?;
+    let at = now();
+    let wanted = known.tokens().filter(|token| is_wanted(token));
+    let views = wanted.map(|token| {
+        let usable = judge(token.clone(), at, &known)?.is_ok();
+        Ok(view(token.clone(), usable))
+    });
+    views.collect()
+}
+
+fn view(token: Token, usable: bool) -> TokenView {
     let time = |time: UnixMillis| Timestamp(time.0);
+    let origin = TokenOrigin::of_scope(&token.scope);
     TokenView {
+        kind: match origin {
+            Some(TokenOrigin::Session { .. }) => TokenKind::Session,
+            Some(TokenOrigin::LogIn) => TokenKind::LogIn,
+            Some(TokenOrigin::Made { .. }) | None => TokenKind::Token,
+        },
+        parent: origin.and_then(|origin| origin.parent().map(ToOwned::to_owned)),
+        usable,
         id: token.id,
         user: token.user,
         role: role_name(token.role),

@@ -5,8 +5,10 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use godwit_state::{FEATURE_LEVEL, Op};
 use serde_json::{Value, json};
 
+use crate::credentials::{by_page, by_password, by_token, made, put_user, sign_in};
 use crate::jobs::later;
 use crate::world::{Settings, World};
 
@@ -222,4 +224,121 @@ fn a_stream_ends_when_its_token_does_not_hold_any_more_and_when_the_server_stops
     assert!(!of_user.is_finished());
     world.web.stop();
     of_user.join().unwrap().expect(200);
+}
+
+/// How soon a stream is gone after its right: well before a silent stream says something.
+const ENDS_WITHIN: Duration = Duration::from_secs(6);
+
+#[test]
+fn a_stream_ends_with_the_right_to_it() {
+    let world = World::new();
+    world.propose(Op::Level(FEATURE_LEVEL));
+    let client = world.network();
+    let admin = world.client();
+    let new = |name: &str| json!({"user": name, "role": "viewer"});
+    let names = [
+        "revoked",
+        "disabled",
+        "removed",
+        "signed-out",
+        "changed",
+        "parent",
+        "expired",
+    ];
+    let mut tokens = Vec::new();
+    for name in names {
+        let user = json!({"role": "operator", "password": "correct horse"});
+        put_user(&world, name, &user);
+        tokens.push(made(admin.post("/api/v1/tokens", &new(name))));
+    }
+    let of = |name: &str| {
+        let at = names.iter().position(|one| *one == name).unwrap();
+        tokens[at].clone()
+    };
+    let child = |name: &str, more: Value| {
+        let mut new = json!({"role": "viewer"});
+        new.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let (secret, _) = of(name);
+        by_token(&client, &secret, "POST", "/api/v1/tokens", &new)
+    };
+    // An operator makes the token of the child.
+    let operator = json!({"user": "parent", "role": "operator"});
+    let (parent, of_parent) = made(admin.post("/api/v1/tokens", &operator));
+    let new_child = by_token(
+        &client,
+        &parent,
+        "POST",
+        "/api/v1/tokens",
+        &json!({"role": "viewer"}),
+    );
+    let (of_child, _) = made(new_child);
+    child("expired", json!({})).expect_problem(403, "role_too_small");
+    let soon = godwit_api::rest::Timestamp(godwit_jobs::now().0 + 2_500);
+    let soon = json!({"user": "expired", "role": "viewer", "expires": soon});
+    let (expires, _) = made(admin.post("/api/v1/tokens", &soon));
+    let signed_out = sign_in(&client, &by_password("signed-out"));
+    let changed = sign_in(&client, &by_password("changed"));
+    let current = sign_in(&client, &by_password("changed"));
+
+    let open = |header: (&'static str, String)| {
+        let client = world.network().with(header.0, &header.1);
+        std::thread::spawn(move || client.get("/api/v1/events").expect(200))
+    };
+    let bearer = |secret: &str| ("authorization", format!("Bearer {secret}"));
+    let streams = [
+        ("revoked", open(bearer(&of("revoked").0))),
+        ("disabled", open(bearer(&of("disabled").0))),
+        ("removed", open(bearer(&of("removed").0))),
+        ("parent", open(bearer(&of_child))),
+        ("expired", open(bearer(&expires))),
+        ("signed-out", open(("cookie", signed_out.clone()))),
+        ("changed", open(("cookie", changed))),
+    ];
+    let stays = open(("cookie", current.clone()));
+    let until = Instant::now() + DEADLINE;
+    while world.web.event_streams() < streams.len() + 1 {
+        assert!(Instant::now() < until, "no streams");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let id = |token: &Value| token["id"].as_str().unwrap().to_owned();
+    for token in [&of("revoked").1, &of_parent] {
+        admin
+            .delete(&format!("/api/v1/tokens/{}", id(token)))
+            .expect(204);
+    }
+    put_user(
+        &world,
+        "disabled",
+        &json!({"role": "operator", "disabled": true}),
+    );
+    admin.delete("/api/v1/users/removed").expect(204);
+    by_page(
+        &client,
+        &signed_out,
+        "DELETE",
+        "/api/v1/session",
+        &Value::Null,
+    )
+    .expect(204);
+    let change = json!({"current": "correct horse", "new": "battery staple"});
+    by_page(
+        &client,
+        &current,
+        "PUT",
+        "/api/v1/account/password",
+        &change,
+    )
+    .expect(204);
+    let lost = Instant::now();
+    for (name, stream) in streams {
+        while !stream.is_finished() {
+            assert!(lost.elapsed() < ENDS_WITHIN, "{name}: the stream goes on");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        stream.join().unwrap();
+    }
+    assert!(!stays.is_finished());
+    assert_eq!(world.web.event_streams(), 1);
 }

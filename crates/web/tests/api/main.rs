@@ -7,8 +7,10 @@
 )]
 
 mod access;
+mod account;
 mod bad_input;
 mod client;
+mod credentials;
 mod events;
 mod graphite;
 mod health;

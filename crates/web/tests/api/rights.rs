@@ -54,6 +54,10 @@ const ROUTES: &[(&str, &str, Option<RoleName>)] = &[
     ("GET", "/api/v1/tokens", Some(RoleName::Operator)),
     ("POST", "/api/v1/tokens", Some(RoleName::Operator)),
     ("DELETE", "/api/v1/tokens/{id}", Some(RoleName::Operator)),
+    // Somebody who has signed in needs no role; see `account`.
+    ("GET", "/api/v1/account", Some(RoleName::Operator)),
+    ("PUT", "/api/v1/account/password", Some(RoleName::Operator)),
+    ("DELETE", "/api/v1/account/tokens", Some(RoleName::Operator)),
     ("POST", "/api/v1/login", None),
     ("GET", "/api/v1/session", None),
     ("POST", "/api/v1/session", None),

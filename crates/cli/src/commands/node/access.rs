@@ -5,13 +5,15 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::ArgMatches;
-use godwit_api::rest::{NewSite, NewToken, NewUser, NodeView, RoleName, check_site_name};
+use godwit_api::rest::{
+    NewSite, NewToken, NewUser, NodeView, RoleName, TokenKind, check_site_name,
+};
 use godwit_api::units::human_size;
-use godwit_client::{Client, read_secret};
+use godwit_client::Client;
 
 use super::show::Lines;
 use super::when::Clock;
-use super::{optional, print_json, table, text, texts};
+use super::{account, optional, print_json, table, text, texts};
 use crate::exit::{Exit, Failure};
 use crate::output::{complain, print, printable};
 
@@ -39,6 +41,8 @@ pub(super) fn run(
         }
         ("token", "create") => create_token(matches, client)?,
         ("token", "list") => list_tokens(matches, client)?,
+        ("user", "passwd") => account::change_password(matches, client)?,
+        ("token", "revoke") if matches.get_flag("others") => account::end_others(matches, client)?,
         ("token", "revoke") => {
             let id = text(matches, "id")?;
             client.tokens().revoke(&id)?;
@@ -111,7 +115,7 @@ fn add_user(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
     let name = text(matches, "name")?;
     let password = matches
         .get_one::<OsString>("password-file")
-        .map(|file| password(Path::new(file)))
+        .map(|file| account::password(Path::new(file)))
         .transpose()?;
     let user = NewUser {
         role: role(matches)?,
@@ -135,22 +139,6 @@ fn add_user(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
         role_word(user.role)
     ));
     Ok(())
-}
-
-/// The first line of a file that only its owner may read.
-fn password(file: &Path) -> Result<String, Failure> {
-    let content = read_secret(file).map_err(Failure::usage)?;
-    let content = String::from_utf8(content).map_err(|_error| {
-        Failure::usage(format!("{}: the password is not UTF-8", file.display()))
-    })?;
-    let password = content.strip_suffix('\n').unwrap_or(&content);
-    if password.is_empty() || password.contains('\n') {
-        return Err(Failure::usage(format!(
-            "{}: write the password on one line, and nothing else",
-            file.display()
-        )));
-    }
-    Ok(password.to_owned())
 }
 
 fn list_users(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
@@ -187,6 +175,7 @@ fn create_token(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
             .map(|text| clock.parse("--expires", &text))
             .transpose()?,
         comment: optional(matches, "comment")?.unwrap_or_default(),
+        password: None,
     };
     let created = client.tokens().create(&token)?;
     if matches.get_flag("json") {
@@ -227,12 +216,14 @@ fn list_tokens(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
                 (None, Some(expires)) if clock.seconds_since(expires) > 0 => {
                     format!("expired {}", clock.show(expires))
                 }
+                _ if !token.usable => "has ended".to_owned(),
                 (None, Some(expires)) => format!("expires {}", clock.show(expires)),
                 (None, None) => "never".to_owned(),
             };
             vec![
                 printable(&token.id),
                 printable(&token.user),
+                kind_word(token.kind).to_owned(),
                 role_word(token.role).to_owned(),
                 clock.show(token.created),
                 ends,
@@ -241,7 +232,9 @@ fn list_tokens(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
             ]
         })
         .collect();
-    let head = ["ID", "USER", "ROLE", "CREATED", "ENDS", "SECRET", "COMMENT"];
+    let head = [
+        "ID", "USER", "KIND", "ROLE", "CREATED", "ENDS", "SECRET", "COMMENT",
+    ];
     print(&table::plain(&head, &rows));
     Ok(())
 }
@@ -275,6 +268,14 @@ fn role(matches: &ArgMatches) -> Result<RoleName, Failure> {
         Some("operator") => Ok(RoleName::Operator),
         Some("admin") => Ok(RoleName::Admin),
         _ => Err(Failure::usage("--role: write viewer, operator or admin")),
+    }
+}
+
+const fn kind_word(kind: TokenKind) -> &'static str {
+    match kind {
+        TokenKind::Token => "token",
+        TokenKind::LogIn => "log-in",
+        TokenKind::Session => "session",
     }
 }
 

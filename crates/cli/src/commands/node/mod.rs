@@ -2,6 +2,7 @@
 //! Decides nothing about jobs; the node does.
 
 mod access;
+mod account;
 mod accounting;
 pub(super) mod cluster;
 pub(super) mod connect;

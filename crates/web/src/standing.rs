@@ -1,0 +1,353 @@
+//! Decides what a token or session is worth: the one check of every credential that the state keeps, with all that it came from.
+//! Reads no request: `caller` and `session` do. Makes no token: `credentials` does.
+
+use std::cmp;
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use godwit_state::{Fault, Names, Node, Reader, Role, Token, TokenOrigin, UnixMillis, User};
+
+use crate::app::App;
+use crate::caller::machine_admins;
+use crate::problem::ApiError;
+use crate::secret;
+
+/// Tokens from one to the first that it came from: a log-in, a token of it, a session, and some more.
+const CHAIN_MAX: usize = 8;
+
+/// How a request shows a secret.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Shown {
+    /// As a bearer token, or to sign in with. A session is not taken.
+    Bearer,
+    /// As the cookie of the page. Only a session is taken.
+    Cookie,
+}
+
+/// A good token, and what it allows.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    pub(crate) token: Token,
+    pub(crate) user: User,
+    /// The least role of the token, of those that it came from, and of their users.
+    pub(crate) role: Role,
+    /// When the first of them ends.
+    pub(crate) expires: Option<UnixMillis>,
+    /// Ids of the token and of those that it came from.
+    pub(crate) chain: Vec<String>,
+}
+
+impl Standing {
+    /// Whether a further token may come from this one.
+    pub(crate) const fn has_room(&self) -> bool {
+        self.chain.len() < CHAIN_MAX
+    }
+}
+
+/// Why a token is not good.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Unfit {
+    /// There is no such token, or nobody knows what it came from.
+    Unknown,
+    /// A session was shown as a token, or a token as a session.
+    Misused,
+    /// This token was revoked: itself, or one that it came from.
+    Revoked(String),
+    /// This token has expired: itself, or one that it came from.
+    Expired(String),
+    /// The token that this one came from is gone.
+    Orphan(String),
+    /// This user is disabled.
+    Disabled(String),
+    /// This user has the name of a node, of an account of a machine, or of nobody.
+    Reserved(String),
+}
+
+impl From<Unfit> for ApiError {
+    fn from(unfit: Unfit) -> Self {
+        let refused = |code, detail: String| Self::unauthenticated(code, detail);
+        match unfit {
+            Unfit::Unknown | Unfit::Misused => refused(
+                "bad_token",
+                "the token is not known here; make one on the node's machine with: godwit token create"
+                    .to_owned(),
+            ),
+            Unfit::Revoked(id) => refused("token_revoked", format!("the token {id} was revoked")),
+            Unfit::Expired(id) => refused(
+                "token_expired",
+                format!("the token {id} has expired; make another one"),
+            ),
+            Unfit::Orphan(id) => refused(
+                "token_revoked",
+                format!("the token {id} came from a token or session that is gone; make another one"),
+            ),
+            Unfit::Disabled(user) => Self::new(
+                StatusCode::FORBIDDEN,
+                "user_disabled",
+                format!("the user {user} is disabled on this node"),
+            ),
+            Unfit::Reserved(user) => Self::new(
+                StatusCode::FORBIDDEN,
+                "name_taken",
+                format!("no user acts under the name {user:?} here; an admin makes another user"),
+            ),
+        }
+    }
+}
+
+/// What the state knows of tokens and users.
+pub(crate) trait Lookup {
+    fn token(&self, id: &str) -> Result<Option<Token>, Fault>;
+    fn user(&self, name: &str) -> Result<Option<User>, Fault>;
+    /// The names that no user acts under.
+    fn names(&self) -> Result<Names, Fault>;
+}
+
+impl Lookup for App {
+    fn token(&self, id: &str) -> Result<Option<Token>, Fault> {
+        self.reader().object(id)
+    }
+
+    fn user(&self, name: &str) -> Result<Option<User>, Fault> {
+        self.reader().object(name)
+    }
+
+    fn names(&self) -> Result<Names, Fault> {
+        names(&self.reader())
+    }
+}
+
+/// The names that no user acts under: those of nodes, and of the accounts that are admins of a machine by themselves. Blocks.
+pub(crate) fn names(reader: &Reader) -> Result<Names, Fault> {
+    let mut names = Names::of(&reader.objects::<Node>()?);
+    names.accounts.extend(machine_admins());
+    Ok(names)
+}
+
+/// All tokens and users at one moment, for lists of them.
+pub(crate) struct Known {
+    tokens: BTreeMap<String, Token>,
+    users: BTreeMap<String, User>,
+    names: Names,
+}
+
+impl Known {
+    /// Reads them. Blocks.
+    pub(crate) fn read(reader: &Reader) -> Result<Self, Fault> {
+        let tokens = reader.objects::<Token>()?.into_iter();
+        let users = reader.objects::<User>()?.into_iter();
+        Ok(Self {
+            tokens: tokens.map(|token| (token.id.clone(), token)).collect(),
+            users: users.map(|user| (user.name.clone(), user)).collect(),
+            names: names(reader)?,
+        })
+    }
+
+    /// The tokens, by id.
+    pub(crate) fn tokens(&self) -> impl Iterator<Item = &Token> {
+        self.tokens.values()
+    }
+}
+
+impl Lookup for Known {
+    fn token(&self, id: &str) -> Result<Option<Token>, Fault> {
+        Ok(self.tokens.get(id).cloned())
+    }
+
+    fn user(&self, name: &str) -> Result<Option<User>, Fault> {
+        Ok(self.users.get(name).cloned())
+    }
+
+    fn names(&self) -> Result<Names, Fault> {
+        Ok(self.names.clone())
+    }
+}
+
+/// The token of this secret, if it is good. Blocks.
+pub(crate) fn of_secret(
+    secret: &str,
+    shown: Shown,
+    at: UnixMillis,
+    app: &App,
+) -> Result<Result<Standing, Unfit>, Fault> {
+    let hash = secret::digest(secret.trim());
+    let token = app.reader().objects_by::<Token>(&hash)?.into_iter().next();
+    let Some(token) = token else {
+        return Ok(Err(Unfit::Unknown));
+    };
+    let is_session = matches!(
+        TokenOrigin::of_scope(&token.scope),
+        Some(TokenOrigin::Session { .. })
+    );
+    if is_session != (shown == Shown::Cookie) {
+        return Ok(Err(Unfit::Misused));
+    }
+    judge(token, at, app)
+}
+
+/// Whether a token is good at a time: it and all that it came from are known, not revoked and not expired, and of users who are there and
+/// not disabled. Nothing that is allowed or lasts exceeds any of them. Blocks.
+pub(crate) fn judge(
+    token: Token,
+    at: UnixMillis,
+    known: &impl Lookup,
+) -> Result<Result<Standing, Unfit>, Fault> {
+    let Some(own) = known.user(&token.user)? else {
+        return Ok(Err(Unfit::Unknown));
+    };
+    let mut standing = Standing {
+        role: token.role,
+        expires: token.expires,
+        chain: Vec::new(),
+        user: own,
+        token: token.clone(),
+    };
+    let names = known.names()?;
+    let mut next = token;
+    loop {
+        let Some(origin) = TokenOrigin::of_scope(&next.scope) else {
+            return Ok(Err(Unfit::Unknown));
+        };
+        if next.revoked.is_some() {
+            return Ok(Err(Unfit::Revoked(next.id)));
+        }
+        if next.expires.is_some_and(|expires| expires <= at) {
+            return Ok(Err(Unfit::Expired(next.id)));
+        }
+        let Some(user) = known.user(&next.user)? else {
+            return Ok(Err(Unfit::Orphan(standing.token.id)));
+        };
+        if user.disabled {
+            return Ok(Err(Unfit::Disabled(user.name)));
+        }
+        if names.check_acting(&user).is_err() {
+            return Ok(Err(Unfit::Reserved(user.name)));
+        }
+        standing.role = cmp::min(standing.role, cmp::min(next.role, user.role));
+        standing.expires = earlier(standing.expires, next.expires);
+        standing.chain.push(next.id);
+        let Some(parent) = origin.parent() else {
+            return Ok(Ok(standing));
+        };
+        match known.token(parent)? {
+            Some(parent) if standing.has_room() => next = parent,
+            _ => return Ok(Err(Unfit::Orphan(standing.token.id))),
+        }
+    }
+}
+
+/// The earlier of two ends; None is no end.
+pub(crate) fn earlier(one: Option<UnixMillis>, other: Option<UnixMillis>) -> Option<UnixMillis> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_state::Secret;
+
+    use super::*;
+
+    /// Tokens and users in an order.
+    struct World(Vec<Token>, Vec<User>);
+
+    impl World {
+        fn all(&self) -> Known {
+            let tokens = self.0.iter().cloned();
+            let users = self.1.iter().cloned();
+            Known {
+                tokens: tokens.map(|token| (token.id.clone(), token)).collect(),
+                users: users.map(|user| (user.name.clone(), user)).collect(),
+                names: Names::of(&[]),
+            }
+        }
+    }
+
+    fn token(id: &str, user: &str, scope: &str) -> Token {
+        Token {
+            id: id.to_owned(),
+            user: user.to_owned(),
+            hash: Secret::new(id),
+            scope: scope.to_owned(),
+            role: Role::Admin,
+            created: UnixMillis(0),
+            expires: None,
+            revoked: None,
+            last_digits: String::new(),
+            comment: String::new(),
+        }
+    }
+
+    /// A session of ada of a token that bob made with a log-in of his.
+    fn known() -> World {
+        let user = |name: &str| User {
+            name: name.to_owned(),
+            role: Role::Admin,
+            password: None,
+            disabled: false,
+        };
+        let tokens = vec![
+            token("session", "ada", "session made"),
+            token("made", "ada", "token log-in"),
+            token("log-in", "bob", "login"),
+        ];
+        World(tokens, vec![user("ada"), user("bob")])
+    }
+
+    fn judged(known: &World) -> Result<Standing, Unfit> {
+        judge(known.0[0].clone(), UnixMillis(100), &known.all()).expect("nothing is read")
+    }
+
+    #[test]
+    fn every_ancestor_counts() {
+        let good = judged(&known()).expect("good");
+        assert_eq!((good.role, good.expires), (Role::Admin, None));
+        assert_eq!(good.chain, ["session", "made", "log-in"]);
+        for at in 0..3 {
+            let with = |change: &dyn Fn(&mut Token)| {
+                let mut known = known();
+                change(&mut known.0[at]);
+                judged(&known)
+            };
+            let id = known().0[at].id.clone();
+            let revoked = with(&|token| token.revoked = Some(UnixMillis(99)));
+            assert_eq!(revoked.expect_err("revoked"), Unfit::Revoked(id.clone()));
+            let expired = with(&|token| token.expires = Some(UnixMillis(100)));
+            assert_eq!(expired.expect_err("expired"), Unfit::Expired(id));
+            let later = with(&|token| token.expires = Some(UnixMillis(101))).expect("good");
+            assert_eq!(later.expires, Some(UnixMillis(101)));
+            let less = with(&|token| token.role = Role::Viewer).expect("good");
+            assert_eq!(less.role, Role::Viewer);
+            let unknown = with(&|token| "who knows".clone_into(&mut token.scope));
+            assert_eq!(unknown.expect_err("unknown"), Unfit::Unknown);
+        }
+        for at in 0..2 {
+            let mut disabled = known();
+            disabled.1[at].disabled = true;
+            let name = disabled.1[at].name.clone();
+            assert_eq!(judged(&disabled).expect_err("out"), Unfit::Disabled(name));
+            let mut lowered = known();
+            lowered.1[at].role = Role::Operator;
+            assert_eq!(judged(&lowered).expect("good").role, Role::Operator);
+            let mut gone = known();
+            gone.1.remove(at);
+            assert!(judged(&gone).is_err());
+            let mut pruned = known();
+            pruned.0.remove(at + 1);
+            let orphan = Unfit::Orphan("session".to_owned());
+            assert_eq!(judged(&pruned).expect_err("an orphan"), orphan);
+        }
+    }
+
+    #[test]
+    fn a_chain_without_end_is_refused() {
+        let mut known = known();
+        known.0 = vec![token("a", "ada", "token b"), token("b", "ada", "token a")];
+        assert_eq!(
+            judged(&known).expect_err("a circle"),
+            Unfit::Orphan("a".to_owned())
+        );
+    }
+}
