@@ -13,7 +13,6 @@ use godwit_jobs::now;
 use godwit_state::{Actor, Names, Role, UnixMillis, User};
 
 use crate::app::App;
-use crate::credentials;
 use crate::middleware::Label;
 use crate::problem::ApiError;
 use crate::session;
@@ -71,10 +70,15 @@ impl Caller {
         )
     }
 
-    /// Whether a person sent the request: by a session or log-in, or from this machine.
+    /// Whether a person sent the request: signed in with a password, or from this machine.
     fn is_signed_in(&self) -> bool {
         let standing = self.standing.as_ref();
-        standing.is_none_or(|standing| credentials::is_sign_in(&standing.token))
+        standing.is_none_or(|standing| standing.signed_in)
+    }
+
+    /// Whether the caller may change the own account.
+    pub(crate) fn may_change_account(&self) -> bool {
+        self.role >= Role::Operator || self.is_signed_in()
     }
 
     /// Whether the caller may change what belongs to `owner`.
@@ -132,14 +136,14 @@ impl Need {
     fn check(self, caller: &Caller) -> Result<(), String> {
         let is_met = match self {
             Self::Role(least) => caller.role >= least,
-            Self::OwnAccount => caller.role >= Role::Operator || caller.is_signed_in(),
+            Self::OwnAccount => caller.may_change_account(),
         };
         if is_met {
             return Ok(());
         }
         let needs = match self {
             Self::Role(least) => least.name(),
-            Self::OwnAccount => "somebody who has signed in, for a token of a viewer only looks",
+            Self::OwnAccount => "a sign-in with the password, for a token of a viewer only looks",
         };
         Err(format!(
             "{} is {} here; this request needs {needs}",

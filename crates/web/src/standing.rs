@@ -35,6 +35,8 @@ pub(crate) struct Standing {
     pub(crate) expires: Option<UnixMillis>,
     /// Ids of the token and of those that it came from.
     pub(crate) chain: Vec<String>,
+    /// A person signed in with a password: none of them is a token for programs.
+    pub(crate) signed_in: bool,
 }
 
 impl Standing {
@@ -199,6 +201,7 @@ pub(crate) fn judge(
         role: token.role,
         expires: token.expires,
         chain: Vec::new(),
+        signed_in: true,
         user: own,
         token: token.clone(),
     };
@@ -226,6 +229,7 @@ pub(crate) fn judge(
         standing.role = cmp::min(standing.role, cmp::min(next.role, user.role));
         standing.expires = earlier(standing.expires, next.expires);
         standing.chain.push(next.id);
+        standing.signed_in &= origin.is_sign_in();
         let Some(parent) = origin.parent() else {
             return Ok(Ok(standing));
         };
@@ -305,6 +309,9 @@ mod tests {
         let good = judged(&known()).expect("good");
         assert_eq!((good.role, good.expires), (Role::Admin, None));
         assert_eq!(good.chain, ["session", "made", "log-in"]);
+        assert!(!good.signed_in);
+        let log_in = judge(known().0[2].clone(), UnixMillis(100), &known().all());
+        assert!(log_in.expect("nothing is read").expect("good").signed_in);
         for at in 0..3 {
             let with = |change: &dyn Fn(&mut Token)| {
                 let mut known = known();

@@ -1013,8 +1013,10 @@ export interface components {
         AccountView: {
             /** @description Id of the token or session that the request shows; None on the Unix socket. */
             current?: string | null;
-            /** @description The user has a password, and can change it. */
+            /** @description The user has a password. */
             has_password: boolean;
+            /** @description The caller may change the password, and end sessions and tokens: not with a token of a viewer. */
+            may_change: boolean;
             /** @description What the caller may do in this request. */
             role: components["schemas"]["RoleName"];
             /** @description Sessions, log-ins and tokens of the user that are good now. */

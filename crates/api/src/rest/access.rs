@@ -187,8 +187,10 @@ pub struct AccountView {
     pub user: String,
     /// What the caller may do in this request.
     pub role: RoleName,
-    /// The user has a password, and can change it.
+    /// The user has a password.
     pub has_password: bool,
+    /// The caller may change the password, and end sessions and tokens: not with a token of a viewer.
+    pub may_change: bool,
     /// Id of the token or session that the request shows; None on the Unix socket.
     pub current: Option<String>,
     /// Sessions, log-ins and tokens of the user that are good now.

@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 use super::cluster::yes_or_no;
 use super::{Problems, tokens};
 use crate::app::App;
-use crate::caller::{Caller, Owner, Request, role_name};
+use crate::caller::{Caller, Owner, Request, Viewer, role_name};
 use crate::extract::{Body, Parameters};
 use crate::problem::ApiError;
 use crate::{credentials, password};
@@ -32,7 +32,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 /// Shows the account of the caller, with the sessions, log-ins and tokens that are good now.
 #[utoipa::path(get, path = "/account", tag = "account", responses((status = 200, body = AccountView), Problems))]
 async fn show(
-    Owner(caller): Owner,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
 ) -> Result<Json<AccountView>, ApiError> {
     app.run(move |app| {
@@ -40,6 +40,7 @@ async fn show(
         let own = tokens::views(app, |token| token.user == caller.name)?;
         Ok(AccountView {
             role: role_name(caller.role),
+            may_change: caller.may_change_account(),
             has_password: user.is_some_and(|user| user.password.is_some()),
             current: caller.standing.map(|standing| standing.token.id),
             tokens: own.into_iter().filter(|token| token.usable).collect(),

@@ -165,7 +165,6 @@ fn a_token_that_only_looks_ends_nothing() {
     let (token, description) = made(world.client().post(TOKENS, &new));
     let id = description["id"].as_str().unwrap();
     for (method, path) in [
-        ("GET", ACCOUNT),
         ("GET", TOKENS),
         ("DELETE", OTHERS),
         ("DELETE", &*format!("{TOKENS}/{id}")),
@@ -174,13 +173,20 @@ fn a_token_that_only_looks_ends_nothing() {
     }
     let change = json!({"current": "correct horse", "new": "battery staple"});
     by_token(&client, &token, "PUT", PASSWORD, &change).expect_problem(403, "role_too_small");
-    show(&client, &here).expect(200);
+    let account = by_token(&client, &token, "GET", ACCOUNT, &Value::Null);
+    assert_eq!(account.expect(200).json()["may_change"], false);
+    // Nor does a session of it.
+    let of_token = sign_in(&client, &json!({ "token": token }));
+    by_page(&client, &of_token, "DELETE", OTHERS, &Value::Null)
+        .expect_problem(403, "role_too_small");
+    let account = show(&client, &here).expect(200).json();
+    assert_eq!(account["may_change"], true);
 }
 
 #[test]
 fn the_token_by_which_a_session_began_is_not_one_of_the_others() {
     let (world, client) = world();
-    let new = json!({"user": "vera", "role": "viewer"});
+    let new = json!({"user": "otto", "role": "operator"});
     let (token, _) = made(world.client().post(TOKENS, &new));
     let here = sign_in(&client, &json!({ "token": token }));
     let path = format!("{OTHERS}?made=true");

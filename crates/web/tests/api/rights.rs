@@ -55,7 +55,7 @@ const ROUTES: &[(&str, &str, Option<RoleName>)] = &[
     ("POST", "/api/v1/tokens", Some(RoleName::Operator)),
     ("DELETE", "/api/v1/tokens/{id}", Some(RoleName::Operator)),
     // Somebody who has signed in needs no role; see `account`.
-    ("GET", "/api/v1/account", Some(RoleName::Operator)),
+    ("GET", "/api/v1/account", Some(RoleName::Viewer)),
     ("PUT", "/api/v1/account/password", Some(RoleName::Operator)),
     ("DELETE", "/api/v1/account/tokens", Some(RoleName::Operator)),
     ("POST", "/api/v1/login", None),
