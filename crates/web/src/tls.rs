@@ -1,35 +1,32 @@
 //! Owns the certificate of the API: one that the node made, or the operator's, which is read again when its file changes.
 //! Serves no connection.
 
-use std::fs::{self, DirBuilder, Metadata, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+mod own;
+
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use godwit_sys::secret_file;
-use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
 use rustls::ServerConfig;
-use rustls::client::verify_server_name;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, NoServerSessionStorage, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::version::TLS13;
 use thiserror::Error;
 
 use crate::secret::sha256;
-
-/// The certificate that the node made, in its directory.
-const CERTIFICATE: &str = "certificate.pem";
-
-/// The key of that certificate.
-const KEY: &str = "key.pem";
+use own::{Own, is_name};
 
 /// How often the operator's files are looked at, when connections come.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the node looks whether its own certificate ends soon, when connections come.
+const RENEW_EVERY: Duration = Duration::from_hours(1);
 
 /// A chain of certificates and a key are far shorter.
 const PEM_BYTES_MAX: u64 = 1 << 20;
@@ -37,13 +34,13 @@ const PEM_BYTES_MAX: u64 = 1 << 20;
 /// Which certificate the API shows.
 #[derive(Clone, Debug)]
 pub enum CertificateSource {
-    /// One that the node makes once and keeps in this directory, for these names and addresses.
+    /// One that the node makes and keeps in this directory, for these names and addresses. It is renewed with its key before it ends.
     Own {
         /// The directory.
         directory: PathBuf,
-        /// Name of the machine when the certificate is made; a later name changes nothing, for clients know the certificate.
+        /// Name of the machine when the certificate is made; a later name changes nothing until the certificate is renewed.
         host: Option<String>,
-        /// Further names and addresses that the certificate must have; one that lacks any is made anew.
+        /// Further names and addresses that the certificate must have; one that lacks any is renewed.
         names: Vec<String>,
     },
     /// The operator's.
@@ -75,9 +72,17 @@ impl CertificateError {
 /// The certificate that is shown now.
 pub(crate) struct Certificate {
     files: [PathBuf; 2],
+    /// None where the files are the operator's.
+    own: Option<Own>,
     now: RwLock<Loaded>,
-    looked: Mutex<Instant>,
+    looked: Mutex<Looked>,
     log: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// When the files, and the end of the node's own certificate, were looked at last.
+struct Looked {
+    files: Instant,
+    end: Instant,
 }
 
 struct Loaded {
@@ -94,36 +99,29 @@ impl Certificate {
         source: &CertificateSource,
         log: Arc<dyn Fn(&str) + Send + Sync>,
     ) -> Result<Self, CertificateError> {
-        let files = match source {
+        let (files, own) = match source {
             CertificateSource::Own {
                 directory,
                 host,
                 names,
             } => {
-                let files = [directory.join(CERTIFICATE), directory.join(KEY)];
-                let lacking = match files[0].exists() && files[1].exists() {
-                    true => read(&files).map(|loaded| missing(&loaded, names))?,
-                    false => Some(String::new()),
-                };
-                if let Some(name) = lacking {
-                    if !name.is_empty() {
-                        log(&format!(
-                            "the API has a new certificate, for the old one was not for {name}"
-                        ));
-                    }
-                    let host = host.iter().filter(|host| is_name(host));
-                    let names: Vec<String> = host.chain(names).cloned().collect();
-                    make(directory, &files, &names)?;
-                }
-                files
+                let own = Own::new(directory, host.as_ref(), names);
+                own.keep(SystemTime::now(), &*log)?;
+                (own.files(), Some(own))
             }
-            CertificateSource::Files { certificate, key } => [certificate.clone(), key.clone()],
+            CertificateSource::Files { certificate, key } => {
+                ([certificate.clone(), key.clone()], None)
+            }
         };
         let now = RwLock::new(read(&files)?);
         Ok(Self {
             files,
+            own,
             now,
-            looked: Mutex::new(Instant::now()),
+            looked: Mutex::new(Looked {
+                files: Instant::now(),
+                end: Instant::now(),
+            }),
             log,
         })
     }
@@ -133,16 +131,37 @@ impl Certificate {
         let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
         let certificate = now.key.cert.first();
         let digest = sha256(certificate.map_or(&[], |certificate| certificate.as_ref()));
-        digest.map(|byte| format!("{byte:02X}")).join(":")
+        hexadecimal(digest)
+    }
+
+    /// SHA-256 of the certificate's key, which stays when the node renews its own certificate.
+    pub(crate) fn key_fingerprint(&self) -> String {
+        let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
+        let certificate = now.key.cert.first();
+        let parsed = certificate.and_then(|found| ParsedCertificate::try_from(found).ok());
+        let key = parsed.map(|parsed| parsed.subject_public_key_info());
+        hexadecimal(sha256(key.as_deref().unwrap_or_default()))
     }
 
     /// Reads the files again if they changed. Files that cannot be used leave the certificate as it is.
     fn look(&self) {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        if looked.elapsed() < LOOK_EVERY {
+        if looked.files.elapsed() < LOOK_EVERY {
             return;
         }
-        *looked = Instant::now();
+        looked.files = Instant::now();
+        if let Some(own) = self
+            .own
+            .as_ref()
+            .filter(|_| looked.end.elapsed() > RENEW_EVERY)
+        {
+            looked.end = Instant::now();
+            if let Err(error) = own.keep(SystemTime::now(), &*self.log) {
+                (self.log)(&format!(
+                    "{error}; the API keeps the certificate that it has"
+                ));
+            }
+        }
         let before = self
             .now
             .read()
@@ -196,23 +215,6 @@ pub fn check_certificate(source: &CertificateSource) -> Result<(), CertificateEr
     }
 }
 
-fn is_name(name: &str) -> bool {
-    ServerName::try_from(name).is_ok()
-}
-
-/// The first of the names that the certificate does not have.
-fn missing(loaded: &Loaded, names: &[String]) -> Option<String> {
-    let has = |name: &String| {
-        let certificate = loaded.key.cert.first();
-        let parsed = certificate.map(ParsedCertificate::try_from);
-        let (Some(Ok(parsed)), Ok(name)) = (parsed, ServerName::try_from(name.as_str())) else {
-            return false;
-        };
-        verify_server_name(&parsed, &name).is_ok()
-    };
-    names.iter().find(|name| !has(name)).cloned()
-}
-
 impl std::fmt::Debug for Certificate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Certificate")
@@ -229,15 +231,21 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-/// What TLS needs: version 1.3, HTTP/2 and HTTP/1.1, no certificate of the client.
+/// What TLS needs: version 1.3, HTTP/2 and HTTP/1.1, no certificate of the client, and each connection with a handshake of its own.
 pub(crate) fn server_config(certificate: Arc<Certificate>) -> Result<ServerConfig, rustls::Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])?
         .with_no_client_auth()
         .with_cert_resolver(certificate);
+    config.send_tls13_tickets = 0;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
+}
+
+fn hexadecimal(digest: [u8; 32]) -> String {
+    digest.map(|byte| format!("{byte:02X}")).join(":")
 }
 
 /// Device, inode, time of the change, and length of each file.
@@ -292,59 +300,4 @@ fn read(files: &[PathBuf; 2]) -> Result<Loaded, CertificateError> {
         key: Arc::new(certified),
         stamps,
     })
-}
-
-/// Makes the node's own certificate: ECDSA P-256, which all browsers accept, signed by itself.
-fn make(directory: &Path, files: &[PathBuf; 2], names: &[String]) -> Result<(), CertificateError> {
-    let failed = |error: rcgen::Error| {
-        CertificateError::new(directory, format!("no certificate could be made: {error}"))
-    };
-    let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).map_err(failed)?;
-    let mut all = vec![
-        "localhost".to_owned(),
-        "127.0.0.1".to_owned(),
-        "::1".to_owned(),
-    ];
-    all.extend(
-        names
-            .iter()
-            .filter(|name| !all.contains(name))
-            .cloned()
-            .collect::<Vec<_>>(),
-    );
-    let mut params = CertificateParams::new(all).map_err(failed)?;
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "godwit node");
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let certificate = params.self_signed(&key).map_err(failed)?;
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-        .map_err(|error| CertificateError::new(directory, error))?;
-    // The certificate comes last: where it is, its key is, too.
-    write(&files[1], key.serialize_pem().as_bytes(), 0o600)?;
-    write(&files[0], certificate.pem().as_bytes(), 0o644)
-}
-
-/// Writes the file whole or not at all.
-fn write(file: &Path, content: &[u8], mode: u32) -> Result<(), CertificateError> {
-    let partial = file.with_extension("new");
-    let written = || -> io::Result<()> {
-        // What an earlier start left behind may have other permissions.
-        match fs::remove_file(&partial) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut open = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(&partial)?;
-        open.write_all(content)?;
-        open.sync_all()?;
-        fs::rename(&partial, file)
-    };
-    written().map_err(|error| CertificateError::new(file, error))
 }
