@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{Html, IntoResponse, Response};
@@ -18,10 +19,11 @@ const PAGE: &str = include_str!("docs.html");
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 pub(super) fn routes(document: String) -> Router<Arc<App>> {
-    let document: Arc<str> = document.into();
+    // Shared by all answers: anybody may ask for it.
+    let document = Bytes::from(document);
     let json = move || {
-        let document = Arc::clone(&document);
-        async move { ([(CONTENT_TYPE, "application/json")], document.to_string()) }
+        let document = document.clone();
+        async move { ([(CONTENT_TYPE, "application/json")], document) }
     };
     Router::new()
         .route("/openapi.json", get(json.clone()))
