@@ -2,7 +2,7 @@
 //! Answers no request.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use godwit_api::rest::Timestamp;
@@ -14,11 +14,12 @@ use tokio::time::timeout;
 
 use crate::config::NodeInfo;
 use crate::hub::Hub;
+use crate::logins::Logins;
 use crate::metrics::Metrics;
 use crate::password;
 use crate::problem::ApiError;
 use crate::rates::Rates;
-use crate::throttle::Throttle;
+use crate::throttle::{Throttle, key};
 
 /// Calls that block at once: as many as the state keeps connections for, and as many proposals that wait for the disk.
 pub(crate) const BLOCKING_MAX: usize = 40;
@@ -44,8 +45,9 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     pub(crate) rates: Rates,
     pub(crate) refusals: Throttle,
-    /// Log-ins that may fail, for each user and each address.
-    pub(crate) logins: Throttle,
+    pub(crate) logins: Logins,
+    /// The certificate of the API is the operator's, so that browsers may insist on it.
+    pub(crate) certified: bool,
     hashes: Arc<Semaphore>,
     turns: Arc<Semaphore>,
     turns_at_places: Arc<Semaphore>,
@@ -58,6 +60,7 @@ impl App {
         node: NodeInfo,
         log: Arc<dyn Fn(&str) + Send + Sync>,
         unread_max: Duration,
+        certified: bool,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         Self {
@@ -72,7 +75,8 @@ impl App {
             started: Timestamp(now().0),
             log,
             refusals: Throttle::new(REFUSALS_BURST, REFUSALS_EVERY),
-            logins: Throttle::new(LOGINS_BURST, LOGINS_EVERY),
+            logins: Logins::new(),
+            certified,
             hashes: Arc::new(Semaphore::new(password::AT_ONCE_MAX)),
             turns: Arc::new(Semaphore::new(BLOCKING_MAX)),
             turns_at_places: Arc::new(Semaphore::new(PLACES_MAX)),
@@ -119,7 +123,14 @@ impl App {
 
     /// Writes a refused request into the log and the audit log, unless there are too many of them. Blocks.
     pub(crate) fn refused(&self, actor: Actor, action: &str, object: &str, outcome: &str) {
-        if self.refusals.take("", std::time::Instant::now()).is_err() {
+        // Strangers use up nothing of what is written down of users.
+        let who = if actor.role.is_some() {
+            "user"
+        } else {
+            "stranger"
+        };
+        let taken = self.refusals.take(&key(&[who]), 1, Instant::now());
+        if taken.is_err() {
             return;
         }
         let from = actor.remote.as_deref().unwrap_or("unknown");
@@ -161,12 +172,6 @@ async fn blocking<T: Send + 'static>(
         .await
         .map_err(|error| ApiError::internal(format!("internal error: {error}. Please report it")))
 }
-
-/// Log-ins that may fail in a row.
-const LOGINS_BURST: u32 = 10;
-
-/// After that one each so often: some 8,600 a day, too few to guess a password.
-const LOGINS_EVERY: Duration = Duration::from_secs(10);
 
 /// Refusals in a row that are written down.
 const REFUSALS_BURST: u32 = 100;

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
@@ -14,9 +15,10 @@ use godwit_state::{Actor, Names, Role, UnixMillis, User};
 
 use crate::app::App;
 use crate::middleware::Label;
+use crate::places::{Connected, Key};
 use crate::problem::ApiError;
-use crate::session;
 use crate::standing::{self, Shown, Standing};
+use crate::{browser, session, throttle};
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -159,6 +161,11 @@ pub(crate) struct Request {
     pub(crate) peer: Option<Peer>,
     authorization: Option<Vec<u8>>,
     session: Option<session::Cookie>,
+    /// The secret of a browser with which somebody signed in before.
+    pub(crate) browser: Option<String>,
+    /// A proxy sends the request for somebody else.
+    forwarded: bool,
+    connected: Option<Connected>,
     pub(crate) id: String,
     method: String,
     path: String,
@@ -172,15 +179,40 @@ impl Request {
             peer: parts.extensions.get::<Peer>().copied(),
             authorization: authorization.map(|value| value.as_bytes().to_vec()),
             session: session::Cookie::of(parts),
+            browser: browser::secret(&parts.headers),
+            forwarded: FORWARDED
+                .iter()
+                .any(|name| parts.headers.contains_key(*name)),
+            connected: parts.extensions.get::<Connected>().cloned(),
             id: label.map(|label| label.id.clone()).unwrap_or_default(),
             method: parts.method.to_string(),
             path: label.map(|label| label.path.clone()).unwrap_or_default(),
         }
     }
 
-    /// Whether the caller says who it is.
-    pub(crate) const fn has_credentials(&self) -> bool {
-        self.authorization.is_some()
+    /// Those who are counted together, as text: a user of this machine, an address of IPv4, a network of IPv6.
+    pub(crate) fn key(&self) -> String {
+        self.peer
+            .map_or_else(String::new, |peer| format!("{:?}", Key::of(peer)))
+    }
+
+    /// The secret that the request shows, as a digest.
+    pub(crate) fn credential(&self, app: &App) -> Option<throttle::Key> {
+        let secret = match &self.authorization {
+            Some(text) => {
+                let text = std::str::from_utf8(text).ok()?;
+                text.trim().split_once(' ')?.1.trim()
+            }
+            None => self.session.as_ref()?.secret(app)?,
+        };
+        Some(throttle::key(&[secret]))
+    }
+
+    /// The sender has proven to be this user: the connection makes way for no other.
+    pub(crate) fn proves(&self, user: &str) {
+        if let Some(connected) = &self.connected {
+            connected.prove(user);
+        }
     }
 
     fn remote(&self) -> String {
@@ -253,13 +285,25 @@ impl Request {
         what
     }
 
-    /// Who sends the request. Blocks.
+    /// Who sends the request. The connection is worth what the answer is. Blocks.
     pub(crate) fn identify(&self, app: &App) -> Result<Identified, ApiError> {
+        let found = self.find(app);
+        match (&found, &self.connected) {
+            (Ok(found), _) => self.proves(&found.name),
+            (Err(error), Some(connected)) if error.status().is_client_error() => {
+                connected.doubt(Instant::now());
+            }
+            _ => {}
+        }
+        found
+    }
+
+    fn find(&self, app: &App) -> Result<Identified, ApiError> {
         if let Some(authorization) = &self.authorization {
             return by_token(authorization, app);
         }
         match (self.peer, &self.session) {
-            (Some(Peer::Local { uid }), _) => by_uid(uid, app),
+            (Some(Peer::Local { uid }), _) if !self.forwarded => by_uid(uid, app),
             (_, Some(cookie)) => cookie.identify(&self.method, app),
             _ => Err(ApiError::unauthenticated(
                 "no_credentials",
@@ -290,6 +334,15 @@ impl From<Standing> for Identified {
         }
     }
 }
+
+/// A proxy adds these; who sends it a request is not the user that the proxy runs as.
+const FORWARDED: [&str; 5] = [
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-real-ip",
+];
 
 /// Method and path in a line of the audit log.
 const OBJECT_BYTES_MAX: usize = 256;

@@ -16,6 +16,30 @@ use crate::webhooks::address::Network;
 /// How long a client may leave an answer unread: a page in the background reads, and a bad path is back within that time.
 pub const UNREAD_MAX: Duration = Duration::from_secs(30);
 
+/// How long connections may stay that do nothing, or whose client proves nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// From the beginning of a connection until its first request is there.
+    pub first_request: Duration,
+    /// Between two requests of a connection that has not proven a user.
+    pub stranger_idle: Duration,
+    /// Between two requests of a connection that has.
+    pub idle: Duration,
+    /// For a connection that does not prove a user, whatever it asks.
+    pub stranger: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            first_request: Duration::from_secs(10),
+            stranger_idle: Duration::from_secs(10),
+            idle: Duration::from_secs(60),
+            stranger: Duration::from_secs(120),
+        }
+    }
+}
+
 /// What the server is told at its beginning.
 pub struct WebConfig {
     /// The jobs of the node, and by them its state.
@@ -32,6 +56,8 @@ pub struct WebConfig {
     pub certificate: CertificateSource,
     /// How long a client may leave an answer unread; usually [`UNREAD_MAX`].
     pub unread_max: Duration,
+    /// How long connections may stay that do nothing.
+    pub patience: Patience,
     /// Networks beside the Internet that webhooks may be sent to.
     pub webhook_networks: Vec<Network>,
     /// Where the figures are sent to Graphite, as `HOST:PORT`; None sends none.

@@ -8,11 +8,13 @@ use axum::http::StatusCode;
 use godwit_api::rest::Login;
 use godwit_jobs::now;
 use godwit_state::{
-    Actor, Change, Op, Prune, Role, Secret, Token, TokenOrigin, UnixMillis, User, sortable_id,
+    Actor, Change, Node, Op, Prune, Role, Secret, Token, TokenOrigin, UnixMillis, User,
+    sortable_id,
 };
 
 use crate::app::App;
 use crate::caller::{self, Request};
+use crate::logins::Try;
 use crate::problem::ApiError;
 use crate::standing::{self, Standing};
 use crate::{password, secret};
@@ -23,32 +25,39 @@ pub(crate) const WORKING_DAY_MS: u64 = 12 * 3_600 * 1_000;
 /// Tokens of a user: the state has room for a hundred users with as many.
 const OF_USER_MAX: usize = 100;
 
-/// The longest name in a line of the audit log.
+/// The longest name of a user.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Finds the user whom the password proves. Guesses are throttled by user and by address.
+/// Finds the user whom the password proves. Guesses are throttled.
 pub(crate) async fn check(
     app: &Arc<App>,
     request: &Request,
     login: Login,
 ) -> Result<User, ApiError> {
-    let keys = [
-        format!("user {}", login.user),
-        format!("from {}", request.stranger().remote.unwrap_or_default()),
-    ];
-    for key in &keys {
-        if let Err(wait) = app.logins.take(key, Instant::now()) {
-            return Err(ApiError::later(
-                StatusCode::TOO_MANY_REQUESTS,
-                "too_many_logins",
-                "too many log-ins failed; try again later",
-                wait.as_secs() + 1,
-            ));
-        }
+    // Before anything is kept of it.
+    if login.user.len() > NAME_BYTES_MAX {
+        return Err(ApiError::invalid(format!(
+            "user: at most {NAME_BYTES_MAX} bytes"
+        )));
     }
+    let tried = Try {
+        user: &login.user,
+        from: &request.key(),
+        browser: request.browser.as_deref(),
+    };
+    let attempt = app.logins.begin(&tried, Instant::now()).map_err(|wait| {
+        ApiError::later(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_logins",
+            "too many log-ins failed; try again later",
+            wait.as_secs() + 1,
+        )
+    })?;
     let name = login.user.clone();
     let user = app
         .run(move |app| {
+            app.logins
+                .share_among(app.reader().objects::<Node>()?.len());
             let user = app.reader().object::<User>(&name)?;
             Ok(user.filter(|user| caller::known(user, app).is_ok()))
         })
@@ -58,7 +67,7 @@ pub(crate) async fn check(
         .hash(move || password::verify(&login.password, hash.as_ref()))
         .await?;
     let Some(user) = user.filter(|_| right) else {
-        let (stranger, name) = (request.stranger(), clip(login.user));
+        let (stranger, name) = (request.stranger(), login.user);
         return app
             .run(move |app| {
                 app.refused(stranger, "login", &name, "wrong_password");
@@ -69,9 +78,8 @@ pub(crate) async fn check(
             })
             .await;
     };
-    for key in &keys {
-        app.logins.clear(key);
-    }
+    app.logins.succeeded(&attempt, Instant::now());
+    request.proves(&user.name);
     Ok(user)
 }
 
@@ -91,11 +99,6 @@ pub(crate) async fn prove(
         "wrong_password" => ApiError::forbidden("wrong_password", "the password is wrong"),
         _ => error,
     })
-}
-
-fn clip(mut name: String) -> String {
-    name.truncate(name.floor_char_boundary(NAME_BYTES_MAX));
-    name
 }
 
 /// Whether somebody signed in to get the token; of one that nobody understands, that is taken for granted.

@@ -1,11 +1,14 @@
-//! Owns how queries, bodies and headers of requests become values, and what is said of those that do not.
+//! Owns how paths, queries, bodies and headers of requests become values, and what is said of those that do not.
 //! Knows no route.
 
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{FromRequest, FromRequestParts, OptionalFromRequest, Request};
+use axum::extract::{
+    DefaultBodyLimit, FromRequest, FromRequestParts, OptionalFromRequest, Request,
+};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use serde::de::value::{Error as ValueError, MapAccessDeserializer};
@@ -15,6 +18,7 @@ use serde::de::{
 };
 use tokio::time::timeout;
 
+use crate::lingering::length_of;
 use crate::problem::ApiError;
 
 /// The longest body: a command of the state is no longer.
@@ -29,19 +33,25 @@ const PARAMETERS_MAX: usize = 64;
 /// The longest idempotency key: the state takes no longer name.
 const KEY_BYTES_MAX: usize = 255;
 
-/// A body in JSON.
+/// The longest body of a request without credentials: a name, a password, a token.
+const SMALL_BYTES_MAX: usize = 8 << 10;
+
+/// How long a client without credentials may take to send one.
+const SMALL_WITHIN: Duration = Duration::from_secs(10);
+
+/// A body in JSON. It is read after the caller was let in, for it is the last thing that a handler takes.
 pub(crate) struct Body<T>(pub(crate) T);
+
+/// A body in JSON of somebody who has not proven anything yet.
+pub(crate) struct Small<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let read = <Json<T> as FromRequest<S>>::from_request(request, state);
-        match timeout(BODY_WITHIN, read).await {
-            Ok(Ok(Json(value))) => Ok(Self(value)),
-            Ok(Err(rejection)) => Err(refuse(&rejection)),
-            Err(_elapsed) => Err(slow()),
-        }
+        read(request, state, BODY_BYTES_MAX, BODY_WITHIN)
+            .await
+            .map(Self)
     }
 }
 
@@ -49,35 +59,78 @@ impl<T: DeserializeOwned, S: Send + Sync> OptionalFromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Option<Self>, ApiError> {
-        let read = <Json<T> as OptionalFromRequest<S>>::from_request(request, state);
-        match timeout(BODY_WITHIN, read).await {
-            Ok(Ok(value)) => Ok(value.map(|Json(value)| Self(value))),
-            Ok(Err(rejection)) => Err(refuse(&rejection)),
-            Err(_elapsed) => Err(slow()),
+        if !request.headers().contains_key(CONTENT_TYPE) {
+            return Ok(None);
         }
+        read(request, state, BODY_BYTES_MAX, BODY_WITHIN)
+            .await
+            .map(|value| Some(Self(value)))
     }
 }
 
-fn slow() -> ApiError {
-    ApiError::new(
-        StatusCode::REQUEST_TIMEOUT,
-        "body_timeout",
-        format!("the body did not arrive within {} s", BODY_WITHIN.as_secs()),
-    )
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Small<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        read(request, state, SMALL_BYTES_MAX, SMALL_WITHIN)
+            .await
+            .map(Self)
+    }
 }
 
-fn refuse(rejection: &JsonRejection) -> ApiError {
+/// Reads a body of at most so many bytes. One whose head promises more is not read at all.
+async fn read<T: DeserializeOwned, S: Send + Sync>(
+    mut request: Request,
+    state: &S,
+    most: usize,
+    within: Duration,
+) -> Result<T, ApiError> {
+    if length_of(request.headers()).is_some_and(|length| length > most as u64) {
+        return Err(too_large(most));
+    }
+    DefaultBodyLimit::max(most).apply(&mut request);
+    let read = <Json<T> as FromRequest<S>>::from_request(request, state);
+    match timeout(within, read).await {
+        Ok(Ok(Json(value))) => Ok(value),
+        Ok(Err(rejection)) => Err(refuse(&rejection, most)),
+        Err(_elapsed) => Err(ApiError::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "body_timeout",
+            format!("the body did not arrive within {} s", within.as_secs()),
+        )),
+    }
+}
+
+fn too_large(most: usize) -> ApiError {
+    let detail = format!("the body is too large: at most {most} bytes");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
+}
+
+fn refuse(rejection: &JsonRejection, most: usize) -> ApiError {
     let status = rejection.status();
     let code = match status {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            let detail = format!("the body is too large: at most {BODY_BYTES_MAX} bytes");
-            return ApiError::new(status, "too_large", detail);
-        }
+        StatusCode::PAYLOAD_TOO_LARGE => return too_large(most),
         StatusCode::UNSUPPORTED_MEDIA_TYPE => "not_json",
         StatusCode::UNPROCESSABLE_ENTITY => "invalid",
         _ => "bad_json",
     };
     ApiError::new(status, code, rejection.body_text())
+}
+
+/// What the address of a request names, such as the id of a job.
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let found = axum::extract::Path::<T>::from_request_parts(parts, state).await;
+        found
+            .map(|axum::extract::Path(value)| Self(value))
+            .map_err(|rejection| {
+                ApiError::new(StatusCode::BAD_REQUEST, "bad_path", rejection.body_text())
+            })
+    }
 }
 
 /// The query of a request. A parameter that is repeated has all its values, separated by commas.

@@ -4,7 +4,9 @@
 //! The server has a tokio runtime of its own. Calls that block, such as all of the state's, run on threads of their own, whose
 //! number is bounded; threads that move data never run here.
 
+mod admission;
 mod app;
+mod browser;
 mod caller;
 mod config;
 mod credentials;
@@ -12,6 +14,8 @@ mod extract;
 mod graphite;
 mod hub;
 mod lasting;
+mod lingering;
+mod logins;
 mod metrics;
 mod middleware;
 mod page;
@@ -42,12 +46,13 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 pub use caller::machine_admins;
-pub use config::{ExportInfo, NodeInfo, UNREAD_MAX, WebConfig};
+pub use config::{ExportInfo, NodeInfo, Patience, UNREAD_MAX, WebConfig};
 pub use graphite::PUSH_EVERY;
 pub use tls::{CertificateError, CertificateSource, check_certificate};
 pub use webhooks::address::{Network, NetworkError};
 
 use app::App;
+use places::Places;
 use server::Connections;
 use tls::Certificate;
 use webhooks::Webhooks;
@@ -116,13 +121,14 @@ impl Web {
             manage,
             certificate,
             unread_max,
+            patience,
             webhook_networks,
             graphite,
             graphite_every,
             log,
         } = config;
-        let certificate = Arc::new(Certificate::load(&certificate, Arc::clone(&log))?);
-        let tls = tls::server_config(Arc::clone(&certificate))?;
+        let shown = Arc::new(Certificate::load(&certificate, Arc::clone(&log))?);
+        let tls = tls::server_config(Arc::clone(&shown))?;
         let listener = server::bind(&socket).map_err(|source| StartError::Socket {
             path: socket.clone(),
             source,
@@ -148,12 +154,14 @@ impl Web {
             node,
             Arc::clone(&log),
             unread_max,
+            matches!(certificate, CertificateSource::Files { .. }),
             stopping.clone(),
         );
         let app = Arc::new(app);
         let tls = TlsAcceptor::from(Arc::new(tls));
         let router = routes::router(&app);
-        let connections = Connections::new(router, tls, unread_max, stopping.clone(), log);
+        let places = Arc::new(Places::new(patience));
+        let connections = Connections::new(router, places, tls, unread_max, stopping.clone(), log);
         let entered = runtime.enter();
         let listener = UnixListener::from_std(listener)?;
         for listener in listeners {
@@ -183,7 +191,7 @@ impl Web {
             stop,
             socket,
             managed,
-            certificate,
+            certificate: shown,
         })
     }
 
@@ -203,6 +211,12 @@ impl Web {
     #[must_use]
     pub fn fingerprint(&self) -> String {
         self.certificate.fingerprint()
+    }
+
+    /// SHA-256 of the key of the certificate, in the same form. It stays when the node renews its own certificate.
+    #[must_use]
+    pub fn key_fingerprint(&self) -> String {
+        self.certificate.key_fingerprint()
     }
 
     /// Event streams that are open.

@@ -1,17 +1,19 @@
-//! Owns what is done around each request: its id, the id in problems, and the figures.
+//! Owns what is done around each request: its id, the headers of every answer, what is too long, and the figures.
 //! Knows no route.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::header::{CACHE_CONTROL, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use godwit_api::rest::{Problem, is_request_id};
 
 use crate::app::App;
-use crate::problem::render;
+use crate::caller::Peer;
+use crate::problem::{ApiError, render};
 
 /// The header that carries the id of a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -25,8 +27,25 @@ pub(crate) struct Label {
     pub(crate) path: String,
 }
 
-/// Gives the request an id: the client's where it makes sense, else a random one.
-pub(crate) async fn identify(mut request: Request, next: Next) -> Response {
+/// The request came while its connection, which has not proven a user, had as many as it may have.
+#[derive(Clone)]
+pub(crate) struct Crowded;
+
+/// The longest address: a path of the file system, each byte of it written in three.
+const URI_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes of all headers: tokens and cookies are far shorter.
+const HEADER_BYTES_MAX: usize = 16 << 10;
+
+/// For browsers that found the operator's certificate here, in seconds: a year without plain HTTP.
+const HSTS: &str = "max-age=31536000";
+
+/// Gives the request an id: the client's where it makes sense, else a random one. Gives the answer what every answer has.
+pub(crate) async fn identify(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let given = request.headers().get(&REQUEST_ID);
     let given = given.and_then(|value| value.to_str().ok());
     let given = given.filter(|text| is_request_id(text));
@@ -35,8 +54,9 @@ pub(crate) async fn identify(mut request: Request, next: Next) -> Response {
         id: id.clone(),
         path: request.uri().path().to_owned(),
     };
+    let by_network = matches!(request.extensions().get::<Peer>(), Some(Peer::Network(_)));
     request.extensions_mut().insert(label);
-    let mut response = next.run(request).await;
+    let mut response = described(next.run(request).await);
     if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
         problem.request = Some(id.clone());
         let (parts, _) = response.into_parts();
@@ -48,10 +68,66 @@ pub(crate) async fn identify(mut request: Request, next: Next) -> Response {
         }
         response = rendered;
     }
+    let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(REQUEST_ID, value);
+        headers.insert(REQUEST_ID, value);
+    }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // Files of the page say by themselves how long they are good.
+    headers
+        .entry(CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
+    if by_network && app.certified {
+        headers.insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(HSTS));
     }
     response
+}
+
+/// The answer, as a problem if it is an error that is none yet: the library has texts of its own.
+fn described(response: Response) -> Response {
+    let status = response.status();
+    let is_error = status.is_client_error() || status.is_server_error();
+    if !is_error || response.extensions().get::<Problem>().is_some() {
+        return response;
+    }
+    let detail = status.canonical_reason().unwrap_or("refused");
+    let code = detail.to_ascii_lowercase().replace([' ', '-'], "_");
+    let mut problem = ApiError::new(status, &code, detail).into_response();
+    for (name, value) in response.headers() {
+        if !is_of_body(name) {
+            problem.headers_mut().insert(name.clone(), value.clone());
+        }
+    }
+    problem
+}
+
+/// Refuses requests before a route looks at them: too long ones, and too many of a stranger.
+pub(crate) async fn guard(request: Request, next: Next) -> Response {
+    if request.extensions().get::<Crowded>().is_some() {
+        let detail =
+            "this connection has too many requests without credentials; send fewer at a time";
+        return ApiError::later(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_requests",
+            detail,
+            1,
+        )
+        .into_response();
+    }
+    let uri = request.uri();
+    let uri_bytes = uri.path_and_query().map_or(0, |text| text.as_str().len());
+    if uri_bytes > URI_BYTES_MAX {
+        let detail = format!("the address has {uri_bytes} bytes; at most {URI_BYTES_MAX}");
+        return ApiError::new(StatusCode::URI_TOO_LONG, "uri_too_long", detail).into_response();
+    }
+    let of_header = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
+    let header_bytes: usize = request.headers().iter().map(of_header).sum();
+    if header_bytes > HEADER_BYTES_MAX {
+        let detail = format!("the headers have {header_bytes} bytes; at most {HEADER_BYTES_MAX}");
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return ApiError::new(status, "headers_too_large", detail).into_response();
+    }
+    next.run(request).await
 }
 
 /// Counts the request and measures how long its answer takes.

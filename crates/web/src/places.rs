@@ -1,94 +1,266 @@
-//! Owns how many connections there may be, of one user or address and of all.
-//! Closes none.
+//! Owns the places of connections, and how long each may stay: until its first request, between requests, and without a user.
+//! Serves nothing, and decides by `admission` alone who makes way.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 
+use crate::admission::{Admission, Bounds};
 use crate::caller::Peer;
+use crate::config::Patience;
 
-/// Connections of the network, and as many of this machine: a page has six, and scripts one each.
-const ALL_MAX: u32 = 512;
+/// Connections of the network, and as many of this machine. A stranger has at most [`STRANGER_REQUESTS_MAX`] requests, so that all
+/// strangers together take some 64 MiB at most.
+const BOUNDS: Bounds = Bounds {
+    per_key: 32,
+    per_known_key: 128,
+    strangers: 128,
+    per_user: 128,
+    proven: 512,
+};
 
-/// Of one address, or of one user of this machine.
-const EACH_MAX: usize = 128;
-
-/// The places of connections.
-pub(crate) struct Places {
-    local: Arc<Semaphore>,
-    network: Arc<Semaphore>,
-    each: Mutex<HashMap<Key, usize>>,
-}
+/// Requests at once of a connection that has not proven a user: the page loads fewer files at once.
+const STRANGER_REQUESTS_MAX: usize = 16;
 
 /// Those who share a number of places.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-enum Key {
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Key {
     User(u32),
     Address(IpAddr),
 }
 
+impl Key {
+    pub(crate) fn of(peer: Peer) -> Self {
+        match peer {
+            Peer::Local { uid } => Self::User(uid),
+            Peer::Network(address) => Self::Address(network_of(address.ip())),
+        }
+    }
+}
+
+/// The places of connections: those of this machine take none of the network's.
+pub(crate) struct Places {
+    local: Mutex<Pool>,
+    network: Mutex<Pool>,
+    left: Notify,
+    patience: Patience,
+}
+
+struct Pool {
+    admission: Admission<Key>,
+    displaced: HashMap<u64, Arc<Notify>>,
+}
+
 /// A place taken; given back when dropped.
-pub(crate) struct Place {
+pub(crate) struct Place(Connected);
+
+/// What is known of a connection while it lasts. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Connected(Arc<Inner>);
+
+struct Inner {
     places: Arc<Places>,
-    key: Key,
-    _permit: OwnedSemaphorePermit,
+    peer: Peer,
+    id: u64,
+    displaced: Arc<Notify>,
+    work: Mutex<Work>,
+}
+
+struct Work {
+    requests: usize,
+    /// A request has come.
+    asked: bool,
+    proven: bool,
+    /// Since when it is a stranger; only of those that are.
+    stranger_since: Instant,
+    /// Since when it has no request.
+    idle_since: Instant,
+}
+
+/// A request that is worked at, until its answer has gone.
+pub(crate) struct Working(Connected);
+
+/// What time says of a connection.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Stay {
+    /// Look again then.
+    Until(Instant),
+    /// It has to end; requests that are worked at may end first.
+    Over,
 }
 
 impl Places {
-    pub(crate) fn new() -> Self {
-        let all = || Arc::new(Semaphore::new(ALL_MAX as usize));
+    pub(crate) fn new(patience: Patience) -> Self {
+        let pool = || {
+            Mutex::new(Pool {
+                admission: Admission::new(BOUNDS),
+                displaced: HashMap::new(),
+            })
+        };
         Self {
-            local: all(),
-            network: all(),
-            each: Mutex::default(),
+            local: pool(),
+            network: pool(),
+            left: Notify::new(),
+            patience,
         }
     }
 
-    /// A place for one more connection, if there is one.
-    pub(crate) fn take(self: &Arc<Self>, peer: Peer) -> Option<Place> {
-        let (key, all) = match peer {
-            Peer::Local { uid } => (Key::User(uid), &self.local),
-            Peer::Network(address) => (Key::Address(network_of(address.ip())), &self.network),
-        };
-        let permit = Arc::clone(all).try_acquire_owned().ok()?;
-        let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = each.entry(key).or_default();
-        if *count >= EACH_MAX {
-            return None;
-        }
-        *count += 1;
-        Some(Place {
+    /// A place for one more connection. Another connection may be told to make way.
+    pub(crate) fn take(self: &Arc<Self>, peer: Peer, now: Instant) -> Place {
+        let displaced = Arc::new(Notify::new());
+        let mut pool = self.pool(peer);
+        let (id, other) = pool.admission.admit(Key::of(peer), now);
+        pool.displaced.insert(id, Arc::clone(&displaced));
+        pool.displace(other);
+        drop(pool);
+        Place(Connected(Arc::new(Inner {
             places: Arc::clone(self),
-            key,
-            _permit: permit,
-        })
+            peer,
+            id,
+            displaced,
+            work: Mutex::new(Work {
+                requests: 0,
+                asked: false,
+                proven: false,
+                stranger_since: now,
+                idle_since: now,
+            }),
+        })))
     }
 
     /// Waits until no connection is left.
     pub(crate) async fn wait_until_empty(&self) {
-        for all in [&self.local, &self.network] {
-            // Fails only if the semaphore is closed, which nobody does.
-            let _ = all.acquire_many(ALL_MAX).await;
+        loop {
+            let left = self.left.notified();
+            let mut left = std::pin::pin!(left);
+            left.as_mut().enable();
+            let is_empty = |pool: &Mutex<Pool>| lock(pool).displaced.is_empty();
+            if is_empty(&self.local) && is_empty(&self.network) {
+                return;
+            }
+            left.await;
         }
+    }
+
+    fn pool(&self, peer: Peer) -> MutexGuard<'_, Pool> {
+        lock(match peer {
+            Peer::Local { .. } => &self.local,
+            Peer::Network(_) => &self.network,
+        })
+    }
+}
+
+impl Pool {
+    fn displace(&mut self, other: Option<u64>) {
+        if let Some(displaced) = other.and_then(|id| self.displaced.get(&id)) {
+            displaced.notify_one();
+        }
+    }
+}
+
+impl Place {
+    pub(crate) fn connected(&self) -> &Connected {
+        &self.0
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut each = self
-            .places
-            .each
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = each.get_mut(&self.key) {
-            *count -= 1;
-            if *count == 0 {
-                each.remove(&self.key);
-            }
+        let Inner {
+            places, peer, id, ..
+        } = &*self.0.0;
+        let mut pool = places.pool(*peer);
+        pool.admission.leave(*id);
+        pool.displaced.remove(id);
+        drop(pool);
+        places.left.notify_waiters();
+    }
+}
+
+impl Connected {
+    /// Waits until the connection has to make way.
+    pub(crate) async fn displaced(&self) {
+        self.0.displaced.notified().await;
+    }
+
+    /// A request on the connection has proven this user.
+    pub(crate) fn prove(&self, user: &str) {
+        let mut pool = self.0.places.pool(self.0.peer);
+        let proven = pool.admission.prove(self.0.id, user);
+        drop(pool);
+        if proven {
+            self.work().proven = true;
         }
     }
+
+    /// A request on the connection was refused for its credentials.
+    pub(crate) fn doubt(&self, now: Instant) {
+        let mut work = self.work();
+        if !std::mem::take(&mut work.proven) {
+            return;
+        }
+        work.stranger_since = now;
+        drop(work);
+        let mut pool = self.0.places.pool(self.0.peer);
+        let other = pool.admission.doubt(self.0.id, now);
+        pool.displace(other);
+    }
+
+    /// Takes a request on, unless a stranger has too many.
+    pub(crate) fn begin(&self) -> Option<Working> {
+        let mut work = self.work();
+        if !work.proven && work.requests >= STRANGER_REQUESTS_MAX {
+            return None;
+        }
+        work.requests += 1;
+        work.asked = true;
+        drop(work);
+        Some(Working(self.clone()))
+    }
+
+    /// Whether the connection may stay. Bytes of half a request and pings are no work.
+    pub(crate) fn stay(&self, now: Instant) -> Stay {
+        let work = self.work();
+        let patience = &self.0.places.patience;
+        let idle_max = match (work.asked, work.proven) {
+            (false, _) => patience.first_request,
+            (true, false) => patience.stranger_idle,
+            (true, true) => patience.idle,
+        };
+        let idle_end = match work.requests {
+            0 => work.idle_since + idle_max,
+            _ => now + idle_max,
+        };
+        let end = match work.proven {
+            true => idle_end,
+            false => idle_end.min(work.stranger_since + patience.stranger),
+        };
+        match end > now {
+            true => Stay::Until(end),
+            false => Stay::Over,
+        }
+    }
+
+    fn work(&self) -> MutexGuard<'_, Work> {
+        lock(&self.0.work)
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        let mut work = self.0.work();
+        work.requests -= 1;
+        if work.requests == 0 {
+            work.idle_since = Instant::now();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What one host or subscriber has: an address of IPv4, the upper half of one of IPv6.
@@ -106,19 +278,62 @@ fn network_of(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
+    fn peer(text: &str) -> Peer {
+        Peer::Network(text.parse().expect("an address"))
+    }
+
     #[test]
-    fn one_address_does_not_take_the_places_of_others() {
-        let places = Arc::new(Places::new());
-        let peer = |text: &str| Peer::Network(text.parse().expect("an address"));
-        let one = peer("[2001:db8::1]:1");
-        let taken: Vec<Place> = (0..EACH_MAX).map_while(|_| places.take(one)).collect();
-        assert_eq!(taken.len(), EACH_MAX);
-        assert!(places.take(peer("[2001:db8::2]:1")).is_none());
-        let other = places.take(peer("10.0.0.1:1")).expect("a place");
-        let local = places.take(Peer::Local { uid: 7 }).expect("a place");
+    fn a_connection_ends_without_a_request_without_work_and_without_a_user() {
+        let places = Arc::new(Places::new(Patience::default()));
+        let patience = Patience::default();
+        let start = Instant::now();
+        let place = places.take(peer("10.0.0.1:1"), start);
+        let connected = place.connected();
+        let first = start + patience.first_request;
+        assert_eq!(connected.stay(start), Stay::Until(first));
+        assert_eq!(connected.stay(first), Stay::Over);
+        // While requests are worked at, a stranger stays, but not for ever.
+        let working = connected.begin().expect("taken on");
+        assert!(matches!(connected.stay(first), Stay::Until(_)));
+        assert_eq!(connected.stay(start + patience.stranger), Stay::Over);
+        connected.prove("ada");
+        assert!(matches!(
+            connected.stay(start + 10 * patience.stranger),
+            Stay::Until(_)
+        ));
+        drop(working);
+        let now = Instant::now();
+        assert!(
+            matches!(connected.stay(now), Stay::Until(end) if end > now + patience.stranger_idle)
+        );
+        assert_eq!(connected.stay(now + patience.idle), Stay::Over);
+        connected.doubt(now);
+        assert_eq!(connected.stay(now + patience.stranger_idle), Stay::Over);
+    }
+
+    #[test]
+    fn a_stranger_has_few_requests_at_once() {
+        let places = Arc::new(Places::new(Patience::default()));
+        let place = places.take(peer("10.0.0.1:1"), Instant::now());
+        let connected = place.connected();
+        let taken: Vec<Working> = (0..100).map_while(|_| connected.begin()).collect();
+        assert_eq!(taken.len(), STRANGER_REQUESTS_MAX);
+        connected.prove("ada");
+        assert!(connected.begin().is_some());
         drop(taken);
-        assert!(places.take(one).is_some());
-        drop((other, local));
-        assert!(places.each.lock().expect("not poisoned").is_empty());
+    }
+
+    #[test]
+    fn one_subscriber_of_ipv6_is_one_key_and_places_come_back() {
+        let keys = ["[2001:db8::1]:1", "[2001:db8::2]:1", "[2001:db8:0:1::1]:1"]
+            .map(|text| Key::of(peer(text)));
+        assert_eq!(keys[0], keys[1]);
+        assert_ne!(keys[0], keys[2]);
+        let places = Arc::new(Places::new(Patience::default()));
+        let taken: Vec<Place> = (0..500)
+            .map(|number| places.take(peer(&format!("10.0.{}.1:1", number % 7)), Instant::now()))
+            .collect();
+        drop(taken);
+        assert!(lock(&places.network).displaced.is_empty());
     }
 }

@@ -1,50 +1,66 @@
 //! Owns connections: the Unix socket, how many there may be, and serving HTTP on each.
 //! Knows no route.
 
+use std::convert::Infallible;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::net::{SocketAddr, TcpStream as StdTcpStream};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use hyper::Request;
-use hyper::body::Incoming;
+use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 use hyper::service::{Service as _, service_fn};
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::caller::Peer;
-use crate::places::{Place, Places};
+use crate::lingering::linger;
+use crate::middleware::Crowded;
+use crate::places::{Connected, Place, Places, Stay, Working};
+use crate::throttle::{Throttle, key};
 use crate::unread::{Cut, Waiting, Watched};
 
 /// Requests at once of one connection.
-const STREAMS_MAX: u32 = 64;
-
-/// How long a client may take to send the head of a request, and how long a connection may be idle.
-const HEAD_WITHIN: Duration = Duration::from_secs(60);
+const STREAMS_MAX: u32 = 32;
 
 /// How long a client may take to shake hands by TLS.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
-/// The head of a request: tokens and queries are far shorter.
+/// The longest head of a request that is read at all. A shorter one may still be too long for an answer other than a problem.
 const HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of bodies that a connection of HTTP/2 may send before a handler has read them: the least that the protocol has.
+const WINDOW: u32 = 65_535;
+
+/// Bytes of an answer that wait for a client of HTTP/2.
+const SEND_BYTES_MAX: usize = 64 << 10;
 
 /// How often the other end of an idle connection of HTTP/2 is asked whether it is there.
 const PING_EVERY: Duration = Duration::from_secs(20);
 
+/// For requests that are worked at when a connection has to end.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
 /// After the system refused a connection for want of descriptors or memory.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+
+/// Lines about connections in a row, and the time after which there may be one more: strangers fill no log.
+const LINES_BURST: u32 = 20;
+const LINES_EVERY: Duration = Duration::from_secs(10);
 
 /// What all connections share.
 #[derive(Clone)]
@@ -54,12 +70,14 @@ pub(crate) struct Connections {
     tls: TlsAcceptor,
     unread_max: Duration,
     log: Arc<dyn Fn(&str) + Send + Sync>,
+    lines: Arc<Throttle>,
     stopping: watch::Receiver<bool>,
 }
 
 impl Connections {
     pub(crate) fn new(
         router: Router,
+        places: Arc<Places>,
         tls: TlsAcceptor,
         unread_max: Duration,
         stopping: watch::Receiver<bool>,
@@ -67,10 +85,11 @@ impl Connections {
     ) -> Self {
         Self {
             router,
-            places: Arc::new(Places::new()),
+            places,
             tls,
             unread_max,
             log,
+            lines: Arc::new(Throttle::new(LINES_BURST, LINES_EVERY)),
             stopping,
         }
     }
@@ -86,9 +105,7 @@ impl Connections {
             return;
         };
         let peer = Peer::Network(address);
-        let Some(place) = self.places.take(peer) else {
-            return;
-        };
+        let place = self.places.take(peer, Instant::now());
         let prepared = socket
             .set_nonblocking(true)
             .and_then(|()| TcpStream::from_std(socket))
@@ -96,11 +113,21 @@ impl Connections {
         let Ok(socket) = prepared else {
             return;
         };
-        let shaken = timeout(HANDSHAKE_WITHIN, self.tls.accept(socket)).await;
+        let shaken = tokio::select! {
+            shaken = timeout(HANDSHAKE_WITHIN, self.tls.accept(socket)) => shaken,
+            () = place.connected().displaced() => return,
+        };
         match shaken {
             Ok(Ok(stream)) => self.serve(stream, peer, place).await,
-            Ok(Err(error)) => (self.log)(&format!("{peer}: no TLS connection to the API: {error}")),
+            Ok(Err(error)) => self.tell(&format!("{peer}: no TLS connection to the API: {error}")),
             Err(_elapsed) => {}
+        }
+    }
+
+    /// Writes a line about a connection, unless there are too many of them.
+    fn tell(&self, line: &str) {
+        if self.lines.take(&key(&[]), 1, Instant::now()).is_ok() {
+            (self.log)(line);
         }
     }
 
@@ -112,46 +139,118 @@ impl Connections {
         let (cut, waiting) = (Cut::default(), Waiting::default());
         waiting.watch(self.unread_max, cut.clone());
         let socket = Watched { socket, waiting };
-        let given = cut.clone();
-        let inner = TowerToHyperService::new(self.router.clone());
+        let connected = place.connected().clone();
+        let (given, own) = (cut.clone(), connected.clone());
+        let router = TowerToHyperService::new(self.router.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(peer);
-            request.extensions_mut().insert(given.clone());
-            inner.call(request.map(Body::new))
+            let working = own.begin();
+            let extensions = request.extensions_mut();
+            extensions.insert(peer);
+            extensions.insert(given.clone());
+            extensions.insert(own.clone());
+            answer(router.clone(), request, working)
         });
-        let mut builder = Builder::new(TokioExecutor::new());
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_WITHIN)
-            .max_buf_size(HEAD_BYTES_MAX);
-        builder
-            .http2()
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(STREAMS_MAX)
-            .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
-            .keep_alive_interval(PING_EVERY)
-            .keep_alive_timeout(PING_EVERY);
+        let builder = builder();
         let connection = builder.serve_connection(TokioIo::new(socket), service);
         let mut connection = std::pin::pin!(connection);
         let mut stopping = self.stopping.clone();
         let ended = async {
             tokio::select! {
-                ended = connection.as_mut() => ended,
+                _ended = connection.as_mut() => {}
                 () = stopped(&mut stopping) => {
                     connection.as_mut().graceful_shutdown();
-                    connection.await
+                    // A client that breaks off harms itself only.
+                    let _ = connection.await;
+                }
+                () = overdue(&connected) => {
+                    connection.as_mut().graceful_shutdown();
+                    let _ = timeout(END_WITHIN, connection).await;
                 }
             }
         };
         tokio::select! {
-            // A client that breaks off harms itself only.
-            _ended = ended => {}
+            () = ended => {}
+            () = connected.displaced() => {}
             () = cut.0.notified() => {
-                (self.log)(&format!("{peer}: does not read its answer; the connection was closed"));
+                self.tell(&format!("{peer}: does not read its answer; the connection was closed"));
             }
         }
         drop(place);
+    }
+}
+
+/// How HTTP is spoken.
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    // `overdue` ends connections whose requests do not come.
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(None)
+        .max_buf_size(HEAD_BYTES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_send_buf_size(SEND_BYTES_MAX)
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_EVERY);
+    builder
+}
+
+/// Waits until a connection may stay no longer.
+async fn overdue(connected: &Connected) {
+    while let Stay::Until(end) = connected.stay(Instant::now()) {
+        sleep_until(end.into()).await;
+    }
+}
+
+/// Answers a request, which counts as worked at until its answer has gone.
+async fn answer(
+    router: TowerToHyperService<Router>,
+    mut request: Request<Incoming>,
+    working: Option<Working>,
+) -> Result<Response<Body>, Infallible> {
+    if working.is_none() {
+        request.extensions_mut().insert(Crowded);
+    }
+    let (request, leftover) = linger(request);
+    let mut response = router.call(request.map(Body::new)).await?;
+    leftover.tell(&mut response);
+    Ok(response.map(|body| {
+        Body::new(Kept {
+            body,
+            _working: working,
+        })
+    }))
+}
+
+/// The body of an answer, and the request that it belongs to.
+struct Kept {
+    body: Body,
+    _working: Option<Working>,
+}
+
+impl HttpBody for Kept {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -283,9 +382,7 @@ pub(crate) async fn listen(connections: Connections, listener: UnixListener) {
         let peer = Peer::Local {
             uid: credentials.uid(),
         };
-        let Some(place) = connections.places.take(peer) else {
-            continue;
-        };
+        let place = connections.places.take(peer, Instant::now());
         let own = connections.clone();
         tokio::spawn(async move { own.serve(socket, peer, place).await });
     }

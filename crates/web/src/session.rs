@@ -54,7 +54,7 @@ impl Cookie {
     }
 
     /// The secret of the session at this node.
-    fn secret(&self, app: &App) -> Option<&str> {
+    pub(crate) fn secret(&self, app: &App) -> Option<&str> {
         let name = name(app);
         self.cookies
             .iter()

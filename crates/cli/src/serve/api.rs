@@ -10,7 +10,7 @@ use godwit_cluster::Cluster;
 use godwit_jobs::Jobs;
 use godwit_net::Identity;
 use godwit_node::Export;
-use godwit_web::{ExportInfo, NodeInfo, PUSH_EVERY, UNREAD_MAX, Web, WebConfig};
+use godwit_web::{ExportInfo, NodeInfo, PUSH_EVERY, Patience, UNREAD_MAX, Web, WebConfig};
 
 use super::log;
 use super::plan::Plan;
@@ -45,6 +45,7 @@ pub(super) fn start(
         manage: plan.manage.clone(),
         certificate: plan.certificate.clone(),
         unread_max: UNREAD_MAX,
+        patience: Patience::default(),
         webhook_networks: plan.webhook_networks.clone(),
         graphite: settings.graphite.as_ref().map(ToString::to_string),
         graphite_every: PUSH_EVERY,

@@ -57,8 +57,9 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
         .fallback(page::fallback)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn(middleware::guard))
         .layer(from_fn_with_state(Arc::clone(app), middleware::measure))
-        .layer(from_fn(middleware::identify))
+        .layer(from_fn_with_state(Arc::clone(app), middleware::identify))
         .with_state(Arc::clone(app))
 }
 

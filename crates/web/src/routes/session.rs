@@ -2,6 +2,7 @@
 //! Keeps no session: the state does.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Json;
 use axum::extract::State;
@@ -17,10 +18,10 @@ use utoipa_axum::routes;
 use super::Problems;
 use crate::app::App;
 use crate::caller::{self, Identified, Request, role_name};
-use crate::extract::Body;
+use crate::extract::Small;
 use crate::problem::ApiError;
 use crate::standing::Standing;
-use crate::{credentials, session};
+use crate::{browser, credentials, session};
 
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(show, sign_in, sign_out))
@@ -47,7 +48,7 @@ async fn show(State(app): State<Arc<App>>, parts: Parts) -> Result<Json<SessionV
 async fn sign_in(
     State(app): State<Arc<App>>,
     parts: Parts,
-    Body(new): Body<NewSession>,
+    Small(new): Small<NewSession>,
 ) -> Result<Response, ApiError> {
     let request = Request::of(&parts);
     let NewSession {
@@ -68,6 +69,10 @@ async fn sign_in(
         }
     };
     app.run(move |app| {
+        let keeps = match &checked {
+            Some(user) => Some(keep_browser(app, &request, user)?),
+            None => None,
+        };
         let (from, user) = match (checked, token) {
             (Some(user), _) => (None, user),
             (None, token) => {
@@ -85,9 +90,24 @@ async fn sign_in(
         };
         let cookie = session::set_cookie(app, &secret, made.expires);
         let view = view(app, Some(found))?;
-        Ok(with_cookie(Json(view).into_response(), &cookie))
+        let response = with_cookie(Json(view).into_response(), &cookie);
+        Ok(match keeps {
+            Some(keeps) => with_cookie(response, &keeps),
+            None => response,
+        })
     })
     .await
+}
+
+/// Knows the browser from now on in which a user has signed in by a password, and gives the cookie by which it is known.
+fn keep_browser(app: &App, request: &Request, user: &User) -> Result<String, ApiError> {
+    let secret = match &request.browser {
+        Some(secret) => secret.clone(),
+        None => browser::make()
+            .map_err(|error| ApiError::internal(format!("no random numbers: {error}")))?,
+    };
+    app.logins.know_browser(&user.name, &secret, Instant::now());
+    Ok(browser::set_cookie(&secret))
 }
 
 /// Ends the session.
@@ -113,7 +133,7 @@ fn by_token(app: &App, request: &Request, secret: &str) -> Result<Standing, ApiE
 
 pub(super) fn with_cookie(mut response: Response, cookie: &str) -> Response {
     if let Ok(value) = HeaderValue::from_str(cookie) {
-        response.headers_mut().insert(SET_COOKIE, value);
+        response.headers_mut().append(SET_COOKIE, value);
     }
     response
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use godwit_api::rest::{Login, NewToken, Timestamp, TokenCreated, TokenKind, TokenView};
@@ -17,7 +17,7 @@ use super::Problems;
 use crate::app::App;
 use crate::caller::{self, Operator, Owner, Request, role, role_name};
 use crate::credentials::{self, Wish};
-use crate::extract::Body;
+use crate::extract::{Body, Path, Small};
 use crate::problem::ApiError;
 use crate::standing::{Known, judge};
 
@@ -141,7 +141,7 @@ async fn revoke(
 async fn login(
     State(app): State<Arc<App>>,
     parts: Parts,
-    Body(login): Body<Login>,
+    Small(login): Small<Login>,
 ) -> Result<Json<TokenCreated>, ApiError> {
     let request = Request::of(&parts);
     let user = credentials::check(&app, &request, login).await?;

@@ -1,7 +1,7 @@
 //! A client for tests: HTTP as hyper speaks it, one connection for each request.
 //! Expects nothing.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
-use tokio::net::UnixStream;
+use tokio::net::{TcpSocket, UnixStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio_rustls::TlsConnector;
 
@@ -23,11 +23,12 @@ enum Way {
     Tls {
         taker: Taker,
         connector: TlsConnector,
+        from: Ipv4Addr,
     },
 }
 
 /// Hands a connection to the server, as a node's accept path does.
-type Taker = Arc<dyn Fn(TcpStream) + Send + Sync>;
+pub(crate) type Taker = Arc<dyn Fn(TcpStream) + Send + Sync>;
 
 /// Sends requests.
 pub(crate) struct Client {
@@ -100,20 +101,20 @@ impl Client {
 
     /// Trusts that certificate only.
     pub(crate) fn tls(taker: Taker, certificate: &Path) -> Self {
-        let pem = std::fs::read(certificate).unwrap();
-        let mut roots = RootCertStore::empty();
-        roots
-            .add(CertificateDer::from_pem_slice(&pem).unwrap())
-            .unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.alpn_protocols = vec![b"h2".to_vec()];
-        let connector = TlsConnector::from(Arc::new(config));
-        Self::new(Way::Tls { taker, connector })
+        let connector = TlsConnector::from(Arc::new(tls_config(certificate)));
+        Self::new(Way::Tls {
+            taker,
+            connector,
+            from: Ipv4Addr::LOCALHOST,
+        })
+    }
+
+    /// Comes from this address.
+    pub(crate) fn from(mut self, address: [u8; 4]) -> Self {
+        if let Way::Tls { from, .. } = &mut self.way {
+            *from = Ipv4Addr::from(address);
+        }
+        self
     }
 
     fn new(way: Way) -> Self {
@@ -180,8 +181,12 @@ impl Client {
                     connection.abort();
                     answer
                 }
-                Way::Tls { taker, connector } => {
-                    let stream = dial(taker, connector).await;
+                Way::Tls {
+                    taker,
+                    connector,
+                    from,
+                } => {
+                    let stream = dial(taker, connector, *from).await;
                     let (mut sender, connection) = hyper::client::conn::http2::handshake(
                         TokioExecutor::new(),
                         TokioIo::new(stream),
@@ -201,16 +206,40 @@ impl Client {
     }
 }
 
-/// A connection to the server, whose end was accepted on a port of this test's own.
+/// TLS that trusts one certificate only.
+pub(crate) fn tls_config(certificate: &Path) -> ClientConfig {
+    let pem = std::fs::read(certificate).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_slice(&pem).unwrap())
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    config
+}
+
+/// A connection to the server from an address, of which nothing was sent yet.
+pub(crate) async fn connect(taker: &Taker, from: Ipv4Addr) -> tokio::net::TcpStream {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from((from, 0))).unwrap();
+    let socket = socket.connect(listener.local_addr().unwrap()).await;
+    taker(listener.accept().unwrap().0);
+    socket.unwrap()
+}
+
+/// The same, after the handshake of TLS.
 pub(crate) async fn dial(
     taker: &Taker,
     connector: &TlsConnector,
+    from: Ipv4Addr,
 ) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let socket = tokio::net::TcpStream::connect(listener.local_addr().unwrap())
-        .await
-        .unwrap();
-    taker(listener.accept().unwrap().0);
+    let socket = connect(taker, from).await;
     let name = ServerName::try_from("localhost").unwrap();
     connector.connect(name, socket).await.unwrap()
 }

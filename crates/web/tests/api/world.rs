@@ -15,7 +15,8 @@ use godwit_node::{Asker, Export, Exported, Here};
 use godwit_run::{AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent};
 use godwit_state::{Actor, Change, Command, Op, Options, Replica, Role, Secret, Token, UnixMillis};
 use godwit_web::{
-    CertificateSource, ExportInfo, Network, NodeInfo, UNREAD_MAX, Web, WebConfig, machine_admins,
+    CertificateSource, ExportInfo, Network, NodeInfo, Patience, UNREAD_MAX, Web, WebConfig,
+    machine_admins,
 };
 
 use crate::client::Client;
@@ -38,6 +39,9 @@ pub(crate) struct World {
 pub(crate) struct Settings {
     pub(crate) graphite: Option<String>,
     pub(crate) unread_max: std::time::Duration,
+    pub(crate) patience: Patience,
+    /// Certificate and key of an operator.
+    pub(crate) certificate: Option<[PathBuf; 2]>,
     pub(crate) webhook_networks: Vec<Network>,
 }
 
@@ -46,6 +50,8 @@ impl Default for Settings {
         Self {
             graphite: None,
             unread_max: UNREAD_MAX,
+            patience: Patience::default(),
+            certificate: None,
             webhook_networks: Vec::new(),
         }
     }
@@ -167,12 +173,16 @@ impl World {
             manage: Vec::new(),
             graphite: settings.graphite,
             graphite_every: std::time::Duration::from_millis(200),
-            certificate: CertificateSource::Own {
-                directory: path("web"),
-                host: None,
-                names: vec!["node.example".to_owned()],
+            certificate: match settings.certificate {
+                Some([certificate, key]) => CertificateSource::Files { certificate, key },
+                None => CertificateSource::Own {
+                    directory: path("web"),
+                    host: None,
+                    names: vec!["node.example".to_owned()],
+                },
             },
             unread_max: settings.unread_max,
+            patience: settings.patience,
             webhook_networks: settings.webhook_networks,
             log: told,
         })
@@ -201,6 +211,11 @@ impl World {
     /// Speaks by TLS, as a browser does that trusts the certificate.
     pub(crate) fn network(&self) -> Client {
         Client::tls(self.web.taker(), &self.path("web").join("certificate.pem"))
+    }
+
+    /// Speaks by TLS from another address of this machine.
+    pub(crate) fn network_from(&self, address: [u8; 4]) -> Client {
+        self.network().from(address)
     }
 
     /// Grants a user something by the file: `EXPORT RIGHTS`.

@@ -1,0 +1,209 @@
+//! Decides which connections may stay: a newcomer always gets in, and where places run out the oldest connection that has never
+//! proven a user makes way. Closes nothing and asks no clock.
+//!
+//! A flood displaces itself, since the key that sends it holds the most places. A key from which a user has come before has a pool of
+//! its own, which no other key can fill. A connection that has proven a user is displaced by nobody.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::Hash;
+use std::time::Instant;
+
+/// Keys from which a user has come; the one that came longest ago is forgotten first.
+const KNOWN_MAX: usize = 4_096;
+
+/// How many connections there may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Strangers of one key from which no user has come.
+    pub(crate) per_key: usize,
+    /// Strangers of one key from which a user has come.
+    pub(crate) per_known_key: usize,
+    /// Strangers of all keys from which no user has come, and as many of all others.
+    pub(crate) strangers: usize,
+    /// Connections that are safe because they have proven this user.
+    pub(crate) per_user: usize,
+    /// Connections that are safe, of all users.
+    pub(crate) proven: usize,
+}
+
+/// Connections by their standing. A key is what one host or one user of this machine has.
+pub(crate) struct Admission<K> {
+    bounds: Bounds,
+    strangers: HashMap<u64, Stranger<K>>,
+    proven: HashMap<u64, Proven<K>>,
+    next: u64,
+    known: HashSet<K>,
+    known_by_age: VecDeque<K>,
+}
+
+struct Stranger<K> {
+    key: K,
+    since: Instant,
+    known: bool,
+}
+
+struct Proven<K> {
+    key: K,
+    user: String,
+}
+
+impl<K: Copy + Eq + Hash + Ord> Admission<K> {
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            strangers: HashMap::new(),
+            proven: HashMap::new(),
+            next: 0,
+            known: HashSet::new(),
+            known_by_age: VecDeque::new(),
+        }
+    }
+
+    /// Takes a connection in: its number, and that of the connection that makes way for it, if one has to.
+    pub(crate) fn admit(&mut self, key: K, now: Instant) -> (u64, Option<u64>) {
+        let id = self.next;
+        self.next += 1;
+        let displaced = self.add(id, key, now);
+        (id, displaced)
+    }
+
+    /// The connection has proven a user. Whether it is safe from now on: there may be too many that are.
+    pub(crate) fn prove(&mut self, id: u64, user: &str) -> bool {
+        if let Some(proven) = self.proven.get(&id) {
+            // A proxy sends the requests of many users on one connection; the first of them counts.
+            let key = proven.key;
+            self.know(key);
+            return true;
+        }
+        let Some(key) = self.strangers.get(&id).map(|one| one.key) else {
+            return false;
+        };
+        self.know(key);
+        let own = self.proven.values().filter(|one| one.user == user).count();
+        if own >= self.bounds.per_user || self.proven.len() >= self.bounds.proven {
+            return false;
+        }
+        self.strangers.remove(&id);
+        let user = user.to_owned();
+        self.proven.insert(id, Proven { key, user });
+        true
+    }
+
+    /// A request on the connection was refused for its credentials: it is a stranger again. Gives the connection that makes way.
+    pub(crate) fn doubt(&mut self, id: u64, now: Instant) -> Option<u64> {
+        let proven = self.proven.remove(&id)?;
+        self.add(id, proven.key, now)
+    }
+
+    /// The connection is gone.
+    pub(crate) fn leave(&mut self, id: u64) {
+        self.strangers.remove(&id);
+        self.proven.remove(&id);
+    }
+
+    fn add(&mut self, id: u64, key: K, since: Instant) -> Option<u64> {
+        let known = self.known.contains(&key);
+        let displaced = self.makes_way(key, known);
+        if let Some(id) = displaced {
+            self.strangers.remove(&id);
+        }
+        self.strangers.insert(id, Stranger { key, since, known });
+        displaced
+    }
+
+    fn know(&mut self, key: K) {
+        if !self.known.insert(key) {
+            return;
+        }
+        self.known_by_age.push_back(key);
+        if self.known_by_age.len() > KNOWN_MAX
+            && let Some(oldest) = self.known_by_age.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+
+    fn makes_way(&self, key: K, known: bool) -> Option<u64> {
+        let rivals = || self.strangers.iter().filter(|(_, one)| one.known == known);
+        let mut counts: HashMap<K, usize> = HashMap::new();
+        for (_, one) in rivals() {
+            *counts.entry(one.key).or_default() += 1;
+        }
+        let each = match known {
+            true => self.bounds.per_known_key,
+            false => self.bounds.per_key,
+        };
+        let from = if counts.get(&key).is_some_and(|count| *count >= each) {
+            key
+        } else if rivals().count() >= self.bounds.strangers {
+            let most = counts.iter().max_by_key(|(key, count)| (**count, **key));
+            *most?.0
+        } else {
+            return None;
+        };
+        rivals()
+            .filter(|(_, one)| one.key == from)
+            .min_by_key(|(id, one)| (one.since, **id))
+            .map(|(id, _)| *id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds {
+        per_key: 4,
+        per_known_key: 6,
+        strangers: 10,
+        per_user: 3,
+        proven: 5,
+    };
+
+    #[test]
+    fn a_flood_displaces_itself_and_nobody_who_has_proven_a_user() {
+        let start = Instant::now();
+        let mut admission = Admission::new(BOUNDS);
+        let (friend, _) = admission.admit(9, start);
+        assert!(admission.prove(friend, "ada"));
+        let (newcomer, displaced) = admission.admit(9, start);
+        assert_eq!(displaced, None);
+        let (lonely, _) = admission.admit(8, start);
+        for number in 0..1000_u32 {
+            let at = start + Duration::from_millis(number.into());
+            let (_, displaced) = admission.admit(number % 5, at);
+            for safe in [friend, newcomer, lonely] {
+                assert_ne!(displaced, Some(safe));
+            }
+            assert!(admission.strangers.len() <= 2 * BOUNDS.strangers);
+        }
+    }
+
+    #[test]
+    fn one_user_makes_few_connections_safe_and_a_refused_one_is_a_stranger_again() {
+        let start = Instant::now();
+        let mut admission = Admission::new(BOUNDS);
+        let ids: Vec<u64> = (0..4).map(|_| admission.admit(1, start).0).collect();
+        let safe: Vec<bool> = ids.iter().map(|id| admission.prove(*id, "ada")).collect();
+        assert_eq!(safe, [true, true, true, false]);
+        for user in ["bob", "eve"] {
+            let (id, _) = admission.admit(2, start);
+            assert!(admission.prove(id, user));
+        }
+        let (id, _) = admission.admit(2, start);
+        assert!(!admission.prove(id, "joe"), "five are safe already");
+        admission.leave(ids[0]);
+        assert!(admission.prove(id, "joe"));
+        // Who turns safe connections into strangers has no more of them for it.
+        for number in 0..100_u32 {
+            let at = start + Duration::from_millis(number.into());
+            let (id, _) = admission.admit(3, at);
+            admission.prove(id, "mal");
+            admission.doubt(id, at);
+            let own = admission.strangers.values().filter(|one| one.key == 3);
+            assert!(own.count() <= BOUNDS.per_key + BOUNDS.per_known_key);
+        }
+    }
+}
