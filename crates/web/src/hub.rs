@@ -1,21 +1,28 @@
-//! Owns what all event streams share: the number of the newest event, and how far running jobs are.
+//! Owns what all event streams share: their number, the number of the newest event, and how far running jobs are.
 //! Keeps no events: the state does.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use godwit_api::rest::{JobProgress, Timestamp};
 use godwit_jobs::progress_of_all;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::app::App;
+use crate::problem::ApiError;
 use crate::server::stopped;
+use crate::throttle::Key;
 
 /// Event streams at once: as many pages and scripts as people of a site watch with.
-const STREAMS_MAX: usize = 128;
+const STREAMS_MAX: usize = 256;
+
+/// Of one user, and of one token or session: the rest is for others.
+const STREAMS_OF_USER_MAX: usize = 32;
+const STREAMS_OF_CREDENTIAL_MAX: usize = 16;
 
 /// How often the progress of running jobs is told.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -26,14 +33,37 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// What running jobs did in the last second.
 type Moved = Arc<Vec<JobProgress>>;
 
+/// Those who share a number of event streams.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+enum Holder {
+    Everybody,
+    User(String),
+    Credential(Key),
+}
+
+impl Holder {
+    const fn most(&self) -> usize {
+        match self {
+            Self::Everybody => STREAMS_MAX,
+            Self::User(_) => STREAMS_OF_USER_MAX,
+            Self::Credential(_) => STREAMS_OF_CREDENTIAL_MAX,
+        }
+    }
+}
+
+/// The place of a stream; given back when dropped.
+pub(crate) struct StreamPlace {
+    streams: Arc<Mutex<HashMap<Holder, usize>>>,
+    holders: Vec<Holder>,
+}
+
 /// What all event streams share.
 pub(crate) struct Hub {
     /// Number of the newest event.
     pub(crate) newest: watch::Receiver<u64>,
     /// Running jobs that moved.
     pub(crate) moved: watch::Receiver<Moved>,
-    /// A place for each stream.
-    pub(crate) places: Arc<Semaphore>,
+    streams: Arc<Mutex<HashMap<Holder, usize>>>,
     newest_sender: watch::Sender<u64>,
     moved_sender: watch::Sender<Moved>,
 }
@@ -41,7 +71,34 @@ pub(crate) struct Hub {
 impl Hub {
     /// Streams that are open.
     pub(crate) fn streams(&self) -> usize {
-        STREAMS_MAX - self.places.available_permits()
+        let streams = lock(&self.streams);
+        streams.get(&Holder::Everybody).copied().unwrap_or_default()
+    }
+
+    /// A place for one more stream of a user, by a token or session if there is one.
+    ///
+    /// # Errors
+    /// The user, the token, or all together have as many as they may have.
+    pub(crate) fn stream(
+        &self,
+        user: &str,
+        credential: Option<Key>,
+    ) -> Result<StreamPlace, ApiError> {
+        let mut holders = vec![Holder::Everybody, Holder::User(user.to_owned())];
+        holders.extend(credential.map(Holder::Credential));
+        let mut streams = lock(&self.streams);
+        let is_full = |holder: &&Holder| streams.get(*holder).is_some_and(|n| *n >= holder.most());
+        if let Some(full) = holders.iter().find(is_full) {
+            return Err(too_many(full));
+        }
+        for holder in &holders {
+            *streams.entry(holder.clone()).or_default() += 1;
+        }
+        drop(streams);
+        Ok(StreamPlace {
+            streams: Arc::clone(&self.streams),
+            holders,
+        })
     }
 
     pub(crate) fn new() -> Self {
@@ -50,11 +107,41 @@ impl Hub {
         Self {
             newest,
             moved,
-            places: Arc::new(Semaphore::new(STREAMS_MAX)),
+            streams: Arc::default(),
             newest_sender,
             moved_sender,
         }
     }
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        let mut streams = lock(&self.streams);
+        for holder in &self.holders {
+            if let Some(count) = streams.get_mut(holder) {
+                *count -= 1;
+                if *count == 0 {
+                    streams.remove(holder);
+                }
+            }
+        }
+    }
+}
+
+fn lock(streams: &Mutex<HashMap<Holder, usize>>) -> MutexGuard<'_, HashMap<Holder, usize>> {
+    streams.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn too_many(full: &Holder) -> ApiError {
+    let most = full.most();
+    let (status, whose) = match full {
+        Holder::Everybody => (StatusCode::SERVICE_UNAVAILABLE, "this node".to_owned()),
+        Holder::User(user) => (StatusCode::TOO_MANY_REQUESTS, user.clone()),
+        Holder::Credential(_) => (StatusCode::TOO_MANY_REQUESTS, "this token".to_owned()),
+    };
+    let detail =
+        format!("{whose} has {most} event streams, and no more; close some, or try again later");
+    ApiError::later(status, "too_many_streams", detail, 10)
 }
 
 /// Follows the state until the server stops. Blocks its thread: reading the state does.

@@ -17,7 +17,7 @@ use godwit_jobs::JobsError;
 use godwit_state::{FollowError, Follower, Role, Topic};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::{sleep, sleep_until};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -27,6 +27,7 @@ use super::Problems;
 use crate::app::App;
 use crate::caller::{Need, Request, Viewer};
 use crate::extract::Parameters;
+use crate::hub::StreamPlace;
 use crate::lasting::Lasting;
 use crate::problem::ApiError;
 use crate::server::stopped;
@@ -65,7 +66,7 @@ struct EventsQuery {
     responses((status = 200, description = "A stream of server-sent events.", content_type = "text/event-stream", body = String), Problems),
 )]
 async fn events(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     parts: Parts,
     Parameters(query): Parameters<EventsQuery>,
@@ -77,14 +78,8 @@ async fn events(
     if query.limit == Some(0) {
         return Err(bad("limit: at least 1"));
     }
-    let Ok(place) = Arc::clone(&app.hub.places).try_acquire_owned() else {
-        return Err(ApiError::later(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too_many_streams",
-            "the node has as many event streams as it serves; close some, or try again later",
-            10,
-        ));
-    };
+    let credential = Request::of(&parts).credential(&app);
+    let place = app.hub.stream(&caller.name, credential)?;
     let resume = last_event_id(&parts.headers)?;
     let (newest, moved) = (app.hub.newest.clone(), app.hub.moved.clone());
     let wanted = query.job.clone();
@@ -159,7 +154,7 @@ struct EventStream {
     look: bool,
     /// Since when an event was given to the connection that has not come back for another one.
     unread: Waiting,
-    _place: OwnedSemaphorePermit,
+    _place: StreamPlace,
 }
 
 fn stream(told: EventStream) -> impl Stream<Item = Result<Event, Infallible>> {
