@@ -7,16 +7,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use godwit_api::rest::Health;
-use godwit_state::Role;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Problems;
 use crate::app::App;
-use crate::caller::{Need, Peer, Request};
+use crate::caller::Viewer;
 use crate::problem::ApiError;
 
 /// Content type of the figures.
@@ -58,22 +56,12 @@ async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Health>, ApiError> {
     .await
 }
 
-/// Gives the figures of the node to Prometheus. Processes of this machine need no token.
+/// Gives the figures of the node to Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, description = "The figures as OpenMetrics text.", content_type = "application/openmetrics-text", body = String), Problems))]
-async fn metrics(State(app): State<Arc<App>>, parts: Parts) -> Result<Response, ApiError> {
-    let request = Request::of(&parts);
-    let here = match request.peer {
-        Some(Peer::Local { .. }) => true,
-        Some(Peer::Network(address)) => address.ip().to_canonical().is_loopback(),
-        None => false,
-    };
-    let text = app
-        .run(move |app| {
-            if !here || request.has_credentials() {
-                request.caller(Need::Role(Role::Viewer), app)?;
-            }
-            app.metrics.text(app)
-        })
-        .await?;
+async fn metrics(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+) -> Result<Response, ApiError> {
+    let text = app.run(move |app| app.metrics.text(app)).await?;
     Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
 }
