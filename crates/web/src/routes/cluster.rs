@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use godwit_api::rest::{ChangeNode, ClusterView, InviteView, NewInvite, Timestamp};
 use godwit_cluster::Cluster;
@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 use super::Problems;
 use crate::app::App;
 use crate::caller::{Admin, Viewer};
-use crate::extract::{Body, Parameters};
+use crate::extract::{Body, Parameters, Path};
 use crate::problem::ApiError;
 
 /// For how long an invitation is good if nothing is said.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -22,7 +22,7 @@ use utoipa_axum::routes;
 use super::{BASE, Problems};
 use crate::app::App;
 use crate::caller::{Caller, Operator, Viewer};
-use crate::extract::{Body, Parameters, idempotency_key, limit};
+use crate::extract::{Body, Parameters, Path, idempotency_key, limit};
 use crate::problem::ApiError;
 
 /// Jobs of a page.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::request::Parts;
@@ -22,6 +22,7 @@ use utoipa_axum::routes;
 use super::Problems;
 use crate::app::App;
 use crate::caller::{Need, Request, Viewer};
+use crate::extract::Path;
 use crate::lasting::Lasting;
 use crate::problem::ApiError;
 

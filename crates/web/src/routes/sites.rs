@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use godwit_api::PORT_DEFAULT;
 use godwit_api::host::HostPort;
@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 use super::Problems;
 use crate::app::App;
 use crate::caller::{Admin, Viewer};
-use crate::extract::Body;
+use crate::extract::{Body, Path};
 use crate::problem::ApiError;
 
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use godwit_api::rest::{NewUser, UserView};
 use godwit_state::{Change, Op, ProposeError, Token, User};
@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use super::Problems;
 use crate::app::App;
 use crate::caller::{self, Admin, Caller, role, role_name};
-use crate::extract::Body;
+use crate::extract::{Body, Path};
 use crate::password;
 use crate::problem::ApiError;
 

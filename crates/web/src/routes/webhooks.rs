@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use godwit_api::rest::{DeliveryView, NewWebhook, Timestamp, WebhookView};
 use godwit_state::{Change, DeliveryLine, JobState, Op, Secret, Webhook};
@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use super::Problems;
 use crate::app::App;
 use crate::caller::Admin;
-use crate::extract::Body;
+use crate::extract::{Body, Path};
 use crate::problem::ApiError;
 use crate::webhooks::{message, post};
 

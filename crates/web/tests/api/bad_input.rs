@@ -3,7 +3,8 @@
 
 use serde_json::json;
 
-use crate::world::World;
+use crate::client::Client;
+use crate::world::{Settings, World};
 
 #[test]
 fn bad_requests_get_a_problem_with_a_code() {
@@ -63,6 +64,94 @@ fn bad_requests_get_a_problem_with_a_code() {
     job("here:/secret/x", "here:/data/x").expect_problem(422, "no_such_export");
     let jobs = client.get("/api/v1/jobs").expect(200).json();
     assert_eq!(jobs["jobs"], json!([]));
+}
+
+#[test]
+fn every_refusal_is_a_problem() {
+    let world = World::new();
+    let network = world.network();
+    let client = world.client();
+    let json_type = [("content-type", "application/json")];
+    for path in [
+        "/api/v1/jobs/%ff",
+        "/api/v1/jobs/%ff/log",
+        "/api/v1/users/%ff",
+        "/api/v1/webhooks/%c3%28/deliveries",
+    ] {
+        client.get(path).expect_problem(400, "bad_path");
+    }
+    client
+        .delete("/api/v1/limits/site/%ff")
+        .expect_problem(400, "bad_path");
+    for path in ["/%ff", "/assets/%ff", "/api/v1/%ff", "/docs/%ff"] {
+        client.get(path).expect_problem(404, "no_such_route");
+    }
+    for query in ["limit=%ff", "%ff=1", "state=%ff"] {
+        let jobs = format!("/api/v1/jobs?{query}");
+        client.get(&jobs).expect_problem(400, "bad_query");
+    }
+    for path in [
+        "/api/v1/jobs",
+        "/openapi.json",
+        "/docs",
+        "/metrics",
+        "/healthz",
+        "/",
+    ] {
+        for method in ["BREW", "TRACE", "PUT"] {
+            let answer = client.send(method, path, &[], Vec::new());
+            assert!(!answer.header("allow").is_empty());
+            answer.expect_problem(405, "no_such_method");
+        }
+    }
+    let bad = client.send("PUT", "/api/v1/users/x", &json_type, b"\xff".to_vec());
+    bad.expect_problem(400, "bad_json");
+    for client in [&client, &network] {
+        let long = format!("/api/v1/jobs?label={}", "x".repeat(20 << 10));
+        client.get(&long).expect_problem(414, "uri_too_long");
+        let long = "x".repeat(20 << 10);
+        let headers = [("x-long", &*long)];
+        client
+            .send("GET", "/healthz", &headers, Vec::new())
+            .expect_problem(431, "headers_too_large");
+    }
+}
+
+#[test]
+fn answers_are_neither_kept_nor_guessed_at() {
+    let world = World::new();
+    let network = world.network();
+    for path in [
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/openapi.json",
+        "/docs",
+        "/api/v1/jobs",
+        "/api/v1/session",
+        "/api/v1/nothing",
+    ] {
+        let answer = network.get(path);
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(answer.header("cache-control"), "no-store", "{path}");
+        // Who has only the node's own certificate may have other services on this host.
+        let insists = answer.headers.contains_key("strict-transport-security");
+        assert!(!insists, "{path}");
+    }
+    // The operator's certificate is one that browsers know.
+    let web = world.path("web");
+    let operators = World::with(Settings {
+        certificate: Some([web.join("certificate.pem"), web.join("key.pem")]),
+        ..Settings::default()
+    });
+    let client = Client::tls(operators.web.taker(), &web.join("certificate.pem"));
+    for path in ["/healthz", "/", "/api/v1/jobs"] {
+        let answer = client.get(path);
+        let insists = answer.header("strict-transport-security");
+        assert!(insists.starts_with("max-age="), "{insists}");
+    }
+    let local = operators.client().get("/healthz");
+    assert!(!local.headers.contains_key("strict-transport-security"));
 }
 
 #[test]
