@@ -1,0 +1,109 @@
+//! Log-ins under attack: guesses are slowed down wherever they come from, and nobody is locked out from elsewhere.
+//! What is counted is tested beside the counters.
+
+use serde_json::json;
+
+use crate::client::{Answer, Client};
+use crate::world::World;
+
+/// A node with the user ada.
+fn world() -> World {
+    let world = World::new();
+    let ada = json!({"role": "operator", "password": "correct horse"});
+    world
+        .client()
+        .json("PUT", "/api/v1/users/ada", &ada)
+        .expect(200);
+    world
+}
+
+fn login(client: &Client, user: &str, password: &str) -> Answer {
+    client.post(
+        "/api/v1/login",
+        &json!({"user": user, "password": password}),
+    )
+}
+
+#[test]
+fn failures_elsewhere_do_not_lock_the_right_password_out() {
+    let world = world();
+    let [home, elsewhere] = [2, 3].map(|last| world.network_from([127, 0, 0, last]));
+    // Whoever has all attempts of an address against one user uses up no other address.
+    while login(&elsewhere, "ada", "wrong horse").status.as_u16() != 429 {}
+    login(&elsewhere, "ada", "correct horse").expect_problem(429, "too_many_logins");
+    login(&home, "ada", "correct horse").expect(200);
+    // Nor do failures from many addresses use up one from which ada signed in.
+    for last in 10..30 {
+        let client = world.network_from([127, 0, 1, last]);
+        while login(&client, "ada", "wrong horse").status.as_u16() == 401 {}
+    }
+    let new = world.network_from([127, 0, 0, 4]);
+    login(&new, "ada", "correct horse").expect_problem(429, "too_many_logins");
+    login(&home, "ada", "correct horse").expect(200);
+}
+
+#[test]
+fn a_browser_that_is_known_is_not_locked_out_from_its_own_address() {
+    let world = world();
+    let client = world.network();
+    let body = br#"{"user": "ada", "password": "correct horse"}"#;
+    let sign_in = |cookie: &str| {
+        let headers = [("content-type", "application/json"), ("cookie", cookie)];
+        client.send("POST", "/api/v1/session", &headers, body.to_vec())
+    };
+    let signed_in = sign_in("").expect(200);
+    let cookies = signed_in.headers.get_all("set-cookie").iter();
+    let known = cookies
+        .filter_map(|cookie| cookie.to_str().ok())
+        .find(|cookie| cookie.starts_with("__Host-known-to-godwit="))
+        .expect("a cookie");
+    assert!(
+        known.contains("HttpOnly") && known.contains("SameSite=Strict"),
+        "{known}"
+    );
+    let known = known.split(';').next().unwrap();
+    while login(&client, "ada", "wrong horse").status.as_u16() == 401 {}
+    sign_in("").expect_problem(429, "too_many_logins");
+    sign_in(known).expect(200);
+    // It is no password.
+    let headers = [("content-type", "application/json"), ("cookie", known)];
+    let wrong = br#"{"user": "ada", "password": "wrong horse"}"#;
+    client
+        .send("POST", "/api/v1/session", &headers, wrong.to_vec())
+        .expect_problem(401, "wrong_password");
+    client
+        .send("GET", "/api/v1/jobs", &headers, Vec::new())
+        .expect_problem(401, "no_credentials");
+}
+
+#[test]
+fn a_good_log_in_does_not_clear_its_address_for_spraying() {
+    let world = world();
+    let client = world.network();
+    let mut tried = 0;
+    for number in 0..200 {
+        login(&client, "ada", "correct horse").expect(200);
+        if login(&client, &format!("user{number}"), "password1")
+            .status
+            .as_u16()
+            == 429
+        {
+            break;
+        }
+        tried += 1;
+    }
+    assert!((10..50).contains(&tried), "{tried}");
+}
+
+#[test]
+fn a_long_name_or_body_is_refused_before_anything_is_kept() {
+    let world = world();
+    let client = world.network();
+    login(&client, &"x".repeat(256), "password1").expect_problem(422, "invalid");
+    login(&client, &"x".repeat(255), "password1").expect_problem(401, "wrong_password");
+    login(&client, "ada", &"x".repeat(8 << 10)).expect_problem(413, "too_large");
+    let session = json!({"token": "x".repeat(8 << 10)});
+    client
+        .post("/api/v1/session", &session)
+        .expect_problem(413, "too_large");
+}
