@@ -129,8 +129,9 @@ fn serve(
         managed => format!("at {}", managed.join(", ")),
     };
     print(&format!(
-        "API at {}, and by HTTPS {by_https}; SHA-256 of its certificate: {}",
+        "API at {}, and by HTTPS {by_https}; SHA-256 of its key: {}, of its certificate: {}",
         api.socket().display(),
+        api.key_fingerprint(),
         api.fingerprint()
     ));
     service::ready(&jobs);

@@ -42,7 +42,7 @@ pub enum ClientError {
     },
     /// The node showed another certificate than the pinned one.
     #[error(
-        "{node} showed the certificate {shown}, but {expected} is expected: the node has a new certificate, or somebody else answers. Ask its operator for the fingerprint; if it is new, run: godwit node trust URL FINGERPRINT"
+        "{node} showed a certificate whose key is {shown}, but {expected} is expected: the node has a new certificate, or somebody else answers. Ask its operator for the fingerprint of the key; if it is new, run: godwit node trust URL FINGERPRINT"
     )]
     OtherCertificate {
         /// Which node.
@@ -54,7 +54,7 @@ pub enum ClientError {
     },
     /// No root of the system vouches for the certificate.
     #[error(
-        "{node} showed the certificate {shown}, which no authority of this system vouches for ({reason}). If the node printed this fingerprint at its start, run: godwit node trust URL {shown}"
+        "{node} showed a certificate whose key is {shown}, and no authority of this system vouches for it ({reason}). If the node printed this fingerprint at its start, run: godwit node trust URL {shown}"
     )]
     UnknownCertificate {
         /// Which node.

@@ -1,5 +1,8 @@
-//! The certificate of a node: its fingerprint, and the check of it while TLS begins.
+//! The certificate of a node: its fingerprints, and the check of it while TLS begins.
 //! Opens no connection.
+//!
+//! A certificate has two fingerprints: its own, which browsers show, and that of its key, which stays when a node renews its
+//! certificate. Either may be pinned.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,10 +12,11 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use thiserror::Error as ThisError;
 
-/// SHA-256 of a certificate in DER.
+/// SHA-256 of a certificate in DER, or of its public key.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub struct Fingerprint([u8; 32]);
 
@@ -26,10 +30,20 @@ pub struct FingerprintError(String);
 impl Fingerprint {
     /// The fingerprint of a certificate.
     pub(crate) fn of(certificate: &CertificateDer<'_>) -> Self {
+        Self::of_bytes(certificate)
+    }
+
+    /// The fingerprint of the key of a certificate.
+    pub(crate) fn of_key(certificate: &CertificateDer<'_>) -> Result<Self, Error> {
+        let parsed = ParsedCertificate::try_from(certificate)?;
+        Ok(Self::of_bytes(&parsed.subject_public_key_info()))
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Self {
         let mut digest = [0; 32];
         // The suite is one of TLS 1.3, and its hash is SHA-256.
         if let Some(suite) = aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13() {
-            let output = suite.common.hash_provider.hash(certificate);
+            let output = suite.common.hash_provider.hash(bytes);
             digest.copy_from_slice(output.as_ref());
         }
         Self(digest)
@@ -82,7 +96,7 @@ pub(crate) struct Verifier {
 }
 
 impl Verifier {
-    /// Accepts the one certificate with this fingerprint.
+    /// Accepts the certificate, or the certificates of the key, with this fingerprint.
     pub(crate) fn pinned(pin: Fingerprint, provider: Arc<CryptoProvider>) -> Self {
         Self::new(Voucher::Pin(pin), provider)
     }
@@ -103,7 +117,7 @@ impl Verifier {
         }
     }
 
-    /// The certificate that the node showed last.
+    /// The key of the certificate that the node showed last.
     pub(crate) fn shown(&self) -> Option<Fingerprint> {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,10 +132,12 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let shown = Fingerprint::of(end_entity);
+        let shown = Fingerprint::of_key(end_entity)?;
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown);
         match &self.voucher {
-            Voucher::Pin(pin) if *pin == shown => Ok(ServerCertVerified::assertion()),
+            Voucher::Pin(pin) if *pin == shown || *pin == Fingerprint::of(end_entity) => {
+                Ok(ServerCertVerified::assertion())
+            }
             Voucher::Pin(_) => Err(Error::InvalidCertificate(
                 rustls::CertificateError::ApplicationVerificationFailure,
             )),

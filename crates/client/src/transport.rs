@@ -19,7 +19,7 @@ use crate::token::Token;
 /// Who vouches for the certificate of a node.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust {
-    /// The certificate with this fingerprint, and no other.
+    /// The certificate with this fingerprint, or the certificates of the key with it, and no other.
     Pin(Fingerprint),
     /// The authorities that this system trusts.
     Roots,

@@ -250,7 +250,7 @@ fn node() -> Command {
     .subcommands([
         Command::new("status").about("Show the node, its exports, and who asks"),
         Command::new("trust")
-            .about("Remember the certificate of a node for --node")
+            .about("Remember the key or certificate of a node for --node")
             .arg(positional(
                 "url",
                 "URL",
@@ -259,7 +259,7 @@ fn node() -> Command {
             .arg(positional(
                 "fingerprint",
                 "FINGERPRINT",
-                "SHA-256 of the certificate, as the node prints it at its start",
+                "SHA-256 of the node's key or certificate, as the node prints it at its start",
             )),
     ])
 }
@@ -381,7 +381,7 @@ fn reaching(command: Command) -> Command {
             value(
                 "fingerprint",
                 "SHA256",
-                "Certificate that --node must show; without it the one of godwit node trust, or one that this system trusts",
+                "Key or certificate that --node must show; without it the one of godwit node trust, or one that this system trusts",
             )
             .global(true)
             .help_heading(heading),

@@ -69,7 +69,7 @@ pub(super) fn trust(matches: &ArgMatches) -> Result<Exit, Failure> {
         _ => String::new(),
     };
     print(&format!(
-        "https://{host} is trusted with the certificate {fingerprint}{instead}"
+        "https://{host} is trusted with the key or certificate {fingerprint}{instead}"
     ));
     Ok(Exit::Complete)
 }
