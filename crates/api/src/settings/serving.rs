@@ -33,7 +33,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "Serve API and page at this address only, and not on the data port (repeatable)",
-        detail: "For a network of the operators, or `127.0.0.1:7273` behind a proxy. The Unix socket stays.",
+        detail: "For a network of the operators, or `127.0.0.1:7273` behind a proxy. The Unix socket stays. Requests from loopback need a token as all others do. A proxy in front of the Unix socket must add `X-Forwarded-For`: without it, its clients act as the user that the proxy runs as.",
     },
     Setting {
         name: "name",
@@ -111,7 +111,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "The certificate chain of API and page, in PEM, the node's own first",
-        detail: "Without one the node makes a certificate for itself, and prints its fingerprint. Changed files are read again by themselves, \
+        detail: "Without one the node makes a certificate for itself, and prints the fingerprints of its key and of the certificate. It is good for 820 days and renewed 90 days before its end, with the same key. Changed files are read again by themselves, \
                  and certificates that cannot be used leave the old one in force.",
     },
     Setting {
@@ -138,7 +138,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "A further name of the certificate that the node makes for itself (repeatable)",
-        detail: "It has the name of the machine and those of loopback in any case. A certificate that lacks a name is made anew.",
+        detail: "It has the name of the machine and those of loopback in any case. A certificate that lacks a name is renewed, with the same key.",
     },
     Setting {
         name: "log-format",
