@@ -9,14 +9,14 @@ use godwit_api::rest::Timestamp;
 use godwit_cluster::Cluster;
 use godwit_jobs::{Jobs, now};
 use godwit_state::{Actor, AuditEntry, Command, Op, Reader};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
 use crate::config::NodeInfo;
 use crate::hub::Hub;
 use crate::logins::Logins;
 use crate::metrics::Metrics;
-use crate::password;
+use crate::password::Hasher;
 use crate::problem::ApiError;
 use crate::rates::Rates;
 use crate::throttle::{Throttle, key};
@@ -48,7 +48,8 @@ pub(crate) struct App {
     pub(crate) logins: Logins,
     /// The certificate of the API is the operator's, so that browsers may insist on it.
     pub(crate) certified: bool,
-    hashes: Arc<Semaphore>,
+    hashes: Hasher,
+    hashes_of_strangers: Hasher,
     turns: Arc<Semaphore>,
     turns_at_places: Arc<Semaphore>,
 }
@@ -62,8 +63,8 @@ impl App {
         unread_max: Duration,
         certified: bool,
         stopping: watch::Receiver<bool>,
-    ) -> Self {
-        Self {
+    ) -> std::io::Result<Self> {
+        Ok(Self {
             jobs,
             cluster,
             metrics: Metrics::new(&node.version),
@@ -77,10 +78,11 @@ impl App {
             refusals: Throttle::new(REFUSALS_BURST, REFUSALS_EVERY),
             logins: Logins::new(),
             certified,
-            hashes: Arc::new(Semaphore::new(password::AT_ONCE_MAX)),
+            hashes: Hasher::new()?,
+            hashes_of_strangers: Hasher::new()?,
             turns: Arc::new(Semaphore::new(BLOCKING_MAX)),
             turns_at_places: Arc::new(Semaphore::new(PLACES_MAX)),
-        }
+        })
     }
 
     /// Reads the state.
@@ -106,12 +108,20 @@ impl App {
         blocking(&self.turns_at_places, move || call(&own)).await?
     }
 
-    /// Computes with a password; few do at once.
+    /// Computes with a password; one does at a time.
     pub(crate) async fn hash<T: Send + 'static>(
         &self,
         compute: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        blocking(&self.hashes, compute).await
+        self.hashes.run(compute).await
+    }
+
+    /// The same for somebody who is not known: a storm of log-ins leaves those alone who are.
+    pub(crate) async fn hash_of_stranger<T: Send + 'static>(
+        &self,
+        compute: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        self.hashes_of_strangers.run(compute).await
     }
 
     /// Changes the state. Blocks.
@@ -149,19 +159,25 @@ impl App {
     }
 }
 
+/// Waits for a turn among calls that block, for a while.
+pub(crate) async fn turn(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ApiError> {
+    match timeout(TURN_WITHIN, Arc::clone(turns).acquire_owned()).await {
+        Ok(Ok(turn)) => Ok(turn),
+        _ => Err(ApiError::later(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "busy",
+            "the node has more requests than it can answer; send the request again later",
+            2,
+        )),
+    }
+}
+
 /// Runs a call that blocks, when it is its turn.
 async fn blocking<T: Send + 'static>(
     turns: &Arc<Semaphore>,
     call: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    let Ok(Ok(turn)) = timeout(TURN_WITHIN, Arc::clone(turns).acquire_owned()).await else {
-        return Err(ApiError::later(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "busy",
-            "the node has more requests than it can answer; send the request again later",
-            2,
-        ));
-    };
+    let turn = turn(turns).await?;
     let called = tokio::task::spawn_blocking(move || {
         let answer = call();
         // Only now: the call goes on when its client is gone.

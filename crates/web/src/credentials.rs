@@ -63,9 +63,11 @@ pub(crate) async fn check(
         })
         .await?;
     let hash = user.as_ref().and_then(|user| user.password.clone());
-    let right = app
-        .hash(move || password::verify(&login.password, hash.as_ref()))
-        .await?;
+    let verify = move || password::verify(&login.password, hash.as_ref());
+    let right = match attempt.is_of_stranger() {
+        true => app.hash_of_stranger(verify).await?,
+        false => app.hash(verify).await?,
+    };
     let Some(user) = user.filter(|_| right) else {
         let (stranger, name) = (request.stranger(), login.user);
         return app

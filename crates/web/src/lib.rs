@@ -60,8 +60,8 @@ use webhooks::Webhooks;
 /// Threads that serve connections; calls that block have threads of their own.
 const WORKERS: usize = 2;
 
-/// Threads for calls that block: requests, passwords, and one that follows the state.
-const BLOCKING_THREADS_MAX: usize = app::BLOCKING_MAX + app::PLACES_MAX + password::AT_ONCE_MAX + 1;
+/// Threads for calls that block: requests, and one that follows the state. Passwords have threads of their own.
+const BLOCKING_THREADS_MAX: usize = app::BLOCKING_MAX + app::PLACES_MAX + 1;
 
 /// How long requests may take to end when the server stops.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
@@ -157,7 +157,7 @@ impl Web {
             matches!(certificate, CertificateSource::Files { .. }),
             stopping.clone(),
         );
-        let app = Arc::new(app);
+        let app = Arc::new(app?);
         let tls = TlsAcceptor::from(Arc::new(tls));
         let router = routes::router(&app);
         let places = Arc::new(Places::new(patience));

@@ -66,6 +66,13 @@ pub(crate) struct Attempt {
     others: Option<u32>,
 }
 
+impl Attempt {
+    /// Whether the user never signed in from there.
+    pub(crate) const fn is_of_stranger(&self) -> bool {
+        self.others.is_some()
+    }
+}
+
 impl Logins {
     pub(crate) fn new() -> Self {
         Self {
@@ -235,7 +242,8 @@ mod tests {
         };
         flood("elsewhere");
         assert!(logins.begin(&at("ada", "new"), now).is_err());
-        assert!(logins.begin(&at("ada", "home"), now).is_ok());
+        let home = logins.begin(&at("ada", "home"), now).expect("allowed");
+        assert!(!home.is_of_stranger() && good.is_of_stranger());
         // Behind a proxy all come from one address; the browser tells them apart.
         flood("home");
         assert!(logins.begin(&at("ada", "home"), now).is_err());

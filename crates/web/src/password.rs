@@ -1,11 +1,17 @@
-//! Owns passwords: their argon2id hashes, and how many are computed at once.
+//! Owns passwords: their argon2id hashes, and the threads that compute them.
 //! Does not know whose they are.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use godwit_state::Secret;
+use tokio::sync::{Semaphore, oneshot};
 
+use crate::app::turn;
 use crate::problem::ApiError;
 
 /// The shortest password, in signs.
@@ -14,8 +20,48 @@ const SIGNS_MIN: usize = 8;
 /// The longest password, in bytes: longer ones only cost time.
 const BYTES_MAX: usize = 1_024;
 
-/// Hashes that are computed at once: each takes 19 MiB and a core for some 50 ms, and data is to be moved beside it.
-pub(crate) const AT_ONCE_MAX: usize = 2;
+/// A thread that computes hashes, one at a time: each takes 19 MiB and a core for some 50 ms, and data is to be moved beside it. The
+/// allocator keeps that memory for the thread that had it, so hashes on any thread would take it once for each.
+pub(crate) struct Hasher {
+    turns: Arc<Semaphore>,
+    jobs: SyncSender<Job>,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+impl Hasher {
+    /// # Errors
+    /// No thread can be started.
+    pub(crate) fn new() -> io::Result<Self> {
+        let (jobs, taken) = sync_channel::<Job>(1);
+        // It ends when nobody can send it a job any more.
+        std::thread::Builder::new()
+            .name("gw-password".to_owned())
+            .spawn(move || taken.into_iter().for_each(|job| job()))?;
+        Ok(Self {
+            turns: Arc::new(Semaphore::new(1)),
+            jobs,
+        })
+    }
+
+    /// Computes when it is its turn.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        compute: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let turn = turn(&self.turns).await?;
+        let (tell, told) = oneshot::channel();
+        let job = move || {
+            // Nobody may wait any more; the turn is over only now all the same.
+            let _ = tell.send(compute());
+            drop(turn);
+        };
+        let fault = "internal error: the thread for passwords is gone. Please report it";
+        let sent = self.jobs.try_send(Box::new(job));
+        sent.map_err(|_error| ApiError::internal(fault))?;
+        told.await.map_err(|_error| ApiError::internal(fault))
+    }
+}
 
 /// The hash of a new password. Blocks for some 50 ms.
 pub(crate) fn hash(password: &str) -> Result<Secret, ApiError> {

@@ -12,8 +12,8 @@ use crate::admission::{Admission, Bounds};
 use crate::caller::Peer;
 use crate::config::Patience;
 
-/// Connections of the network, and as many of this machine. A stranger has at most [`STRANGER_REQUESTS_MAX`] requests, so that all
-/// strangers together take some 64 MiB at most.
+/// Connections of the network, and as many of this machine. A stranger has at most [`STRANGER_REQUESTS_MAX`] requests, each with a head
+/// of 16 KiB and a body of 8 KiB at most, so that all strangers of the network together take some 100 MiB at most.
 const BOUNDS: Bounds = Bounds {
     per_key: 32,
     per_known_key: 128,
