@@ -951,7 +951,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Gives the figures of the node to Prometheus. Processes of this machine need no token. */
+        /** Gives the figures of the node to Prometheus. */
         get: operations["get_metrics"];
         put?: never;
         post?: never;
