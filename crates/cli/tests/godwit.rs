@@ -36,6 +36,7 @@ mod godwit {
     pub(crate) mod grafana;
     pub(crate) mod habits;
     pub(crate) mod held;
+    pub(crate) mod hostile;
     pub(crate) mod how_fast;
     pub(crate) mod itself;
     pub(crate) mod job_kills;

@@ -220,6 +220,41 @@ fn the_api_is_at_its_own_address_and_then_no_longer_on_the_data_port() {
 }
 
 #[test]
+fn a_renewed_certificate_has_the_key_that_clients_know() {
+    let mut rig = Rig::new();
+    rig.start(&["--manage", "127.0.0.1:0"]);
+    with_user(&rig);
+    let key_of = |rig: &Rig| {
+        let line = rig.daemon().wait_for("SHA-256 of its key: ");
+        let (_, rest) = line.split_once("of its key: ").expect("looked for");
+        rest.split(',').next().expect("a fingerprint").to_owned()
+    };
+    let (address, first) = managed(&rig);
+    let key = key_of(&rig);
+    for known in [&key, &first] {
+        assert_eq!(status_by_https(&rig, &address, known).code, Some(0));
+    }
+    // A further name needs another certificate.
+    rig.end_daemon(Signal::TERM);
+    rig.serve(&[
+        "--manage",
+        "127.0.0.1:0",
+        "--certificate-name",
+        "other.example",
+    ]);
+    let (address, second) = managed(&rig);
+    assert_ne!(first, second);
+    assert_eq!(key_of(&rig), key);
+    assert_eq!(status_by_https(&rig, &address, &key).code, Some(0));
+    let refused = status_by_https(&rig, &address, &first);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    let unknown = "ab".repeat(32);
+    let refused = status_by_https(&rig, &address, &unknown);
+    let shown = key.replace(':', "").to_lowercase();
+    refused.says(&shown);
+}
+
+#[test]
 fn the_operators_certificate_is_shown_and_read_again_when_it_changes() {
     let mut rig = Rig::new();
     // Two certificates, as nodes make them.
