@@ -65,8 +65,11 @@ pub fn check_answer(data: &[u8]) {
     }
 }
 
+/// Checks bytes as one document; whether they are one.
+type Check = fn(&[u8]) -> bool;
+
 /// Requests of the REST API by the names of their documents.
-pub const REQUESTS: &[(&str, fn(&[u8]) -> bool)] = &[
+pub const REQUESTS: &[(&str, Check)] = &[
     ("CancelJob", read::<CancelJob>),
     ("ChangeJob", read::<ChangeJob>),
     ("ChangeNode", read::<ChangeNode>),
