@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::settings::table::{
-    COMMAND_ONLY, GivenIn, Heading, Kind, NODE_ONLY, ObeyedBy, SSH_ONLY, STREAMS_MAX, Scope,
+    COMMAND_ONLY, CORES, GivenIn, Heading, Kind, NODE_ONLY, ObeyedBy, SSH_ONLY, STREAMS_MAX, Scope,
     Setting, THREADS_MAX,
 };
 
@@ -75,9 +75,7 @@ pub(super) const GENERAL: &[Setting] = &[
         variable: "GODWIT_THREADS",
         heading: Heading::Machine,
         obeyed_by: ObeyedBy::Here,
-        given_in: GivenIn::Command(
-            "bounds the cores of a command; the operator of a node bounds those of its jobs (godwit serve --threads)",
-        ),
+        given_in: CORES,
         help: "Cores to use at most; 0 uses all",
         detail: "",
     },

@@ -173,6 +173,10 @@ pub(super) const COMMAND_ONLY: GivenIn =
 pub(super) const SSH_ONLY: GivenIn = GivenIn::Command(
     "is about machines that a command reaches by ssh, and a node uses no ssh: leave it out, and give the node the site with: godwit site add",
 );
+/// Of the bound on cores.
+pub(super) const CORES: GivenIn = GivenIn::Command(
+    "bounds the cores of a command; the operator of a node bounds those of its jobs (godwit serve --threads)",
+);
 /// Of settings that no job has.
 pub(super) const NODE_ONLY: GivenIn = GivenIn::Command("is no setting of a job: leave it out");
 /// Of settings that choose among entries.

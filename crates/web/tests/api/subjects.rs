@@ -454,7 +454,8 @@ impl Walk {
                 let body = serde_json::from_str(body).unwrap();
                 let made = self.owner.post(&format!("/api/v1/{kind}"), &body);
                 let made = made.expect(201).json();
-                let id = made["id"].as_str().or(made["token"]["id"].as_str());
+                let of_token = &made["token"]["id"];
+                let id = made["id"].as_str().or_else(|| of_token.as_str());
                 return path.replace("{id}", id.unwrap());
             }
             _ => {}
