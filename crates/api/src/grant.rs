@@ -1,4 +1,4 @@
-//! Owns the meaning of a grant: who may do what below which path of which export, and until when.
+//! Owns the meaning of a grant: who may do what below which path of which export, here or at a site, and until when.
 //! Keeps no grants and reads no clock.
 //!
 //! The file `grants` of a node's home and the access rules of its state hold grants of this one kind. Grants add up: something is
@@ -7,6 +7,7 @@
 mod area;
 mod mandate;
 mod rights;
+mod site;
 mod subject;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use thiserror::Error;
 pub use area::{Area, PATH_BYTES_MAX};
 pub use mandate::{AskerRights, JOB_ID_BYTES_MAX, Mandate, Requester, is_job_id};
 pub use rights::{Right, Rights};
+pub use site::SiteArea;
 pub use subject::{Subject, USER_PREFIX};
 
 use crate::rest::Timestamp;
@@ -25,6 +27,8 @@ use crate::rest::Timestamp;
 pub struct Grant {
     /// Who may do it.
     pub subject: Subject,
+    /// Name of the site that the area is at; None is the node itself. Only grants for users have a site, and only the state keeps them.
+    pub site: Option<String>,
     /// Where.
     pub area: Area,
     /// What.
@@ -58,14 +62,34 @@ impl Grant {
         self.expires.is_none_or(|expires| now < expires)
     }
 
-    /// Whether the grant alone allows this to a peer that acts for itself. A grant that belongs to a job does not.
+    /// Whether the grant alone allows this at the node itself, to a peer or user who acts for nobody else. A grant that belongs to a job
+    /// does not.
     #[must_use]
     pub fn allows(&self, who: &Subject, wish: Wish<'_>, now: Timestamp) -> bool {
-        self.mandate.is_none() && self.covers(who, wish, now)
+        self.allows_at(None, who, wish, now)
     }
 
-    fn covers(&self, who: &Subject, wish: Wish<'_>, now: Timestamp) -> bool {
+    /// Whether the grant alone allows this at a site; None is the node itself.
+    #[must_use]
+    pub fn allows_at(
+        &self,
+        site: Option<&str>,
+        who: &Subject,
+        wish: Wish<'_>,
+        now: Timestamp,
+    ) -> bool {
+        self.mandate.is_none() && self.covers(site, who, wish, now)
+    }
+
+    fn covers(
+        &self,
+        site: Option<&str>,
+        who: &Subject,
+        wish: Wish<'_>,
+        now: Timestamp,
+    ) -> bool {
         self.subject == *who
+            && self.site.as_deref() == site
             && self.holds(now)
             && self.rights.allow(wish.right)
             && wish
@@ -74,7 +98,7 @@ impl Grant {
     }
 }
 
-/// Whether any of the grants allows this.
+/// Whether any of the grants allows this at the node itself.
 pub fn allows<'a>(
     grants: impl IntoIterator<Item = &'a Grant>,
     who: &Subject,
@@ -84,19 +108,42 @@ pub fn allows<'a>(
     grants.into_iter().any(|grant| grant.allows(who, wish, now))
 }
 
+/// Whether any of the grants allows this at a site; None is the node itself.
+pub fn allows_at<'a>(
+    grants: impl IntoIterator<Item = &'a Grant>,
+    site: Option<&str>,
+    who: &Subject,
+    wish: Wish<'_>,
+    now: Timestamp,
+) -> bool {
+    let mut grants = grants.into_iter();
+    grants.any(|grant| grant.allows_at(site, who, wish, now))
+}
+
 impl Wish<'_> {
     /// Options of `godwit access allow` that allow this and nothing more, as a shell reads them.
     #[must_use]
     pub fn options(&self) -> String {
+        self.options_at(None)
+    }
+
+    /// The same for a wish at a site; None is the node itself.
+    #[must_use]
+    pub fn options_at(&self, site: Option<&str>) -> String {
         let flag = match self.right {
             Right::Read | Right::List => "--read",
             Right::Write | Right::Delete => "--write",
         };
-        let export = match self.place {
-            Some((export, path)) => Area::asked(export, path).to_string(),
-            None => "NAME".to_owned(),
+        let area = self.place.map(|(export, path)| Area::asked(export, path));
+        let (option, place) = match (site, area) {
+            (None, Some(area)) => ("--export", area.to_string()),
+            (None, None) => ("--export", "NAME".to_owned()),
+            (Some(site), area) => {
+                let (site, area) = (site.to_owned(), area.unwrap_or(Area::All));
+                ("--site", SiteArea { site, area }.to_string())
+            }
         };
-        format!("--export {} {flag}", quoted(&export))
+        format!("{option} {} {flag}", quoted(&place))
     }
 }
 
@@ -110,10 +157,24 @@ fn quoted(text: &str) -> String {
     }
 }
 
+impl Grant {
+    /// Where the grant holds, as users write it: an [`Area`], or a [`SiteArea`] for a grant at a site.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let area = self.area.clone();
+        match self.site.clone() {
+            None => area.to_string(),
+            Some(site) => SiteArea { site, area }.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Grant {
-    /// In one line, without the comment: `SUBJECT AREA RIGHTS [until=TIME]`.
+    /// In one line, without the comment: `SUBJECT AREA RIGHTS [until=TIME]`. The area of a grant at a site begins with `@`, which
+    /// [`Grant::of_words`] refuses: a file of grants cannot hold it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.subject, self.area, self.rights)?;
+        let at = if self.site.is_some() { "@" } else { "" };
+        write!(f, "{} {at}{} {}", self.subject, self.place(), self.rights)?;
         match self.expires {
             Some(expires) => write!(f, " until={expires}"),
             None => Ok(()),
@@ -151,6 +212,7 @@ impl Grant {
         };
         Ok(Self {
             subject: subject.parse()?,
+            site: None,
             area: area.parse()?,
             rights: rights.parse()?,
             expires,

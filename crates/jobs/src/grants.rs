@@ -114,6 +114,7 @@ fn rule(
             hash(&wish.identity, &path.0, wish.write)
         ),
         subject: wish.identity.clone(),
+        site: None,
         export: export.to_owned(),
         path: below.to_owned(),
         rights: vec![right],

@@ -4,9 +4,9 @@
 mod support;
 
 use godwit_state::{
-    AccessRight, AccessRule, Actor, Change, Command, CommandError, Delivery, Effect, Limit,
-    LimitScope, LimitWindow, NewPassword, Op, Outcome, Prune, Reason, Role, Schedule, Secret,
-    Share, Site, Token, User, Webhook,
+    AccessRight, AccessRule, Actor, Change, Command, CommandError, Delivery, Effect, FEATURE_LEVEL,
+    Limit, LimitScope, LimitWindow, NewPassword, Op, Outcome, Prune, Reason, Role, RuleSite,
+    Schedule, Secret, Share, Site, Token, User, Webhook,
 };
 use support::state::State;
 use support::{alice, at, claim, command, finish, new_job, submit};
@@ -244,6 +244,7 @@ fn objects_are_created_once_replaced_and_removed() {
     let rule = AccessRule {
         id: "rule".to_owned(),
         subject: "gw1-b".to_owned(),
+        site: None,
         export: "data".to_owned(),
         path: "run42".to_owned(),
         rights: vec![AccessRight::Read, AccessRight::List],
@@ -409,4 +410,73 @@ fn a_user_changes_the_own_password_and_nothing_else() {
         .op(6, Op::User(Change::Put(disabled)))
         .expect("disabled");
     refused(state.op(7, change("second", "third")), "disabled");
+}
+
+/// An access rule at a site counts for the identity that the site has, and goes with it.
+#[test]
+fn a_rule_at_a_site_goes_with_the_site_and_with_its_identity() {
+    let mut state = State::new();
+    let site = |name: &str, identity: &str| Site {
+        name: name.to_owned(),
+        addresses: vec!["b:4433".to_owned()],
+        identity: identity.to_owned(),
+        comment: String::new(),
+        nodes: Vec::new(),
+    };
+    let rule = |id: &str, subject: &str, site: Option<(&str, &str)>| {
+        Op::Access(Change::Put(AccessRule {
+            id: id.to_owned(),
+            subject: subject.to_owned(),
+            site: site.map(|(name, identity)| RuleSite {
+                name: name.to_owned(),
+                identity: identity.to_owned(),
+            }),
+            export: "data".to_owned(),
+            path: String::new(),
+            rights: vec![AccessRight::Read],
+            expires: None,
+            comment: String::new(),
+            job: None,
+        }))
+    };
+    let put = |site: Site| Op::Site(Change::Put(site));
+    let at_b = Some(("siteB", "gw1-b"));
+    state.op(0, put(site("siteB", "gw1-b"))).expect("put");
+    state.op(0, put(site("siteC", "gw1-c"))).expect("put");
+    let error = state.op(1, rule("b", "user:alice", at_b)).expect_err("old");
+    assert!(error.to_string().contains("needs level 3"), "{error}");
+    state.op(2, Op::Level(FEATURE_LEVEL)).expect("alone");
+    for (id, subject, wrong) in [
+        ("x", "user:alice", ("siteX", "gw1-b")),
+        ("x", "user:alice", ("siteB", "gw1-c")),
+        ("x", "gw1-b", ("siteB", "gw1-b")),
+    ] {
+        state
+            .op(3, rule(id, subject, Some(wrong)))
+            .expect_err("no such site, or not for it");
+    }
+    let rules = |state: &State| -> Vec<String> {
+        let rules = state.reader.objects::<AccessRule>().expect("read");
+        rules.into_iter().map(|rule| rule.id).collect()
+    };
+    for (id, site) in [("a", None), ("b", at_b), ("c", Some(("siteC", "gw1-c")))] {
+        state.op(4, rule(id, "user:alice", site)).expect("put");
+    }
+    // What a site is called, where it is and which nodes it has changes nothing.
+    state.op(5, put(site("siteB", "gw1-b"))).expect("put");
+    assert_eq!(rules(&state), ["a", "b", "c"]);
+    state.op(6, put(site("siteB", "gw1-x"))).expect("put");
+    assert_eq!(rules(&state), ["a", "c"]);
+    let remove = Op::Site(Change::Remove("siteC".to_owned()));
+    state.op(7, remove).expect("removed");
+    assert_eq!(rules(&state), ["a"]);
+}
+
+/// Rules of before there were sites in them are read, and are written as they were.
+#[test]
+fn a_rule_of_an_older_program_is_read_as_it_was() {
+    let text = r#"{"id":"r","subject":"user:a","export":"data","path":"","rights":["read"],"expires":null,"comment":"","job":null}"#;
+    let rule: AccessRule = serde_json::from_str(text).expect("a rule");
+    assert_eq!(rule.site, None);
+    assert_eq!(serde_json::to_string(&rule).expect("text"), text);
 }

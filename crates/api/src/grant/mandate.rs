@@ -96,7 +96,7 @@ impl Requester {
             return false;
         }
         let given = grants.iter().any(|grant| {
-            grant.mandate.as_ref() == Some(mandate) && grant.covers(&self.peer, wish, now)
+            grant.mandate.as_ref() == Some(mandate) && grant.covers(None, &self.peer, wish, now)
         });
         given
             && match rights {

@@ -181,6 +181,7 @@ proptest! {
         let rights = Right::ALL.into_iter().filter(|right| bits & (1 << *right as u8) != 0).collect();
         let grant = Grant {
             subject: ID.parse().expect("an identity"),
+            site: None,
             area: Area::below("data", &path).expect("checked"),
             rights,
             expires: expires.map(Timestamp),

@@ -10,7 +10,7 @@ use super::Timestamp;
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RoleName {
-    /// Sees everything but secrets.
+    /// Sees everything but secrets, and names of entries that no rule lets the user list.
     Viewer,
     /// Submits and steers jobs, too.
     Operator,

@@ -1,11 +1,11 @@
-//! The documents of access rules: who may do what below which path of which export.
+//! The documents of access rules: who may do what below which path of which export, here or at a site.
 //! Their meaning is that of `grant`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Timestamp;
-use crate::grant::{Area, Grant, GrantError, Mandate, Right, Rights};
+use super::{HERE, Timestamp, check_site_name};
+use crate::grant::{Area, Grant, GrantError, Mandate, Right, Rights, Subject};
 
 /// How all exports are written.
 pub const ALL_EXPORTS: &str = "*";
@@ -41,6 +41,10 @@ pub struct NewAccess {
     /// Who: an identity as `godwit id` prints it, or `user:NAME`.
     #[schema(example = "user:alice")]
     pub subject: String,
+    /// Name of the site that the export is at, for rules of users; None is the node that is asked. The rule ends when the site is
+    /// removed or its name is given to another identity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
     /// Name of the export; `*` is all of them.
     pub export: String,
     /// Path below the export; empty is all of it.
@@ -66,6 +70,9 @@ pub struct AccessView {
     pub origin: AccessOrigin,
     /// Who.
     pub subject: String,
+    /// Name of the site that the export is at; None is the node that is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
     /// Name of the export; `*` is all of them.
     pub export: String,
     /// Path below the export; empty is all of it.
@@ -105,17 +112,37 @@ impl NewAccess {
             let what = "rights: a rule allows something: read, write, list or delete";
             return Err(GrantError(what.to_owned()));
         }
+        let subject: Subject = self
+            .subject
+            .parse()
+            .map_err(|error| field("subject", error))?;
+        if let Some(site) = &self.site {
+            check_site(site, &subject)?;
+        }
         Ok(Grant {
-            subject: self
-                .subject
-                .parse()
-                .map_err(|error| field("subject", error))?,
+            subject,
+            site: self.site.clone(),
             area,
             rights,
             expires: self.expires,
             comment: self.comment.clone(),
             mandate: None,
         })
+    }
+}
+
+/// Whether a rule for this subject can be about this site.
+fn check_site(site: &str, subject: &Subject) -> Result<(), GrantError> {
+    check_site_name(site).map_err(|error| GrantError(format!("site: {error}")))?;
+    if site == HERE {
+        let what = format!("site: {HERE} is the node that is asked; leave the site out");
+        return Err(GrantError(what));
+    }
+    match subject {
+        Subject::User(_) => Ok(()),
+        Subject::Identity(_) => Err(GrantError(
+            "site: a rule at a site is for a user of this node; what identities may do there, the site says".to_owned(),
+        )),
     }
 }
 
@@ -134,6 +161,7 @@ impl AccessView {
             },
             id,
             subject: grant.subject.to_string(),
+            site: grant.site.clone(),
             export,
             path,
             rights: grant.rights.iter().map(RightName::of).collect(),
@@ -150,6 +178,7 @@ impl AccessView {
     pub fn grant(&self) -> Option<Grant> {
         let new = NewAccess {
             subject: self.subject.clone(),
+            site: self.site.clone(),
             export: self.export.clone(),
             path: self.path.clone(),
             rights: self.rights.clone(),

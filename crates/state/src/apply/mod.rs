@@ -8,6 +8,7 @@ mod nodes;
 mod notices;
 mod objects;
 mod origin;
+mod sites;
 mod work;
 
 use rusqlite::{Connection, ErrorCode};
@@ -104,7 +105,7 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
         Op::Level(level) => nodes::raise(&context, *level),
         Op::Invite(change) => nodes::invite(&context, change),
         Op::Prune(prune) => history::prune(&context, prune),
-        Op::Site(change) => objects::change(&context, change),
+        Op::Site(change) => sites::change(&context, change),
         Op::Learn(learn) => objects::learn(&context, learn),
         Op::Schedule(change) => objects::schedule(&context, change),
         Op::Fired {
@@ -116,7 +117,7 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
         Op::User(change) => objects::user(&context, change),
         Op::Password(new) => objects::password(&context, new),
         Op::Token(change) => objects::token(&context, change),
-        Op::Access(change) => objects::change(&context, change),
+        Op::Access(change) => sites::rule(&context, change),
         Op::Limit(change) => objects::change(&context, change),
         Op::Share(change) => objects::change(&context, change),
         Op::Webhook(change) => objects::change(&context, change),

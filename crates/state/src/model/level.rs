@@ -8,8 +8,8 @@
 use super::{Change, Command, JobOp, Op};
 
 /// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]),
-/// parts leased in no order and none to nodes that rest ([`LEVEL_REST`]). 3: what a command says of its origin ([`LEVEL_ORIGIN`]), and
-/// users change their own passwords ([`LEVEL_PASSWORD`]).
+/// parts leased in no order and none to nodes that rest ([`LEVEL_REST`]). 3: what a command says of its origin ([`LEVEL_ORIGIN`]),
+/// users change their own passwords ([`LEVEL_PASSWORD`]), and access rules at sites.
 pub const FEATURE_LEVEL: u32 = 3;
 
 /// From this level on a command names the node that proposed it, and the state checks what that node may ask for. Names of nodes and
@@ -51,6 +51,7 @@ impl Op {
                 LEVEL_ORIGIN
             }
             Self::Password(_) => LEVEL_PASSWORD,
+            Self::Access(Change::Create(rule) | Change::Put(rule)) if rule.site.is_some() => 3,
             _ => LEVEL_FIRST,
         }
     }

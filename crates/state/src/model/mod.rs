@@ -31,8 +31,8 @@ pub use name::Names;
 pub(crate) use name::check_node;
 pub use node::{Invite, Join, Node};
 pub use object::{
-    AccessRight, AccessRule, Actor, Limit, LimitScope, LimitWindow, Object, Role, Schedule,
-    Setting, Share, Site, Token, TokenOrigin, User, Webhook,
+    AccessRight, AccessRule, Actor, Limit, LimitScope, LimitWindow, Object, Role, RuleSite,
+    Schedule, Setting, Share, Site, Token, TokenOrigin, User, Webhook,
 };
 pub(crate) use policy::DELAY_MAX_MS;
 pub use policy::RetryPolicy;

@@ -88,6 +88,14 @@ impl Object for AccessRule {
     fn check(&self) -> Result<(), CommandError> {
         bounds::name("id", &self.id)?;
         bounds::name("subject", &self.subject)?;
+        if let Some(site) = &self.site {
+            bounds::name("site", &site.name)?;
+            bounds::name("identity", &site.identity)?;
+            if !self.subject.starts_with("user:") {
+                let what = "a rule at a site is for a user";
+                return Err(CommandError::invalid("subject", what));
+            }
+        }
         bounds::name("export", &self.export)?;
         if let Some(job) = &self.job {
             bounds::name("job", job)?;

@@ -179,6 +179,16 @@ pub enum AccessRight {
     Delete,
 }
 
+/// The site that an access rule is about. The rule counts only while the site proves this identity.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleSite {
+    /// Name of the site.
+    pub name: String,
+    /// Identity of the site when the rule was made.
+    pub identity: String,
+}
+
 /// Who may do what below a path of an export.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -188,6 +198,9 @@ pub struct AccessRule {
     /// Who the rule is for: an identity, or `user:NAME`.
     #[serde(alias = "identity")]
     pub subject: String,
+    /// The site that the export is at; None is this node or cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<RuleSite>,
     /// Name of the export; `*` is all of them.
     pub export: String,
     /// Path below the export; empty is all of it.
