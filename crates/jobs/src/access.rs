@@ -1,19 +1,20 @@
-//! Keeps the access rules of the state in memory as grants, as new as the state is.
-//! Says what the users of the node may do; on the data port the node itself asks.
+//! Keeps the access rules of the state in memory as grants, as new as the state is, and says by them what users of the node may do:
+//! here, and at the sites that the node knows. Does not decide for other nodes: on the data port the node itself asks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use godwit_api::ask::Peer;
-use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allows};
-use godwit_api::rest::{ALL_EXPORTS, Place, Timestamp};
+use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allows_at};
+use godwit_api::job::JobKind;
+use godwit_api::rest::{ALL_EXPORTS, HERE, Place, Timestamp};
 use godwit_state::{
     AccessRight, AccessRule, Follower, Job, Names, Node, Object as _, Place as StatePlace, Replica,
-    Role, Topic, UnixMillis, User, reason,
+    Role, RuleSite, Site, Topic, UnixMillis, User, reason,
 };
 
 use crate::clock::timestamp;
 use crate::error::JobsError;
-use crate::{Shared, grants, guests};
+use crate::{Shared, grants, guests, view};
 
 /// The access rules of a node's state.
 pub(crate) struct Rules {
@@ -54,27 +55,36 @@ impl Rules {
         }
         let reader = replica.reader();
         kept.follower = replica.follow(reader.last_event()?);
+        // A rule at a site counts only while the site has the identity that the rule was made for.
+        let sites = reader.objects::<Site>()?;
+        let counts = |rule: &&AccessRule| {
+            rule.site.as_ref().is_none_or(|of| {
+                let mut sites = sites.iter();
+                sites.any(|site| site.name == of.name && site.identity == of.identity)
+            })
+        };
         let rules = reader.objects::<AccessRule>()?;
-        let grants: Arc<Vec<Grant>> = Arc::new(rules.iter().filter_map(grant_of).collect());
+        let rules = rules.iter().filter(counts);
+        let grants: Arc<Vec<Grant>> = Arc::new(rules.filter_map(grant_of).collect());
         kept.grants = Some(Arc::clone(&grants));
         Ok(grants)
     }
 }
 
 impl Kept {
-    /// Forgets the rules if an event since the last look is about one.
+    /// Forgets the rules if an event since the last look is about one, or about a site.
     fn look(&mut self) {
         loop {
             match self.follower.look() {
                 Ok(events) if events.is_empty() => return,
                 Ok(events) => {
-                    let of_rule = |object: &str| {
-                        let rest = object.strip_prefix(AccessRule::KIND);
-                        rest.is_some_and(|rest| rest.starts_with('/'))
+                    let counts = |object: &str| {
+                        let kind = object.split_once('/').map(|(kind, _)| kind);
+                        kind.is_some_and(|kind| [AccessRule::KIND, Site::KIND].contains(&kind))
                     };
                     let changed = events
                         .iter()
-                        .any(|event| event.topic == Topic::Object && of_rule(&event.object));
+                        .any(|event| event.topic == Topic::Object && counts(&event.object));
                     if changed {
                         self.grants = None;
                         return;
@@ -129,47 +139,137 @@ impl Access<'_> {
         Ok(Some(job.as_ref().is_some_and(lives)))
     }
 
-    /// Whether a user may do something at a place of this node: an admin may do everything, others what a grant allows.
+    /// What a user may do now. An admin may do everything.
     ///
     /// # Errors
-    /// `Forbidden`, with the command that allows it; or the grants cannot be read.
-    pub fn check(&self, user: &str, role: Role, wish: Wish<'_>) -> Result<(), JobsError> {
-        check(self.0, user, role, wish)
+    /// The grants cannot be read.
+    pub fn of(&self, user: &str, role: Role) -> Result<Granted, JobsError> {
+        Granted::of(self.0, user, role)
     }
 }
 
-fn check(shared: &Shared, user: &str, role: Role, wish: Wish<'_>) -> Result<(), JobsError> {
-    if role == Role::Admin {
-        return Ok(());
+/// What one user may do, here and at sites, by the grants of one moment. Every request of a user that touches a place asks this.
+pub struct Granted {
+    who: Subject,
+    /// None: the user is an admin, and may do everything.
+    grants: Option<(Vec<Grant>, Arc<Vec<Grant>>)>,
+    at: Timestamp,
+}
+
+impl Granted {
+    fn of(shared: &Shared, user: &str, role: Role) -> Result<Self, JobsError> {
+        let access = Access(shared);
+        let grants = match role {
+            Role::Admin => None,
+            Role::Viewer | Role::Operator => Some((access.file_grants()?, access.rules()?)),
+        };
+        Ok(Self {
+            who: Subject::user(user),
+            grants,
+            at: timestamp(),
+        })
     }
-    let who = Subject::user(user);
-    let at = timestamp();
-    let access = Access(shared);
-    if allows(&access.file_grants()?, &who, wish, at) || allows(&*access.rules()?, &who, wish, at) {
-        return Ok(());
+
+    /// Whether the user is an admin.
+    pub(crate) const fn is_admin(&self) -> bool {
+        self.grants.is_none()
     }
-    let shown = wish.place.map_or_else(String::new, |(export, path)| {
-        format!("here:/{export}/{}", String::from_utf8_lossy(path))
-    });
-    let verb = match wish.right {
-        Right::Read => "read",
-        Right::Write => "write to",
-        Right::List => "list",
-        Right::Delete => "delete",
+
+    /// Whether the user may do something at a place.
+    #[must_use]
+    pub fn allows(&self, place: &Place, right: Right) -> bool {
+        let Some((file, state)) = &self.grants else {
+            return true;
+        };
+        let all = file.iter().chain(state.iter());
+        let wish = Wish {
+            place: Some((&place.export, &place.path)),
+            right,
+        };
+        allows_at(all, site_of(&place.site), &self.who, wish, self.at)
+    }
+
+    /// Whether the user may do something anywhere in an export of a site.
+    #[must_use]
+    pub fn allows_in(&self, site: &str, export: &str, right: Right) -> bool {
+        let Some((file, state)) = &self.grants else {
+            return true;
+        };
+        file.iter().chain(state.iter()).any(|grant| {
+            let wish = Wish { place: None, right };
+            let covers = match &grant.area {
+                Area::All => true,
+                Area::Export { name, .. } => name == export,
+            };
+            covers && grant.allows_at(site_of(site), &self.who, wish, self.at)
+        })
+    }
+
+    /// The same as [`Self::allows`].
+    ///
+    /// # Errors
+    /// `Forbidden`, with the command by which an admin allows it.
+    pub fn check(&self, place: &Place, right: Right) -> Result<(), JobsError> {
+        if self.allows(place, right) {
+            return Ok(());
+        }
+        let wish = Wish {
+            place: Some((&place.export, &place.path)),
+            right,
+        };
+        let verb = match right {
+            Right::Read => "read",
+            Right::Write => "write to",
+            Right::List => "list",
+            Right::Delete => "delete",
+        };
+        let path = String::from_utf8_lossy(&place.path);
+        Err(JobsError::Forbidden {
+            code: "not_granted",
+            detail: format!(
+                "{} may not {verb} {}:/{}/{path}; an admin of the node can allow it with: godwit access allow {} {}",
+                self.name(),
+                place.site,
+                place.export,
+                self.who,
+                wish.options_at(site_of(&place.site)),
+            ),
+        })
+    }
+
+    /// Name of the user.
+    pub(crate) fn name(&self) -> &str {
+        match &self.who {
+            Subject::User(name) | Subject::Identity(name) => name,
+        }
+    }
+}
+
+/// The site that grants name; None is this node.
+fn site_of(site: &str) -> Option<&str> {
+    Some(site).filter(|site| *site != HERE)
+}
+
+/// What a job needs at its places.
+fn needs<'a>(
+    kind: JobKind,
+    sources: &'a [Place],
+    destination: &'a Place,
+) -> impl Iterator<Item = (&'a Place, Right)> {
+    // A verification reads the copy; the right to write also lets a job delete.
+    let there = match kind {
+        JobKind::Verify => Right::Read,
+        JobKind::Copy | JobKind::Sync => Right::Write,
     };
-    Err(JobsError::Forbidden {
-        code: "not_granted",
-        detail: format!(
-            "{user} may not {verb} {shown}; an admin of the node can allow it with: godwit access allow {who} {}",
-            wish.options()
-        ),
-    })
+    let sources = sources.iter().map(|place| (place, Right::Read));
+    sources.chain([(destination, there)])
 }
 
-/// Whether the owner of a job may still run it, and use the exports of this node that the job names.
+/// Whether the owner of a job may still run it, and use the places that the job names.
 pub(crate) fn check_owner(
     shared: &Shared,
     owner: &str,
+    kind: JobKind,
     sources: &[Place],
     destination: &Place,
 ) -> Result<(), JobsError> {
@@ -200,7 +300,7 @@ pub(crate) fn check_owner(
                 user.role.name()
             ),
         ),
-        Some(user) => check_places(shared, owner, user.role, sources, destination),
+        Some(user) => check_places(shared, owner, user.role, kind, sources, destination),
         None => forbidden(
             reason::USER_REMOVED,
             format!("{owner} is no longer a user of this node"),
@@ -219,28 +319,25 @@ pub(crate) fn denied(shared: &Shared, job: &Job) -> Option<String> {
     let (Ok(sources), Ok(destination)) = (sources, place(&job.destination)) else {
         return None;
     };
-    match check_owner(shared, &job.owner, &sources, &destination) {
+    let spec = shared.replica.reader().job_spec(&job.id).ok().flatten();
+    let kind = view::kind_of(spec.as_deref());
+    match check_owner(shared, &job.owner, kind, &sources, &destination) {
         Err(JobsError::Forbidden { detail, .. }) => Some(detail),
         _ => None,
     }
 }
 
-/// Whether the submitter of a job may use the exports of this node that the job names.
+/// Whether the submitter of a job may use the places that the job names.
 pub(crate) fn check_places(
     shared: &Shared,
     user: &str,
     role: Role,
+    kind: JobKind,
     sources: &[Place],
     destination: &Place,
 ) -> Result<(), JobsError> {
-    let sources = sources.iter().map(|place| (place, Right::Read));
-    for (place, right) in sources.chain([(destination, Right::Write)]) {
-        if place.is_here() {
-            let place = Some((place.export.as_str(), place.path.as_slice()));
-            check(shared, user, role, Wish { place, right })?;
-        }
-    }
-    Ok(())
+    let granted = Granted::of(shared, user, role)?;
+    needs(kind, sources, destination).try_for_each(|(place, right)| granted.check(place, right))
 }
 
 /// The rule as a grant; None for one that makes no sense, which allows nothing.
@@ -256,8 +353,13 @@ pub fn grant_of(rule: &AccessRule) -> Option<Grant> {
         AccessRight::List => Right::List,
         AccessRight::Delete => Right::Delete,
     };
+    let subject: Subject = rule.subject.parse().ok()?;
+    if rule.site.is_some() && !matches!(subject, Subject::User(_)) {
+        return None;
+    }
     Some(Grant {
-        subject: rule.subject.parse().ok()?,
+        subject,
+        site: rule.site.as_ref().map(|site| site.name.clone()),
         area,
         rights: rule.rights.iter().map(right).collect(),
         expires: rule.expires.map(|time| Timestamp(time.0)),
@@ -269,23 +371,31 @@ pub fn grant_of(rule: &AccessRule) -> Option<Grant> {
     })
 }
 
-/// The grant as a rule of the state.
+/// The grant as a rule of the state. `site` is the site of the grant as the state has it now; a grant that names another one, or none
+/// where it has one, is no rule.
 #[must_use]
-pub fn rule_of(id: &str, grant: &Grant) -> AccessRule {
+pub fn rule_of(id: &str, grant: &Grant, site: Option<&Site>) -> Option<AccessRule> {
+    if grant.site.as_ref() != site.map(|site| &site.name) {
+        return None;
+    }
     let (export, path) = match &grant.area {
         Area::All => (ALL_EXPORTS.to_owned(), String::new()),
         Area::Export { name, path } => (name.clone(), path.clone()),
     };
-    AccessRule {
+    Some(AccessRule {
         id: id.to_owned(),
         subject: grant.subject.to_string(),
+        site: site.map(|site| RuleSite {
+            name: site.name.clone(),
+            identity: site.identity.clone(),
+        }),
         export,
         path,
         rights: rights_of(grant.rights),
         expires: grant.expires.map(|time| UnixMillis(time.0)),
         comment: grant.comment.clone(),
         job: grant.mandate.as_ref().map(|mandate| mandate.job.clone()),
-    }
+    })
 }
 
 fn rights_of(rights: Rights) -> Vec<AccessRight> {

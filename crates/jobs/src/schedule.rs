@@ -71,7 +71,7 @@ pub(crate) fn check(
         ));
     }
     let (sources, destination) = submit::check(shared, template)?;
-    access::check_places(shared, owner, role, &sources, &destination)
+    access::check_places(shared, owner, role, template.kind, &sources, &destination)
 }
 
 /// When the schedule submits its job next.
@@ -144,7 +144,7 @@ fn reason_of(error: &JobsError) -> Reason {
 fn job_of(shared: &Shared, schedule: &Schedule, at: UnixMillis) -> Result<Submitted, JobsError> {
     let new = spec::parse(&schedule.template)?;
     let checked = submit::check(shared, &new)?;
-    access::check_owner(shared, &schedule.owner, &checked.0, &checked.1)?;
+    access::check_owner(shared, &schedule.owner, new.kind, &checked.0, &checked.1)?;
     submit::build(at, &schedule.owner, &new, &checked, None)
 }
 

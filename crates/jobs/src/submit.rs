@@ -26,7 +26,7 @@ pub(crate) fn submit(
 ) -> Result<(String, bool), JobsError> {
     let checked = check(shared, new)?;
     if let Some(role) = actor.role {
-        access::check_places(shared, owner, role, &checked.0, &checked.1)?;
+        access::check_places(shared, owner, role, new.kind, &checked.0, &checked.1)?;
     }
     propose(shared, actor, &|at| {
         build(at, owner, new, &checked, key.clone())

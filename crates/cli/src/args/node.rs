@@ -275,6 +275,8 @@ pub(super) fn access() -> Command {
     };
     let export =
         |help: &'static str| value("export", "NAME[:/PATH]", help).action(ArgAction::Append);
+    let site =
+        |help: &'static str| value("site", "SITE[:/EXPORT[/PATH]]", help).action(ArgAction::Append);
     let json = || {
         switch(
             "json",
@@ -282,7 +284,7 @@ pub(super) fn access() -> Command {
         )
     };
     Command::new("access")
-        .about("Say who may do what in the exports of this machine's node")
+        .about("Say who may do what in the exports of this machine's node, and what its users may do at sites")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
@@ -295,9 +297,10 @@ pub(super) fn access() -> Command {
                 .arg(subject())
                 .arg(export("In this export, or below this path of it (repeatable); %XX stands for a byte"))
                 .arg(switch("all-exports", "In all exports, also in those that come later"))
+                .arg(site("At this site, in this export of it, or below this path; for users of the node (repeatable)"))
                 .group(
                     ArgGroup::new("where")
-                        .args(["export", "all-exports"])
+                        .args(["export", "all-exports", "site"])
                         .required(true),
                 )
                 .arg(switch("read", "Let it read and list (the default without another right)"))
@@ -309,7 +312,8 @@ pub(super) fn access() -> Command {
             Command::new("deny")
                 .about("Take back what was allowed; a running node obeys at once, and ends transfers")
                 .arg(subject())
-                .arg(export("Only in this export, or below this path of it (repeatable); without it everywhere")),
+                .arg(export("Only in this export, or below this path of it (repeatable); without it everywhere"))
+                .arg(site("Only at this site, in this export of it, or below this path (repeatable)").conflicts_with("export")),
         ])
 }
 

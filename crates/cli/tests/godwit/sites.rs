@@ -6,6 +6,7 @@ mod places;
 mod renewal;
 mod rights;
 pub(crate) mod third;
+mod users;
 
 use std::time::{Duration, Instant};
 

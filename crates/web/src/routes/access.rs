@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use godwit_api::grant::{Area, Grant};
 use godwit_api::rest::{AccessView, NewAccess, Timestamp};
 use godwit_jobs::{grant_of, now, rule_of};
-use godwit_state::{AccessRule, Change, Op};
+use godwit_state::{AccessRule, Change, Op, Site};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -71,8 +71,15 @@ async fn put(
         return Err(ApiError::invalid("expires: the time is in the past"));
     }
     app.run(move |app| {
-        check_export(app, &grant)?;
+        let site = match &grant.site {
+            Some(name) => Some(find_site(app, name)?),
+            None => {
+                check_export(app, &grant)?;
+                None
+            }
+        };
         let earlier = app.reader().object::<AccessRule>(&id)?;
+        check_same_site(earlier.as_ref(), &grant)?;
         if let Some(job) = earlier.and_then(|rule| rule.job) {
             return Err(ApiError::new(
                 StatusCode::CONFLICT,
@@ -82,7 +89,8 @@ async fn put(
                 ),
             ));
         }
-        let rule = rule_of(&id, &grant);
+        let rule = rule_of(&id, &grant, site.as_ref())
+            .ok_or_else(|| ApiError::internal("the rule names another site than was found"))?;
         app.propose(caller.actor(), Op::Access(Change::Put(rule)))?;
         find(app, &id)
     })
@@ -117,6 +125,36 @@ fn view(rule: &AccessRule) -> Option<AccessView> {
         &grant,
         Some(rule.id.clone()),
         Timestamp(now().0),
+    ))
+}
+
+fn find_site(app: &App, name: &str) -> Result<Site, ApiError> {
+    app.reader().object::<Site>(name)?.ok_or_else(|| {
+        ApiError::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "unknown_site",
+            format!("this node knows no site {name:?}; list the sites with: godwit site list"),
+        )
+    })
+}
+
+/// A rule for one site does not become one for another site, or for this node, by a client that does not know of sites.
+fn check_same_site(earlier: Option<&AccessRule>, grant: &Grant) -> Result<(), ApiError> {
+    let Some(rule) = earlier else {
+        return Ok(());
+    };
+    let site = rule.site.as_ref().map(|site| &site.name);
+    if site == grant.site.as_ref() {
+        return Ok(());
+    }
+    let place = site.map_or_else(|| "this node".to_owned(), |site| format!("the site {site}"));
+    Err(ApiError::new(
+        StatusCode::CONFLICT,
+        "rule_of_another_site",
+        format!(
+            "the rule {} is about {place}; choose another id, or remove the rule first",
+            rule.id
+        ),
     ))
 }
 

@@ -11,12 +11,12 @@ use godwit_api::ask::{
     Answer, CleanPlace, Cleaned, EntryView, ExportRoom, LIST_MAX, ListPlace, Listing,
     MakeDirectory, Peer, Question, Refusal, RemovePlace, Removed, RenamePlace, code,
 };
-use godwit_api::grant::{Right, Wish};
+use godwit_api::grant::Right;
 use godwit_api::job::Text;
 use godwit_api::rest::{
     CleanEntries, HERE, NewDirectory, Place, RemoveEntry, RenameEntry, whole_site,
 };
-use godwit_jobs::sites_of;
+use godwit_jobs::{Granted, sites_of};
 use godwit_state::{AuditEntry, Op, Site};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -104,10 +104,10 @@ async fn stat(
     entry(ask(&app, caller, wishes, Question::Stat { path }).await?)
 }
 
-/// Lists the exports of a site with their room, or the one that the place is in.
+/// Lists the exports of a site with their room, or the one that the place is in; of another site those that the caller may use.
 #[utoipa::path(get, path = "/places/space", tag = "places", params(PlaceQuery), responses((status = 200, body = Vec<ExportRoom>), Problems))]
 async fn space(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Vec<ExportRoom>>, ApiError> {
@@ -124,17 +124,40 @@ async fn space(
     let Answer::Exports(mut rooms) = answer else {
         return Err(other());
     };
+    if site != HERE {
+        let at = site.clone();
+        rooms = app
+            .run(move |app| {
+                let granted = app.jobs.access().of(&caller.name, caller.role)?;
+                Ok(rooms_of(&granted, &at, rooms))
+            })
+            .await?;
+    }
     if let Some(export) = export {
         rooms.retain(|room| room.name == export);
         if rooms.is_empty() {
             return Err(ApiError::new(
                 StatusCode::NOT_FOUND,
                 code::NO_SUCH_EXPORT,
-                format!("{site} has no export {export:?}, or does not let this node see it"),
+                format!("{site} has no export {export:?}, or does not let this node or you see it"),
             ));
         }
     }
     Ok(Json(rooms))
+}
+
+/// The exports of another site that a user may do something in, with what of the node's rights is the user's.
+fn rooms_of(granted: &Granted, site: &str, rooms: Vec<ExportRoom>) -> Vec<ExportRoom> {
+    let may = |export: &str, right| granted.allows_in(site, export, right);
+    let is_seen = |room: &ExportRoom| Right::ALL.iter().any(|right| may(&room.name, *right));
+    let rooms = rooms.into_iter().filter(is_seen);
+    rooms
+        .map(|room| ExportRoom {
+            read: room.read && may(&room.name, Right::Read),
+            write: room.write && may(&room.name, Right::Write),
+            ..room
+        })
+        .collect()
 }
 
 /// Makes a directory.
@@ -226,8 +249,8 @@ impl Drop for GivenUp {
     }
 }
 
-/// Asks the site of the places, or this node, if the caller may do this there. What another site allows, it decides by the identity of
-/// this node.
+/// Asks the site of the places, or this node, if the caller may do this there. A site decides beside that what it allows to the identity
+/// of this node.
 async fn ask(
     app: &Arc<App>,
     caller: Caller,
@@ -236,13 +259,12 @@ async fn ask(
 ) -> Result<Answer, ApiError> {
     let site = wishes.first().map(|(place, _)| place.site.clone());
     let site = site.unwrap_or_default();
+    let at = site.clone();
     app.run(move |app| {
-        for (place, right) in wishes.iter().filter(|(place, _)| place.is_here()) {
-            let wish = Wish {
-                place: Some((&place.export, &place.path)),
-                right: *right,
-            };
-            app.jobs.access().check(&caller.name, caller.role, wish)?;
+        find(app, &at)?;
+        let granted = app.jobs.access().of(&caller.name, caller.role)?;
+        for (place, right) in &wishes {
+            granted.check(place, *right)?;
         }
         Ok(())
     })

@@ -81,7 +81,9 @@ fn no_export_is_reached_without_the_right_from_either_source() {
                     false if grants.iter().any(|grant| grant.rights.is_empty()) => continue,
                     false => {
                         for grant in &grants {
-                            world.propose(Op::Access(Change::Put(rule_of("case", grant))));
+                            world.propose(Op::Access(Change::Put(
+                                rule_of("case", grant, None).unwrap(),
+                            )));
                         }
                     }
                 }

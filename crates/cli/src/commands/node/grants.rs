@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 use clap::ArgMatches;
-use godwit_api::grant::{Area, Grant, Right, Rights, Subject};
+use godwit_api::grant::{Area, Grant, Right, Rights, SiteArea, Subject};
 use godwit_api::rest::{AccessOrigin, AccessView, NewAccess, Timestamp};
 use godwit_api::settings::{Scope, ServeSettings};
 use godwit_client::{Client, ClientError};
@@ -63,7 +63,7 @@ impl Running {
     /// Adds a grant to the state; whether that changes anything.
     fn add(&self, mut grant: Grant, clock: &Clock) -> Result<bool, Failure> {
         let rules = self.of_state().unwrap_or_default();
-        let (subject, area) = (grant.subject.to_string(), grant.area.to_string());
+        let (subject, area) = (grant.subject.to_string(), grant.place());
         // One rule for each subject, area and end, as in the file.
         let id = rule_id(&subject, &area, grant.expires);
         let earlier = rules.into_iter().find(|rule| rule.id.as_ref() == Some(&id));
@@ -78,6 +78,7 @@ impl Running {
         let view = AccessView::of(&grant, None, clock.present());
         let new = NewAccess {
             subject: view.subject,
+            site: view.site,
             export: view.export,
             path: view.path,
             rights: view.rights,
@@ -155,7 +156,7 @@ fn row(view: &AccessView, clock: &Clock) -> Vec<String> {
     };
     vec![
         printable(&view.subject),
-        words(grant.as_ref().map(|grant| grant.area.to_string())),
+        words(grant.as_ref().map(Grant::place)),
         words(grant.map(|grant| grant.rights.to_string())),
         ends,
         kept,
@@ -166,9 +167,9 @@ fn row(view: &AccessView, clock: &Clock) -> Vec<String> {
 fn allow(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let clock = Clock::now();
     let subject = subject(matches)?;
-    let areas = match matches.get_flag("all-exports") {
-        true => vec![Area::All],
-        false => areas(matches)?,
+    let places = match matches.get_flag("all-exports") {
+        true => vec![(None, Area::All)],
+        false => places(matches)?,
     };
     let flags = [
         ("read", Right::Read),
@@ -187,19 +188,23 @@ fn allow(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let comment = optional(matches, "comment")?.unwrap_or_default();
     home.make()?;
     let node = Running::ask(home)?;
-    check_exports(&areas, &node, home)?;
+    check_exports(&places, &node, home)?;
+    let is_at_sites = places.iter().any(|(site, _)| site.is_some());
+    check_sites(is_at_sites, &subject, &node)?;
     let file = Grants::new(home.path());
-    let in_cluster = node.is_in_cluster();
-    for area in areas {
+    // Only the state knows the sites, so it has the rules at them.
+    let in_state = is_at_sites || node.is_in_cluster();
+    for (site, area) in places {
         let grant = Grant {
             subject: subject.clone(),
+            site,
             area,
             rights,
             expires,
             comment: comment.clone(),
             mandate: None,
         };
-        let changed = match in_cluster {
+        let changed = match in_state {
             true => node.add(grant.clone(), &clock)?,
             false => file.add(&grant).map_err(file_error)?,
         };
@@ -208,11 +213,29 @@ fn allow(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
             false => format!("{subject} could {} before", says(&grant, &clock)),
         });
     }
-    match in_cluster {
-        true => complain("this stands in the state of the cluster; all its nodes obey"),
+    match in_state {
+        true => complain("this stands in the state of the node or cluster; all its nodes obey"),
         false => tell_place(home, &node),
     }
     Ok(Exit::Complete)
+}
+
+/// Rules at sites are for users, and a running node keeps them.
+fn check_sites(is_at_sites: bool, subject: &Subject, node: &Running) -> Result<(), Failure> {
+    if !is_at_sites {
+        return Ok(());
+    }
+    if let Subject::Identity(_) = subject {
+        return Err(Failure::usage(
+            "--site: a rule at a site is for a user of this node (user:NAME); what an identity may do there is allowed at that site",
+        ));
+    }
+    match node.silence() {
+        None => Ok(()),
+        Some(why) => Err(Failure::local(format!(
+            "--site: rules at sites stand in the state of a running node, which does not answer: {why}; start it with: godwit serve"
+        ))),
+    }
 }
 
 /// Says which home was written to, and who reads it.
@@ -235,10 +258,10 @@ fn tell_place(home: &Home, node: &Running) {
 }
 
 /// An export that does not exist is refused, as far as anybody knows which there are.
-fn check_exports(areas: &[Area], node: &Running, home: &Home) -> Result<(), Failure> {
-    let named = areas.iter().filter_map(|area| match area {
-        Area::All => None,
-        Area::Export { name, .. } => Some(name),
+fn check_exports(places: &[Where], node: &Running, home: &Home) -> Result<(), Failure> {
+    let named = places.iter().filter_map(|(site, area)| match area {
+        Area::Export { name, .. } if site.is_none() => Some(name),
+        _ => None,
     });
     let named: Vec<&String> = named.collect();
     if named.is_empty() {
@@ -296,7 +319,9 @@ fn known_exports(node: &Running, home: &Home) -> Result<(Vec<String>, String), S
 fn deny(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let clock = Clock::now();
     let subject = subject(matches)?;
-    let areas = areas(matches)?;
+    let places = places(matches)?;
+    let lies_in =
+        |grant: &Grant, (site, area): &Where| grant.site == *site && area.contains(&grant.area);
     // Access that the subject gave to others for its jobs goes with its own.
     let gave = |grant: &Grant| {
         let mandate = grant.mandate.as_ref();
@@ -304,14 +329,14 @@ fn deny(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     };
     let concerns = |grant: &Grant| {
         (grant.subject == subject || gave(grant))
-            && (areas.is_empty() || areas.iter().any(|area| area.contains(&grant.area)))
+            && (places.is_empty() || places.iter().any(|place| lies_in(grant, place)))
     };
     let file = Grants::new(home.path());
     let mut removed = Vec::new();
-    if areas.is_empty() {
+    if places.is_empty() {
         removed = file.remove(&subject, None).map_err(file_error)?;
     }
-    for area in &areas {
+    for (_, area) in places.iter().filter(|(site, _)| site.is_none()) {
         removed.extend(file.remove(&subject, Some(area)).map_err(file_error)?);
     }
     let node = Running::ask(home)?;
@@ -343,15 +368,18 @@ fn deny(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     left.retain(|grant| {
         grant.subject == subject && grant.mandate.is_none() && grant.holds(clock.present())
     });
-    let still = |grant: &&Grant| areas.iter().any(|area| grant.area.contains(area));
+    let reaches =
+        |grant: &Grant, (site, area): &Where| grant.site == *site && grant.area.contains(area);
+    let still = |grant: &&Grant| places.iter().any(|place| reaches(grant, place));
     // Success would deceive: what was to be denied is still allowed.
     if let Some(grant) = left.iter().find(still) {
         return Err(Failure::local(format!(
             "{subject} may still {}, by a grant that reaches further; end that one by: godwit access deny {subject}{}",
             says(grant, &clock),
-            match &grant.area {
-                Area::All => String::new(),
-                area => format!(" --export {area}"),
+            match (&grant.site, &grant.area) {
+                (Some(_), _) => format!(" --site {}", grant.place()),
+                (None, Area::All) => String::new(),
+                (None, area) => format!(" --export {area}"),
             }
         )));
     }
@@ -364,9 +392,11 @@ fn deny(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
 /// What a grant allows, in words.
 fn says(grant: &Grant, clock: &Clock) -> String {
     let verbs: Vec<&str> = grant.rights.iter().map(Right::name).collect();
-    let place = match &grant.area {
-        Area::All => "all exports".to_owned(),
-        area => format!("export {area}"),
+    let place = match (&grant.site, &grant.area) {
+        (None, Area::All) => "all exports".to_owned(),
+        (None, area) => format!("export {area}"),
+        (Some(site), Area::All) => format!("all exports of the site {site}"),
+        (Some(_), _) => grant.place(),
     };
     let until = grant
         .expires
@@ -381,22 +411,38 @@ fn subject(matches: &ArgMatches) -> Result<Subject, Failure> {
     text(matches, "subject")?.parse().map_err(Failure::usage)
 }
 
-/// The exports that were named, with their paths.
-fn areas(matches: &ArgMatches) -> Result<Vec<Area>, Failure> {
-    let words = matches.get_many::<OsString>("export").into_iter().flatten();
+/// A site, None for this node, and an area of its exports.
+type Where = (Option<String>, Area);
+
+/// The places that were named: exports of this node, or of sites.
+fn places(matches: &ArgMatches) -> Result<Vec<Where>, Failure> {
+    let exports = named(matches, "export", |text| match text.parse() {
+        Ok(Area::All) => Err("write --all-exports for that".to_owned()),
+        Ok(area) => Ok((None, area)),
+        Err(error) => Err(error.to_string()),
+    })?;
+    let sites = named(matches, "site", |text| {
+        let at: SiteArea = text.parse().map_err(|error| format!("{error}"))?;
+        Ok((Some(at.site), at.area))
+    })?;
+    Ok(exports.into_iter().chain(sites).collect())
+}
+
+fn named(
+    matches: &ArgMatches,
+    option: &str,
+    read: impl Fn(&str) -> Result<Where, String>,
+) -> Result<Vec<Where>, Failure> {
+    let words = matches.get_many::<OsString>(option).into_iter().flatten();
     words
         .map(|word| {
             let text = word.to_str().ok_or_else(|| {
                 Failure::usage(format!(
-                    "--export {}: it is not UTF-8; write each other byte as %XX",
+                    "--{option} {}: it is not UTF-8; write each other byte as %XX",
                     word.display()
                 ))
             })?;
-            match text.parse() {
-                Ok(Area::All) => Err(Failure::usage("--export *: write --all-exports for that")),
-                Ok(area) => Ok(area),
-                Err(error) => Err(Failure::usage(format!("--export {text}: {error}"))),
-            }
+            read(text).map_err(|why| Failure::usage(format!("--{option} {text}: {why}")))
         })
         .collect()
 }

@@ -13,6 +13,10 @@ fn a_job_that_waits_ends_at_once_when_its_owner_may_not_run_it() {
     fill(&three.source, 10, 400_000);
     let admin = Caller::admin(&three.asked);
     let alice = Caller::user(&three.asked, "alice", "operator");
+    for (site, right) in [("siteS", "read"), ("siteD", "write")] {
+        let rule = json!({"subject": "user:alice", "site": site, "export": "*", "rights": [right]});
+        admin.put(&format!("access/{site}"), &rule).expect(200);
+    }
     let submit = |more: Value| {
         let mut new = json!({"sources": ["siteS:/data/run42"], "destination": "siteD:/data/copy", "limit": 100_000});
         let fields = new.as_object_mut().expect("an object");

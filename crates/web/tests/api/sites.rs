@@ -1,0 +1,185 @@
+//! What users may do at sites: each request that touches a place of a site is refused without a rule for it, before the site is asked.
+//! What a site says to the node is tested in `cli`.
+
+use godwit_state::{FEATURE_LEVEL, Op};
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Client};
+use crate::rights::token;
+use crate::world::World;
+
+const ADA: &str = "gw1-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const BOB: &str = "gw1-bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+/// A node that knows the site `far`, where nobody answers, and a user of it.
+fn world() -> (World, Client) {
+    let world = World::new();
+    world.propose(Op::Level(FEATURE_LEVEL));
+    site(&world, "far", ADA);
+    let (secret, _) = token(&world, "olga", "operator");
+    let olga = world.client().token(&secret);
+    (world, olga)
+}
+
+fn site(world: &World, name: &str, identity: &str) {
+    let site = json!({"addresses": ["127.0.0.1:1"], "identity": identity});
+    world
+        .client()
+        .json("PUT", &format!("/api/v1/sites/{name}"), &site)
+        .expect(200);
+}
+
+fn rule(world: &World, id: &str, site: &str, rights: &[&str]) -> Answer {
+    let rule = json!({
+        "subject": "user:olga", "site": site, "export": "data", "path": "run", "rights": rights,
+    });
+    world
+        .client()
+        .json("PUT", &format!("/api/v1/access/{id}"), &rule)
+}
+
+fn job(kind: &str, source: &str, destination: &str) -> Value {
+    json!({
+        "kind": kind, "sources": [source], "destination": destination, "not_before": "2100-01-01T00:00:00Z",
+    })
+}
+
+/// What a user asks for at the site, and the rights that it takes there, beside all rights here.
+fn requests() -> Vec<(&'static str, String, Option<Value>, &'static [&'static str])> {
+    let place = "far:/data/run/a";
+    let get = |path: &str| ("GET", format!("/api/v1/{path}{place}"), None);
+    let post = |path: &str, body: Value| ("POST", format!("/api/v1/places/{path}"), Some(body));
+    let submit = |job: Value| ("POST", "/api/v1/jobs".to_owned(), Some(job));
+    let here = "here:/data/x";
+    let with = |(method, path, body), rights| (method, path, body, rights);
+    let schedule = json!({"cron": "0 22 * * *", "job": job("copy", place, here)});
+    vec![
+        with(get("places?place="), &["list"]),
+        with(get("places/stat?place="), &["list"]),
+        with(get("places/space?place="), &["list"]),
+        with(post("mkdir", json!({"place": place})), &["write"]),
+        with(post("remove", json!({"place": place})), &["delete"]),
+        with(
+            post("clean", json!({"place": place, "older_than_seconds": 0})),
+            &["delete"],
+        ),
+        with(
+            post("rename", json!({"from": place, "to": "far:/data/run/b"})),
+            &["delete", "write"],
+        ),
+        with(submit(job("copy", place, here)), &["read"]),
+        with(submit(job("copy", here, place)), &["write"]),
+        with(submit(job("sync", here, place)), &["write"]),
+        with(submit(job("verify", here, place)), &["read"]),
+        with(
+            submit(job("copy", place, "far:/data/run/b")),
+            &["read", "write"],
+        ),
+        with(
+            ("PUT", "/api/v1/schedules/s".to_owned(), Some(schedule)),
+            &["read"],
+        ),
+    ]
+}
+
+fn send(client: &Client, method: &str, path: &str, body: Option<&Value>) -> Answer {
+    match body {
+        Some(body) => client.json(method, path, body),
+        None => client.get(path),
+    }
+}
+
+#[test]
+fn each_request_about_a_site_takes_a_rule_for_it() {
+    let (world, olga) = world();
+    world.grant("olga", "* read,write");
+    for (method, path, body, needed) in requests() {
+        let ask = || send(&olga, method, &path, body.as_ref());
+        let shown = format!("{method} {path} {body:?}");
+        let refused = |what: &str| {
+            let problem = ask().expect_problem(403, "not_granted");
+            let detail = problem["detail"].as_str().unwrap();
+            let hint = "godwit access allow user:olga --site far:/";
+            assert!(detail.contains(hint), "{shown}: {what}: {detail}");
+        };
+        refused("no rule");
+        for less in ["read", "write", "list", "delete"] {
+            // Listing follows from reading, deleting from writing.
+            let gives = |right: &&str| {
+                *right == less
+                    || (*right == "list" && less == "read")
+                    || (*right == "delete" && less == "write")
+            };
+            rule(&world, "r", "far", &[less]).expect(200);
+            let answer = ask();
+            match needed.iter().all(|right| gives(right)) || path.contains("/space") {
+                true => assert_ne!(answer.status, 403, "{shown}: {less}: {answer:?}"),
+                false => refused(less),
+            }
+        }
+        rule(&world, "r", "far", needed).expect(200);
+        let answer = ask();
+        // Nobody answers there: the site was asked, or the job waits for its time.
+        let came_through = answer.status.is_success() || answer.status == 502;
+        assert!(came_through, "{shown}: {answer:?}");
+        world.client().delete("/api/v1/access/r").expect(204);
+        refused("taken back");
+    }
+}
+
+#[test]
+fn a_rule_is_for_its_site_and_for_nothing_else() {
+    let (world, olga) = world();
+    site(&world, "other", BOB);
+    rule(&world, "r", "far", &["read", "write"]).expect(200);
+    let list = |place: &str| olga.get(&format!("/api/v1/places?place={place}"));
+    list("far:/data/run/a").expect_problem(502, "unreachable");
+    for place in [
+        "far:/data/run2",
+        "far:/data",
+        "far:/other/run",
+        "other:/data/run",
+        // The export of that name here, and the other way round.
+        "here:/data/run",
+    ] {
+        list(place).expect_problem(403, "not_granted");
+    }
+    world.grant("olga", "* read,write");
+    list("other:/data/run").expect_problem(403, "not_granted");
+    list("nowhere:/data/run").expect_problem(404, "unknown_site");
+
+    // Another identity under the name, and another site under the name.
+    let rules = || world.client().get("/api/v1/access").expect(200).json();
+    let of_state = |rules: &Value| {
+        let rules = rules.as_array().unwrap().iter();
+        rules.filter(|rule| rule["site"] == "far").count()
+    };
+    assert_eq!(of_state(&rules()), 1);
+    site(&world, "far", ADA);
+    list("far:/data/run/a").expect_problem(502, "unreachable");
+    site(&world, "far", BOB);
+    list("far:/data/run/a").expect_problem(403, "not_granted");
+    assert_eq!(of_state(&rules()), 0);
+    rule(&world, "r", "far", &["read"]).expect(200);
+    world.client().delete("/api/v1/sites/far").expect(204);
+    site(&world, "far", BOB);
+    list("far:/data/run/a").expect_problem(403, "not_granted");
+}
+
+#[test]
+fn rules_that_no_site_can_have_are_refused() {
+    let (world, _olga) = world();
+    rule(&world, "r", "nowhere", &["read"]).expect_problem(422, "unknown_site");
+    rule(&world, "r", "here", &["read"]).expect_problem(422, "invalid");
+    let put = |body: &Value| world.client().json("PUT", "/api/v1/access/r", body);
+    let mut body = json!({"subject": BOB, "site": "far", "export": "data", "rights": ["read"]});
+    put(&body).expect_problem(422, "invalid");
+    // A client that knows no sites does not turn a rule for a site into one for this node, nor the other way round.
+    rule(&world, "r", "far", &["read"]).expect(200);
+    body["subject"] = json!("user:olga");
+    body.as_object_mut().unwrap().remove("site");
+    put(&body).expect_problem(409, "rule_of_another_site");
+    world.client().delete("/api/v1/access/r").expect(204);
+    put(&body).expect(200);
+    rule(&world, "r", "far", &["read"]).expect_problem(409, "rule_of_another_site");
+}
