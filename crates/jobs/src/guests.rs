@@ -349,6 +349,11 @@ fn submit_for(
     Ok(id)
 }
 
+/// Whether jobs of this owner run for another node.
+pub(crate) fn is_of_site(owner: &str) -> bool {
+    owner.starts_with(OWNER)
+}
+
 /// The identity of the node that a job runs for, if it runs for another one.
 pub(crate) fn asker_of(job: &Job) -> Option<&str> {
     job.owner.strip_prefix(OWNER)

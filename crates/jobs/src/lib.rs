@@ -34,6 +34,7 @@ mod report;
 mod rules;
 mod schedule;
 mod scheduler;
+mod seen;
 mod spec;
 mod stored;
 mod submit;
@@ -61,11 +62,12 @@ use godwit_state::{
     Runner as RunnerName, Schedule, Site, UnixMillis,
 };
 
-pub use access::{Access, grant_of, rule_of};
+pub use access::{Access, Granted, grant_of, rule_of};
 pub use clock::{Clock, now};
 pub use error::JobsError;
 pub use guests::Guests;
 pub use manifest::Manifest;
+pub use seen::Seen;
 pub use work::work_of;
 pub use zone::{check_time_zone, time_zone_trouble};
 

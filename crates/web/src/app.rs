@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use godwit_api::rest::Timestamp;
 use godwit_cluster::Cluster;
-use godwit_jobs::{Jobs, now};
+use godwit_jobs::{Jobs, Seen, now};
 use godwit_state::{Actor, AuditEntry, Command, Op, Reader};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
+use crate::caller::Caller;
 use crate::config::NodeInfo;
 use crate::hub::Hub;
 use crate::logins::Logins;
@@ -88,6 +89,11 @@ impl App {
     /// Reads the state.
     pub(crate) fn reader(&self) -> Arc<Reader> {
         self.jobs.replica().reader()
+    }
+
+    /// The jobs as the caller may see them. Blocks.
+    pub(crate) fn seen(&self, caller: &Caller) -> Result<Seen, ApiError> {
+        Ok(Seen::by(&self.jobs, &caller.name, caller.role)?)
     }
 
     /// Runs a call that blocks on a thread of its own.

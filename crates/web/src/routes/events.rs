@@ -25,7 +25,7 @@ use utoipa_axum::routes;
 
 use super::Problems;
 use crate::app::App;
-use crate::caller::{Need, Request, Viewer};
+use crate::caller::{Caller, Need, Request, Viewer};
 use crate::extract::Parameters;
 use crate::hub::StreamPlace;
 use crate::lasting::Lasting;
@@ -90,7 +90,7 @@ async fn events(
                 None => app.reader().last_event()?,
             };
             let first = match wanted {
-                Some(id) => Some(app.jobs.job(&id)?),
+                Some(id) => Some(app.seen(&caller)?.job(&id)?),
                 None => None,
             };
             Ok((after, first))
@@ -206,9 +206,11 @@ impl EventStream {
     /// Reads what has changed since the last look.
     async fn read(&mut self) -> Option<()> {
         let mut follower = self.follower.take()?;
-        let job = self.job.clone();
+        let (job, request) = (self.job.clone(), self.request.clone());
         let read = self.app.run(move |app| {
-            let events = look(app, &mut follower, job.as_deref())?;
+            // Anew each time: what the caller may see can change while the stream is open.
+            let caller = request.caller(Role::Viewer, app)?;
+            let events = look(app, &caller, &mut follower, job.as_deref())?;
             Ok((follower, events))
         });
         let (follower, events) = read.await.ok()?;
@@ -224,6 +226,7 @@ impl EventStream {
 /// The events after the follower's position, the last one of each job; None if there are none. Blocks.
 fn look(
     app: &App,
+    caller: &Caller,
     follower: &mut Follower,
     job: Option<&str>,
 ) -> Result<Option<Vec<Event>>, ApiError> {
@@ -248,8 +251,9 @@ fn look(
         changed.push((event.seq, event.object));
     }
     let mut told = Vec::with_capacity(changed.len());
+    let seen = app.seen(caller)?;
     for (seq, id) in changed {
-        match app.jobs.job(&id) {
+        match seen.job(&id) {
             Ok(view) => told.push(event("job", Some(seq), &view)),
             // Deleted with the history meanwhile.
             Err(JobsError::NoJob(_)) => {}

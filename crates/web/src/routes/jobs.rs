@@ -1,5 +1,5 @@
 //! Owns the routes of jobs: submission, lists, steering, and what is known of each.
-//! Decides nothing about jobs but whose they are.
+//! Decides nothing about jobs but whose they are; what a caller sees of a job, `godwit_jobs::Seen` decides.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use godwit_api::rest::{
     AttemptView, CancelJob, ChangeJob, FailureView, JobList, JobStateName, JobView, LogPage,
     NewJob, SampleView, Timestamp, WorkView,
 };
-use godwit_jobs::{Jobs, JobsError, work_of};
+use godwit_jobs::{Jobs, JobsError, Seen};
 use godwit_state::{Actor, Cursor, JobFilter, JobState, Role, UnixMillis};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -78,7 +78,7 @@ struct ListQuery {
 /// Lists jobs, the newest first.
 #[utoipa::path(get, path = "/jobs", tag = "jobs", params(ListQuery), responses((status = 200, body = JobList), Problems))]
 async fn list(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Parameters(query): Parameters<ListQuery>,
 ) -> Result<Json<JobList>, ApiError> {
@@ -109,7 +109,7 @@ async fn list(
         since: query.since.map(|time| UnixMillis(time.0)),
         until: query.until.map(|time| UnixMillis(time.0)),
     };
-    app.run(move |app| Ok(app.jobs.list(&filter, cursor.as_ref(), limit)?))
+    app.run(move |app| Ok(app.seen(&caller)?.list(&filter, cursor.as_ref(), limit)?))
         .await
         .map(Json)
 }
@@ -161,13 +161,14 @@ async fn submit(
     Ok(response)
 }
 
-/// Runs a reading call about one job.
+/// Runs a reading call about one job, as far as the caller sees the job.
 async fn read<T: Send + 'static>(
     app: &Arc<App>,
+    caller: Caller,
     id: String,
-    call: impl FnOnce(&Jobs, &str) -> Result<T, JobsError> + Send + 'static,
+    call: impl FnOnce(&Seen, &str) -> Result<T, JobsError> + Send + 'static,
 ) -> Result<Json<T>, ApiError> {
-    app.run(move |app| Ok(call(&app.jobs, &id)?))
+    app.run(move |app| Ok(call(&app.seen(&caller)?, &id)?))
         .await
         .map(Json)
 }
@@ -175,10 +176,11 @@ async fn read<T: Send + 'static>(
 /// The same of what other nodes may keep, which takes longer.
 async fn read_history<T: Send + 'static>(
     app: &Arc<App>,
+    caller: Caller,
     id: String,
-    call: impl FnOnce(&Jobs, &str) -> Result<T, JobsError> + Send + 'static,
+    call: impl FnOnce(&Seen, &str) -> Result<T, JobsError> + Send + 'static,
 ) -> Result<Json<T>, ApiError> {
-    app.run_at_places(move |app| Ok(call(&app.jobs, &id)?))
+    app.run_at_places(move |app| Ok(call(&app.seen(&caller)?, &id)?))
         .await
         .map(Json)
 }
@@ -212,21 +214,21 @@ async fn steer(
 /// Shows a job.
 #[utoipa::path(get, path = "/jobs/{id}", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = JobView), Problems))]
 async fn show(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Json<JobView>, ApiError> {
-    read(&app, id, Jobs::job).await
+    read(&app, caller, id, Seen::job).await
 }
 
 /// Shows the description that the job was submitted with.
 #[utoipa::path(get, path = "/jobs/{id}/description", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = NewJob), Problems))]
 async fn description(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Json<NewJob>, ApiError> {
-    read(&app, id, Jobs::description).await
+    read(&app, caller, id, Seen::description).await
 }
 
 /// Changes limit, priority or label of a job; a running job obeys at once.
@@ -291,21 +293,21 @@ async fn retry(
 /// Lists the attempts of a job, the first one first.
 #[utoipa::path(get, path = "/jobs/{id}/attempts", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Vec<AttemptView>), Problems))]
 async fn attempts(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Json<Vec<AttemptView>>, ApiError> {
-    read(&app, id, Jobs::attempts).await
+    read(&app, caller, id, Seen::attempts).await
 }
 
 /// Lists the failed entries of a job by reason.
 #[utoipa::path(get, path = "/jobs/{id}/failures", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Vec<FailureView>), Problems))]
 async fn failures(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Json<Vec<FailureView>>, ApiError> {
-    read(&app, id, Jobs::failures).await
+    read(&app, caller, id, Seen::failures).await
 }
 
 /// Which lines of a log to list.
@@ -323,32 +325,32 @@ struct LogQuery {
 /// Lists lines of the job's log, the oldest first.
 #[utoipa::path(get, path = "/jobs/{id}/log", tag = "jobs", params(("id" = String, Path), LogQuery), responses((status = 200, body = LogPage), Problems))]
 async fn log(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     Parameters(query): Parameters<LogQuery>,
 ) -> Result<Json<LogPage>, ApiError> {
     let limit = limit(query.limit, 1_000, LINES_MAX)?;
     let after = query.after.unwrap_or(0);
-    read_history(&app, id, move |jobs, id| jobs.log(id, after, limit)).await
+    read_history(&app, caller, id, move |seen, id| seen.log(id, after, limit)).await
 }
 
 /// Lists what was measured of the job, the oldest first.
 #[utoipa::path(get, path = "/jobs/{id}/samples", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Vec<SampleView>), Problems))]
 async fn samples(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Json<Vec<SampleView>>, ApiError> {
-    read_history(&app, id, Jobs::samples).await
+    read_history(&app, caller, id, Seen::samples).await
 }
 
 /// Shows the work of a divided job: who controls it, who sends where, and who holds what.
 #[utoipa::path(get, path = "/jobs/{id}/work", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = WorkView), Problems))]
 async fn work(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Json<WorkView>, ApiError> {
-    read(&app, id, work_of).await
+    read(&app, caller, id, Seen::work).await
 }

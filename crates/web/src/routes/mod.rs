@@ -143,7 +143,9 @@ async fn no_such_method(method: Method, uri: Uri) -> ApiError {
 #[openapi(
     info(
         title = "Godwit",
-        description = "The API of a Godwit node. Errors are problem documents of RFC 9457; `code` tells programs what happened.",
+        description = "The API of a Godwit node. Errors are problem documents of RFC 9457; `code` tells programs what happened. \
+                       Of a job of somebody else, a caller who is no admin and may not list all of its places sees an outline: state, times and figures, `…` for hidden paths, \
+                       no words or names of entries; log, report and manifest are refused (`not_granted`).",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     components(schemas(Problem)),

@@ -13,7 +13,6 @@ use axum::http::request::Parts;
 use axum::response::{Html, IntoResponse, Response};
 use futures_util::stream;
 use godwit_api::rest::JobReport;
-use godwit_jobs::manifest_of;
 use godwit_state::Role;
 use tokio::task::spawn_blocking;
 use utoipa_axum::router::OpenApiRouter;
@@ -39,11 +38,11 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 /// Gives everything of a job as one document.
 #[utoipa::path(get, path = "/jobs/{id}/report", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = JobReport), Problems))]
 async fn report(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Json<JobReport>, ApiError> {
-    app.run_at_places(move |app| Ok(app.jobs.report(&id)?))
+    app.run_at_places(move |app| Ok(app.seen(&caller)?.report(&id)?))
         .await
         .map(Json)
 }
@@ -51,11 +50,11 @@ async fn report(
 /// Gives everything of a job as one file for people.
 #[utoipa::path(get, path = "/jobs/{id}/report.html", tag = "jobs", params(("id" = String, Path)), responses((status = 200, description = "The file.", content_type = "text/html", body = String), Problems))]
 async fn html(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let html = move |app: &App| Ok(app.jobs.report_html(&id)?);
+    let html = move |app: &App| Ok(app.seen(&caller)?.report_html(&id)?);
     let text = app.run_at_places(html).await?;
     let mut answer = Html(text).into_response();
     answer
@@ -67,7 +66,7 @@ async fn html(
 /// Gives the manifest that a job wrote, as `docs/manifest.md` describes it.
 #[utoipa::path(get, path = "/jobs/{id}/manifest", tag = "jobs", params(("id" = String, Path)), responses((status = 200, description = "The manifest.", content_type = "text/plain", body = String), Problems))]
 async fn manifest(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     parts: Parts,
     Path(id): Path<String>,
@@ -78,7 +77,7 @@ async fn manifest(
         Need::Role(Role::Viewer),
     );
     let manifest = app
-        .run_at_places(move |app| Ok(manifest_of(&app.jobs, &id)?))
+        .run_at_places(move |app| Ok(app.seen(&caller)?.manifest(&id)?))
         .await?;
     let bytes = manifest.bytes();
     // The file is whole, and a later attempt puts another one in its place.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use godwit_api::rest::{NewSchedule, ReasonView, ScheduleView, Timestamp};
-use godwit_jobs::{Jobs, time_zone_trouble};
+use godwit_api::rest::{NewJob, NewSchedule, ReasonView, ScheduleView, Timestamp};
+use godwit_jobs::{Jobs, Seen, time_zone_trouble};
 use godwit_state::{Change, Op, Schedule};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -27,13 +27,16 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 /// Lists the schedules.
 #[utoipa::path(get, path = "/schedules", tag = "schedules", responses((status = 200, body = Vec<ScheduleView>), Problems))]
 async fn schedules(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
 ) -> Result<Json<Vec<ScheduleView>>, ApiError> {
-    app.run(|app| {
+    app.run(move |app| {
+        let seen = app.seen(&caller)?;
         let schedules = app.reader().objects::<Schedule>()?;
         let views = schedules.into_iter();
-        Ok(views.map(|one| schedule_view(&app.jobs, one)).collect())
+        Ok(views
+            .map(|one| schedule_view(&app.jobs, &seen, one))
+            .collect())
     })
     .await
     .map(Json)
@@ -72,7 +75,8 @@ async fn put_schedule(
         };
         app.propose(caller.actor(), Op::Schedule(Change::Put(schedule)))?;
         let made = app.reader().object::<Schedule>(&id)?;
-        made.map(|made| schedule_view(&app.jobs, made))
+        let seen = app.seen(&caller)?;
+        made.map(|made| schedule_view(&app.jobs, &seen, made))
             .ok_or_else(|| no_schedule(&id))
     })
     .await
@@ -113,15 +117,23 @@ fn no_schedule(id: &str) -> ApiError {
     ApiError::not_found(format!("there is no schedule {id:?}"))
 }
 
-fn schedule_view(jobs: &Jobs, schedule: Schedule) -> ScheduleView {
+fn schedule_view(jobs: &Jobs, seen: &Seen, schedule: Schedule) -> ScheduleView {
     let next = jobs.next_tick(&schedule).filter(|_| !schedule.disabled);
     let unknown_zone = time_zone_trouble(&schedule.time_zone).map(|trouble| ReasonView {
         code: "unknown_time_zone".to_owned(),
         text: format!("The schedule submits nothing, for its time zone {trouble}."),
     });
+    let job: Option<NewJob> = serde_json::from_str(&schedule.template).ok();
+    let reason = schedule.reason.map(|reason| {
+        let reason = ReasonView {
+            code: reason.code,
+            text: reason.text,
+        };
+        seen.reason(&schedule.owner, job.as_ref(), reason)
+    });
     ScheduleView {
         next: next.map(|time| Timestamp(time.0)),
-        job: serde_json::from_str(&schedule.template).ok(),
+        job: job.map(|job| seen.template(&schedule.owner, job)),
         id: schedule.id,
         owner: schedule.owner,
         cron: schedule.cron,
@@ -129,11 +141,6 @@ fn schedule_view(jobs: &Jobs, schedule: Schedule) -> ScheduleView {
         disabled: schedule.disabled,
         comment: schedule.comment,
         fired: schedule.fired.map(|time| Timestamp(time.0)),
-        reason: unknown_zone.or_else(|| {
-            schedule.reason.map(|reason| ReasonView {
-                code: reason.code,
-                text: reason.text,
-            })
-        }),
+        reason: unknown_zone.or(reason),
     }
 }

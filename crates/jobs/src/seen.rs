@@ -1,0 +1,354 @@
+//! Owns what a caller sees of jobs: all of own ones, and of those whose places the caller may list; of others an outline.
+//! Reads no request, and decides nothing about changes of jobs.
+//!
+//! An outline has state, times and figures, and no name of an entry. A path that the caller may not list is `SITE:/EXPORT/…` in it. What
+//! consists of names (log, report, manifest) is refused. An admin sees everything.
+
+use godwit_api::grant::Right;
+use godwit_api::rest::{
+    AttemptView, FailureView, JobList, JobReport, JobView, LogPage, NewJob, Place, ReasonView,
+    SampleView, WorkView,
+};
+use godwit_api::settings::{Kind, Scope, Setting};
+use godwit_state::{Cursor, JobFilter, Role, reason};
+use serde_json::{Map, Value};
+
+use crate::access::Granted;
+use crate::error::JobsError;
+use crate::guests::is_of_site;
+use crate::{Jobs, Manifest, manifest_of, report, work_of};
+
+/// What stands for a path, or for a part of it, that the caller may not list.
+const HIDDEN: &str = "\u{2026}";
+
+/// What stands for the words of a reason in an outline.
+const HIDDEN_REASON: &str = "The words of this reason may name entries, and are shown to who may list the places of the job.";
+
+/// Reasons whose words name no entry.
+const PLAIN_REASONS: [&str; 14] = [
+    reason::WAITING,
+    reason::NOT_BEFORE,
+    reason::PAUSED,
+    reason::RESUMED,
+    reason::RETRIED,
+    reason::NODE_RESTARTED,
+    reason::NODE_LOST,
+    reason::USER_REMOVED,
+    reason::COMPLETE,
+    "jobs_of_node",
+    "jobs_of_owner",
+    "jobs_of_site",
+    "no_node",
+    "nodes_drained",
+];
+
+/// The jobs of a node, as one caller may see them by the grants of one moment.
+pub struct Seen {
+    jobs: Jobs,
+    granted: Granted,
+}
+
+impl Seen {
+    /// The jobs as a user of this role sees them.
+    ///
+    /// # Errors
+    /// The grants cannot be read.
+    pub fn by(jobs: &Jobs, user: &str, role: Role) -> Result<Self, JobsError> {
+        let granted = jobs.access().of(user, role)?;
+        let jobs = jobs.clone();
+        Ok(Self { jobs, granted })
+    }
+
+    /// The job of that id.
+    ///
+    /// # Errors
+    /// As [`Jobs::job`].
+    pub fn job(&self, id: &str) -> Result<JobView, JobsError> {
+        self.jobs.job(id).map(|job| self.view(job))
+    }
+
+    /// A page of jobs, the newest first.
+    ///
+    /// # Errors
+    /// As [`Jobs::list`].
+    pub fn list(
+        &self,
+        filter: &JobFilter,
+        cursor: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<JobList, JobsError> {
+        let page = self.jobs.list(filter, cursor, limit)?;
+        Ok(JobList {
+            jobs: page.jobs.into_iter().map(|job| self.view(job)).collect(),
+            next: page.next,
+        })
+    }
+
+    /// The description that the job was submitted with.
+    ///
+    /// # Errors
+    /// As [`Jobs::description`].
+    pub fn description(&self, id: &str) -> Result<NewJob, JobsError> {
+        let owner = self.jobs.job(id)?.owner;
+        Ok(self.template(&owner, self.jobs.description(id)?))
+    }
+
+    /// The attempts of a job, the first one first.
+    ///
+    /// # Errors
+    /// As [`Jobs::attempts`].
+    pub fn attempts(&self, id: &str) -> Result<Vec<AttemptView>, JobsError> {
+        let is_whole = self.is_whole(&self.jobs.job(id)?);
+        let mut attempts = self.jobs.attempts(id)?;
+        if !is_whole {
+            for attempt in &mut attempts {
+                attempt.reason = attempt.reason.take().map(outlined);
+            }
+        }
+        Ok(attempts)
+    }
+
+    /// The failed entries of a job, grouped by reason; an outline has their numbers.
+    ///
+    /// # Errors
+    /// As [`Jobs::failures`].
+    pub fn failures(&self, id: &str) -> Result<Vec<FailureView>, JobsError> {
+        let is_whole = self.is_whole(&self.jobs.job(id)?);
+        let mut failures = self.jobs.failures(id)?;
+        if !is_whole {
+            for group in &mut failures {
+                group.reason.text = HIDDEN_REASON.to_owned();
+                group.examples.clear();
+            }
+        }
+        Ok(failures)
+    }
+
+    /// Lines of the job's log after number `after`, at most `limit`.
+    ///
+    /// # Errors
+    /// As [`Jobs::log`]; `Forbidden` where the caller sees an outline of the job.
+    pub fn log(&self, id: &str, after: u64, limit: usize) -> Result<LogPage, JobsError> {
+        self.check(id, "log")?;
+        self.jobs.log(id, after, limit)
+    }
+
+    /// What was measured of the job, the oldest first.
+    ///
+    /// # Errors
+    /// As [`Jobs::samples`].
+    pub fn samples(&self, id: &str) -> Result<Vec<SampleView>, JobsError> {
+        self.jobs.samples(id)
+    }
+
+    /// Everything that is known of the job, in one document.
+    ///
+    /// # Errors
+    /// As [`Jobs::report`]; `Forbidden` where the caller sees an outline of the job.
+    pub fn report(&self, id: &str) -> Result<JobReport, JobsError> {
+        self.check(id, "report")?;
+        self.jobs.report(id)
+    }
+
+    /// The same as one HTML file that fetches nothing.
+    ///
+    /// # Errors
+    /// As [`Self::report`].
+    pub fn report_html(&self, id: &str) -> Result<String, JobsError> {
+        Ok(report::render(&self.report(id)?))
+    }
+
+    /// The manifest that the last whole attempt of a job wrote.
+    ///
+    /// # Errors
+    /// As [`manifest_of`]; `Forbidden` where the caller sees an outline of the job.
+    pub fn manifest(&self, id: &str) -> Result<Manifest, JobsError> {
+        self.check(id, "manifest")?;
+        manifest_of(&self.jobs, id)
+    }
+
+    /// The work of a job that is divided and has not ended.
+    ///
+    /// # Errors
+    /// As [`work_of`].
+    pub fn work(&self, id: &str) -> Result<WorkView, JobsError> {
+        let is_whole = self.is_whole(&self.jobs.job(id)?);
+        let mut work = work_of(&self.jobs, id)?;
+        if !is_whole {
+            work.roots.clear();
+            work.trouble = work.trouble.take().map(outlined);
+        }
+        Ok(work)
+    }
+
+    /// The job as the caller sees it.
+    #[must_use]
+    pub fn view(&self, mut job: JobView) -> JobView {
+        if self.is_whole(&job) {
+            return job;
+        }
+        job.sources = self.places(&job.owner, &job.sources);
+        job.destination = self.place(&job.owner, &job.destination);
+        job.reason = job.reason.take().map(outlined);
+        job.summary = job.summary.as_ref().and_then(figures);
+        job
+    }
+
+    /// The description of a job of `owner` as the caller sees it; a schedule has one, too.
+    #[must_use]
+    pub fn template(&self, owner: &str, mut new: NewJob) -> NewJob {
+        if self.sees_all(owner, &new.sources, &new.destination) {
+            return new;
+        }
+        new.sources = self.places(owner, &new.sources);
+        new.destination = self.place(owner, &new.destination);
+        // Rules of a selection, and settings that are texts, may be names.
+        new.selection = None;
+        new.settings.retain(|name, _| is_plain(name));
+        new
+    }
+
+    /// Why a schedule of `owner` submits nothing, as the caller sees it.
+    #[must_use]
+    pub fn reason(&self, owner: &str, job: Option<&NewJob>, reason: ReasonView) -> ReasonView {
+        let sees_all = match job {
+            Some(job) => self.sees_all(owner, &job.sources, &job.destination),
+            None => self.is_own(owner),
+        };
+        if sees_all { reason } else { outlined(reason) }
+    }
+
+    /// Refuses what consists of names where the caller sees an outline of the job.
+    fn check(&self, id: &str, what: &str) -> Result<(), JobsError> {
+        let job = self.jobs.job(id)?;
+        if self.is_whole(&job) {
+            return Ok(());
+        }
+        let user = self.granted.name();
+        Err(JobsError::Forbidden {
+            code: "not_granted",
+            detail: format!(
+                "the {what} of job {id} names entries: only its owner {}, admins, and users who may list all places of the job see it. \
+                 An admin of the node can allow {user} that with: godwit access allow user:{user} --list --export NAME:/PATH \
+                 (at a site: --site SITE:/EXPORT/PATH)",
+                job.owner
+            ),
+        })
+    }
+
+    fn is_whole(&self, job: &JobView) -> bool {
+        self.sees_all(&job.owner, &job.sources, &job.destination)
+    }
+
+    /// Whether the caller sees all of a job. This alone decides between the whole and an outline.
+    fn sees_all(&self, owner: &str, sources: &[String], destination: &String) -> bool {
+        let mut places = sources.iter().chain([destination]);
+        self.is_own(owner) || places.all(|place| self.may_list(owner, place).is_some())
+    }
+
+    fn is_own(&self, owner: &str) -> bool {
+        self.granted.is_admin() || self.granted.name() == owner
+    }
+
+    /// The place, if the caller may list it.
+    fn may_list(&self, owner: &str, place: &str) -> Option<Place> {
+        let place: Place = place.parse().ok()?;
+        // A site that asked for a job names the other end by itself; this node's site of that name may be another one.
+        let is_known = place.is_here() || !is_of_site(owner);
+        (is_known && self.granted.allows(&place, Right::List)).then_some(place)
+    }
+
+    /// The places as the caller sees them; hidden ones of one export are one.
+    fn places(&self, owner: &str, texts: &[String]) -> Vec<String> {
+        let mut seen = Vec::with_capacity(texts.len());
+        for text in texts {
+            let place = self.place(owner, text);
+            if !seen.contains(&place) {
+                seen.push(place);
+            }
+        }
+        seen
+    }
+
+    /// The place as the caller sees it.
+    fn place(&self, owner: &str, text: &str) -> String {
+        if self.is_own(owner) || self.may_list(owner, text).is_some() {
+            return text.to_owned();
+        }
+        match text.parse::<Place>() {
+            Ok(place) if place.path.is_empty() => text.to_owned(),
+            Ok(place) => format!("{}:/{}/{HIDDEN}", place.site, place.export),
+            Err(_) => HIDDEN.to_owned(),
+        }
+    }
+}
+
+/// The reason without words that may name entries.
+fn outlined(reason: ReasonView) -> ReasonView {
+    if PLAIN_REASONS.contains(&reason.code.as_str()) {
+        return reason;
+    }
+    ReasonView {
+        text: HIDDEN_REASON.to_owned(),
+        ..reason
+    }
+}
+
+/// Whether the values of a setting of jobs are figures or words of the program, and no text of the submitter.
+fn is_plain(name: &str) -> bool {
+    let scopes = [Scope::Cp, Scope::Sync, Scope::Verify];
+    let mut found = scopes
+        .into_iter()
+        .filter_map(|scope| Setting::find(scope, name))
+        .peekable();
+    let is_text = |kind: &Kind| matches!(kind, Kind::Text { .. } | Kind::List { .. } | Kind::File);
+    found.peek().is_some() && found.all(|setting| !is_text(&setting.kind))
+}
+
+/// The figures of a summary, and how it ended. No other text of it is of the program alone.
+fn figures(summary: &Value) -> Option<Value> {
+    match summary {
+        Value::Null | Value::Bool(_) | Value::Number(_) => Some(summary.clone()),
+        Value::String(_) | Value::Array(_) => None,
+        Value::Object(fields) => {
+            let is_word = |name: &str| ["event", "status"].contains(&name);
+            let fields = fields.iter().filter_map(|(name, value)| {
+                let kept = match value {
+                    Value::String(_) if is_word(name) => Some(value.clone()),
+                    value => figures(value),
+                };
+                kept.map(|value| (name.clone(), value))
+            });
+            Some(Value::Object(fields.collect::<Map<String, Value>>()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_summary_is_left_with_its_figures() {
+        let summary = json!({
+            "event": "summary", "status": "partial", "bytes": null, "files": 2, "message": "secret.txt: no",
+            "manifest": {"path": "/secret", "entries": 3}, "not_kept": {"acls": 1}, "examples": ["secret"],
+        });
+        let left = json!({
+            "event": "summary", "status": "partial", "bytes": null, "files": 2,
+            "manifest": {"entries": 3}, "not_kept": {"acls": 1},
+        });
+        assert_eq!(figures(&summary), Some(left));
+    }
+
+    #[test]
+    fn settings_that_are_texts_are_told_from_others() {
+        for plain in ["dry-run", "streams", "digest", "delete"] {
+            assert!(is_plain(plain), "{plain}");
+        }
+        for text in ["exclude", "manifest", "no-such-setting"] {
+            assert!(!is_plain(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What users see of jobs of others: no name of an entry without the right to list the places of the job.
+//! Who may call a route at all is tested in `rights`.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::rights::token;
+use crate::world::World;
+
+/// A part of each name that nobody but the owner may see.
+const SECRET: &str = "secret";
+
+/// What shows names where the caller may list the places, below the path of the job.
+const NAMES: [&str; 8] = [
+    "",
+    "/description",
+    "/attempts",
+    "/failures",
+    "/log",
+    "/report",
+    "/report.html",
+    "/manifest",
+];
+
+/// For a job to end, on a machine that does much else.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+fn text(client: &Client, path: &str) -> String {
+    String::from_utf8_lossy(&client.get(path).body).into_owned()
+}
+
+/// Names that an entry of the file system has, and the job of the owner that touches them. One entry fails.
+fn ended(world: &World, owner: &Client) -> String {
+    let source = world.path("data/secret-run/secret-dir");
+    std::fs::create_dir_all(&source).unwrap();
+    std::fs::write(source.join("secret-fine"), b"fine").unwrap();
+    std::fs::write(source.join("secret-file"), b"fails").unwrap();
+    let there = world.path("archive/secret-copy/secret-dir/secret-file/secret-inside");
+    std::fs::create_dir_all(there).unwrap();
+    let job = json!({
+        "sources": ["here:/data/secret-run/."], "destination": "here:/archive/secret-copy/", "label": "nightly",
+        "manifest": true, "selection": {"rules": [{"include": false, "pattern": "secret-pattern"}]},
+    });
+    let made = owner.post("/api/v1/jobs", &job).expect(201).json();
+    let id = made["id"].as_str().unwrap().to_owned();
+    let until = Instant::now() + DEADLINE;
+    loop {
+        let job = owner.get(&format!("/api/v1/jobs/{id}")).expect(200).json();
+        if !job["ended"].is_null() {
+            assert_eq!(job["state"], "partial", "{job}");
+            return id;
+        }
+        assert!(Instant::now() < until, "it does not end: {job}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Each GET of the API, with the id of the job. Events end after the first one.
+fn routes(id: &str) -> Vec<String> {
+    let document: Value = serde_json::from_str(&godwit_web::openapi()).unwrap();
+    let paths = document["paths"].as_object().unwrap();
+    let reads = paths.iter().filter(|(_, item)| item.get("get").is_some());
+    let mut routes: Vec<String> = reads.map(|(path, _)| path.replace("{id}", id)).collect();
+    routes.retain(|path| path != "/api/v1/events");
+    routes.push(format!("/api/v1/events?job={id}&limit=1"));
+    for place in ["here:/data", "here:/data/secret-run", "here:/archive"] {
+        routes.push(format!("/api/v1/places?place={place}"));
+        routes.push(format!("/api/v1/places/stat?place={place}"));
+    }
+    routes
+}
+
+#[test]
+fn a_viewer_reads_no_name_of_another_users_job_in_any_answer() {
+    let world = World::new();
+    let user = |name: &str, role: &str| world.client().token(&token(&world, name, role).0);
+    let (owner, viewer) = (user("otto", "operator"), user("vera", "viewer"));
+    world.grant("otto", "* read,write");
+    let id = ended(&world, &owner);
+    let job = format!("/api/v1/jobs/{id}");
+    let schedule = json!({
+        "cron": "0 22 * * *",
+        "job": {"sources": ["here:/data/secret-run"], "destination": "here:/archive/secret-copy/", "settings": {"dry-run": ["true"]},
+            "selection": {"rules": [{"include": false, "pattern": "secret-pattern"}]}},
+    });
+    owner
+        .json("PUT", "/api/v1/schedules/nightly", &schedule)
+        .expect(200);
+
+    // The names are there: the owner and the admin see them.
+    for caller in [&owner, &world.client()] {
+        for part in NAMES.iter().filter(|part| **part != "/attempts") {
+            let path = format!("{job}{part}");
+            assert!(text(caller, &path).contains(SECRET), "{path}");
+        }
+        assert!(text(caller, "/api/v1/schedules").contains(SECRET));
+    }
+
+    // An operator who owns nothing of it, and viewers whose rights are elsewhere or too small.
+    let other = user("olga", "operator");
+    world.grant("vera", "data write");
+    world.grant("vera", "data:/secret-run2 read");
+    world.grant("olga", "archive:/secret-copy/secret-dir read,write,list");
+    for caller in [&viewer, &other] {
+        for path in routes(&id) {
+            let answer = caller.get(&path);
+            let told = String::from_utf8_lossy(&answer.body);
+            // What the caller asked for by name stands in the refusal.
+            let told = told
+                .replace("secret-run; an admin", "")
+                .replace("/secret-run --read", "");
+            let told = told.replace("here:/data/secret-run", "");
+            assert!(!told.contains(SECRET), "{path}: {told}");
+            let is_refused = ["log", "report", "report.html", "manifest"]
+                .iter()
+                .any(|part| path == format!("{job}/{part}"));
+            assert_eq!(
+                answer.status == 403,
+                is_refused || is_of_admins(&path),
+                "{path}: {told}"
+            );
+        }
+    }
+
+    // State and figures are seen.
+    let seen = viewer.get(&job).expect(200).json();
+    assert_eq!(seen["state"], "partial", "{seen}");
+    assert_eq!(seen["label"], "nightly");
+    assert_eq!(seen["sources"], json!(["here:/data/\u{2026}"]));
+    assert_eq!(seen["destination"], "here:/archive/\u{2026}");
+    assert_eq!(seen["summary"]["files"], 1, "{seen}");
+    assert_eq!(seen["summary"]["failed"], 1, "{seen}");
+    let failures = viewer.get(&format!("{job}/failures")).expect(200).json();
+    assert_eq!(failures[0]["count"], 1, "{failures}");
+    let shown = viewer.get("/api/v1/schedules").expect(200).json();
+    assert_eq!(shown[0]["job"]["settings"], json!({"dry-run": ["true"]}));
+    let refused = viewer.get(&format!("{job}/log"));
+    let refused = refused.expect_problem(403, "not_granted");
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("godwit access allow user:vera --list"),
+        "{detail}"
+    );
+}
+
+/// Whether the route refuses everybody but admins and, of places, who may not list them.
+fn is_of_admins(path: &str) -> bool {
+    let parts = [
+        "/users",
+        "/tokens",
+        "/access",
+        "/webhooks",
+        "/audit",
+        "places?place",
+        "places/stat?place",
+    ];
+    parts.iter().any(|part| path.contains(part))
+}
+
+#[test]
+fn who_may_list_all_places_of_a_job_sees_it_whole() {
+    let world = World::new();
+    let user = |name: &str, role: &str| world.client().token(&token(&world, name, role).0);
+    let (owner, viewer) = (user("otto", "operator"), user("vera", "viewer"));
+    world.grant("otto", "* read,write");
+    let id = ended(&world, &owner);
+    let job = format!("/api/v1/jobs/{id}");
+    // One of both: its path is seen, and no other name.
+    world.grant("vera", "data:/secret-run list");
+    let seen = viewer.get(&job).expect(200).json();
+    assert_eq!(seen["sources"], json!(["here:/data/secret-run/."]));
+    assert_eq!(seen["destination"], "here:/archive/\u{2026}");
+    viewer
+        .get(&format!("{job}/log"))
+        .expect_problem(403, "not_granted");
+    assert!(!text(&viewer, &format!("{job}/failures")).contains(SECRET));
+    world.grant("vera", "archive list");
+    for part in NAMES.iter().filter(|part| **part != "/attempts") {
+        let path = format!("{job}{part}");
+        let told = text(&viewer, &path);
+        assert!(told.contains(SECRET), "{path}: {told}");
+        assert_eq!(
+            viewer.get(&path).body.len(),
+            owner.get(&path).body.len(),
+            "{path}"
+        );
+    }
+    // What is taken back is gone at once, also in a stream that is open.
+    world.file_grants.lock().unwrap().clear();
+    let stream = text(&viewer, &format!("/api/v1/events?job={id}&limit=1"));
+    assert!(stream.contains(&id) && !stream.contains(SECRET), "{stream}");
+}
+
+/// A change of the rights while a stream is open counts for the next event.
+#[test]
+fn a_stream_tells_a_job_as_its_reader_may_see_it_then() {
+    let world = World::new();
+    let (secret, _) = token(&world, "ada", "admin");
+    let reader = world.client().token(&secret);
+    let admin = world.client();
+    let job = json!({
+        "sources": ["here:/data/secret-run"], "destination": "here:/archive/copy/",
+        "not_before": "2100-01-01T00:00:00Z",
+    });
+    let made = admin.post("/api/v1/jobs", &job).expect(201).json();
+    let id = made["id"].as_str().unwrap().to_owned();
+    let path = format!("/api/v1/events?job={id}&limit=2");
+    let stream = std::thread::scope(|scope| {
+        let stream = scope.spawn(|| text(&reader, &path));
+        while world.web.event_streams() == 0 && !stream.is_finished() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let demoted = json!({"role": "viewer"});
+        admin.json("PUT", "/api/v1/users/ada", &demoted).expect(200);
+        // Until one of the changes comes after the beginning of the stream.
+        for number in 0.. {
+            let label = json!({"label": format!("changed {number}")});
+            admin
+                .json("PATCH", &format!("/api/v1/jobs/{id}"), &label)
+                .expect(200);
+            if stream.is_finished() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        stream.join().unwrap()
+    });
+    let (first, second) = stream.rsplit_once("event: job").unwrap_or_default();
+    assert!(first.contains(SECRET), "{stream}");
+    assert!(
+        second.contains("changed") && !second.contains(SECRET),
+        "{stream}"
+    );
+}
