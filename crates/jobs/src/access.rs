@@ -205,6 +205,38 @@ impl Granted {
         })
     }
 
+    /// Whether the user may do anything at a site of which only its exports are asked for, or in one export of it.
+    ///
+    /// # Errors
+    /// `Forbidden`, as [`Self::check`].
+    pub fn check_site(&self, site: &str, export: Option<&str>) -> Result<(), JobsError> {
+        let any = |export: &str| {
+            Right::ALL
+                .iter()
+                .any(|right| self.allows_in(site, export, *right))
+        };
+        let knows = match (&self.grants, export) {
+            (None, _) => true,
+            (Some(_), Some(export)) => any(export),
+            (Some((file, state)), None) => file.iter().chain(state.iter()).any(|grant| {
+                let of_user = grant.subject == self.who && grant.holds(self.at);
+                of_user && grant.site.as_deref() == site_of(site) && !grant.rights.is_empty()
+            }),
+        };
+        if knows {
+            return Ok(());
+        }
+        let export = export.unwrap_or("EXPORT");
+        Err(JobsError::Forbidden {
+            code: "not_granted",
+            detail: format!(
+                "{} may do nothing at {site}:/{export}; an admin of the node can allow something with: godwit access allow {} --site {site}:/{export} --read",
+                self.name(),
+                self.who,
+            ),
+        })
+    }
+
     /// The same as [`Self::allows`].
     ///
     /// # Errors

@@ -615,7 +615,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the exports of a site with their room, or the one that the place is in. */
+        /** Lists the exports of a site with their room, or the one that the place is in; of another site those that the caller may use. */
         get: operations["get_places_space"];
         put?: never;
         post?: never;
@@ -1006,6 +1006,8 @@ export interface components {
             path: string;
             /** @description What is allowed. */
             rights: components["schemas"]["RightName"][];
+            /** @description Name of the site that the export is at; None is the node that is asked. */
+            site?: string | null;
             /** @description Who. */
             subject: string;
         };
@@ -1625,6 +1627,11 @@ export interface components {
             path?: string;
             /** @description What is allowed. */
             rights: components["schemas"]["RightName"][];
+            /**
+             * @description Name of the site that the export is at, for rules of users; None is the node that is asked. The rule ends when the site is
+             *     removed or its name is given to another identity.
+             */
+            site?: string | null;
             /**
              * @description Who: an identity as `godwit id` prints it, or `user:NAME`.
              * @example user:alice

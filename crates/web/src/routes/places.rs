@@ -120,18 +120,23 @@ async fn space(
             (place.site, Some(place.export))
         }
     };
+    let (at, within) = (site.clone(), export.clone());
+    let granted = app
+        .run(move |app| {
+            find(app, &at)?;
+            let granted = app.jobs.access().of(&caller.name, caller.role)?;
+            if at != HERE {
+                granted.check_site(&at, within.as_deref())?;
+            }
+            Ok(granted)
+        })
+        .await?;
     let answer = ask_site(&app, site.clone(), Question::Exports {}).await?;
     let Answer::Exports(mut rooms) = answer else {
         return Err(other());
     };
     if site != HERE {
-        let at = site.clone();
-        rooms = app
-            .run(move |app| {
-                let granted = app.jobs.access().of(&caller.name, caller.role)?;
-                Ok(rooms_of(&granted, &at, rooms))
-            })
-            .await?;
+        rooms = rooms_of(&granted, &site, rooms);
     }
     if let Some(export) = export {
         rooms.retain(|room| room.name == export);

@@ -51,7 +51,7 @@ fn requests() -> Vec<(&'static str, String, Option<Value>, &'static [&'static st
     let post = |path: &str, body: Value| ("POST", format!("/api/v1/places/{path}"), Some(body));
     let submit = |job: Value| ("POST", "/api/v1/jobs".to_owned(), Some(job));
     let here = "here:/data/x";
-    let with = |(method, path, body), rights| (method, path, body, rights);
+    let with = |(method, path, body), rights: &'static [&'static str]| (method, path, body, rights);
     let schedule = json!({"cron": "0 22 * * *", "job": job("copy", place, here)});
     vec![
         with(get("places?place="), &["list"]),
