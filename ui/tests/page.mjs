@@ -262,6 +262,9 @@ try {
     await other.getByRole('heading', { name: 'big' }).waitFor();
     for (const name of ['Pause', 'Resume', 'Cancel…', 'Retry', 'Set']) assert.equal(await other.getByRole('button', { name, exact: true }).count(), 0, name);
     for (const name of ['New job', 'Users', 'Tokens', 'Audit log']) assert.equal(await other.getByRole('link', { name }).count(), 0, name);
+    await other.goto(`${here.url}/jobs/${big}?tab=log`);
+    await other.getByText('godwit access allow user:vera --list').waitFor();
+    assert.equal(await other.getByRole('link', { name: 'Report' }).count(), 0);
     await other.goto(`${here.url}/sites`);
     await other.getByRole('rowheader', { name: 'siteB' }).waitFor();
     assert.equal(await other.getByRole('button', { name: 'Add a site' }).count(), 0);

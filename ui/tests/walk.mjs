@@ -18,6 +18,7 @@ try {
   const { here, there } = world;
   await here.user('nora', 'operator');
   await here.godwit('access', 'allow', 'user:nora', '--export', 'data', '--read', '--write');
+  await here.godwit('access', 'allow', 'user:nora', '--site', 'siteB:/data', '--read', '--write');
   await here.godwit('gen', '200x256KiB..512KiB,24x8MiB..24MiB', join(here.data, 'run42'), '--seed', '7');
   await here.godwit('gen', '3x1MiB', join(here.data, 'calibration'), '--seed', '8');
   const browser = await world.browser();
