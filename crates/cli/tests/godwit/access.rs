@@ -28,6 +28,7 @@ fn seconds_from_now(seconds: i64) -> Timestamp {
 fn rule(subject: &str, path: &str, expires: Option<Timestamp>) -> NewAccess {
     NewAccess {
         subject: subject.to_owned(),
+        site: None,
         export: "data".to_owned(),
         path: path.to_owned(),
         rights: vec![RightName::Read, RightName::Write],

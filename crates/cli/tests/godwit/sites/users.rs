@@ -152,7 +152,7 @@ fn a_rule_ends_with_its_site_and_with_the_identity_of_the_site() {
     for (line, code, why) in [
         (
             &["user:alice", "--site", "nowhere", "--read"][..],
-            1,
+            2,
             "knows no site",
         ),
         (&["user:alice", "--site", "here:/data"], 2, "--export"),
