@@ -81,13 +81,7 @@ impl Grant {
         self.mandate.is_none() && self.covers(site, who, wish, now)
     }
 
-    fn covers(
-        &self,
-        site: Option<&str>,
-        who: &Subject,
-        wish: Wish<'_>,
-        now: Timestamp,
-    ) -> bool {
+    fn covers(&self, site: Option<&str>, who: &Subject, wish: Wish<'_>, now: Timestamp) -> bool {
         self.subject == *who
             && self.site.as_deref() == site
             && self.holds(now)

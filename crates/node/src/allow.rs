@@ -118,9 +118,8 @@ impl Grantor<'_> {
             .map_err(|error| unreadable(error.to_string()))?;
         let rules = self.rules.grants().map_err(unreadable)?;
         // Rules about other sites are for users of this node, not for peers.
-        let holds = |grant: &&Grant| {
-            grant.site.is_none() && grant.holds(now) && !grant.rights.is_empty()
-        };
+        let holds =
+            |grant: &&Grant| grant.site.is_none() && grant.holds(now) && !grant.rights.is_empty();
         let all = || file.iter().chain(rules.iter()).filter(holds);
         let of_peer = |grant: &&Grant| grant.subject == peer;
         // The askers of jobs that the peer was let in for, and the one that the request names.

@@ -75,6 +75,7 @@ fn submit(id: &str, owner: &str) -> Op {
 
 fn rule(id: &str, of: Option<&str>) -> Op {
     Op::Access(Change::Put(AccessRule {
+        site: None,
         id: id.to_owned(),
         subject: "gw1-x".to_owned(),
         export: "data".to_owned(),

@@ -8,8 +8,7 @@ use axum::http::StatusCode;
 use godwit_api::rest::Login;
 use godwit_jobs::now;
 use godwit_state::{
-    Actor, Change, Node, Op, Prune, Role, Secret, Token, TokenOrigin, UnixMillis, User,
-    sortable_id,
+    Actor, Change, Node, Op, Prune, Role, Secret, Token, TokenOrigin, UnixMillis, User, sortable_id,
 };
 
 use crate::app::App;

@@ -37,6 +37,11 @@ impl Lasting {
         }
     }
 
+    /// The request that asked for the answer.
+    pub(crate) const fn request(&self) -> &Request {
+        &self.request
+    }
+
     /// When [`holds`](Self::holds) looks again.
     pub(crate) const fn next(&self) -> Instant {
         self.next

@@ -989,6 +989,8 @@ export interface components {
         AccessOrigin: "file" | "state";
         /** @description An access rule. */
         AccessView: {
+            /** @description Identity of the node whose job that is. The rule counts only while that node itself has the right here. */
+            asker?: string | null;
             /** @description Free text. */
             comment: string;
             /** @description The rule has ended, and allows nothing. */
@@ -998,7 +1000,7 @@ export interface components {
             export: string;
             /** @description Id of a rule of the state. */
             id?: string | null;
-            /** @description Job that the rule belongs to. */
+            /** @description Job of another node that the rule belongs to. The rule opens nothing to requests for anything else. */
             job?: string | null;
             /** @description Where the rule is kept. */
             origin: components["schemas"]["AccessOrigin"];
@@ -1075,8 +1077,6 @@ export interface components {
              * @description Number; later lines have greater ones.
              */
             seq: number;
-            /** @description Node that proposed the change, where several nodes are one cluster: it vouches for the user. */
-            via?: string | null;
         };
         /** @description Why a job is cancelled. */
         CancelJob: {

@@ -63,7 +63,7 @@ fn a_job_is_refused_with_a_setting_that_only_a_command_takes() {
             request: None,
             other: None,
         }));
-        let asked = guests.answer("gw1-a", &question, &|_, _, _| Ok(()));
+        let asked = guests.answer("gw1-a", None, &question, &|_, _, _| Ok(()));
         let refusal = asked.expect_err("refused");
         assert_eq!(refusal.code, code::INVALID);
         names(&refusal.message, setting);

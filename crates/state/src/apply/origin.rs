@@ -8,8 +8,8 @@ use rusqlite::Connection;
 
 use super::Stop;
 use crate::model::{
-    Actor, Change, Command, CommandError, JobOp, Node, Op, Prune, Role, Schedule, Token, User,
-    Webhook,
+    AccessRule, Actor, Change, Command, CommandError, JobOp, Node, Op, Prune, Role, Schedule,
+    Token, User, Webhook,
 };
 use crate::read::{job_by_id, node_by_number, object_by_id};
 
@@ -110,17 +110,7 @@ fn least(db: &Connection, actor: &Actor, role: Role, op: &Op) -> Result<Option<R
             let token = object_by_id::<Token>(db, id)?;
             own_or_admin(token.is_none_or(|token| is_own(&token.user)), Role::Viewer)
         }
-        // A user changes its own password and nothing else of itself.
-        Op::User(Change::Put(new)) if is_own(&new.name) => {
-            let earlier = object_by_id::<User>(db, &new.name)?;
-            let same = |earlier: User| {
-                User {
-                    password: new.password.clone(),
-                    ..earlier
-                } == *new
-            };
-            own_or_admin(earlier.is_some_and(same), Role::Viewer)
-        }
+        Op::Password(new) if is_own(&new.user) => Role::Viewer,
         Op::User(_)
         | Op::Node(_)
         | Op::Invite(_)
@@ -131,7 +121,8 @@ fn least(db: &Connection, actor: &Actor, role: Role, op: &Op) -> Result<Option<R
         | Op::Share(_)
         | Op::Webhook(_)
         | Op::Setting(_) => Role::Admin,
-        Op::Submit(_)
+        Op::Password(_)
+        | Op::Submit(_)
         | Op::Job(..)
         | Op::Work(..)
         | Op::Restart(_)
@@ -185,14 +176,14 @@ fn as_node(db: &Connection, node: &Node, op: &Op) -> Result<bool, Stop> {
         }
         Op::Job(_, op) => !op.by_user(),
         // Access for jobs.
-        Op::Access(Change::Create(rule) | Change::Put(rule)) => rule.job.is_some(),
+        Op::Access(Change::Create(rule) | Change::Put(rule)) => is_of_job(rule),
+        Op::Access(Change::Remove(id)) => id.starts_with(JOB_RULE),
         Op::Fired { schedule, job, .. } => {
             let schedule = object_by_id::<Schedule>(db, schedule)?;
             schedule
                 .is_none_or(|schedule| job.as_ref().is_none_or(|job| job.owner == schedule.owner))
         }
-        Op::Access(Change::Remove(_))
-        | Op::Work(..)
+        Op::Work(..)
         | Op::Lost(_)
         | Op::Join(_)
         | Op::Node(Change::Put(_))
@@ -206,6 +197,7 @@ fn as_node(db: &Connection, node: &Node, op: &Op) -> Result<bool, Stop> {
         | Op::Site(_)
         | Op::Schedule(_)
         | Op::User(_)
+        | Op::Password(_)
         | Op::Token(_)
         | Op::Limit(_)
         | Op::Share(_)
@@ -220,10 +212,17 @@ fn for_site(db: &Connection, site: &str, op: &Op) -> Result<bool, Stop> {
     Ok(match op {
         Op::Submit(job) => job.owner == site,
         Op::Job(id, op) if op.by_user() => job_by_id(db, id)?.is_none_or(|job| job.owner == site),
-        Op::Access(Change::Create(rule) | Change::Put(rule)) => rule.job.is_some(),
-        Op::Access(Change::Remove(_)) => true,
+        Op::Access(Change::Create(rule) | Change::Put(rule)) => is_of_job(rule),
+        Op::Access(Change::Remove(id)) => id.starts_with(JOB_RULE),
         _ => false,
     })
+}
+
+/// Begins the ids of rules that belong to a job of another node.
+const JOB_RULE: &str = "job:";
+
+fn is_of_job(rule: &AccessRule) -> bool {
+    rule.job.is_some() && rule.id.starts_with(JOB_RULE)
 }
 
 /// Whether it deletes nothing but tokens and rules that have ended.

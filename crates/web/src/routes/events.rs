@@ -206,10 +206,10 @@ impl EventStream {
     /// Reads what has changed since the last look.
     async fn read(&mut self) -> Option<()> {
         let mut follower = self.follower.take()?;
-        let (job, request) = (self.job.clone(), self.request.clone());
+        let (job, request) = (self.job.clone(), self.lasting.request().clone());
         let read = self.app.run(move |app| {
             // Anew each time: what the caller may see can change while the stream is open.
-            let caller = request.caller(Role::Viewer, app)?;
+            let caller = request.caller(Need::Role(Role::Viewer), app)?;
             let events = look(app, &caller, &mut follower, job.as_deref())?;
             Ok((follower, events))
         });
