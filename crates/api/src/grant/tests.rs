@@ -261,6 +261,7 @@ proptest! {
 /// A grant to `subject` below `data/path`, of a job of `asker` if there is one.
 fn given(subject: &Subject, path: &str, rights: Rights, asker: Option<&Subject>) -> Grant {
     Grant {
+        site: None,
         subject: subject.clone(),
         area: Area::below("data", path).expect("an area"),
         rights,
