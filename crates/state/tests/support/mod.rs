@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub(crate) mod air;
+pub(crate) mod nodes;
 pub(crate) mod state;
 
 use godwit_state::{

@@ -215,10 +215,11 @@ fn unknown_sites_and_paths_outside_the_exports_are_refused() {
 fn pause_limit_and_cancel_act_where_the_job_runs() {
     let three = Three::new();
     fill(&three.source, 10, 400_000);
-    let id = three.submit(&["--limit", "500KB/s"]);
+    let id = three.submit(&["--limit", "500KB/s", "--priority=-5"]);
     three.wait_for(&id, |job| moved(job) > 0);
     let there = only_job(&three.source);
     assert_eq!(there["limit"], 500_000, "{there}");
+    assert_eq!(there["priority"], -5, "{there}");
     let change = |line: &[&str]| {
         let outcome = three.asked.admin(line);
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
@@ -232,8 +233,9 @@ fn pause_limit_and_cancel_act_where_the_job_runs() {
     };
     change(&["job", "limit", &id, "600KB/s"]);
     there(&|job| job["limit"] == 600_000);
+    // It does not outrank the jobs of the site.
     change(&["job", "priority", &id, "7"]);
-    there(&|job| job["priority"] == 7);
+    there(&|job| job["priority"] == 0);
     change(&["job", "pause", &id]);
     there(&|job| job["state"] == "paused");
     change(&["job", "resume", &id]);

@@ -1,0 +1,305 @@
+//! Who becomes a member of a cluster, who stays one, and what a member says in the name of others.
+//! Leaves what a member may ask for to `origin`.
+
+mod support;
+
+use godwit_state::{
+    Actor, AuditFilter, Change, Command, Invite, Join, Members, Node, Op, PROPOSE, ProposeError,
+    Replica, Role, Secret, User,
+};
+use serde_json::{Value, json};
+use support::air::{Cluster, address, wait_until};
+use support::at;
+use support::nodes::{actor, denied, done, job, node, two_nodes, user};
+use support::state::State;
+
+#[test]
+fn a_removed_node_takes_its_invitations_along() {
+    let mut state = two_nodes();
+    let ada = |via| actor("ada", Some(Role::Admin), via);
+    let invite = |id: &str| {
+        Op::Invite(Change::Create(Invite {
+            id: id.to_owned(),
+            hash: Secret::new(format!("hash-{id}")),
+            expires: at(1_000),
+            used: None,
+            via: Some(77),
+        }))
+    };
+    let join = |by: &str, name: &str| {
+        Op::Join(Box::new(Join {
+            hash: Secret::new(format!("hash-{by}")),
+            node: Node {
+                addresses: Vec::new(),
+                admins: Vec::new(),
+                ..node(name, 0)
+            },
+        }))
+    };
+    let by_a = || actor("a", None, 1);
+    done(&mut state, ada(1), invite("first"));
+    done(&mut state, ada(1), invite("other"));
+    done(&mut state, by_a(), join("first", "c"));
+    // Before it has spoken as a member, the answer may have been lost.
+    done(&mut state, by_a(), join("first", "c"));
+    let mut row: Node = state.reader.object("c").expect("read").expect("a row");
+    let number = row.number;
+    row.addresses = vec!["host:1".to_owned()];
+    done(&mut state, by_a(), Op::Node(Change::Put(row)));
+    let again = |state: &mut State, by: &str, name: &str| {
+        let refused = state.apply(&Command::new(at(2), by_a(), join(by, name)));
+        refused.expect_err("refused").to_string()
+    };
+    let said = again(&mut state, "first", "c");
+    assert!(said.contains("godwit cluster remove c"), "{said}");
+    done(&mut state, ada(number), invite("of-c"));
+    let of_c: Invite = state.reader.object("of-c").expect("read").expect("there");
+    assert_eq!(of_c.via, Some(number), "the state says who made it");
+    done(&mut state, ada(1), Op::Node(Change::Remove("c".to_owned())));
+    let left: Vec<Invite> = state.reader.objects().expect("read");
+    let ids: Vec<&str> = left.iter().map(|invite| invite.id.as_str()).collect();
+    assert_eq!(ids, ["other"], "an invitation that another node made stays");
+    for by in ["first", "of-c"] {
+        let said = again(&mut state, by, "c");
+        assert!(said.contains("no invite"), "{said}");
+        let said = again(&mut state, by, "d");
+        assert!(said.contains("no invite"), "{said}");
+    }
+    denied(
+        &mut state,
+        ada(number),
+        invite("late"),
+        "no node of the cluster",
+    );
+}
+
+#[test]
+fn a_used_invitation_of_an_older_state_readmits_nobody() {
+    let mut state = State::new();
+    let invite = Invite {
+        id: "i".to_owned(),
+        hash: Secret::new("hash-i"),
+        expires: at(1_000),
+        used: None,
+        via: None,
+    };
+    let join = || {
+        Op::Join(Box::new(Join {
+            hash: Secret::new("hash-i"),
+            node: Node {
+                addresses: Vec::new(),
+                admins: Vec::new(),
+                ..node("c", 0)
+            },
+        }))
+    };
+    state.op(0, Op::Level(2)).expect("alone");
+    state
+        .op(0, Op::Invite(Change::Create(invite)))
+        .expect("invited");
+    state.op(1, join()).expect("joined");
+    state
+        .op(2, Op::Node(Change::Remove("c".to_owned())))
+        .expect("removed");
+    state.op(3, Op::Level(3)).expect("alone");
+    let said = state.op(4, join()).expect_err("refused").to_string();
+    assert!(said.contains("was removed"), "{said}");
+}
+
+/// Three replicas with rows, at the level that knows origins.
+fn three() -> Cluster {
+    let mut cluster = Cluster::of_one();
+    let first = &cluster.nodes[&1];
+    let propose = |op| {
+        let command = Command::new(at(0), Actor::node("a"), op);
+        first.propose_blocking(command).expect("done");
+    };
+    propose(Op::User(Change::Create(user("ada", Role::Admin))));
+    for (name, number) in [("a", 1), ("b", 2), ("c", 3)] {
+        let bare = Node {
+            admins: Vec::new(),
+            ..node(name, number)
+        };
+        propose(Op::Node(Change::Put(bare)));
+    }
+    propose(Op::Level(3));
+    cluster.grow(&[2, 3]);
+    cluster
+}
+
+fn say(to: &Replica, from: u64, kind: &str, message: &Value) -> std::io::Result<Vec<u8>> {
+    let number = Members(to);
+    let own = number.all().into_iter();
+    let own = own
+        .filter(|(_, member)| member.votes)
+        .map(|(number, _)| number)
+        .find(|number| {
+            // A replica tells messages for another number from its own.
+            let wrong = to.hear(from, *number, "probe", b"null");
+            wrong.is_err_and(|error| error.kind() != std::io::ErrorKind::NotConnected)
+        });
+    let message = serde_json::to_vec(message).expect("JSON");
+    to.hear(from, own.expect("a number"), kind, &message)
+}
+
+#[test]
+fn a_member_says_nothing_in_the_name_of_another_one() {
+    let cluster = three();
+    let leader = cluster.leader(&[1, 2, 3]);
+    let others: Vec<u64> = (1..=3).filter(|number| *number != leader).collect();
+    let (mallory, target) = (others[0], &cluster.nodes[&others[1]]);
+    let term = 1_000;
+    let vote = |number: u64, committed: bool| json!({"leader_id": {"term": term, "node_id": number}, "committed": committed});
+    let forged = |kind: &str, message: Value| {
+        let error = say(target, mallory, kind, &message).expect_err("refused");
+        assert_eq!(
+            error.kind(),
+            std::io::ErrorKind::PermissionDenied,
+            "{kind}: {error}"
+        );
+        assert!(
+            error.to_string().contains("speaks for node number"),
+            "{error}"
+        );
+    };
+    for number in [leader, others[1], 99] {
+        for kind in ["vote", "pre-vote"] {
+            forged(
+                kind,
+                json!({"vote": vote(number, false), "last_log_id": null}),
+            );
+        }
+        forged(
+            "append",
+            json!({"vote": vote(number, true), "prev_log_id": null, "entries": [], "leader_commit": null}),
+        );
+        let meta = json!({"last_log_id": null, "last_membership": {"log_id": null, "membership": {"configs": [], "nodes": {}}}, "snapshot_id": "x"});
+        forged(
+            "snapshot",
+            json!({"vote": vote(number, true), "meta": meta, "offset": 0, "total": 1, "data": ""}),
+        );
+    }
+    // That the leader gave its leave to depose it counts for nothing.
+    let deposing = json!({"vote": vote(mallory, false), "last_log_id": {"leader_id": {"term": term, "node_id": mallory}, "index": 1_000_000}, "leadership_transfer": true});
+    let answer = say(target, mallory, "vote", &deposing).expect("an answer");
+    let answer: Value = serde_json::from_slice(&answer).expect("JSON");
+    assert_eq!(answer["vote_granted"], false, "{answer}");
+    assert_eq!(cluster.leader(&[1, 2, 3]), leader);
+}
+
+#[test]
+fn the_leader_notes_who_proposed_a_command_and_refuses_what_only_leaders_do() {
+    let cluster = three();
+    let leader = cluster.leader(&[1, 2, 3]);
+    let name = |number: u64| ["a", "b", "c"][usize::try_from(number - 1).expect("small")];
+    let mallory = (1..=3).find(|number| *number != leader).expect("another");
+    let target = &cluster.nodes[&leader];
+    let propose = |actor: Actor, op: Op| -> Value {
+        let command = serde_json::to_value(Command::new(at(1), actor, op)).expect("JSON");
+        let answer = say(target, mallory, PROPOSE, &command).expect("an answer");
+        serde_json::from_slice(&answer).expect("JSON")
+    };
+    // It claims that the leader proposed it.
+    let as_ada = actor("ada", Some(Role::Admin), leader);
+    let done = propose(
+        as_ada,
+        Op::User(Change::Create(user("otto", Role::Operator))),
+    );
+    assert!(done.get("done").is_some(), "{done}");
+    let lines = target
+        .reader()
+        .audit(&AuditFilter::default(), 1)
+        .expect("read");
+    assert_eq!(lines[0].action, "user.create");
+    assert_eq!(lines[0].via.as_deref(), Some(name(mallory)));
+    let before = target.applied_index();
+    let own = || actor(name(mallory), None, leader);
+    let other = name(leader).to_owned();
+    let fired = Op::Fired {
+        schedule: "nightly".to_owned(),
+        tick: at(5),
+        job: Some(Box::new(job("f", "ada"))),
+        reason: None,
+    };
+    for op in [
+        Op::Lost(other.clone()),
+        Op::Level(4),
+        fired,
+        Op::Node(Change::Put(node(&other, leader))),
+        Op::User(Change::Create(user("mallory", Role::Admin))),
+    ] {
+        let refused = propose(own(), op);
+        assert!(refused["refused"].get("denied").is_some(), "{refused}");
+    }
+    let refused = propose(actor("eve", Some(Role::Operator), leader), Op::Lost(other));
+    assert!(refused["refused"].get("denied").is_some(), "{refused}");
+    // An invitation that nobody made writes nothing either.
+    let join = Op::Join(Box::new(Join {
+        hash: Secret::new("guessed"),
+        node: node("d", 0),
+    }));
+    let refused = propose(own(), join);
+    assert!(refused["refused"].get("not_found").is_some(), "{refused}");
+    assert_eq!(target.applied_index(), before, "nothing is in the log");
+    // What a follower's own user wants goes the same way.
+    let command = Command::new(
+        at(2),
+        Actor {
+            name: "ada".to_owned(),
+            role: Some(Role::Admin),
+            ..Actor::default()
+        },
+        Op::User(Change::Remove("otto".to_owned())),
+    );
+    let follower = &cluster.nodes[&mallory];
+    follower.propose_blocking(command).expect("done");
+    wait_until("it is applied at the follower", || {
+        let lines = follower
+            .reader()
+            .audit(&AuditFilter::default(), 1)
+            .expect("read");
+        lines[0].action == "user.remove" && lines[0].via.as_deref() == Some(name(mallory))
+    });
+}
+
+#[test]
+fn joins_without_a_good_invitation_leave_the_state_as_it_was() {
+    let cluster = Cluster::of_one();
+    let node_alone = &cluster.nodes[&1];
+    let size = |name: &str| {
+        let file = cluster.homes.path().join(address(1)).join(name);
+        std::fs::metadata(file).map_or(0, |meta| meta.len())
+    };
+    let propose = |op| node_alone.propose_blocking(Command::new(at(0), Actor::node("node1"), op));
+    let invite = Invite {
+        id: "i".to_owned(),
+        hash: Secret::new("good"),
+        expires: at(1_000),
+        used: None,
+        via: None,
+    };
+    propose(Op::Invite(Change::Create(invite))).expect("invited");
+    let (index, log) = (
+        node_alone.applied_index(),
+        size("raft.db") + size("raft.db-wal"),
+    );
+    let exports = vec!["x".repeat(200); 64];
+    let long = vec!["x".repeat(200); 65];
+    for (hash, exports) in [("bad", &exports), ("good", &long)] {
+        for number in 0..60 {
+            let join = Join {
+                hash: Secret::new(hash),
+                node: Node {
+                    exports: exports.clone(),
+                    ..node(&format!("n{number}"), 0)
+                },
+            };
+            let error = propose(Op::Join(Box::new(join))).expect_err("refused");
+            assert!(matches!(error, ProposeError::Refused(_)), "{error}");
+        }
+    }
+    assert_eq!(node_alone.applied_index(), index);
+    assert_eq!(size("raft.db") + size("raft.db-wal"), log);
+    let audited = node_alone.reader().audit(&AuditFilter::default(), 10);
+    assert_eq!(audited.expect("read").len(), 1, "the invitation alone");
+}
