@@ -36,6 +36,9 @@ const FILES: [&str; 6] = [
     "web/key.pem",
 ];
 
+/// Those of them that hold a secret, as the state does.
+const SECRET: [&str; 2] = ["identity.pem", "web/key.pem"];
+
 /// The largest of these files that is read: lists of grants with a margin.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
@@ -100,9 +103,12 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
         secret_file::check(&copy, &file).map_err(Failure::usage)?;
     }
     for name in FILES {
-        if let Some(content) = read_secret(&directory.join(name))? {
-            contents.push((name, content));
-        }
+        let file = directory.join(name);
+        let content = match SECRET.contains(&name) {
+            true => read_secret(&file)?,
+            false => read(&file)?,
+        };
+        contents.extend(content.map(|content| (name, content)));
     }
     // It refuses while a node runs, and checks the backup before it changes anything.
     let state = home.path().join("state");
@@ -241,7 +247,7 @@ fn make_directory(path: &Path) -> Result<(), Failure> {
         .map_err(|error| failed(path, error))
 }
 
-/// The content of a file of a backup, all of which are closed to others; None if there is none.
+/// The content of a file that holds a secret; None if there is none.
 fn read_secret(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
     match secret_file::read(path, FILE_BYTES_MAX) {
         Ok(content) => Ok(Some(content)),

@@ -1,6 +1,8 @@
 //! Joins the REST API of a node to its plan: socket, certificate, and what is told of the node.
 //! Serves nothing itself.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -64,7 +66,11 @@ fn lead_to(socket: &Path, home: &Home) {
     }
     let made = || -> std::io::Result<()> {
         if let Some(directory) = usual.parent() {
-            std::fs::create_dir_all(directory)?;
+            // The node has no umask.
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o711)
+                .create(directory)?;
         }
         match std::fs::remove_file(&usual) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),

@@ -90,7 +90,9 @@ fn a_socket_is_not_made_where_others_could_replace_it() {
 #[test]
 fn what_a_node_writes_for_itself_is_closed_to_others() {
     let mut rig = Rig::new();
-    rig.serve(&[]);
+    rig.make_dirs("elsewhere");
+    let socket = rig.path("elsewhere/node.sock").display().to_string();
+    rig.serve(&["--socket", &socket]);
     let added = rig.admin(&["user", "add", "otto", "--role", "operator"]);
     assert_eq!(added.code, Some(0), "{added:?}");
     rig.end_daemon(Signal::TERM);
@@ -101,6 +103,8 @@ fn what_a_node_writes_for_itself_is_closed_to_others() {
             let entry = entry.expect("listed");
             let kind = entry.file_type().expect("there");
             if kind.is_dir() {
+                let mode = entry.metadata().expect("there").permissions().mode();
+                assert_eq!(mode & 0o022, 0, "{:?}", entry.path());
                 directories.push(entry.path());
             } else if kind.is_file() && entry.file_name() != "certificate.pem" {
                 let mode = entry.metadata().expect("there").permissions().mode();
