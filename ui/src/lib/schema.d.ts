@@ -1077,6 +1077,8 @@ export interface components {
              * @description Number; later lines have greater ones.
              */
             seq: number;
+            /** @description Node that proposed the change, where several nodes are one cluster: it vouches for the user. */
+            via?: string | null;
         };
         /** @description Why a job is cancelled. */
         CancelJob: {
