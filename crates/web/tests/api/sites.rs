@@ -112,7 +112,7 @@ fn each_request_about_a_site_takes_a_rule_for_it() {
             };
             rule(&world, "r", "far", &[less]).expect(200);
             let answer = ask();
-            match needed.iter().all(|right| gives(right)) || path.contains("/space") {
+            match needed.iter().all(gives) || path.contains("/space") {
                 true => assert_ne!(answer.status, 403, "{shown}: {less}: {answer:?}"),
                 false => refused(less),
             }
