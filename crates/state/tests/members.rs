@@ -5,7 +5,7 @@ mod support;
 
 use godwit_state::{
     Actor, AuditFilter, Change, Command, Invite, Join, Members, Node, Op, PROPOSE, ProposeError,
-    Replica, Role, Secret, User,
+    Replica, Role, Secret,
 };
 use serde_json::{Value, json};
 use support::air::{Cluster, address, wait_until};
