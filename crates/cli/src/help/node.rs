@@ -325,6 +325,16 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     ("user list", &[example("godwit user list", "all of them")]),
+    (
+        "user passwd",
+        &[
+            example("godwit user passwd", "asks at the terminal"),
+            example(
+                "godwit user passwd --current-file old --password-file new",
+                "by files that only their owner can read",
+            ),
+        ],
+    ),
     ("user remove", &[example("godwit user remove alice", "one")]),
     (
         "token",
