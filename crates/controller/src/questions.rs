@@ -129,7 +129,7 @@ impl Destination<'_> {
                 scope.spawn(|| ask(peer, &release));
             }
             // Any node of the destination takes it: they have one state.
-            let peer = ready.or(nodes.first());
+            let peer = ready.or_else(|| nodes.first());
             if let Some(peer) = peer.filter(|_| let_in && self.driver.order.gives_access) {
                 ask(peer, &revoke);
             }

@@ -141,9 +141,8 @@ fn carry_out(
     match divided::wish(shared, job, &stored.new, &prepared) {
         Ok(None) => {}
         Ok(Some(wish)) => {
-            let mandate = mandate.as_ref();
-            let done =
-                divided::carry_out(shared, job, epoch, &wish, &prepared, mandate, told, control);
+            let wish = wish.under(mandate.clone());
+            let done = divided::carry_out(shared, job, epoch, &wish, &prepared, told, control);
             if let Some(done) = done {
                 return done;
             }

@@ -42,6 +42,15 @@ pub(crate) struct Wish {
     destination: Place,
     site: Site,
     always: bool,
+    /// Of a job of another node.
+    mandate: Option<Mandate>,
+}
+
+impl Wish {
+    /// The same for a job of another node.
+    pub(crate) fn under(self, mandate: Option<Mandate>) -> Self {
+        Self { mandate, ..self }
+    }
 }
 
 /// Whether a job is divided; a reason where it was to be and cannot.
@@ -105,6 +114,7 @@ fn divisible(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> 
             destination,
             site: site.clone(),
             always: new.divide == Divide::Always,
+            mandate: None,
         }));
     };
     Err(why.to_owned())
@@ -117,10 +127,10 @@ pub(crate) fn carry_out(
     epoch: u64,
     wish: &Wish,
     prepared: &Prepared,
-    mandate: Option<&Mandate>,
     told: &AttemptEvents,
     steering: &Control,
 ) -> Option<Result<Summary, Failure>> {
+    let mandate = wish.mandate.as_ref();
     let node = node(shared, &prepared.sites, &job.id, mandate);
     let mut claim = [0; 16];
     for chunk in claim.chunks_mut(4) {

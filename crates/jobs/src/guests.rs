@@ -5,12 +5,13 @@
 //! So it is found again by that id, whatever crashed in between, and the limits of this node hold for it.
 
 mod reach;
+mod rights;
 
 use godwit_api::ask::{
     Answer, AnswerJobs, JobSeen, MayUse, Peer, Question, ReachSite, Refusal, RunJob, RunningJob,
     SteerJob, SteerVerb, code,
 };
-use godwit_api::grant::{Mandate, Right, Subject, Wish, allows};
+use godwit_api::grant::Mandate;
 use godwit_api::job::Text;
 use godwit_api::rest::{ChangeJob, JobStateName, JobView, NewJob, Place, Timestamp, is_request_id};
 use godwit_state::{Actor, Command, Job, JobFilter, JobState, Node, Op, ProposeError, Site};
@@ -18,6 +19,8 @@ use godwit_state::{Actor, Command, Job, JobFilter, JobState, Node, Op, ProposeEr
 use crate::error::JobsError;
 use crate::stored::{Guest, Stored};
 use crate::{Jobs, Shared, files, grants, manifest, submit};
+use rights::check_rights;
+pub(crate) use rights::{ACCESS_ENDED, mandate_of, may_go_on};
 
 /// Jobs that wait for one asker: a page of the state.
 const WAITING_MAX: usize = 1_000;
@@ -126,17 +129,6 @@ fn key(job: &str) -> String {
 
 /// What the keys of jobs for other nodes begin with.
 const KEY: &str = "job:";
-
-/// The mandate under which a job runs that has its other end at a third site: that site admits it by what was given for the asker's job.
-pub(crate) fn mandate_of(job: &Job, guest: &Guest) -> Option<Mandate> {
-    guest.other.as_ref()?;
-    // A job for another node always has such a key. Without one it names a job that no site knows, and is refused everywhere.
-    let key = job.idempotency_key.as_deref().unwrap_or_default();
-    Some(Mandate {
-        asker: guest.asker.clone(),
-        job: key.strip_prefix(KEY).unwrap_or("none").to_owned(),
-    })
-}
 
 fn actor(asker: &str) -> Actor {
     Actor::node(owner(asker))
@@ -304,20 +296,6 @@ fn name_here(jobs: &Jobs, peer: &Peer) -> Result<String, JobsError> {
     })
 }
 
-/// Whether the asker may do now what the job does here.
-fn check_rights(new: &NewJob, now: Timestamp, may: &MayUse<'_>) -> Result<(), Refusal> {
-    let ends = new.sources.iter().map(|source| (source, false));
-    for (text, write) in ends.chain([(&new.destination, true)]) {
-        let place: Result<Place, _> = text.parse();
-        if let Ok(place) = place
-            && place.is_here()
-        {
-            may(&Text(place.below_exports()), write, now)?;
-        }
-    }
-    Ok(())
-}
-
 fn submit_for(
     jobs: &Jobs,
     asker: &str,
@@ -358,34 +336,6 @@ pub(crate) fn is_of_site(owner: &str) -> bool {
 pub(crate) fn asker_of(job: &Job) -> Option<&str> {
     job.owner.strip_prefix(OWNER)
 }
-
-/// Whether the node that asked for a job may still do what the job does here. While grants cannot be read, jobs that were let in go on.
-pub(crate) fn may_go_on(shared: &Shared, asker: &str, job: &Job) -> bool {
-    let rules = (shared.config.file_grants)().ok();
-    let rules = rules.zip(shared.rules.now(&shared.replica).ok());
-    let Some((file, state)) = rules else {
-        return true;
-    };
-    let who = Subject::Identity(asker.to_owned());
-    let at = Timestamp(shared.now().0);
-    let ends = job.sources.iter().map(|place| (place, Right::Read));
-    let mut ends = ends.chain([(&job.destination, Right::Write)]);
-    ends.all(|(place, right)| {
-        let named: Result<Place, _> = format!("{}:{}", place.site, place.path).parse();
-        let Ok(named) = named else {
-            return false;
-        };
-        let wish = Wish {
-            place: Some((&named.export, &named.path)),
-            right,
-        };
-        !named.is_here() || allows(&file, &who, wish, at) || allows(&*state, &who, wish, at)
-    })
-}
-
-/// Why a job for another node may not go on.
-pub(crate) const ACCESS_ENDED: &str =
-    "the access of the site that asked for the job has ended here";
 
 fn told(jobs: &Jobs, id: &str) -> Result<Answer, Refusal> {
     let view = jobs.job(id).map_err(|error| refuse(&error))?;

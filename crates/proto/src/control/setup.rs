@@ -217,10 +217,8 @@ impl Open {
         if !matches!(self.view.len(), 0 | VIEW_BYTES) {
             return Err(WireError::invalid("view", "does not have 16 bytes"));
         }
-        self.sources
-            .iter()
-            .chain([&self.destination])
-            .try_for_each(|name| check_name(name))?;
+        let names = self.sources.iter().chain([&self.destination]);
+        names.into_iter().try_for_each(|name| check_name(name))?;
         if self.block_bytes == 0 {
             Ok(())
         } else {

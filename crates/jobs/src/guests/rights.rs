@@ -1,0 +1,65 @@
+//! The rights of the node that asked for a job: here when the job begins and while it goes on, and at the third site by its mandate.
+//! Gives no access (`grants`) and runs no job.
+
+use godwit_api::ask::{MayUse, Refusal};
+use godwit_api::grant::{Mandate, Right, Subject, Wish, allows};
+use godwit_api::job::Text;
+use godwit_api::rest::{NewJob, Place, Timestamp};
+use godwit_state::Job;
+
+use super::KEY;
+use crate::Shared;
+use crate::stored::Guest;
+
+/// The mandate under which a job runs that has its other end at a third site: that site admits it by what was given for the asker's job.
+pub(crate) fn mandate_of(job: &Job, guest: &Guest) -> Option<Mandate> {
+    guest.other.as_ref()?;
+    // A job for another node always has such a key. Without one it names a job that no site knows, and is refused everywhere.
+    let key = job.idempotency_key.as_deref().unwrap_or_default();
+    Some(Mandate {
+        asker: guest.asker.clone(),
+        job: key.strip_prefix(KEY).unwrap_or("none").to_owned(),
+    })
+}
+
+/// Whether the asker may do now what the job does here.
+pub(super) fn check_rights(new: &NewJob, now: Timestamp, may: &MayUse<'_>) -> Result<(), Refusal> {
+    let ends = new.sources.iter().map(|source| (source, false));
+    for (text, write) in ends.chain([(&new.destination, true)]) {
+        let place: Result<Place, _> = text.parse();
+        if let Ok(place) = place
+            && place.is_here()
+        {
+            may(&Text(place.below_exports()), write, now)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the node that asked for a job may still do what the job does here. While grants cannot be read, jobs that were let in go on.
+pub(crate) fn may_go_on(shared: &Shared, asker: &str, job: &Job) -> bool {
+    let rules = (shared.config.file_grants)().ok();
+    let rules = rules.zip(shared.rules.now(&shared.replica).ok());
+    let Some((file, state)) = rules else {
+        return true;
+    };
+    let who = Subject::Identity(asker.to_owned());
+    let at = Timestamp(shared.now().0);
+    let ends = job.sources.iter().map(|place| (place, Right::Read));
+    let mut ends = ends.chain([(&job.destination, Right::Write)]);
+    ends.all(|(place, right)| {
+        let named: Result<Place, _> = format!("{}:{}", place.site, place.path).parse();
+        let Ok(named) = named else {
+            return false;
+        };
+        let wish = Wish {
+            place: Some((&named.export, &named.path)),
+            right,
+        };
+        !named.is_here() || allows(&file, &who, wish, at) || allows(&*state, &who, wish, at)
+    })
+}
+
+/// Why a job for another node may not go on.
+pub(crate) const ACCESS_ENDED: &str =
+    "the access of the site that asked for the job has ended here";
