@@ -67,6 +67,10 @@ pub enum Question {
     Nodes {
         /// Path of the place, export first.
         path: Text,
+        /// Identity of another node that has named the asked one as a node of its site. The asked node refuses unless it knows that node as
+        /// one of its site.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<String>,
     },
     /// Whether the asked node can connect to another site, for a job of the asker with one end here.
     Reach(ReachSite),

@@ -5,6 +5,8 @@
 
 mod asking;
 
+use std::collections::HashSet;
+use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -93,6 +95,7 @@ pub fn control(
         sites,
         order,
         goes_on,
+        vouched: Mutex::default(),
     };
     match driver.run(limit, seen) {
         Ok(end) => end,
@@ -105,6 +108,8 @@ pub(crate) struct Driver<'a> {
     pub(crate) sites: &'a dyn AskSites,
     pub(crate) order: &'a Order<'a>,
     pub(crate) goes_on: &'a (dyn Fn() -> bool + Sync),
+    /// Nodes of the destination that have said that they are of its site.
+    pub(crate) vouched: Mutex<HashSet<String>>,
 }
 
 /// Between two looks at who may work.

@@ -35,6 +35,7 @@ use godwit_state::{
 
 pub use batch::{Base, summed};
 pub use control::{End, Mate, Order, control};
+pub use questions::vouched;
 pub use sending::Flight;
 pub use watch::Traffic;
 pub use worker::Worker;

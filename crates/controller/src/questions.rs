@@ -1,8 +1,9 @@
 //! The questions of the controller of a divided job to the nodes of its destination.
 //! Decides nothing about the answers, and keeps none of them.
 
+use std::sync::PoisonError;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use godwit_api::ask::{
     Answer, ClaimPlace, GrantJob, Peer, Question, Refusal, ReleaseClaim, RenewClaim, code,
@@ -14,6 +15,9 @@ use godwit_state::{TARGETS_MAX, Taken};
 
 use crate::claims::{ANSWER_WITHIN, Ask, LEASE};
 use crate::control::{Driver, Mate};
+
+/// How long a node may take to say that it is of the site that named it.
+const VOUCH_WITHIN: Duration = Duration::from_secs(3);
 
 /// Addresses and signs of a name that are taken of what another site says.
 const ADDRESSES_MAX: usize = 16;
@@ -33,6 +37,20 @@ pub(crate) struct Destination<'a> {
 }
 
 impl Driver<'_> {
+    fn is_vouched(&self, node: &Peer) -> bool {
+        let vouched = self.vouched.lock();
+        vouched
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&node.identity)
+    }
+
+    fn vouch(&self, node: &Peer) {
+        let vouched = self.vouched.lock();
+        vouched
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(node.identity.clone());
+    }
+
     /// Asks a node.
     pub(crate) fn ask(&self, peer: &Peer, question: &Question) -> Result<Answer, Refusal> {
         let until = Instant::now() + ANSWER_WITHIN;
@@ -44,11 +62,12 @@ impl Driver<'_> {
     /// The nodes that serve the destination, as this one of them says. The one by which the site is known keeps the addresses that
     /// it is known by.
     pub(crate) fn nodes_of(&self, asked: &Peer) -> Result<Vec<Peer>, Refusal> {
-        let question = Question::Nodes {
+        let question = |of: Option<&Peer>| Question::Nodes {
             path: Text(self.order.destination.below_exports()),
+            of: of.map(|node| node.identity.clone()),
         };
         let known = &self.order.peer;
-        let nodes = match self.ask(asked, &question) {
+        let nodes = match self.ask(asked, &question(None)) {
             Ok(Answer::Nodes(nodes)) if !nodes.is_empty() => nodes,
             Ok(_) => vec![known.clone()],
             // It takes part in no cluster, or knows none.
@@ -66,8 +85,38 @@ impl Driver<'_> {
                 ..peer
             }
         };
-        Ok(nodes.into_iter().take(TARGETS_MAX).map(named).collect())
+        // A site that names nodes of other sites would have this node's rights used there. So each node has to say that it is of the site.
+        let is_of_site = |one: &Peer| {
+            let is_known = one.identity == known.identity || one.identity == asked.identity;
+            is_known || self.is_vouched(one) || {
+                let until = Instant::now() + VOUCH_WITHIN;
+                let mut go_on = |_| (self.goes_on)() && Instant::now() < until;
+                let vouches = self
+                    .sites
+                    .ask(Some(one), &question(Some(known)), &mut go_on)
+                    .is_ok();
+                if vouches {
+                    self.vouch(one);
+                }
+                vouches
+            }
+        };
+        let nodes = nodes.into_iter().take(TARGETS_MAX).collect();
+        let nodes = vouched(nodes, &is_of_site);
+        Ok(nodes.into_iter().map(named).collect())
     }
+}
+
+/// Those of the nodes for which the check says yes. All are checked at a time, so that a silent one holds nobody up for longer than itself.
+pub fn vouched(nodes: Vec<Peer>, check: &(dyn Fn(&Peer) -> bool + Sync)) -> Vec<Peer> {
+    thread::scope(|scope| {
+        let checks: Vec<_> = nodes
+            .into_iter()
+            .map(|node| scope.spawn(move || check(&node).then_some(node)))
+            .collect();
+        let checked = checks.into_iter().map(|thread| thread.join());
+        checked.filter_map(Result::ok).flatten().collect()
+    })
 }
 
 impl Destination<'_> {

@@ -245,7 +245,7 @@ fn conclude(
             backoff(shared, job, epoch, reason, &heard)
         }
         Ok(summary) => finish(epoch, summary, &heard),
-        Err(failure) if passes(failure.code) => {
+        Err(failure) if passes(failure.code) || is_hidden(job, failure.code) => {
             let reason = Reason::new(failure.code.as_str(), clip(&failure.message));
             backoff(shared, job, epoch, reason, &heard)
         }
@@ -298,6 +298,11 @@ fn passes(code: FailureCode) -> bool {
         FailureCode::JournalUnusable | FailureCode::HomeUnusable | FailureCode::SpillUnusable
     );
     of_the_node || code.retry() == Retry::Transient
+}
+
+/// Whether the asker of the job must not learn from its state what was found at the addresses of the other end.
+fn is_hidden(job: &Job, code: FailureCode) -> bool {
+    guests::asker_of(job).is_some() && guests::is_unproven(code)
 }
 
 fn backoff(shared: &Shared, job: &Job, epoch: u64, reason: Reason, heard: &Heard) -> JobOp {

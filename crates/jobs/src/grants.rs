@@ -5,6 +5,8 @@
 //! a job may let other nodes in for the same job. Each path is a rule, whose id follows from asker, job, identity and path; so a question
 //! that comes twice changes nothing. The rule counts only for requests that name the job (`api::grant::Requester`).
 
+use std::collections::HashSet;
+
 use godwit_api::ask::{Answer, GrantJob, MayUse, Refusal, code};
 use godwit_api::grant::{JOB_ID_BYTES_MAX, Mandate, Subject, is_job_id};
 use godwit_api::job::Text;
@@ -55,13 +57,19 @@ pub(crate) fn grant(
     let most = now.saturating_add(LASTS_MAX_MILLIS);
     let mut until = wish.until.0.min(most);
     let own = format!("job:{giver}:");
-    let of_job = prefix(giver, &wish.job);
-    let others = rules(shared)?;
-    let others = others.iter().filter(|rule| rule.id.starts_with(&own));
-    let others = others.filter(|rule| !rule.id.starts_with(&of_job)).count();
-    if others + wish.paths.len() > RULES_MAX {
+    let until_first = UnixMillis(until);
+    let wished: Vec<AccessRule> = wish
+        .paths
+        .iter()
+        .map(|path| rule(giver, wish, path, until_first))
+        .collect::<Result<_, _>>()?;
+    let mut ids: HashSet<String> = rules(shared)?.into_iter().map(|rule| rule.id).collect();
+    ids.retain(|id| id.starts_with(&own));
+    let before = ids.len();
+    ids.extend(wished.into_iter().map(|rule| rule.id));
+    if ids.len() > RULES_MAX {
         let message = format!(
-            "this identity has access for {others} paths of other jobs here, and may have {RULES_MAX}; wait until some have ended"
+            "this identity has given access for {before} paths of jobs here, and may give {RULES_MAX}; wait until some jobs have ended"
         );
         return Err(Refusal::later(code::BUSY, message));
     }
@@ -98,6 +106,7 @@ fn rule(
     path: &Text,
     until: UnixMillis,
 ) -> Result<AccessRule, Refusal> {
+    let identity = wish.identity.to_ascii_lowercase();
     let text = String::from_utf8(path.0.clone()).map_err(|_error| {
         let what = "a path whose name is not UTF-8 cannot be granted for a job";
         Refusal::new(code::INVALID, what)
@@ -111,9 +120,9 @@ fn rule(
         id: format!(
             "{}{:016x}",
             prefix(asker, &wish.job),
-            hash(&wish.identity, &path.0, wish.write)
+            hash(&identity, &path.0, wish.write)
         ),
-        subject: wish.identity.clone(),
+        subject: identity,
         site: None,
         export: export.to_owned(),
         path: below.to_owned(),

@@ -19,6 +19,7 @@ use godwit_state::{Actor, Command, Job, JobFilter, JobState, Node, Op, ProposeEr
 use crate::error::JobsError;
 use crate::stored::{Guest, Stored};
 use crate::{Jobs, Shared, files, grants, manifest, submit};
+pub(crate) use reach::is_unproven;
 use rights::check_rights;
 pub(crate) use rights::{ACCESS_ENDED, mandate_of, may_go_on};
 
@@ -198,7 +199,10 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
 /// Whether one more job may wait for this asker.
 fn check_room(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
     let filter = JobFilter {
-        states: vec![JobState::Queued, JobState::Scheduled],
+        states: JobState::ALL
+            .into_iter()
+            .filter(|state| !state.ended())
+            .collect(),
         owner: Some(owner(asker)),
         ..JobFilter::default()
     };
@@ -213,7 +217,9 @@ fn check_room(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
     }
     Err(Refusal::later(
         code::BUSY,
-        format!("{WAITING_MAX} jobs wait here for this identity, as many as may; ask again later"),
+        format!(
+            "{WAITING_MAX} jobs of this identity have not ended here, as many as may be; ask again later"
+        ),
     ))
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
 use godwit_api::job::Text;
+use godwit_controller::vouched;
 use godwit_state::{Actor, Command, Learn, Node, Op, Site, TARGETS_MAX, Target};
 
 use crate::Shared;
@@ -13,8 +14,9 @@ use crate::Shared;
 /// Addresses that are taken of what another site says.
 const ADDRESSES_MAX: usize = 16;
 
-/// How long a node may take to answer.
+/// How long a node may take to answer, and to say that it is of the site that named it.
 const WITHIN: Duration = Duration::from_secs(10);
+const VOUCH_WITHIN: Duration = Duration::from_secs(3);
 
 /// The site by a node of it that answers now, and all its nodes that serve the place. A site none of whose nodes answers stays as it is
 /// known: whoever dials it says what is wrong.
@@ -84,15 +86,22 @@ fn site_by(site: Site, node: Peer) -> Site {
 }
 
 fn nodes_of(shared: &Shared, node: &Peer, path: &[u8]) -> Result<Vec<Peer>, Refusal> {
-    let question = Question::Nodes {
+    let question = |of: Option<&Peer>| Question::Nodes {
         path: Text(path.to_vec()),
+        of: of.map(|node| node.identity.clone()),
     };
-    let answer = ask(shared, node, &question, WITHIN, &|| true)?;
-    let Answer::Nodes(nodes) = answer else {
+    let answer = ask(shared, node, &question(None), WITHIN, &|| true)?;
+    let Answer::Nodes(mut nodes) = answer else {
         return Ok(vec![node.clone()]);
     };
+    nodes.truncate(TARGETS_MAX);
+    // A site that names nodes of other sites would have this node's rights used there. So each node has to say that it is of the site.
+    let is_of_site = |one: &Peer| {
+        let question = question(Some(node));
+        one.identity == node.identity || ask(shared, one, &question, VOUCH_WITHIN, &|| true).is_ok()
+    };
     let mut peers = Vec::new();
-    for mut one in nodes {
+    for mut one in vouched(nodes, &is_of_site) {
         // Who is reached keeps the addresses by which it is reached.
         if one.identity == node.identity {
             one.addresses.clone_from(&node.addresses);

@@ -1,13 +1,15 @@
 //! What a peer may do where, by the grants as they stand now, and the words for a no.
 //! Keeps no grants: the file is read anew each time, and the node's state has its own.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::endpoint::Place;
-use godwit_api::grant::{Area, AskerRights, Grant, Mandate, Requester, Right, Subject, Wish};
+use godwit_api::grant::{
+    Area, AskerRights, Grant, Mandate, Requester, Right, Subject, Wish, allows,
+};
 use godwit_api::rest::Timestamp;
 use godwit_net::IdentityId;
 use godwit_proto::{ErrorCode, Open};
@@ -137,25 +139,32 @@ impl Grantor<'_> {
             .filter(|grant| of_peer(grant) || of_asker(grant))
             .cloned()
             .collect();
-        let is_known = grants.iter().filter(of_peer).any(|grant| {
+        let general = || grants.iter().filter(|grant| grant.mandate.is_none());
+        let mut judged: HashMap<&Mandate, AskerRights> = HashMap::new();
+        let mut is_known = false;
+        for grant in grants.iter().filter(of_peer) {
             let Some(mandate) = &grant.mandate else {
-                return true;
+                is_known = true;
+                break;
             };
-            let requester = Requester {
-                peer: peer.clone(),
-                mandate: Some(mandate.clone()),
+            let rights = match judged.get(mandate) {
+                Some(rights) => *rights,
+                None => {
+                    // While the state cannot be read, access for jobs lets nobody in.
+                    let rights = self.rights_of(mandate).unwrap_or(AskerRights::EndedJob);
+                    judged.insert(mandate, rights);
+                    rights
+                }
             };
-            let Area::Export { name, path } = &grant.area else {
-                return false;
+            is_known = match rights {
+                AskerRights::OwnJob => true,
+                AskerRights::EndedJob => false,
+                AskerRights::Granted => asker_holds(grant, mandate, general(), now),
             };
-            let Ok(rights) = self.rights_of(mandate) else {
-                return false;
-            };
-            grant.rights.iter().any(|right| {
-                let place = Some((name.as_str(), path.as_bytes()));
-                requester.may(&grants, rights, Wish { place, right }, now)
-            })
-        });
+            if is_known {
+                break;
+            }
+        }
         let rights = match &who.mandate {
             Some(mandate) => self.rights_of(mandate)?,
             None => AskerRights::Granted,
@@ -180,6 +189,23 @@ impl Grantor<'_> {
             Some(false) => AskerRights::EndedJob,
         })
     }
+}
+
+/// Whether the asker itself may do any of what it has given away by this grant.
+fn asker_holds<'a>(
+    given: &Grant,
+    mandate: &Mandate,
+    general: impl Iterator<Item = &'a Grant> + Clone,
+    now: Timestamp,
+) -> bool {
+    let Area::Export { name, path } = &given.area else {
+        return false;
+    };
+    let asker = Subject::Identity(mandate.asker.clone());
+    given.rights.iter().any(|right| {
+        let place = Some((name.as_str(), path.as_bytes()));
+        allows(general.clone(), &asker, Wish { place, right }, now)
+    })
 }
 
 impl Granted {

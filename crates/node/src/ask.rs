@@ -220,8 +220,8 @@ fn answer(
             |export: &str, right| is_member || shared.places.may_somewhere(who, export, right);
         return Ok(Answer::Exports(shared.here.rooms(&may)));
     }
-    if let Question::Nodes { path } = &question {
-        return nodes(shared, path, &may);
+    if let Question::Nodes { path, of } = &question {
+        return nodes(shared, path, of.as_deref(), &may);
     }
     if question == (Question::Running {}) && !is_member {
         let message = "only the nodes of a cluster ask each other what they run";
@@ -231,10 +231,11 @@ fn answer(
         return about_jobs(shared, who, &question);
     }
     let writer = |path: &[u8]| shared.table.writer_at(path);
-    if let Some(answered) = shared
-        .here
-        .claim(&question, &peer.to_string(), &may, &writer)
-    {
+    let holder = claim::Holder {
+        name: &peer.to_string(),
+        who: (!is_member).then_some(who),
+    };
+    if let Some(answered) = shared.here.claim(&question, &holder, &may, &writer) {
         let fences = matches!(&question, Question::Claim(wish) if !wish.fence.is_empty());
         if fences && answered.is_ok() {
             fenced(shared)?;
@@ -272,7 +273,12 @@ fn fenced(shared: &Shared) -> Result<(), Refusal> {
 }
 
 /// The nodes of this site that serve a place, for who may do something there.
-fn nodes(shared: &Shared, path: &Text, may: &here::May<'_>) -> Result<Answer, Refusal> {
+fn nodes(
+    shared: &Shared,
+    path: &Text,
+    of: Option<&str>,
+    may: &here::May<'_>,
+) -> Result<Answer, Refusal> {
     let Some(cluster) = &shared.config.cluster else {
         let message = "this node takes part in no cluster";
         return Err(Refusal::new(code::UNSUPPORTED, message));
@@ -283,6 +289,13 @@ fn nodes(shared: &Shared, path: &Text, may: &here::May<'_>) -> Result<Answer, Re
         return Err(Refusal::new(code::INVALID, message));
     };
     may(&export.name, &below, Right::Write).or_else(|_| may(&export.name, &below, Right::Read))?;
+    // Another site may name this node as one of its own, and so lead the asker here.
+    if let Some(of) = of
+        && !cluster.is_member(of)
+    {
+        let message = format!("{of} is no node of this site");
+        return Err(Refusal::new(code::OTHER_CLUSTER, message));
+    }
     cluster.nodes(&export.name).map(Answer::Nodes)
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use godwit_api::job::Text;
 use godwit_engine::governor::Needs;
 use godwit_engine::names::{NameQueue, Names, QueueNames};
 use godwit_engine::session::Engine;
@@ -22,7 +23,7 @@ use godwit_tree::{
     DestinationError, DestinationRequest, Earlier, FoundRoot, Keeper, PreparedDestination, TreeRoot,
 };
 
-use self::asked::{entered, kept_at, order_of, select_of, share_of};
+use self::asked::{entered, kept_at, may_write, order_of, select_of, share_of};
 use crate::Shared;
 use crate::admit::admit;
 use crate::allow::{Denial, Who};
@@ -35,7 +36,7 @@ use godwit_run::build::{self, EndConfig, Sending, Sinks, Sources, Trees};
 use godwit_run::itself;
 use godwit_run::local::Access;
 
-/// How long a transfer whose client seems to have gone may still hold its destination.
+/// How long a transfer whose client has gone may still hold its destination.
 const SUPERSEDE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// There is no event for another process's letting go.
@@ -199,11 +200,10 @@ fn begin_push(
                 let why = put_away.map_or_else(|error| error.to_string(), |()| why);
                 return Err(Denial::new(ErrorCode::INTO_ITSELF, why));
             }
+            let may_hold = |who: &Who, asked: &Text| may_write(shared, who, asked);
+            let claims = &shared.config.claims;
             if lease.is_none()
-                && let Some(no) = shared
-                    .config
-                    .claims
-                    .refuses(&prepared.destinations, Instant::now())
+                && let Some(no) = claims.refuses(&prepared.destinations, Instant::now(), &may_hold)
             {
                 // The log of the transfer's own failure would say less.
                 let _ = prepared.put_away();
@@ -245,7 +245,7 @@ fn begin_push(
 
 /// A place among the transfers. A transfer that is started again takes the place of the one whose client is gone; where all
 /// transfers together are too many, a suspended one makes way, which costs its client nothing but the reservation of its destination.
-fn place_for(
+pub(crate) fn place_for(
     shared: &Shared,
     peer: IdentityId,
     key: Option<&[u8; 32]>,
@@ -332,20 +332,22 @@ fn begin_pull(
     block_bytes: u32,
     alone: Arc<AtomicBool>,
 ) -> Result<StartedEnd, Denial> {
+    let select = select_of(request)?;
+    // A place may be taken from somebody else, so the right to it comes first.
+    let found = shared.places.sources(
+        &Who::opens(peer, request),
+        &request.sources,
+        Access::asked(request),
+    )?;
     let grip = Grip {
         journal: None,
         _slot: place_for(shared, peer, None)?,
     };
-    let select = select_of(request)?;
     let names = Arc::new(NameQueue::default());
     let mut roots: Vec<FoundRoot> = Vec::with_capacity(request.sources.len());
     let (mut memory, mut failed) = (None, None);
     let (mut absolute, mut own) = (Vec::new(), Vec::new());
-    for source in shared.places.sources(
-        &Who::opens(peer, request),
-        &request.sources,
-        Access::asked(request),
-    )? {
+    for source in found {
         match source {
             SourcePlace::Memory(bytes) => memory = Some(MemorySource::new(bytes)),
             SourcePlace::Tree(tree) => {

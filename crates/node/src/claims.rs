@@ -23,11 +23,14 @@ use godwit_proto::{ErrorCode, Member};
 use godwit_store::claim_tag;
 use godwit_tree::{Fence, Membership};
 
-use crate::allow::Denial;
+use crate::allow::{Denial, Who};
 use crate::session::locked;
 
 /// Claims of this node, ended ones included: each is some kilobytes, most of it names of members.
 const CLAIMS_MAX: usize = 1024;
+
+/// Claims that one identity holds at a time: a quarter, so that nobody takes the room of others.
+const CLAIMS_OF_ONE_MAX: usize = CLAIMS_MAX / 4;
 
 /// All claims of a node.
 #[derive(Default)]
@@ -39,6 +42,8 @@ struct Held {
     members: HashMap<IdentityId, Entry>,
     /// Who has set it, for people.
     holder: String,
+    /// By whose right it was set; None for a node of this site.
+    who: Option<Who>,
     lease: Arc<Lease>,
 }
 
@@ -92,6 +97,7 @@ pub(crate) struct Wish {
     /// Members whose transfers of before end.
     pub(crate) fence: HashSet<IdentityId>,
     pub(crate) holder: String,
+    pub(crate) who: Option<Who>,
     pub(crate) lease: Duration,
 }
 
@@ -171,11 +177,16 @@ impl ClaimTable {
                 }
                 if held.lease.renew(now, wish.lease) {
                     held.set_members(&wish.members, &wish.fence);
-                    held.holder = wish.holder;
+                    (held.holder, held.who) = (wish.holder, wish.who);
                     return Ok(());
                 }
             }
             held.lease.end();
+        } else if is_full_for(&table, wish.who.as_ref(), now) {
+            let message = format!(
+                "this identity holds {CLAIMS_OF_ONE_MAX} claims here, as many as one may; release one"
+            );
+            return Err(Refusal::later(code::BUSY, message));
         } else if table.len() >= CLAIMS_MAX {
             let ended = |(claim, held): (&ClaimId, &Held)| {
                 (!held.lease.holds_at(now)).then_some((held.lease.begin, *claim))
@@ -194,6 +205,7 @@ impl ClaimTable {
             place: wish.place,
             members: members.map(|member| (member, Entry::new())).collect(),
             holder: wish.holder,
+            who: wish.who,
             lease: Lease::new(now, wish.lease),
         };
         table.insert(wish.claim, held);
@@ -298,14 +310,26 @@ impl ClaimTable {
         Ok((hold, membership))
     }
 
-    /// Why a transfer that is no member may not write to these absolute paths, if somebody has claimed any.
-    pub(crate) fn refuses(&self, destinations: &[Vec<u8>], now: Instant) -> Option<Denial> {
+    /// Why a transfer that is no member may not write to these absolute paths, if somebody has claimed any. A claim whose holder may not
+    /// write there any more, as `may_hold` says, ends.
+    pub(crate) fn refuses(
+        &self,
+        destinations: &[Vec<u8>],
+        now: Instant,
+        may_hold: &dyn Fn(&Who, &Text) -> bool,
+    ) -> Option<Denial> {
         let table = locked(&self.0);
         let (claim, held) = table.iter().find(|(_, held)| {
-            held.lease.holds_at(now)
-                && destinations
-                    .iter()
-                    .any(|path| overlap(path, &held.place.absolute))
+            let is_there = |path: &Vec<u8>| overlap(path, &held.place.absolute);
+            if !held.lease.holds_at(now) || !destinations.iter().any(is_there) {
+                return false;
+            }
+            let who = held.who.as_ref();
+            let may = who.is_none_or(|who| may_hold(who, &held.place.asked));
+            if !may {
+                held.lease.end();
+            }
+            may
         })?;
         Some(Denial::new(ErrorCode::BUSY, held.shown(claim)))
     }
@@ -341,6 +365,18 @@ impl Held {
             self.holder
         )
     }
+}
+
+/// Whether one who sets a claim holds as many as one may.
+fn is_full_for(table: &HashMap<ClaimId, Held>, who: Option<&Who>, now: Instant) -> bool {
+    let Some(who) = who else {
+        return false;
+    };
+    let of_one = table.values().filter(|held| {
+        let peer = held.who.as_ref().map(|who| who.peer);
+        peer == Some(who.peer) && held.lease.holds_at(now)
+    });
+    of_one.count() >= CLAIMS_OF_ONE_MAX
 }
 
 fn no_such(claim: ClaimId) -> Refusal {

@@ -13,7 +13,7 @@ use godwit_tree::TreeRoot;
 use godwit_tree::verification::{Expected, Verifier, VerifierConfig};
 
 use crate::allow::{Denial, Who};
-use crate::begin::journals;
+use crate::begin::{journals, place_for};
 use crate::places::{Leave, SourcePlace};
 use crate::{Shared, news};
 use godwit_run::local::Access;
@@ -42,6 +42,8 @@ fn run(
     let source = request.sources.first().map_or(&[][..], Vec::as_slice);
     let who = Who::opens(peer, request);
     let root = root(shared, &who, source)?;
+    // It reads as much as a transfer, so it counts as one.
+    let _place = place_for(shared, peer, None)?;
     let asked = request.verification.unwrap_or_default();
     let digest = godwit_engine::digest_kind(request.digest_kind()).ok_or_else(|| {
         Denial::new(

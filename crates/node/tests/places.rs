@@ -146,10 +146,22 @@ fn nothing_leaves_its_export_and_each_right_is_asked_for() {
     let may = |_: &str, path: &RelPath, right: Right| {
         let no = Refusal::new(code::NOT_GRANTED, "no");
         match (path.as_bytes(), right) {
-            (b"a", Right::Delete) | (b"b", Right::Write) => Ok(()),
+            (b"a", Right::Delete | Right::Read) | (b"b", Right::Write) => Ok(()),
             _ => Err(no),
         }
     };
+    // Who may only write where others put something cannot move it to where it may be read.
+    let drop_box = |_: &str, path: &RelPath, right: Right| match right {
+        Right::Read | Right::List if path.as_bytes() == b"a" => {
+            Err(Refusal::new(code::NOT_GRANTED, "no"))
+        }
+        _ => Ok(()),
+    };
+    let moved = here.answer(&rename("data/a", "data/b"), &drop_box, &mut |_| true);
+    assert_eq!(
+        moved.map_err(|no| no.code),
+        Err(code::NOT_GRANTED.to_owned())
+    );
     let moved = here.answer(&rename("data/a", "data/c"), &may, &mut |_| true);
     assert_eq!(
         moved.map_err(|no| no.code),

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::grant::Right;
 use crate::job::Text;
 use crate::rest::Timestamp;
 
@@ -55,6 +56,21 @@ pub struct RenamePlace {
     /// What stands at the new path is replaced, as far as the file system allows it.
     #[serde(default)]
     pub replace: bool,
+}
+
+impl RenamePlace {
+    /// The rights that renaming needs at the old path. Reading is one of them: whoever may only write could else move what others wrote to
+    /// a place where it may be read.
+    pub const FROM: [Right; 2] = [Right::Delete, Right::Read];
+
+    /// The rights that renaming needs at the new path.
+    #[must_use]
+    pub const fn to(replace: bool) -> &'static [Right] {
+        match replace {
+            true => &[Right::Write, Right::Delete],
+            false => &[Right::Write],
+        }
+    }
 }
 
 /// Where to remove temporary files that nobody needs.

@@ -77,7 +77,14 @@ fn every_question_is_known() {
             claim: ClaimId([1; 16]),
             epoch: 1,
         }),
-        Question::Nodes { path: path() },
+        Question::Nodes {
+            path: path(),
+            of: None,
+        },
+        Question::Nodes {
+            path: path(),
+            of: Some("gw1-a".to_owned()),
+        },
         Question::Reach(ReachSite {
             peer: peer(),
             paths: vec![Text::from("data/a")],

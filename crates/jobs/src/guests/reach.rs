@@ -235,11 +235,28 @@ pub(super) fn veil_line(line: &mut LogLine) {
         let failure = Failure::new(FailureCode::Unreachable, NOT_REACHED);
         // Plain fields: it always becomes JSON.
         line.event = serde_json::to_value(Event::Error((&failure).into())).unwrap_or_default();
+    } else if text("event") == Some("note") && !text("text").is_some_and(is_harmless) {
+        // Notes about nodes of the other end say what was found at their addresses.
+        if let Some(words) = line.event.get_mut("text") {
+            *words = "a note for the operator of the site that runs the job".into();
+        }
     } else if text("event") == Some("connection_lost")
         && let Some(why) = line.event.get_mut("why")
     {
         *why = "the connection is lost".into();
     }
+}
+
+/// Whether a note tells nothing of the other end.
+fn is_harmless(note: &str) -> bool {
+    ["submitted by request ", "divided: "]
+        .iter()
+        .any(|beginning| note.starts_with(beginning))
+}
+
+/// Whether an attempt failed before the other end had proved who it is. For the asker of a job all such ends are the same.
+pub(crate) fn is_unproven(code: FailureCode) -> bool {
+    BEFORE_PROOF.contains(&code)
 }
 
 fn is_before_proof(code: &str) -> bool {

@@ -15,17 +15,26 @@ use godwit_store::journal::JournalDirectory;
 use godwit_store::{Create, Kind, RelPath, StoreError, TempName, claim_tag};
 
 use super::here::{Found, Here, May};
+use crate::allow::Who;
 use crate::claims::{ClaimedPlace, Wish};
 
 /// Says which transfer that is no member writes to an absolute path, above or below it, if one does.
 pub(crate) type Writer<'a> = dyn Fn(&[u8]) -> Option<String> + 'a;
+
+/// Who sets a claim.
+pub(crate) struct Holder<'a> {
+    /// For people.
+    pub(crate) name: &'a str,
+    /// By whose right; None for a node of this site.
+    pub(crate) who: Option<&'a Who>,
+}
 
 impl Here {
     /// Answers a question about a claim, of `holder`; `None` for any other question.
     pub(crate) fn claim(
         &self,
         question: &Question,
-        holder: &str,
+        holder: &Holder<'_>,
         may: &May<'_>,
         writer: &Writer<'_>,
     ) -> Option<Result<Answer, Refusal>> {
@@ -41,7 +50,7 @@ impl Here {
     fn set_claim(
         &self,
         wish: &ClaimPlace,
-        holder: &str,
+        holder: &Holder<'_>,
         may: &May<'_>,
         writer: &Writer<'_>,
         now: Instant,
@@ -80,7 +89,8 @@ impl Here {
             place,
             members,
             fence,
-            holder: holder.to_owned(),
+            holder: holder.name.to_owned(),
+            who: holder.who.cloned(),
             lease,
         };
         let tag = claim_tag(&wish.claim.0);

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use godwit_api::ask::{Answer, EntryKind, EntryView, ExportRoom, GoOn, Question, Refusal, code};
+use godwit_api::ask::{
+    Answer, EntryKind, EntryView, ExportRoom, GoOn, Question, Refusal, RenamePlace, code,
+};
 use godwit_api::grant::Right;
 use godwit_api::job::Text;
 use godwit_api::rest::Timestamp;
@@ -13,6 +15,7 @@ use godwit_run::local::Access;
 use godwit_store::{Kind, Meta, RelPath, Storage, StoreError, StoreErrorKind, Syncs};
 use rustix::fs::statvfs;
 
+use super::claim::Holder;
 use super::{change, clean, list};
 use crate::claims::ClaimTable;
 use crate::export::{Export, ExportError, ExportPath, locate};
@@ -78,7 +81,11 @@ impl Here {
         may: &May<'_>,
         go_on: &mut GoOn<'_>,
     ) -> Result<Answer, Refusal> {
-        if let Some(answered) = self.claim(question, "this node", may, &|_| None) {
+        let own = Holder {
+            name: "this node",
+            who: None,
+        };
+        if let Some(answered) = self.claim(question, &own, may, &|_| None) {
             return answered;
         }
         match question {
@@ -117,8 +124,11 @@ impl Here {
             Question::Rename(wish) => {
                 let from = self.find(&wish.from, Right::Delete, may)?;
                 let to = self.find(&wish.to, Right::Write, may)?;
-                if wish.replace {
-                    may(&to.export, &to.path, Right::Delete)?;
+                for right in RenamePlace::FROM {
+                    may(&from.export, &from.path, right)?;
+                }
+                for right in RenamePlace::to(wish.replace) {
+                    may(&to.export, &to.path, *right)?;
                 }
                 change::rename(&from, &to, wish.replace).map(Answer::Entry)
             }

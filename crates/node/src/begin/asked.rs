@@ -4,6 +4,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use godwit_api::grant::Right;
+use godwit_api::job::Text;
+use godwit_api::rest::Timestamp;
 use godwit_engine::{Order, Share};
 use godwit_net::IdentityId;
 use godwit_proto::{ErrorCode, Open, Preserve};
@@ -11,8 +14,9 @@ use godwit_tree::Membership;
 use godwit_tree::select::Select;
 
 use crate::Shared;
-use crate::allow::Denial;
+use crate::allow::{Denial, Who, find};
 use crate::claims::Hold;
+use crate::export::ExportPath;
 use crate::places::TreeTarget;
 
 /// Lets a member in, by the claim that it names; `None` for a transfer that is no member.
@@ -32,6 +36,20 @@ pub(super) fn entered(
     }
     let claims = &shared.config.claims;
     claims.enter(member, peer, &base, Instant::now()).map(Some)
+}
+
+/// Whether the holder of a claim may write at the claimed place. A place that is not there any more is nobody's.
+pub(super) fn may_write(shared: &Shared, who: &Who, asked: &Text) -> bool {
+    match find(&shared.config.exports, &asked.0) {
+        Ok(ExportPath::Below(export, path)) => {
+            let now = Timestamp(0);
+            let may = shared
+                .places
+                .may_use(who, &export.name, &path, Right::Write, now);
+            may.is_ok()
+        }
+        _ => false,
+    }
 }
 
 /// What is kept at a place: what the client asks for, and owners as they are where the place gives them unasked.

@@ -20,6 +20,7 @@ fn wish(claim: u8, epoch: u64, path: &str, seconds: u64) -> Wish {
         members: HashSet::from([identity("a")]),
         fence: HashSet::new(),
         holder: "the controller".to_owned(),
+        who: None,
         lease: Duration::from_secs(seconds),
     }
 }
@@ -119,18 +120,26 @@ fn others_are_refused_with_who_holds_the_place() {
         assert!(other.message.contains("the controller"), "{other}");
         let plain = format!("/srv/{path}").into_bytes();
         let no = table
-            .refuses(std::slice::from_ref(&plain), now)
+            .refuses(std::slice::from_ref(&plain), now, &|_, _| true)
             .expect(path);
         assert_eq!(no.code, ErrorCode::BUSY);
         assert!(no.message.contains("the controller"), "{}", no.message);
     }
-    assert!(table.refuses(&[b"/srv/data/other".to_vec()], now).is_none());
+    assert!(
+        table
+            .refuses(&[b"/srv/data/other".to_vec()], now, &|_, _| true)
+            .is_none()
+    );
     table
         .set(wish(2, 1, "data/other", 10), now)
         .expect("beside");
     assert_eq!(table.tags(now).len(), 2);
     let after = now + Duration::from_secs(10);
-    assert!(table.refuses(&[b"/srv/data/set".to_vec()], after).is_none());
+    assert!(
+        table
+            .refuses(&[b"/srv/data/set".to_vec()], after, &|_, _| true)
+            .is_none()
+    );
     assert!(table.tags(after).is_empty());
 }
 
@@ -177,4 +186,35 @@ fn transfers_of_fenced_and_removed_members_end_and_later_ones_hold() {
     assert!(!holds[2].holds_at(now));
     assert!(enter("z").expect("a member").holds_at(now));
     assert!(!holds[0].holds_at(now + Duration::from_secs(10)));
+}
+
+#[test]
+fn a_claim_ends_with_the_right_of_its_holder_and_one_holder_leaves_room_for_others() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    let of = |letter: &str, wish: Wish| Wish {
+        who: Some(Who::itself(identity(letter))),
+        ..wish
+    };
+    let path = |n: usize| format!("data/set{n}");
+    for n in 0..CLAIMS_OF_ONE_MAX {
+        let claim = ClaimId([u8::try_from(n).unwrap_or(0); 16]);
+        let wish = of("a", wish(0, 1, &path(n), 60));
+        table.set(Wish { claim, ..wish }, now).expect("room");
+    }
+    let one_more = |letter: &str| Wish {
+        claim: ClaimId(*b"0123456789abcdef"),
+        ..of(letter, wish(0, 1, "data/more", 60))
+    };
+    assert!(table.set(one_more("a"), now).is_err());
+    table.set(one_more("q"), now).expect("room for others");
+
+    let there = [b"/srv/data/more".to_vec()];
+    let may = |letter: &str| {
+        let holder = identity(letter);
+        move |who: &Who, _: &Text| who.peer != holder
+    };
+    assert!(table.refuses(&there, now, &may("a")).is_some());
+    assert!(table.refuses(&there, now, &may("q")).is_none());
+    // It has ended for good.
+    assert!(table.refuses(&there, now, &may("a")).is_none());
 }

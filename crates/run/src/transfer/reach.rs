@@ -94,6 +94,13 @@ pub(crate) fn wishes(texts: &[String]) -> Result<Vec<ChannelWish>, Failure> {
 /// Who the daemon must be: known, or trusted by the user who is asked once.
 fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<IdentityId, Failure> {
     if let Some(identity) = how.env.connectors.pinned(address)? {
+        // A job of a node whose site is away waits in the queue and says so, rather than retrying as if it ran. The transfers of a divided
+        // job have a controller that knows which nodes answer.
+        if how.env.attempts.is_some() {
+            let options = DialOptions::new(Expect::Identity(identity));
+            let dialled = dial(address, tls, &options).map_err(|error| refused(&error.into()))?;
+            drop(dialled);
+        }
         return Ok(identity);
     }
     let peers = KnownPeers::new(how.env.home.path());

@@ -218,11 +218,19 @@ fn for_site(db: &Connection, site: &str, op: &Op) -> Result<bool, Stop> {
     })
 }
 
+/// How a rule names all exports.
+const ALL_EXPORTS: &str = "*";
+
 /// Begins the ids of rules that belong to a job of another node.
 const JOB_RULE: &str = "job:";
 
 fn is_of_job(rule: &AccessRule) -> bool {
-    rule.job.is_some() && rule.id.starts_with(JOB_RULE)
+    rule.job.is_some()
+        && rule.id.starts_with(JOB_RULE)
+        && rule.expires.is_some()
+        && rule.site.is_none()
+        && rule.export != ALL_EXPORTS
+        && rule.rights.len() == 1
 }
 
 /// Whether it deletes nothing but tokens and rules that have ended.

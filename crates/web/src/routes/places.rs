@@ -207,21 +207,23 @@ async fn rename(
     State(app): State<Arc<App>>,
     Body(wish): Body<RenameEntry>,
 ) -> Result<Json<EntryView>, ApiError> {
-    let (from, to) = (place(&wish.from.0)?, place(&wish.to.0)?);
-    if from.site != to.site {
+    let (from, to_place) = (place(&wish.from.0)?, place(&wish.to.0)?);
+    if from.site != to_place.site {
         return Err(ApiError::invalid(format!(
-            "{from} and {to} are at two sites; copy with a job, then remove the first"
+            "{from} and {to_place} are at two sites; copy with a job, then remove the first"
         )));
     }
     let question = Question::Rename(RenamePlace {
         from: Text(from.below_exports()),
-        to: Text(to.below_exports()),
+        to: Text(to_place.below_exports()),
         replace: wish.replace,
     });
-    let mut wishes = vec![(from, Right::Delete), (to.clone(), Right::Write)];
-    if wish.replace {
-        wishes.push((to, Right::Delete));
-    }
+    let from = RenamePlace::FROM.map(|right| (from.clone(), right));
+    let to = RenamePlace::to(wish.replace).iter();
+    let wishes = from
+        .into_iter()
+        .chain(to.map(|right| (to_place.clone(), *right)));
+    let wishes = wishes.collect();
     entry(change(&app, caller, "place_rename", wishes, question).await?)
 }
 

@@ -343,7 +343,10 @@ impl Walk {
                 claim: self.claimed(&path("old")),
                 epoch: 1,
             }),
-            "nodes" => Question::Nodes { path: path("") },
+            "nodes" => Question::Nodes {
+                path: path(""),
+                of: None,
+            },
             "reach" => reach(Peer {
                 name: "b".to_owned(),
                 addresses: vec![self.site.nodes[1].address().to_owned()],

@@ -116,3 +116,19 @@ fn questions_for_a_job_are_answered_by_the_rights_of_that_job_alone() {
     assert_eq!(refusal.expect_err("no such question").code, code::INVALID);
     trust.assert_untouched();
 }
+
+#[test]
+fn a_node_says_of_no_site_but_its_own_that_it_is_of_it() {
+    let trust = Trust::new();
+    allow(&trust.b, &trust.a.identity, "data", &["--read"]);
+    let nodes = |of: Option<&str>| Question::Nodes {
+        path: Text::from("data/data"),
+        of: of.map(str::to_owned),
+    };
+    ask(&trust.a, &trust.b, None, &nodes(None)).expect("its own nodes");
+    ask(&trust.a, &trust.b, None, &nodes(Some(&trust.b.identity))).expect("itself");
+    // C has named B as a node of its site.
+    let refusal = ask(&trust.a, &trust.b, None, &nodes(Some(&trust.c.identity)));
+    let refusal = refusal.expect_err("another site");
+    assert_eq!(refusal.code, code::OTHER_CLUSTER, "{refusal:?}");
+}
