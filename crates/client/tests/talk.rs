@@ -14,6 +14,7 @@ use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::host::HostPort;
 use godwit_api::rest::NewJob;
 use godwit_client::{Client, ClientError, Events, Fingerprint, JobFilter, News, Token, Trust};
+use rcgen::PublicKeyData as _;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tempfile::TempDir;
 
@@ -307,11 +308,12 @@ fn where_no_node_runs_the_home_is_named() {
 }
 
 /// A server with a certificate of its own that answers one request; its fingerprint from another source than ours.
-fn tls_server() -> (HostPort, Fingerprint, JoinHandle<Option<String>>) {
+fn tls_server() -> (HostPort, [Fingerprint; 2], JoinHandle<Option<String>>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
     let certificate = made.cert.der().clone();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-    let digest = sha256(&certificate);
+    let of_key = sha256(&made.signing_key.subject_public_key_info());
+    let digests = [sha256(&certificate), of_key];
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -341,7 +343,8 @@ fn tls_server() -> (HostPort, Fingerprint, JoinHandle<Option<String>>) {
         host: "127.0.0.1".to_owned(),
         port,
     };
-    (node, digest.parse().expect("a fingerprint"), server)
+    let digests = digests.map(|digest| digest.parse().expect("a fingerprint"));
+    (node, digests, server)
 }
 
 /// By coreutils, so that it is not our own digest.
@@ -371,16 +374,19 @@ fn token() -> Token {
 }
 
 #[test]
-fn the_pinned_certificate_and_the_token_let_in() {
-    let (node, fingerprint, server) = tls_server();
-    let client = Client::remote(node, token(), Trust::Pin(fingerprint)).expect("a client");
-    assert!(client.sites().list().expect("an answer").is_empty());
-    let request = server.join().expect("no panic").expect("a request");
-    assert!(
-        request.contains("authorization: Bearer gwt_secret\r\n"),
-        "{request}"
-    );
-    assert!(request.contains("host: 127.0.0.1:"), "{request}");
+fn the_pinned_certificate_or_key_and_the_token_let_in() {
+    for pinned in 0..2 {
+        let (node, fingerprints, server) = tls_server();
+        let pin = Trust::Pin(fingerprints[pinned].clone());
+        let client = Client::remote(node, token(), pin).expect("a client");
+        assert!(client.sites().list().expect("an answer").is_empty());
+        let request = server.join().expect("no panic").expect("a request");
+        assert!(
+            request.contains("authorization: Bearer gwt_secret\r\n"),
+            "{request}"
+        );
+        assert!(request.contains("host: 127.0.0.1:"), "{request}");
+    }
 }
 
 #[test]
@@ -391,7 +397,7 @@ fn another_certificate_is_refused_before_the_token_is_sent() {
         (Trust::Roots, FailureCode::UnknownPeer),
     ];
     for (trust, code) in trusts {
-        let (node, fingerprint, server) = tls_server();
+        let (node, [_, key], server) = tls_server();
         let client = match Client::remote(node, token(), trust) {
             Ok(client) => client,
             // A system without authorities says so.
@@ -402,10 +408,7 @@ fn another_certificate_is_refused_before_the_token_is_sent() {
         };
         let failure = Failure::from(client.node().expect_err("refused"));
         assert_eq!(failure.code, code, "{failure}");
-        assert!(
-            failure.message.contains(&fingerprint.to_string()),
-            "{failure}"
-        );
+        assert!(failure.message.contains(&key.to_string()), "{failure}");
         assert_eq!(server.join().expect("no panic"), None);
     }
 }

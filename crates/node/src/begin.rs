@@ -39,7 +39,6 @@ use godwit_run::local::Access;
 /// How long a transfer whose client has gone may still hold its destination.
 const SUPERSEDE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// There is no event for another process's letting go.
 const SUPERSEDE_LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What a request comes to.

@@ -10,8 +10,8 @@ use godwit_api::host::HostPort;
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
 use godwit_api::rest::{
     CancelJob, ChangeJob, ChangeNode, CleanEntries, Login, NewAccess, NewDirectory, NewInvite,
-    NewJob, NewLimit, NewSchedule, NewSession, NewShare, NewSite, NewToken, NewUser, NewWebhook,
-    Place, RemoveEntry, RenameEntry, check_site_name, is_request_id, whole_site,
+    NewJob, NewLimit, NewPassword, NewSchedule, NewSession, NewShare, NewSite, NewToken, NewUser,
+    NewWebhook, Place, RemoveEntry, RenameEntry, check_site_name, is_request_id, whole_site,
 };
 use godwit_api::shown::printable;
 use serde::Serialize;
@@ -86,6 +86,7 @@ pub const REQUESTS: &[(&str, Check)] = &[
     ("NewInvite", read::<NewInvite>),
     ("NewJob", |data| with(data, check_job)),
     ("NewLimit", read::<NewLimit>),
+    ("NewPassword", read::<NewPassword>),
     ("NewSchedule", |data| {
         with(data, |new: &NewSchedule| check_job(&new.job))
     }),
