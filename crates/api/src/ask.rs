@@ -2,8 +2,7 @@
 //! Opens no connection and touches no file: `node` does.
 //!
 //! A document is JSON with a version, a name and its content: `{"version":1,"ask":"list","with":{…}}`. A question for a job of another
-//! node names it: `"for":{"asker":…,"job":…}`. Fields that are not known are passed over, and a question that is not known is refused
-//! as `unsupported`, so that neighbouring versions can talk.
+//! node names it: `"for":{"asker":…,"job":…}`. Unknown fields are passed over, and an unknown question is refused as `unsupported`.
 
 mod claims;
 mod cluster;
@@ -67,8 +66,7 @@ pub enum Question {
     Nodes {
         /// Path of the place, export first.
         path: Text,
-        /// Identity of another node that has named the asked one as a node of its site. The asked node refuses unless it knows that node as
-        /// one of its site.
+        /// Identity of a node that has named the asked one as of its site. The asked node refuses unless it knows that one likewise.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<String>,
     },
@@ -317,7 +315,7 @@ impl Question {
         document(self, None)
     }
 
-    /// The question as a document that names the job that it serves.
+    /// The same, naming the job that it serves.
     #[must_use]
     pub fn to_document_for(&self, mandate: Option<&Mandate>) -> Vec<u8> {
         document(self, mandate)
@@ -354,7 +352,7 @@ impl Question {
     /// Reads the job of another node that a document names, if it names one.
     ///
     /// # Errors
-    /// The document cannot be read, or names something that is no job.
+    /// The document cannot be read, or names no job.
     pub fn mandate_of(document: &[u8]) -> Result<Option<Mandate>, Refusal> {
         let invalid = |what: String| Refusal::new(code::INVALID, format!("for: {what}"));
         let head: Head =

@@ -87,6 +87,27 @@ fn a_crash_image_opens() {
     assert!(replica.reader().job("last").expect("read").is_some());
 }
 
+/// Whether SQLite's log of a file has the first page, so that this page of the file itself says nothing.
+fn log_has_header(directory: &Path, name: &str) -> bool {
+    let log = fs::read(directory.join(format!("{name}-wal"))).expect("a log");
+    let number = |bytes: &[u8]| u32::from_be_bytes(bytes[..4].try_into().expect("four bytes"));
+    let page_bytes = usize::try_from(number(&log[8..])).expect("a page");
+    // A header of 32 bytes; each frame has one of 24, which begins with the number of its page.
+    log[32..].chunks(24 + page_bytes).any(|frame| number(frame) == 1)
+}
+
+/// The files of a crash whose last command is in a log without the first page.
+fn crashed_beside_its_header(name: &str) -> tempfile::TempDir {
+    let mut jobs = 200;
+    loop {
+        let directory = crashed(jobs);
+        if !log_has_header(directory.path(), name) {
+            return directory;
+        }
+        jobs += 1;
+    }
+}
+
 /// Brings SQLite's log of a file to the length that a power cut may leave.
 fn cut(directory: &Path, name: &str, part: u64) {
     let log = directory.join(format!("{name}-wal"));
@@ -137,7 +158,7 @@ fn a_damaged_file_is_named_and_left_as_it_is() {
             |bytes| bytes[..64].fill(0),
         ];
         for damage in damages {
-            let directory = crashed(200);
+            let directory = crashed_beside_its_header(name);
             let file = directory.path().join(name);
             let mut bytes = fs::read(&file).expect("read");
             damage(&mut bytes);

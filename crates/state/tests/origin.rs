@@ -5,7 +5,7 @@ mod support;
 
 use godwit_state::{
     AccessRight, AccessRule, AuditEntry, AuditFilter, Change, Command, CommandError, Invite, JobOp,
-    Join, Limit, LimitScope, Node, Op, Role, Schedule, Secret, User,
+    Join, Limit, LimitScope, NewPassword, Node, Op, Role, Schedule, Secret, User,
 };
 use support::nodes::{actor, denied, done, job, node, submit, token, two_nodes, user};
 use support::{at, finish, runner};
@@ -18,7 +18,7 @@ fn rule(id: &str, of: Option<&str>) -> Op {
         export: "data".to_owned(),
         path: String::new(),
         rights: vec![AccessRight::Read],
-        expires: None,
+        expires: of.map(|_| at(86_400)),
         comment: String::new(),
         job: of.map(ToOwned::to_owned),
     }))
@@ -97,11 +97,28 @@ fn a_command_in_a_users_name_needs_that_user_and_that_role_at_that_moment() {
         as_user("otto", Role::Operator),
         Op::Job("j".to_owned(), JobOp::Pause),
     );
-    let own = Op::User(Change::Put(User {
-        password: Some(Secret::new("new")),
+    // A user changes the own password and nobody else's.
+    let password = |name: &str| {
+        Op::Password(Box::new(NewPassword {
+            user: name.to_owned(),
+            earlier: Secret::new("old"),
+            password: Secret::new("new"),
+            keep: Vec::new(),
+        }))
+    };
+    let earlier = User {
+        password: Some(Secret::new("old")),
         ..user("vera", Role::Viewer)
-    }));
-    done(&mut state, as_user("vera", Role::Viewer), own);
+    };
+    let put = Op::User(Change::Put(earlier));
+    done(&mut state, as_user("ada", Role::Admin), put);
+    done(&mut state, as_user("vera", Role::Viewer), password("vera"));
+    denied(
+        &mut state,
+        as_user("vera", Role::Viewer),
+        password("otto"),
+        "no user asks",
+    );
     let more = Op::User(Change::Put(user("vera", Role::Admin)));
     denied(
         &mut state,

@@ -205,6 +205,7 @@ fn write(file: &Path, content: &[u8], mode: u32) -> Result<(), CertificateError>
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
     use std::sync::Mutex;
 
     use super::*;
@@ -262,6 +263,7 @@ mod tests {
         let [certificate, key] = one.files();
         fs::write(certificate, params.self_signed(&pair).unwrap().pem()).unwrap();
         fs::write(key, pair.serialize_pem()).unwrap();
+        fs::set_permissions(key, fs::Permissions::from_mode(0o600)).unwrap();
         let (_, same, said) = kept(&one, SystemTime::now());
         assert_eq!(same, pair.serialize_pem());
         assert!(said[0].contains("too long"), "{said:?}");

@@ -142,7 +142,7 @@ fn rules_are_made_shown_and_removed() {
         .json();
     let expected = json!({
         "id": "one", "origin": "state", "subject": "user:otto", "export": "data", "path": "run4",
-        "rights": ["read", "write"], "expires": null, "expired": false, "comment": "Ada asked", "job": null,
+        "rights": ["read", "write"], "expires": null, "expired": false, "comment": "Ada asked", "job": null, "asker": null,
     });
     assert_eq!(made, expected);
     assert_eq!(admin.get("/api/v1/access/one").expect(200).json(), expected);
