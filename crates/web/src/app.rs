@@ -40,8 +40,6 @@ pub(crate) struct App {
     pub(crate) log: Arc<dyn Fn(&str) + Send + Sync>,
     /// Becomes true when the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
-    /// How long a client may leave an answer unread.
-    pub(crate) unread_max: Duration,
     pub(crate) hub: Hub,
     pub(crate) metrics: Metrics,
     pub(crate) rates: Rates,
@@ -61,7 +59,6 @@ impl App {
         cluster: Option<Cluster>,
         node: NodeInfo,
         log: Arc<dyn Fn(&str) + Send + Sync>,
-        unread_max: Duration,
         certified: bool,
         stopping: watch::Receiver<bool>,
     ) -> std::io::Result<Self> {
@@ -72,7 +69,6 @@ impl App {
             hub: Hub::new(),
             rates: Rates::default(),
             stopping,
-            unread_max,
             node,
             started: Timestamp(now().0),
             log,

@@ -153,7 +153,6 @@ impl Web {
             cluster,
             node,
             Arc::clone(&log),
-            unread_max,
             matches!(certificate, CertificateSource::Files { .. }),
             stopping.clone(),
         );

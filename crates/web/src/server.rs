@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -32,7 +32,7 @@ use crate::lingering::linger;
 use crate::middleware::Crowded;
 use crate::places::{Connected, Place, Places, Stay, Working};
 use crate::throttle::{Throttle, key};
-use crate::unread::{Cut, Waiting, Watched};
+use crate::unread::{Cut, Unread, Waiting, Watched};
 
 /// Requests at once of one connection.
 const STREAMS_MAX: u32 = 32;
@@ -48,6 +48,9 @@ const WINDOW: u32 = 65_535;
 
 /// Bytes of an answer that wait for a client of HTTP/2.
 const SEND_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of an answer that are given at once: one byte of room for them is enough for HTTP/2 to take them all.
+const FRAME_BYTES_MAX: usize = 64 << 10;
 
 /// How often the other end of an idle connection of HTTP/2 is asked whether it is there.
 const PING_EVERY: Duration = Duration::from_secs(20);
@@ -136,19 +139,19 @@ impl Connections {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (cut, waiting) = (Cut::default(), Waiting::default());
-        waiting.watch(self.unread_max, cut.clone());
+        let (cut, unread) = (Cut::default(), Unread::default());
+        unread.watch(self.unread_max, cut.clone());
+        let waiting = unread.waiting();
         let socket = Watched { socket, waiting };
         let connected = place.connected().clone();
-        let (given, own) = (cut.clone(), connected.clone());
+        let own = connected.clone();
         let router = TowerToHyperService::new(self.router.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
             let working = own.begin();
             let extensions = request.extensions_mut();
             extensions.insert(peer);
-            extensions.insert(given.clone());
             extensions.insert(own.clone());
-            answer(router.clone(), request, working)
+            answer(router.clone(), request, working, unread.waiting())
         });
         let builder = builder();
         let connection = builder.serve_connection(TokioIo::new(socket), service);
@@ -213,6 +216,7 @@ async fn answer(
     router: TowerToHyperService<Router>,
     mut request: Request<Incoming>,
     working: Option<Working>,
+    waiting: Waiting,
 ) -> Result<Response<Body>, Infallible> {
     if working.is_none() {
         request.extensions_mut().insert(Crowded);
@@ -220,18 +224,33 @@ async fn answer(
     let (request, leftover) = linger(request);
     let mut response = router.call(request.map(Body::new)).await?;
     leftover.tell(&mut response);
+    waiting.begin();
     Ok(response.map(|body| {
         Body::new(Kept {
             body,
+            rest: Bytes::new(),
+            waiting,
             _working: working,
         })
     }))
 }
 
-/// The body of an answer, and the request that it belongs to.
+/// The body of an answer, and the request that it belongs to. A client of HTTP/2 that gives no window leaves it unread: it waits from
+/// the beginning, and after each frame, until the connection comes for another one.
 struct Kept {
     body: Body,
+    /// What is left of a long frame.
+    rest: Bytes,
+    waiting: Waiting,
     _working: Option<Working>,
+}
+
+impl Kept {
+    /// As much of the rest as is given at once.
+    fn part(&mut self) -> Frame<Bytes> {
+        let length = self.rest.len().min(FRAME_BYTES_MAX);
+        Frame::data(self.rest.split_to(length))
+    }
 }
 
 impl HttpBody for Kept {
@@ -242,15 +261,32 @@ impl HttpBody for Kept {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        self.waiting.end();
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.rest = data,
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                ended => return Poll::Ready(ended),
+            }
+        }
+        self.waiting.begin();
+        Poll::Ready(Some(Ok(self.part())))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (rest, body) = (self.rest.len() as u64, self.body.size_hint());
+        let mut hint = SizeHint::new();
+        hint.set_lower(body.lower() + rest);
+        if let Some(upper) = body.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint
     }
 }
 

@@ -1,9 +1,10 @@
 //! Owns the end of clients that do not read: a connection whose answer stands still for too long is cut off.
 //! Knows nothing of answers.
 
+use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -14,42 +15,76 @@ use tokio::time::sleep;
 /// How often it is looked whether anything stands still.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Ends the connection of a request.
+/// Ends a connection.
 #[derive(Clone, Default)]
 pub(crate) struct Cut(pub(crate) Arc<Notify>);
 
-/// Since when something waits for a client.
+/// All that waits for one client. Clones are the same.
 #[derive(Clone, Default)]
-pub(crate) struct Waiting(Arc<Mutex<Option<Instant>>>);
+pub(crate) struct Unread(Arc<Mutex<Since>>);
 
-impl Waiting {
-    /// Something waits, since now if nothing did.
-    pub(crate) fn begin(&self) {
-        let mut since = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        since.get_or_insert_with(Instant::now);
-    }
+#[derive(Default)]
+struct Since {
+    next: u64,
+    waiting: HashMap<u64, Instant>,
+}
 
-    /// Nothing waits any more.
-    pub(crate) fn end(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+/// Since when one thing waits for the client; forgotten when dropped.
+pub(crate) struct Waiting {
+    unread: Unread,
+    id: u64,
+}
+
+impl Unread {
+    /// One more thing that can wait; it does not yet.
+    pub(crate) fn waiting(&self) -> Waiting {
+        let mut since = self.since();
+        since.next += 1;
+        Waiting {
+            unread: self.clone(),
+            id: since.next,
+        }
     }
 
     /// Cuts the connection off when something has waited longer than `most`; ends with all else that knows this.
     pub(crate) fn watch(&self, most: Duration, cut: Cut) {
-        let waiting: Weak<Mutex<Option<Instant>>> = Arc::downgrade(&self.0);
+        let own: Weak<Mutex<Since>> = Arc::downgrade(&self.0);
         tokio::spawn(async move {
             loop {
                 sleep(LOOK_EVERY.min(most)).await;
-                let Some(waiting) = waiting.upgrade() else {
+                let Some(unread) = own.upgrade().map(Unread) else {
                     return;
                 };
-                let since = *waiting.lock().unwrap_or_else(PoisonError::into_inner);
-                if since.is_some_and(|since| since.elapsed() > most) {
+                let oldest = unread.since().waiting.values().min().copied();
+                if oldest.is_some_and(|since| since.elapsed() > most) {
                     cut.0.notify_one();
                     return;
                 }
             }
         });
+    }
+
+    fn since(&self) -> MutexGuard<'_, Since> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    /// It waits, since now if it did not.
+    pub(crate) fn begin(&self) {
+        let mut since = self.unread.since();
+        since.waiting.entry(self.id).or_insert_with(Instant::now);
+    }
+
+    /// It waits no more.
+    pub(crate) fn end(&self) {
+        self.unread.since().waiting.remove(&self.id);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

@@ -31,7 +31,6 @@ use crate::hub::StreamPlace;
 use crate::lasting::Lasting;
 use crate::problem::ApiError;
 use crate::server::stopped;
-use crate::unread::{Cut, Waiting};
 
 /// A silent stream says so often that it is there; clients take it for dead after 45 s.
 const PING_EVERY: Duration = Duration::from_secs(10);
@@ -100,10 +99,6 @@ async fn events(
     if let (Some(job), None) = (first, resume) {
         pending.push_back(event("job", Some(after), &job));
     }
-    let unread = Waiting::default();
-    if let Some(cut) = parts.extensions.get::<Cut>() {
-        unread.watch(app.unread_max, cut.clone());
-    }
     let told = EventStream {
         follower: Some(app.jobs.replica().follow(after)),
         lasting: Lasting::new(
@@ -119,7 +114,6 @@ async fn events(
         pending,
         left: query.limit,
         look: true,
-        unread,
         _place: place,
     };
     Ok(Sse::new(stream(told)))
@@ -152,16 +146,12 @@ struct EventStream {
     left: Option<u64>,
     /// There may be events that were not looked at.
     look: bool,
-    /// Since when an event was given to the connection that has not come back for another one.
-    unread: Waiting,
     _place: StreamPlace,
 }
 
 fn stream(told: EventStream) -> impl Stream<Item = Result<Event, Infallible>> {
     unfold(told, |mut told| async move {
-        told.unread.end();
         let event = told.next().await?;
-        told.unread.begin();
         Some((Ok(event), told))
     })
 }

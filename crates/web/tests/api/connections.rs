@@ -129,6 +129,39 @@ fn pings_and_half_requests_keep_no_connection() {
     });
 }
 
+#[test]
+fn a_client_that_gives_no_window_keeps_no_answer() {
+    let world = World::with(Settings {
+        unread_max: Duration::from_millis(500),
+        ..Settings::default()
+    });
+    let (secret, _) = token(&world, "vera", "viewer");
+    let (taker, connector) = (world.web.taker(), connector(&world));
+    // Settings with SETTINGS_INITIAL_WINDOW_SIZE = 0.
+    let mut request = PREFACE[..PREFACE.len() - 9].to_vec();
+    request.extend(b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0");
+    let head = format!(
+        ":method: GET\n:scheme: https\n:authority: x\n:path: /api/v1/node\nauthorization: Bearer {secret}"
+    );
+    request.extend(headers_frame(&head));
+    runtime().block_on(async {
+        let began = Instant::now();
+        let mut stream = dial(&taker, &connector, Ipv4Addr::LOCALHOST).await;
+        stream.write_all(&request).await.unwrap();
+        let mut answer = [0; 4096];
+        loop {
+            let pause = Duration::from_millis(100);
+            match tokio::time::timeout(pause, stream.read(&mut answer)).await {
+                Ok(Ok(0) | Err(_)) => break,
+                _ => drop(stream.write_all(PING).await),
+            }
+            assert!(began.elapsed() < Duration::from_secs(20), "it stays");
+        }
+    });
+    let log = world.log.lock().unwrap().join("\n");
+    assert!(log.contains("does not read its answer"), "{log}");
+}
+
 /// A request of HTTP/2 without a body: each header as a literal that is not indexed.
 fn headers_frame(head: &str) -> Vec<u8> {
     let mut block = Vec::new();
