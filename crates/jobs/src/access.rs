@@ -8,8 +8,8 @@ use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allo
 use godwit_api::job::JobKind;
 use godwit_api::rest::{ALL_EXPORTS, HERE, Place, Timestamp};
 use godwit_state::{
-    AccessRight, AccessRule, Follower, Job, Names, Node, Object as _, Place as StatePlace, Replica,
-    Role, RuleSite, Site, Topic, UnixMillis, User, reason,
+    AccessRight, AccessRule, Actor, Follower, Job, Names, Node, Object as _, Place as StatePlace,
+    Replica, Role, RuleSite, Site, Topic, UnixMillis, User, reason,
 };
 
 use crate::clock::timestamp;
@@ -340,17 +340,38 @@ pub(crate) fn check_owner(
     }
 }
 
+/// Whether who lets a job go on may use the places that the job names, as somebody who submits it must. A token of a smaller role than
+/// its user has does not give the job the rights of the user.
+pub(crate) fn check_run(shared: &Shared, actor: &Actor, id: &str) -> Result<(), JobsError> {
+    let Some(role) = actor.role else {
+        return Ok(());
+    };
+    let reader = shared.replica.reader();
+    let job = reader.job(id)?;
+    let job = job.ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
+    let (sources, destination) = places_of(&job)?;
+    let kind = view::kind_of(reader.job_spec(id)?.as_deref());
+    check_places(shared, &actor.name, role, kind, &sources, &destination)
+}
+
+/// The places of a job.
+fn places_of(job: &Job) -> Result<(Vec<Place>, Place), JobsError> {
+    let place = |place: &StatePlace| {
+        let text = format!("{}:{}", place.site, place.path);
+        let unread = |_error| JobsError::invalid("invalid", format!("{text:?} is no place"));
+        text.parse::<Place>().map_err(unread)
+    };
+    let sources = job.sources.iter().map(place).collect::<Result<_, _>>()?;
+    Ok((sources, place(&job.destination)?))
+}
+
 /// Why the owner of a job may not run it any more. While grants and users cannot be read, jobs that were let in go on.
 pub(crate) fn denied(shared: &Shared, job: &Job) -> Option<String> {
     if let Some(asker) = guests::asker_of(job) {
         return (!guests::may_go_on(shared, asker, job)).then(|| guests::ACCESS_ENDED.to_owned());
     }
-    let place = |place: &StatePlace| format!("{}:{}", place.site, place.path).parse::<Place>();
-    let sources: Result<Vec<Place>, _> = job.sources.iter().map(place).collect();
-    // Both were read when the job was submitted.
-    let (Ok(sources), Ok(destination)) = (sources, place(&job.destination)) else {
-        return None;
-    };
+    // They were read when the job was submitted.
+    let (sources, destination) = places_of(job).ok()?;
     let spec = shared.replica.reader().job_spec(&job.id).ok().flatten();
     let kind = view::kind_of(spec.as_deref());
     match check_owner(shared, &job.owner, kind, &sources, &destination) {

@@ -323,8 +323,9 @@ impl Jobs {
     /// Lets a paused job go on.
     ///
     /// # Errors
-    /// The job is not paused, or the state takes no change.
+    /// The job is not paused, or the actor may not use its places, or the state takes no change.
     pub fn resume(&self, actor: Actor, id: &str) -> Result<JobView, JobsError> {
+        access::check_run(&self.shared, &actor, id)?;
         self.steer(actor, id, JobOp::Resume)
     }
 
@@ -344,15 +345,16 @@ impl Jobs {
     /// Runs an ended job once more.
     ///
     /// # Errors
-    /// The job has not ended, or is complete, or the state takes no change.
+    /// The job has not ended, or is complete, or the actor may not use its places, or the state takes no change.
     pub fn retry(&self, actor: Actor, id: &str) -> Result<JobView, JobsError> {
+        access::check_run(&self.shared, &actor, id)?;
         self.steer(actor, id, JobOp::Retry)
     }
 
     /// Changes limit, priority or label; a running job obeys at once.
     ///
     /// # Errors
-    /// The job has ended, or the state takes no change.
+    /// The job has ended, or the actor may not use its places and changes limit or priority, or the state takes no change.
     pub fn change(&self, actor: Actor, id: &str, wish: &ChangeJob) -> Result<JobView, JobsError> {
         let change = JobChange {
             limit: wish.limit,
@@ -361,6 +363,10 @@ impl Jobs {
         };
         if change == JobChange::default() {
             return self.job(id);
+        }
+        // Either may be what the job waits for.
+        if change.limit.is_some() || change.priority.is_some() {
+            access::check_run(&self.shared, &actor, id)?;
         }
         self.steer(actor, id, JobOp::Change(change))
     }

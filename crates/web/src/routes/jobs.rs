@@ -205,7 +205,11 @@ async fn steer(
                 ),
             ));
         }
-        Ok(call(&app.jobs, caller.actor(), &id)?)
+        let called = call(&app.jobs, caller.actor(), &id);
+        if let Err(JobsError::Forbidden { code, .. }) = &called {
+            app.refused(caller.actor(), "job", &id, code);
+        }
+        Ok(called?)
     })
     .await
     .map(Json)

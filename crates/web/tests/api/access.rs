@@ -258,3 +258,38 @@ fn no_entry_is_seen_or_changed_without_the_right() {
         }
     }
 }
+
+#[test]
+fn a_token_of_a_smaller_role_lets_no_job_run_with_the_rights_of_its_user() {
+    let world = World::new();
+    let (admin, _) = token(&world, "ada", "admin");
+    let admin = world.client().token(&admin);
+    let smaller = json!({"user": "ada", "role": "operator"});
+    let smaller = admin.post("/api/v1/tokens", &smaller).expect(201).json();
+    let smaller = world.client().token(smaller["secret"].as_str().unwrap());
+    let job = json!({"sources": ["here:/data/a"], "destination": "here:/archive/b", "not_before": "2100-01-01T00:00:00Z"});
+    smaller
+        .post("/api/v1/jobs", &job)
+        .expect_problem(403, "not_granted");
+    let made = admin.post("/api/v1/jobs", &job).expect(201).json();
+    let path = format!("/api/v1/jobs/{}", made["id"].as_str().unwrap());
+    let steer = |client: &Client, what: &str| client.post(&format!("{path}/{what}"), &json!({}));
+    let change = |client: &Client, change: Value| client.json("PATCH", &path, &change);
+    // What only holds a job up, or names it, needs no place.
+    steer(&smaller, "pause").expect(200);
+    change(&smaller, json!({"label": "mine"})).expect(200);
+    for what in [json!({"priority": 1}), json!({"limit": 1})] {
+        change(&smaller, what).expect_problem(403, "not_granted");
+    }
+    steer(&smaller, "resume").expect_problem(403, "not_granted");
+    steer(&admin, "resume").expect(200);
+    steer(&smaller, "cancel").expect(200);
+    steer(&smaller, "retry").expect_problem(403, "not_granted");
+    steer(&admin, "retry").expect(200);
+    // With the rights of its own it does.
+    world.grant("ada", "data read");
+    world.grant("ada", "archive write");
+    change(&smaller, json!({"priority": 1})).expect(200);
+    steer(&smaller, "cancel").expect(200);
+    steer(&smaller, "retry").expect(200);
+}
