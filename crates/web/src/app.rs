@@ -4,15 +4,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::http::StatusCode;
 use godwit_api::rest::Timestamp;
 use godwit_cluster::Cluster;
 use godwit_jobs::{Jobs, Seen, now};
 use godwit_state::{Actor, AuditEntry, Command, Op, Reader};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::timeout;
+use tokio::sync::watch;
 
-use crate::caller::Caller;
+use crate::caller::{Caller, Need, Request};
 use crate::config::NodeInfo;
 use crate::hub::Hub;
 use crate::logins::Logins;
@@ -21,6 +19,7 @@ use crate::password::Hasher;
 use crate::problem::ApiError;
 use crate::rates::Rates;
 use crate::throttle::{Throttle, key};
+use crate::turns::{self, Holder, Turns};
 
 /// Calls that block at once: as many as the state keeps connections for, and as many proposals that wait for the disk.
 pub(crate) const BLOCKING_MAX: usize = 40;
@@ -28,8 +27,13 @@ pub(crate) const BLOCKING_MAX: usize = 40;
 /// Questions about places that are worked at: some are long, and they leave other calls alone.
 pub(crate) const PLACES_MAX: usize = 16;
 
-/// How long a request waits for its turn among the calls that block.
-const TURN_WITHIN: Duration = Duration::from_secs(10);
+/// Of one user, or of the strangers of one place.
+const BLOCKING_OF_HOLDER_MAX: usize = 8;
+const PLACES_OF_HOLDER_MAX: usize = 4;
+
+/// Questions who sends a request, at once and of one place: they are short, and wait for no other call.
+pub(crate) const AUTHENTICATIONS_MAX: usize = 16;
+const AUTHENTICATIONS_OF_PLACE_MAX: usize = 4;
 
 /// What all requests share.
 pub(crate) struct App {
@@ -49,8 +53,9 @@ pub(crate) struct App {
     pub(crate) certified: bool,
     hashes: Hasher,
     hashes_of_strangers: Hasher,
-    turns: Arc<Semaphore>,
-    turns_at_places: Arc<Semaphore>,
+    turns: Turns,
+    turns_at_places: Turns,
+    authentications: Turns,
 }
 
 impl App {
@@ -77,8 +82,9 @@ impl App {
             certified,
             hashes: Hasher::new()?,
             hashes_of_strangers: Hasher::new()?,
-            turns: Arc::new(Semaphore::new(BLOCKING_MAX)),
-            turns_at_places: Arc::new(Semaphore::new(PLACES_MAX)),
+            turns: Turns::new(BLOCKING_MAX, BLOCKING_OF_HOLDER_MAX),
+            turns_at_places: Turns::new(PLACES_MAX, PLACES_OF_HOLDER_MAX),
+            authentications: Turns::new(AUTHENTICATIONS_MAX, AUTHENTICATIONS_OF_PLACE_MAX),
         })
     }
 
@@ -97,8 +103,33 @@ impl App {
         self: &Arc<Self>,
         call: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
+        self.run_for(turns::holder(), call).await
+    }
+
+    /// The same for this holder, where no request is worked at.
+    pub(crate) async fn run_for<T: Send + 'static>(
+        self: &Arc<Self>,
+        holder: Option<Holder>,
+        call: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
         let own = Arc::clone(self);
-        blocking(&self.turns, move || call(&own)).await?
+        blocking(&self.turns, holder, move || call(&own)).await?
+    }
+
+    /// Who sends the request, if the sender has what it needs. Other calls do not hold this up.
+    pub(crate) async fn authenticate(
+        self: &Arc<Self>,
+        request: Request,
+        need: Need,
+    ) -> Result<Caller, ApiError> {
+        let own = Arc::clone(self);
+        let place = request.place();
+        let found = blocking(&self.authentications, place, move || {
+            request.caller(need, &own)
+        });
+        let caller = found.await??;
+        turns::proven(&caller.name);
+        Ok(caller)
     }
 
     /// Runs a call about places on a thread of its own; it may take long.
@@ -107,7 +138,7 @@ impl App {
         call: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let own = Arc::clone(self);
-        blocking(&self.turns_at_places, move || call(&own)).await?
+        blocking(&self.turns_at_places, turns::holder(), move || call(&own)).await?
     }
 
     /// Computes with a password; one does at a time.
@@ -161,25 +192,13 @@ impl App {
     }
 }
 
-/// Waits for a turn among calls that block, for a while.
-pub(crate) async fn turn(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ApiError> {
-    match timeout(TURN_WITHIN, Arc::clone(turns).acquire_owned()).await {
-        Ok(Ok(turn)) => Ok(turn),
-        _ => Err(ApiError::later(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "busy",
-            "the node has more requests than it can answer; send the request again later",
-            2,
-        )),
-    }
-}
-
 /// Runs a call that blocks, when it is its turn.
 async fn blocking<T: Send + 'static>(
-    turns: &Arc<Semaphore>,
+    turns: &Turns,
+    holder: Option<Holder>,
     call: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    let turn = turn(turns).await?;
+    let turn = turns.take(holder).await?;
     let called = tokio::task::spawn_blocking(move || {
         let answer = call();
         // Only now: the call goes on when its client is gone.

@@ -18,6 +18,7 @@ use crate::middleware::Label;
 use crate::places::{Connected, Key};
 use crate::problem::ApiError;
 use crate::standing::{self, Shown, Standing};
+use crate::turns::Holder;
 use crate::{browser, session, throttle};
 
 /// The other end of a connection.
@@ -111,9 +112,7 @@ macro_rules! extractor {
                 app: &Arc<App>,
             ) -> Result<Self, ApiError> {
                 let request = Request::of(parts);
-                app.run(move |app| request.caller($need, app))
-                    .await
-                    .map(Self)
+                app.authenticate(request, $need).await.map(Self)
             }
         }
     };
@@ -194,6 +193,11 @@ impl Request {
     pub(crate) fn key(&self) -> String {
         self.peer
             .map_or_else(String::new, |peer| format!("{:?}", Key::of(peer)))
+    }
+
+    /// Those who share turns while they have not proven who they are.
+    pub(crate) fn place(&self) -> Option<Holder> {
+        self.peer.map(|peer| Holder::Stranger(Key::of(peer)))
     }
 
     /// The secret that the request shows, as a digest.

@@ -55,7 +55,7 @@ impl Lasting {
         }
         self.next = now + LOOK_EVERY;
         let (request, need) = (self.request.clone(), self.need);
-        let checked = self.app.run(move |app| request.caller(need, app)).await;
+        let checked = self.app.authenticate(request, need).await;
         match checked {
             Ok(_) => {
                 self.held = now;

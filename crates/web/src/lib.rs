@@ -30,6 +30,7 @@ mod session;
 mod standing;
 mod throttle;
 mod tls;
+mod turns;
 mod unread;
 mod webhooks;
 
@@ -61,7 +62,8 @@ use webhooks::Webhooks;
 const WORKERS: usize = 2;
 
 /// Threads for calls that block: requests, and one that follows the state. Passwords have threads of their own.
-const BLOCKING_THREADS_MAX: usize = app::BLOCKING_MAX + app::PLACES_MAX + 1;
+const BLOCKING_THREADS_MAX: usize =
+    app::BLOCKING_MAX + app::PLACES_MAX + app::AUTHENTICATIONS_MAX + 1;
 
 /// How long requests may take to end when the server stops.
 const STOP_WITHIN: Duration = Duration::from_secs(5);

@@ -13,7 +13,9 @@ use godwit_api::rest::{Problem, is_request_id};
 
 use crate::app::App;
 use crate::caller::Peer;
+use crate::places::Key;
 use crate::problem::{ApiError, render};
+use crate::turns::{Holder, held_by};
 
 /// The header that carries the id of a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -54,9 +56,15 @@ pub(crate) async fn identify(
         id: id.clone(),
         path: request.uri().path().to_owned(),
     };
-    let by_network = matches!(request.extensions().get::<Peer>(), Some(Peer::Network(_)));
+    let peer = request.extensions().get::<Peer>().copied();
+    let by_network = matches!(peer, Some(Peer::Network(_)));
     request.extensions_mut().insert(label);
-    let mut response = described(next.run(request).await);
+    let answered = next.run(request);
+    let answered = match peer {
+        Some(peer) => held_by(Holder::Stranger(Key::of(peer)), answered).await,
+        None => answered.await,
+    };
+    let mut response = described(answered);
     if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
         problem.request = Some(id.clone());
         let (parts, _) = response.into_parts();

@@ -3,17 +3,16 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use argon2::password_hash::PasswordHasher as _;
 use argon2::password_hash::phc::{Output, PasswordHash};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use godwit_state::Secret;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
-use crate::app::turn;
 use crate::problem::ApiError;
+use crate::turns::{self, Turns};
 
 /// The shortest password, in signs.
 const SIGNS_MIN: usize = 8;
@@ -24,7 +23,7 @@ const BYTES_MAX: usize = 1_024;
 /// A thread that computes hashes, one at a time: each takes 19 MiB and a core for some 50 ms, and data is to be moved beside it. The
 /// thread keeps that memory: taken and given back on any thread, it came to 500 MiB in a storm of log-ins.
 pub(crate) struct Hasher {
-    turns: Arc<Semaphore>,
+    turns: Turns,
     jobs: SyncSender<Job>,
 }
 
@@ -40,7 +39,7 @@ impl Hasher {
             .name("gw-password".to_owned())
             .spawn(move || taken.into_iter().for_each(|job| job()))?;
         Ok(Self {
-            turns: Arc::new(Semaphore::new(1)),
+            turns: Turns::new(1, 1),
             jobs,
         })
     }
@@ -50,7 +49,7 @@ impl Hasher {
         &self,
         compute: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        let turn = turn(&self.turns).await?;
+        let turn = self.turns.take(turns::holder()).await?;
         let (tell, told) = oneshot::channel();
         let job = move || {
             // Nobody may wait any more; the turn is over only now all the same.

@@ -31,6 +31,7 @@ use crate::hub::StreamPlace;
 use crate::lasting::Lasting;
 use crate::problem::ApiError;
 use crate::server::stopped;
+use crate::turns::{self, Holder};
 
 /// A silent stream says so often that it is there; clients take it for dead after 45 s.
 const PING_EVERY: Duration = Duration::from_secs(10);
@@ -114,6 +115,7 @@ async fn events(
         pending,
         left: query.limit,
         look: true,
+        holder: turns::holder(),
         _place: place,
     };
     Ok(Sse::new(stream(told)))
@@ -146,6 +148,8 @@ struct EventStream {
     left: Option<u64>,
     /// There may be events that were not looked at.
     look: bool,
+    /// For whom the events are read.
+    holder: Option<Holder>,
     _place: StreamPlace,
 }
 
@@ -197,7 +201,7 @@ impl EventStream {
     async fn read(&mut self) -> Option<()> {
         let mut follower = self.follower.take()?;
         let (job, request) = (self.job.clone(), self.lasting.request().clone());
-        let read = self.app.run(move |app| {
+        let read = self.app.run_for(self.holder.clone(), move |app| {
             // Anew each time: what the caller may see can change while the stream is open.
             let caller = request.caller(Need::Role(Role::Viewer), app)?;
             let events = look(app, &caller, &mut follower, job.as_deref())?;

@@ -162,6 +162,35 @@ fn a_client_that_gives_no_window_keeps_no_answer() {
     assert!(log.contains("does not read its answer"), "{log}");
 }
 
+#[test]
+fn one_user_leaves_turns_for_others() {
+    let world = World::new();
+    let user = |name: &str| token(&world, name, "viewer").0;
+    let (vera, walt) = (user("vera"), world.client().token(&user("walt")));
+    // Calls that ask for grants do not come back.
+    let grants = world.file_grants.lock().unwrap();
+    let head =
+        format!("GET /api/v1/jobs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {vera}\r\n\r\n");
+    let mut waiting = Vec::new();
+    for _ in 0..4 {
+        for _ in 0..15 {
+            let mut raw = UnixStream::connect(world.web.socket()).unwrap();
+            raw.write_all(head.as_bytes()).unwrap();
+            waiting.push(raw);
+        }
+        let began = Instant::now();
+        walt.get("/api/v1/limits").expect(200);
+        assert!(began.elapsed() < Duration::from_secs(5), "held up");
+    }
+    drop(grants);
+    for mut raw in waiting {
+        raw.set_read_timeout(Some(DEADLINE)).unwrap();
+        let mut line = [0; 12];
+        raw.read_exact(&mut line).unwrap();
+        assert!(line.starts_with(b"HTTP/1.1 "));
+    }
+}
+
 /// A request of HTTP/2 without a body: each header as a literal that is not indexed.
 fn headers_frame(head: &str) -> Vec<u8> {
     let mut block = Vec::new();

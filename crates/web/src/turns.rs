@@ -1,0 +1,212 @@
+//! Owns whose turn it is among calls that block: all share a number of turns, of which each user and each stranger has a share.
+//! Runs no call.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::task_local;
+use tokio::time::timeout;
+
+use crate::places::Key;
+use crate::problem::ApiError;
+
+/// How long a request waits for its turn.
+const TURN_WITHIN: Duration = Duration::from_secs(10);
+
+/// For whom a call is made.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum Holder {
+    /// Those of one place who have not proven who they are.
+    Stranger(Key),
+    User(String),
+}
+
+task_local! {
+    static HOLDER: RefCell<Holder>;
+}
+
+/// Works at a request, whose calls are made for this holder until it [has proven](proven) a user.
+pub(crate) async fn held_by<T>(holder: Holder, work: impl Future<Output = T>) -> T {
+    HOLDER.scope(RefCell::new(holder), work).await
+}
+
+/// The request that is worked at has proven this user.
+pub(crate) fn proven(user: &str) {
+    // Outside of a request nobody holds anything.
+    let _ = HOLDER.try_with(|holder| holder.replace(Holder::User(user.to_owned())));
+}
+
+/// For whom the request is that is worked at; None for the node itself.
+pub(crate) fn holder() -> Option<Holder> {
+    HOLDER.try_with(|holder| holder.borrow().clone()).ok()
+}
+
+/// Turns at something.
+pub(crate) struct Turns {
+    all: Arc<Semaphore>,
+    share: usize,
+    shares: Arc<Mutex<Shares>>,
+}
+
+type Shares = HashMap<Holder, Share>;
+
+struct Share {
+    turns: Arc<Semaphore>,
+    /// Calls that have a turn or wait for one.
+    calls: usize,
+}
+
+/// A turn; given back when dropped.
+pub(crate) struct Turn {
+    _own: Option<OwnTurn>,
+    _all: OwnedSemaphorePermit,
+}
+
+/// A turn out of the share of its holder, or the wait for one.
+struct OwnTurn {
+    shares: Arc<Mutex<Shares>>,
+    holder: Holder,
+    turn: Option<OwnedSemaphorePermit>,
+}
+
+impl Turns {
+    /// So many turns at once, and so many of one holder.
+    pub(crate) fn new(all: usize, share: usize) -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(all)),
+            share,
+            shares: Arc::default(),
+        }
+    }
+
+    /// Waits for a turn, for a while. Who has the whole share waits for the own calls, and holds up nobody else.
+    ///
+    /// # Errors
+    /// It does not come.
+    pub(crate) async fn take(&self, holder: Option<Holder>) -> Result<Turn, ApiError> {
+        match timeout(TURN_WITHIN, self.wait(holder)).await {
+            Ok(Ok(turn)) => Ok(turn),
+            _ => Err(ApiError::later(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "busy",
+                "the node, or you alone, have more requests than it can answer; send the request again later",
+                2,
+            )),
+        }
+    }
+
+    async fn wait(&self, holder: Option<Holder>) -> Result<Turn, AcquireError> {
+        let own = match holder {
+            Some(holder) => {
+                let (mut own, turns) = self.enter(holder);
+                own.turn = Some(turns.acquire_owned().await?);
+                Some(own)
+            }
+            None => None,
+        };
+        let all = Arc::clone(&self.all).acquire_owned().await?;
+        Ok(Turn {
+            _own: own,
+            _all: all,
+        })
+    }
+
+    fn enter(&self, holder: Holder) -> (OwnTurn, Arc<Semaphore>) {
+        let mut shares = lock(&self.shares);
+        let share = shares.entry(holder.clone()).or_insert_with(|| Share {
+            turns: Arc::new(Semaphore::new(self.share)),
+            calls: 0,
+        });
+        share.calls += 1;
+        let turns = Arc::clone(&share.turns);
+        let own = OwnTurn {
+            shares: Arc::clone(&self.shares),
+            holder,
+            turn: None,
+        };
+        (own, turns)
+    }
+}
+
+impl Drop for OwnTurn {
+    fn drop(&mut self) {
+        drop(self.turn.take());
+        let mut shares = lock(&self.shares);
+        if let Some(share) = shares.get_mut(&self.holder) {
+            share.calls -= 1;
+            if share.calls == 0 {
+                shares.remove(&self.holder);
+            }
+        }
+    }
+}
+
+fn lock(shares: &Mutex<Shares>) -> MutexGuard<'_, Shares> {
+    shares.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn run(test: impl Future<Output = ()>) {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime
+            .enable_time()
+            .build()
+            .expect("a runtime")
+            .block_on(test);
+    }
+
+    #[test]
+    fn who_has_the_whole_share_waits_and_holds_up_nobody() {
+        run(async {
+            let turns = Turns::new(3, 2);
+            let user = |name: &str| Some(Holder::User(name.to_owned()));
+            let first = turns.take(user("vera")).await.ok();
+            let second = turns.take(user("vera")).await.ok();
+            assert!(first.is_some() && second.is_some());
+            let mut third = Box::pin(turns.take(user("vera")));
+            assert!(third.as_mut().now_or_never().is_none());
+            let other = turns.take(user("walt")).now_or_never();
+            assert!(matches!(&other, Some(Ok(_))), "held up");
+            drop(first);
+            assert!(matches!(third.now_or_never(), Some(Ok(_))));
+            drop((second, other));
+            assert!(lock(&turns.shares).is_empty());
+        });
+    }
+
+    #[test]
+    fn who_gives_up_gives_the_share_back_and_the_node_needs_none() {
+        run(async {
+            let turns = Turns::new(2, 1);
+            let vera = || Some(Holder::User("vera".to_owned()));
+            let held = turns.take(vera()).await.ok();
+            assert!(held.is_some());
+            assert!(turns.take(vera()).now_or_never().is_none());
+            assert!(matches!(turns.take(None).now_or_never(), Some(Ok(_))));
+            drop(held);
+            assert!(lock(&turns.shares).is_empty());
+        });
+    }
+
+    #[test]
+    fn a_request_is_a_strangers_until_it_proves_a_user() {
+        run(async {
+            assert_eq!(holder(), None);
+            held_by(Holder::Stranger(Key::User(7)), async {
+                assert_eq!(holder(), Some(Holder::Stranger(Key::User(7))));
+                proven("vera");
+                assert_eq!(holder(), Some(Holder::User("vera".to_owned())));
+            })
+            .await;
+        });
+    }
+}
