@@ -27,10 +27,13 @@ const NAME_BYTES: usize = 4;
 /// Sessions of a user at once; a further one ends the oldest.
 const OF_USER_MAX: usize = 20;
 
-/// The cookies of a request, and whether the page itself sent it.
+/// The cookies of a request, and where it comes from.
 #[derive(Clone)]
 pub(crate) struct Cookie {
     cookies: Vec<String>,
+    /// A page of another origin had the browser send it.
+    from_elsewhere: bool,
+    /// The page says that it sent it itself.
     from_page: bool,
 }
 
@@ -49,7 +52,8 @@ impl Cookie {
             .collect();
         (!cookies.is_empty()).then(|| Self {
             cookies,
-            from_page: is_from_page(&parts.headers),
+            from_elsewhere: is_from_elsewhere(&parts.headers),
+            from_page: parts.headers.contains_key(PAGE_HEADER),
         })
     }
 
@@ -63,16 +67,27 @@ impl Cookie {
             .map(|(_, secret)| secret)
     }
 
-    /// Whose session it is. A change that the page did not send itself is refused. Blocks.
+    /// Whose session it is. What a page of another origin sends is refused, and a change that the page did not send itself. Blocks.
     pub(crate) fn identify(&self, method: &str, app: &App) -> Result<Identified, ApiError> {
         let secret = self.secret(app).ok_or_else(ended)?;
+        self.check_sender(method)?;
+        find(secret, app).map(Identified::from)
+    }
+
+    fn check_sender(&self, method: &str) -> Result<(), ApiError> {
+        if self.from_elsewhere {
+            return Err(ApiError::forbidden(
+                "not_from_page",
+                "a session is good only for requests from a page of this node; open the page of the node itself",
+            ));
+        }
         if !matches!(method, "GET" | "HEAD") && !self.from_page {
             return Err(ApiError::forbidden(
                 "not_from_page",
                 "a session changes something only with the header X-Godwit-Page, from a page of this node",
             ));
         }
-        find(secret, app).map(Identified::from)
+        Ok(())
     }
 
     /// Ends the session. Blocks.
@@ -80,9 +95,7 @@ impl Cookie {
         let Some(secret) = self.secret(app) else {
             return Ok(());
         };
-        if !self.from_page {
-            return self.identify("DELETE", app).map(|_| ());
-        }
+        self.check_sender("DELETE")?;
         let Ok(Standing { token, user, .. }) = find(secret, app) else {
             return Ok(());
         };
@@ -90,11 +103,11 @@ impl Cookie {
     }
 }
 
-/// Whether a page of this node sent the request. Browsers say where a request comes from, and no page can change that.
-fn is_from_page(headers: &HeaderMap) -> bool {
-    let site = headers.get("sec-fetch-site");
-    headers.contains_key(PAGE_HEADER)
-        && site.is_none_or(|site| site == "same-origin" || site == "none")
+/// Whether a page of another origin had the browser send the request: also one of the same site, such as another port of this host, to
+/// which the browser gives the cookie. Browsers say where a request comes from, and no page can change that.
+fn is_from_elsewhere(headers: &HeaderMap) -> bool {
+    let mut sites = headers.get_all("sec-fetch-site").iter();
+    sites.any(|site| site != "same-origin" && site != "none")
 }
 
 fn ended() -> ApiError {

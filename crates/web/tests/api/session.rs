@@ -75,7 +75,7 @@ fn a_session_begins_with_a_password_and_ends_with_the_sign_out() {
 }
 
 #[test]
-fn another_site_changes_nothing_with_a_session() {
+fn another_origin_reads_and_changes_nothing_with_a_session() {
     let (_world, client) = world();
     let cookie = signed_in(&client);
     let with = ("cookie", &*cookie);
@@ -88,6 +88,17 @@ fn another_site_changes_nothing_with_a_session() {
     send(&client, "DELETE", SESSION, &[with], "").expect_problem(403, "not_from_page");
     send(&client, "GET", "/api/v1/sites/evil", &[with], "").expect(404);
     put(&[with, FROM_PAGE, ("sec-fetch-site", "same-origin")]).expect(200);
+    for site in ["cross-site", "same-site"] {
+        let headers = [with, FROM_PAGE, ("sec-fetch-site", site)];
+        for path in ["/api/v1/jobs", "/api/v1/events", "/metrics"] {
+            send(&client, "GET", path, &headers, "").expect_problem(403, "not_from_page");
+        }
+        let nobody = send(&client, "GET", SESSION, &headers, "").expect(200);
+        assert!(nobody.json()["user"].is_null());
+    }
+    // An address that somebody typed.
+    let typed = [with, ("sec-fetch-site", "none")];
+    send(&client, "GET", "/api/v1/jobs", &typed, "").expect(200);
 }
 
 #[test]
