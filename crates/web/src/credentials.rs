@@ -27,6 +27,9 @@ const OF_USER_MAX: usize = 100;
 /// The longest name of a user.
 const NAME_BYTES_MAX: usize = 255;
 
+/// Stands in the log for a name that no user has.
+const UNKNOWN_USER: &str = "an unknown user";
+
 /// Finds the user whom the password proves. Guesses are throttled.
 pub(crate) async fn check(
     app: &Arc<App>,
@@ -53,12 +56,16 @@ pub(crate) async fn check(
         )
     })?;
     let name = login.user.clone();
-    let user = app
+    let (is_there, user) = app
         .run(move |app| {
             app.logins
                 .share_among(app.reader().objects::<Node>()?.len());
             let user = app.reader().object::<User>(&name)?;
-            Ok(user.filter(|user| caller::known(user, app).is_ok()))
+            let is_there = user.is_some();
+            Ok((
+                is_there,
+                user.filter(|user| caller::known(user, app).is_ok()),
+            ))
         })
         .await?;
     let hash = user.as_ref().and_then(|user| user.password.clone());
@@ -68,7 +75,12 @@ pub(crate) async fn check(
         false => app.hash(verify).await?,
     };
     let Some(user) = user.filter(|_| right) else {
-        let (stranger, name) = (request.stranger(), login.user);
+        let stranger = request.stranger();
+        // People type their password as the name: what is no user is written nowhere.
+        let name = match is_there {
+            true => login.user,
+            false => UNKNOWN_USER.to_owned(),
+        };
         return app
             .run(move |app| {
                 app.refused(stranger, "login", &name, "wrong_password");

@@ -360,6 +360,25 @@ fn refusals_are_written_into_both_logs() {
 }
 
 #[test]
+fn a_name_that_nobody_has_is_written_nowhere() {
+    let world = World::new();
+    let user = json!({"role": "operator", "password": "correct horse"});
+    world
+        .client()
+        .json("PUT", "/api/v1/users/paula", &user)
+        .expect(200);
+    for user in ["my secret password", "paula"] {
+        let login = json!({"user": user, "password": "wrong horse"});
+        let answer = world.network().post("/api/v1/login", &login);
+        answer.expect_problem(401, "wrong_password");
+    }
+    let log = world.log.lock().unwrap().join("\n");
+    assert!(!log.contains("my secret password"), "{log}");
+    assert!(log.contains("login an unknown user"), "{log}");
+    assert!(log.contains("login paula"), "{log}");
+}
+
+#[test]
 fn passwords_make_tokens_and_guesses_are_slowed_down() {
     let world = World::new();
     let admin = world.client();
