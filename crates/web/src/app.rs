@@ -2,7 +2,7 @@
 //! Answers no request.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use godwit_api::rest::Timestamp;
 use godwit_cluster::Cluster;
@@ -18,7 +18,7 @@ use crate::metrics::Metrics;
 use crate::password::Hasher;
 use crate::problem::ApiError;
 use crate::rates::Rates;
-use crate::throttle::{Throttle, key};
+use crate::refusals::Refusals;
 use crate::turns::{self, Holder, Turns};
 
 /// Calls that block at once: as many as the state keeps connections for, and as many proposals that wait for the disk.
@@ -47,7 +47,7 @@ pub(crate) struct App {
     pub(crate) hub: Hub,
     pub(crate) metrics: Metrics,
     pub(crate) rates: Rates,
-    pub(crate) refusals: Throttle,
+    pub(crate) refusals: Refusals,
     pub(crate) logins: Logins,
     /// The certificate of the API is the operator's, so that browsers may insist on it.
     pub(crate) certified: bool,
@@ -77,7 +77,7 @@ impl App {
             node,
             started: Timestamp(now().0),
             log,
-            refusals: Throttle::new(REFUSALS_BURST, REFUSALS_EVERY),
+            refusals: Refusals::new(),
             logins: Logins::new(),
             certified,
             hashes: Hasher::new()?,
@@ -164,16 +164,10 @@ impl App {
         Ok(())
     }
 
-    /// Writes a refused request into the log and the audit log, unless there are too many of them. Blocks.
+    /// Writes a refused request into the log, and that of a user into the audit log, unless there are too many of them. A stranger
+    /// changes nothing of the state. Blocks.
     pub(crate) fn refused(&self, actor: Actor, action: &str, object: &str, outcome: &str) {
-        // Strangers use up nothing of what is written down of users.
-        let who = if actor.role.is_some() {
-            "user"
-        } else {
-            "stranger"
-        };
-        let taken = self.refusals.take(&key(&[who]), 1, Instant::now());
-        if taken.is_err() {
+        if !self.refusals.take(&actor, Instant::now()) {
             return;
         }
         let from = actor.remote.as_deref().unwrap_or("unknown");
@@ -182,6 +176,9 @@ impl App {
             actor.name,
             actor.request.as_deref().unwrap_or("unknown")
         ));
+        if actor.role.is_none() {
+            return;
+        }
         let entry = AuditEntry {
             action: action.to_owned(),
             object: object.to_owned(),
@@ -209,9 +206,3 @@ async fn blocking<T: Send + 'static>(
         .await
         .map_err(|error| ApiError::internal(format!("internal error: {error}. Please report it")))
 }
-
-/// Refusals in a row that are written down.
-const REFUSALS_BURST: u32 = 100;
-
-/// After that one each so often, so that nobody fills the disk: some 43,000 lines a day.
-const REFUSALS_EVERY: Duration = Duration::from_secs(2);

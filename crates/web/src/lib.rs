@@ -23,6 +23,7 @@ mod password;
 mod places;
 mod problem;
 mod rates;
+mod refusals;
 mod routes;
 mod secret;
 mod server;

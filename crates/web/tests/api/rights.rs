@@ -337,13 +337,17 @@ fn a_proxy_is_not_who_sends_it_a_request() {
 }
 
 #[test]
-fn refusals_are_written_into_both_logs() {
+fn refusals_of_users_are_written_into_both_logs_and_those_of_strangers_into_one() {
     let world = World::new();
-    let client = world
-        .client()
-        .token("gwt_wrong")
-        .with("x-request-id", "find-me");
-    client.get("/api/v1/jobs").expect(401);
+    let (viewer, _) = token(&world, "vera", "viewer");
+    let send = |secret: &str, request: &str| {
+        let client = world.client().token(secret).with("x-request-id", request);
+        client.get("/api/v1/users")
+    };
+    send(&viewer, "find-me").expect(403);
+    send("gwt_wrong", "stranger").expect(401);
+    let login = json!({"token": "gwt_wrong"});
+    world.network().post("/api/v1/session", &login).expect(401);
     let lines = world
         .replica
         .reader()
@@ -351,12 +355,18 @@ fn refusals_are_written_into_both_logs() {
         .unwrap();
     let line = lines
         .iter()
-        .find(|line| line.outcome == "bad_token")
+        .find(|line| line.outcome == "role_too_small")
         .unwrap();
     assert_eq!(line.request.as_deref(), Some("find-me"));
-    assert_eq!(line.object, "GET /api/v1/jobs");
+    assert_eq!(line.object, "GET /api/v1/users");
+    assert!(
+        lines.iter().all(|line| line.outcome != "bad_token"),
+        "a stranger has changed the state: {lines:?}"
+    );
     let log = world.log.lock().unwrap();
-    assert!(log.iter().any(|line| line.contains("bad_token")), "{log:?}");
+    for code in ["role_too_small", "bad_token"] {
+        assert!(log.iter().any(|line| line.contains(code)), "{log:?}");
+    }
 }
 
 #[test]
