@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use godwit_api::rest::{RatesView, SettingView};
 use godwit_api::settings::{GivenIn, Kind, Scope, Setting, range_text};
+use godwit_state::Role;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -43,10 +44,11 @@ struct SettingsQuery {
     command: Option<String>,
 }
 
-/// Lists settings with their meaning; those of the node with value and origin.
+/// Lists settings with their meaning; those of the node with value and origin. What may name paths of the machine is shown to admins
+/// only: the values of texts, files and lists, and each origin.
 #[utoipa::path(get, path = "/settings", tag = "node", params(SettingsQuery), responses((status = 200, body = Vec<SettingView>), Problems))]
 async fn settings(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Parameters(query): Parameters<SettingsQuery>,
 ) -> Result<Json<Vec<SettingView>>, ApiError> {
@@ -63,6 +65,7 @@ async fn settings(
             ));
         }
     };
+    let is_admin = caller.role == Role::Admin;
     let view = |setting: &Setting| {
         let of_node = app.node.settings.iter();
         let told = of_node
@@ -77,11 +80,18 @@ async fn settings(
             choices: choices(&setting.kind),
             list: setting.is_list(),
             job: setting.given_in == GivenIn::Jobs,
-            value: told.map(|told| told.value.clone()),
-            origin: told.map(|told| told.origin.clone()),
+            value: told
+                .filter(|_| is_admin || !may_name_paths(&setting.kind))
+                .map(|told| told.value.clone()),
+            origin: told.filter(|_| is_admin).map(|told| told.origin.clone()),
         }
     };
     Ok(Json(Setting::all_of(scope).map(view).collect()))
+}
+
+/// Whether values of this kind may be paths of the machine, or hold some.
+const fn may_name_paths(kind: &Kind) -> bool {
+    matches!(kind, Kind::Text { .. } | Kind::File | Kind::List { .. })
 }
 
 fn choices(kind: &Kind) -> Vec<String> {

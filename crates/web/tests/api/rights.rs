@@ -389,6 +389,31 @@ fn a_name_that_nobody_has_is_written_nowhere() {
 }
 
 #[test]
+fn only_admins_see_settings_that_name_paths() {
+    let world = World::new();
+    let shown = |role: &str| {
+        let (secret, _) = token(&world, role, role);
+        let all = world.client().token(&secret).get("/api/v1/settings");
+        let all = all.expect(200).json();
+        let value = |name: &str| {
+            let found = all.as_array().unwrap().iter();
+            let found = found.clone().find(|one| one["name"] == name).unwrap();
+            (found["value"].clone(), found["origin"].clone())
+        };
+        (value("keep-for"), value("export"))
+    };
+    let nothing = Value::Null;
+    for role in ["viewer", "operator"] {
+        let (plain, path) = shown(role);
+        assert_eq!(plain, (json!("7min"), nothing.clone()));
+        assert_eq!(path, (nothing.clone(), nothing.clone()));
+    }
+    let (plain, path) = shown("admin");
+    assert_eq!(plain, (json!("7min"), json!("--keep-for")));
+    assert_eq!(path, (json!("data=/secret/data"), json!("--export")));
+}
+
+#[test]
 fn passwords_make_tokens_and_guesses_are_slowed_down() {
     let world = World::new();
     let admin = world.client();

@@ -163,11 +163,13 @@ impl World {
                         path: path(name),
                     })
                     .to_vec(),
-                settings: vec![ToldSetting {
-                    name: "keep-for",
-                    value: "7min".to_owned(),
-                    origin: "--keep-for".to_owned(),
-                }],
+                settings: [("keep-for", "7min"), ("export", "data=/secret/data")]
+                    .map(|(name, value)| ToldSetting {
+                        name,
+                        value: value.to_owned(),
+                        origin: format!("--{name}"),
+                    })
+                    .to_vec(),
             },
             socket: path("run").join("node.sock"),
             manage: Vec::new(),
