@@ -377,7 +377,7 @@ fn token() -> Token {
 fn the_pinned_certificate_or_key_and_the_token_let_in() {
     for pinned in 0..2 {
         let (node, fingerprints, server) = tls_server();
-        let pin = Trust::Pin(fingerprints[pinned].clone());
+        let pin = Trust::Pin(fingerprints[pinned]);
         let client = Client::remote(node, token(), pin).expect("a client");
         assert!(client.sites().list().expect("an answer").is_empty());
         let request = server.join().expect("no panic").expect("a request");

@@ -93,7 +93,9 @@ fn log_has_header(directory: &Path, name: &str) -> bool {
     let number = |bytes: &[u8]| u32::from_be_bytes(bytes[..4].try_into().expect("four bytes"));
     let page_bytes = usize::try_from(number(&log[8..])).expect("a page");
     // A header of 32 bytes; each frame has one of 24, which begins with the number of its page.
-    log[32..].chunks(24 + page_bytes).any(|frame| number(frame) == 1)
+    log[32..]
+        .chunks(24 + page_bytes)
+        .any(|frame| number(frame) == 1)
 }
 
 /// The files of a crash whose last command is in a log without the first page.

@@ -262,7 +262,7 @@ mod tests {
         let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         let [certificate, key] = one.files();
         fs::write(certificate, params.self_signed(&pair).unwrap().pem()).unwrap();
-        fs::write(key, pair.serialize_pem()).unwrap();
+        fs::write(&key, pair.serialize_pem()).unwrap();
         fs::set_permissions(key, fs::Permissions::from_mode(0o600)).unwrap();
         let (_, same, said) = kept(&one, SystemTime::now());
         assert_eq!(same, pair.serialize_pem());

@@ -281,16 +281,6 @@ const TABLE: &[Row] = &[
     row("GET", "/healthz", "", ANY),
     known("GET", "/metrics", "", [200, 200, 200, 200]),
     row("GET", "/readyz", "", ANY),
-    known("GET", "/api/v1/account", "", [200, 200, 200, 200]),
-    // The current password is another one, or there is none.
-    known(
-        "PUT",
-        "/api/v1/account/password",
-        r#"{"current":"wrong horse","new":"correct battery"}"#,
-        [403, 403, 403, 403],
-    ),
-    // Last, for it ends tokens. A token of a viewer that was made changes no account.
-    known("DELETE", "/api/v1/account/tokens", "", [403, 204, 204, 204]),
 ];
 
 #[test]
