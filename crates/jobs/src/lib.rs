@@ -79,6 +79,9 @@ pub type MakeEnv = dyn Fn(&[Site]) -> Env + Send + Sync;
 /// Reads the grants that the operator of this machine wrote into the node's home.
 pub type FileGrants = dyn Fn() -> Result<Vec<Grant>, String> + Send + Sync;
 
+/// Jobs of one owner that wait: a tenth of what the state takes of all owners.
+pub const WAITING_OF_OWNER_MAX: u64 = 5_000;
+
 /// What the jobs of a node are told at the beginning.
 pub struct JobsConfig {
     /// Name of this node in the state.
@@ -95,6 +98,8 @@ pub struct JobsConfig {
     pub keep_history: Duration,
     /// Jobs that run at once.
     pub jobs_max: usize,
+    /// Jobs of one owner that wait; usually [`WAITING_OF_OWNER_MAX`].
+    pub waiting_of_owner_max: u64,
     /// Tells the time.
     pub clock: Clock,
     /// Asks other sites, and this node, about places.
@@ -252,7 +257,7 @@ impl Jobs {
     /// new is told beside it.
     ///
     /// # Errors
-    /// The description makes no sense, or the state takes no change.
+    /// The description makes no sense, or too many jobs of the owner wait, or the state takes no change.
     pub fn submit(
         &self,
         actor: Actor,
@@ -345,9 +350,10 @@ impl Jobs {
     /// Runs an ended job once more.
     ///
     /// # Errors
-    /// The job has not ended, or is complete, or the actor may not use its places, or the state takes no change.
+    /// The job has not ended, or is complete, or the actor may not use its places, or too many jobs of the owner wait, or the state takes no change.
     pub fn retry(&self, actor: Actor, id: &str) -> Result<JobView, JobsError> {
         access::check_run(&self.shared, &actor, id)?;
+        submit::check_room(&self.shared, &self.job(id)?.owner)?;
         self.steer(actor, id, JobOp::Retry)
     }
 

@@ -145,6 +145,7 @@ fn job_of(shared: &Shared, schedule: &Schedule, at: UnixMillis) -> Result<Submit
     let new = spec::parse(&schedule.template)?;
     let checked = submit::check(shared, &new)?;
     access::check_owner(shared, &schedule.owner, new.kind, &checked.0, &checked.1)?;
+    submit::check_room(shared, &schedule.owner)?;
     submit::build(at, &schedule.owner, &new, &checked, None)
 }
 

@@ -4,8 +4,8 @@
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{
-    Actor, Command, CommandError, NewJob as Submitted, Node, Op, Place as StatePlace, ProposeError,
-    RetryPolicy, Site, UnixMillis, sortable_id,
+    Actor, Command, CommandError, JobFilter, JobState, NewJob as Submitted, Node, Op,
+    Place as StatePlace, ProposeError, RetryPolicy, Site, UnixMillis, sortable_id,
 };
 
 use crate::clock::random;
@@ -15,6 +15,9 @@ use crate::{Shared, access, manifest};
 
 /// Ids that are tried: two jobs of one second share one once in 33 million pairs.
 const IDS_MAX: usize = 4;
+
+/// Jobs that are counted at a time.
+const PAGE_MAX: usize = 1_000;
 
 /// Submits; tells the id, and whether the job is new.
 pub(crate) fn submit(
@@ -28,9 +31,53 @@ pub(crate) fn submit(
     if let Some(role) = actor.role {
         access::check_places(shared, owner, role, new.kind, &checked.0, &checked.1)?;
     }
+    // A submission that is repeated is no further job.
+    let reader = shared.replica.reader();
+    let is_repeated = match &key {
+        Some(key) => reader.job_by_key(owner, key)?.is_some(),
+        None => false,
+    };
+    if !is_repeated {
+        check_room(shared, owner)?;
+    }
     propose(shared, actor, &|at| {
         build(at, owner, new, &checked, key.clone())
     })
+}
+
+/// Whether one more job of the owner may wait: the state has room for those of all owners together.
+pub(crate) fn check_room(shared: &Shared, owner: &str) -> Result<(), JobsError> {
+    let most = shared.config.waiting_of_owner_max;
+    let states = vec![JobState::Queued, JobState::Scheduled];
+    let reader = shared.replica.reader();
+    let counts = reader.job_counts()?;
+    let of_all = counts.iter().filter(|(state, _)| states.contains(state));
+    if of_all.map(|(_, count)| count).sum::<u64>() < most {
+        return Ok(());
+    }
+    let filter = JobFilter {
+        states,
+        owner: Some(owner.to_owned()),
+        ..JobFilter::default()
+    };
+    let (mut waiting, mut after) = (0, None);
+    while waiting < most {
+        let page = reader.jobs(&filter, after.as_ref(), PAGE_MAX)?;
+        waiting += page.jobs.len() as u64;
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    if waiting < most {
+        return Ok(());
+    }
+    Err(JobsError::invalid(
+        "too_many",
+        format!(
+            "{waiting} jobs of {owner} wait, and at most {most} of one owner may; wait until some have run, or cancel some"
+        ),
+    ))
 }
 
 /// Submits what `build` makes of a moment; tells the id, and whether the job is new.

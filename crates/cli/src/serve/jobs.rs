@@ -10,7 +10,7 @@ use godwit_api::grant::{Grant, Mandate};
 use godwit_api::host::HostPort;
 use godwit_api::settings::ServeSettings;
 use godwit_engine::session::{Connector, Refusal};
-use godwit_jobs::{Clock, Jobs, JobsConfig};
+use godwit_jobs::{Clock, Jobs, JobsConfig, WAITING_OF_OWNER_MAX};
 use godwit_net::{IdentityId, PeerAddress};
 use godwit_node::{ClaimTable, Export, Exported, Grants, StateRules};
 use godwit_run::{
@@ -72,6 +72,7 @@ pub(super) fn start(
         machine_admins: godwit_web::machine_admins(),
         keep_history: settings.keep_history,
         jobs_max: settings.jobs as usize,
+        waiting_of_owner_max: WAITING_OF_OWNER_MAX,
         clock: Clock::default(),
         sites: Arc::clone(&opened.sites),
         own: {

@@ -147,6 +147,7 @@ impl World {
             machine_admins: vec!["alice".to_owned()],
             keep_history: Duration::from_hours(24),
             jobs_max,
+            waiting_of_owner_max: godwit_jobs::WAITING_OF_OWNER_MAX,
             clock,
             make_env: Arc::new(make_env),
             tells: Arc::new(|_| {}),

@@ -18,6 +18,9 @@ use crate::caller::{Caller, Operator, Viewer};
 use crate::extract::{Body, Path};
 use crate::problem::ApiError;
 
+/// Schedules of one owner: the state has room for those of twenty such owners.
+const OF_OWNER_MAX: usize = 500;
+
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(schedules))
@@ -55,9 +58,13 @@ async fn put_schedule(
     }
     app.run(move |app| {
         let earlier = of_caller(app, &caller, &id)?;
-        let owner = earlier
-            .as_ref()
-            .map_or(&caller.name, |earlier| &earlier.owner);
+        let owner = match &earlier {
+            Some(earlier) => &earlier.owner,
+            None => {
+                check_room(app, &caller.name)?;
+                &caller.name
+            }
+        };
         app.jobs
             .check_schedule(&new.cron, &new.time_zone, &new.job, owner, caller.role)?;
         let template = serde_json::to_string(&new.job)
@@ -96,6 +103,20 @@ async fn remove_schedule(
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Whether the owner may have one more schedule.
+fn check_room(app: &App, owner: &str) -> Result<(), ApiError> {
+    let schedules = app.reader().objects::<Schedule>()?;
+    let own = schedules.iter().filter(|schedule| schedule.owner == owner);
+    if own.count() < OF_OWNER_MAX {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::CONFLICT,
+        "too_many",
+        format!("{owner} has {OF_OWNER_MAX} schedules; remove some first"),
+    ))
 }
 
 /// The schedule of that id, if the caller may change it.

@@ -1,9 +1,12 @@
 //! Jobs over the API: submitted once, listed, changed, steered to their end.
 //! Whether data arrives is tested in `jobs` and `cli`.
 
+use godwit_state::{Change, Op, Schedule};
 use serde_json::json;
 
-use crate::world::World;
+use crate::client::Client;
+use crate::rights::token;
+use crate::world::{Settings, World};
 
 /// A job that does not begin by itself.
 pub(crate) fn later(label: &str) -> serde_json::Value {
@@ -172,4 +175,61 @@ fn the_node_tells_of_itself_and_who_asks() {
         fields.collect::<Vec<_>>()
     };
     assert_eq!(lasting(&exports), lasting(&node["exports"]));
+}
+
+#[test]
+fn one_owner_leaves_room_for_jobs_and_schedules_of_others() {
+    let world = World::with(Settings {
+        waiting_of_owner_max: 3,
+        ..Settings::default()
+    });
+    let user = |name: &str| world.client().token(&token(&world, name, "operator").0);
+    let (otto, olga) = (user("otto"), user("olga"));
+    for name in ["otto", "olga"] {
+        world.grant(name, "data read,write");
+    }
+    let job = later("waits");
+    let keyed = |client: &Client| {
+        let headers = [
+            ("content-type", "application/json"),
+            ("idempotency-key", "one"),
+        ];
+        client.send("POST", "/api/v1/jobs", &headers, job.to_string().into())
+    };
+    let first = keyed(&otto).expect(201).json();
+    for _ in 0..2 {
+        otto.post("/api/v1/jobs", &job).expect(201);
+    }
+    let full = otto.post("/api/v1/jobs", &job);
+    full.expect_problem(422, "too_many");
+    keyed(&otto).expect(200);
+    olga.post("/api/v1/jobs", &job).expect(201);
+    // An ended job waits no more, and does not come back while there is no room.
+    let first = format!("/api/v1/jobs/{}", first["id"].as_str().unwrap());
+    otto.post(&format!("{first}/cancel"), &json!({}))
+        .expect(200);
+    otto.post("/api/v1/jobs", &job).expect(201);
+    otto.post(&format!("{first}/retry"), &json!({}))
+        .expect_problem(422, "too_many");
+
+    for number in 0..500 {
+        world.propose(Op::Schedule(Change::Put(Schedule {
+            id: format!("s{number}"),
+            cron: "0 2 1 1 *".to_owned(),
+            time_zone: "UTC".to_owned(),
+            owner: "otto".to_owned(),
+            template: job.to_string(),
+            disabled: true,
+            fired: None,
+            reason: None,
+            comment: String::new(),
+        })));
+    }
+    let schedule = json!({"cron": "0 2 1 1 *", "time_zone": "UTC", "job": job});
+    let put = |client: &Client, id: &str| {
+        client.json("PUT", &format!("/api/v1/schedules/{id}"), &schedule)
+    };
+    put(&otto, "more").expect_problem(409, "too_many");
+    put(&otto, "s7").expect(200);
+    put(&olga, "more").expect(200);
 }

@@ -9,7 +9,7 @@ use godwit_api::failure::Failure;
 use godwit_api::grant::Grant;
 use godwit_api::settings::ToldSetting;
 use godwit_engine::session::{Connector, Refusal};
-use godwit_jobs::{Jobs, JobsConfig, now};
+use godwit_jobs::{Jobs, JobsConfig, WAITING_OF_OWNER_MAX, now};
 use godwit_net::{Cipher, ClientTls, IdentityId, PeerAddress};
 use godwit_node::{Asker, Export, Exported, Here};
 use godwit_run::{AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent};
@@ -43,6 +43,7 @@ pub(crate) struct Settings {
     /// Certificate and key of an operator.
     pub(crate) certificate: Option<[PathBuf; 2]>,
     pub(crate) webhook_networks: Vec<Network>,
+    pub(crate) waiting_of_owner_max: u64,
 }
 
 impl Default for Settings {
@@ -53,6 +54,7 @@ impl Default for Settings {
             patience: Patience::default(),
             certificate: None,
             webhook_networks: Vec::new(),
+            waiting_of_owner_max: WAITING_OF_OWNER_MAX,
         }
     }
 }
@@ -125,6 +127,7 @@ impl World {
             machine_admins: machine_admins(),
             keep_history: std::time::Duration::from_secs(86_400),
             jobs_max: 4,
+            waiting_of_owner_max: settings.waiting_of_owner_max,
             clock: godwit_jobs::Clock::default(),
             sites: Arc::new(Asker::new(here, tls)),
             own: Arc::new(|| None),
