@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use godwit_api::rest::{NewUser, UserView};
-use godwit_state::{Change, Op, ProposeError, Token, User};
+use godwit_state::{Change, JobFilter, Op, ProposeError, Token, User};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -60,6 +60,9 @@ async fn put(
     };
     app.run(move |app| {
         let earlier = app.reader().object::<User>(&name)?;
+        if earlier.is_none() {
+            check_fresh(app, &name)?;
+        }
         if new.revoke_tokens {
             revoke_tokens(app, &caller, &name)?;
         }
@@ -89,6 +92,25 @@ async fn remove(
     app.run(move |app| app.propose(caller.actor(), Op::User(Change::Remove(name))))
         .await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Refuses a name under which another user had jobs: they would be the new one's, with their reports and logs.
+fn check_fresh(app: &App, name: &str) -> Result<(), ApiError> {
+    let of_name = JobFilter {
+        owner: Some(name.to_owned()),
+        ..JobFilter::default()
+    };
+    if app.reader().jobs(&of_name, None, 1)?.jobs.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::CONFLICT,
+        "name_taken",
+        format!(
+            "jobs of an earlier user {name:?} are in the history, and would belong to the new one; choose another name, or wait until \
+             keep-history has removed them. To lock a user out for a time, disable it instead of removing it"
+        ),
+    ))
 }
 
 /// Revokes all tokens of a user.
