@@ -68,6 +68,7 @@ pub use error::JobsError;
 pub use guests::Guests;
 pub use manifest::Manifest;
 pub use seen::Seen;
+pub use submit::WAITING_OF_OWNER_MAX;
 pub use work::work_of;
 pub use zone::{check_time_zone, time_zone_trouble};
 
@@ -78,9 +79,6 @@ pub type MakeEnv = dyn Fn(&[Site]) -> Env + Send + Sync;
 
 /// Reads the grants that the operator of this machine wrote into the node's home.
 pub type FileGrants = dyn Fn() -> Result<Vec<Grant>, String> + Send + Sync;
-
-/// Jobs of one owner that wait: a tenth of what the state takes of all owners.
-pub const WAITING_OF_OWNER_MAX: u64 = 5_000;
 
 /// What the jobs of a node are told at the beginning.
 pub struct JobsConfig {

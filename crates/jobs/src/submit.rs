@@ -16,6 +16,9 @@ use crate::{Shared, access, manifest};
 /// Ids that are tried: two jobs of one second share one once in 33 million pairs.
 const IDS_MAX: usize = 4;
 
+/// Jobs of one owner that wait: a tenth of what the state takes of all owners.
+pub const WAITING_OF_OWNER_MAX: u64 = 5_000;
+
 /// Jobs that are counted at a time.
 const PAGE_MAX: usize = 1_000;
 

@@ -44,8 +44,7 @@ struct SettingsQuery {
     command: Option<String>,
 }
 
-/// Lists settings with their meaning; those of the node with value and origin. What may name paths of the machine is shown to admins
-/// only: the values of texts, files and lists, and each origin.
+/// Lists settings with their meaning; those of the node with value and origin.
 #[utoipa::path(get, path = "/settings", tag = "node", params(SettingsQuery), responses((status = 200, body = Vec<SettingView>), Problems))]
 async fn settings(
     Viewer(caller): Viewer,
@@ -83,13 +82,15 @@ async fn settings(
             value: told
                 .filter(|_| is_admin || !may_name_paths(&setting.kind))
                 .map(|told| told.value.clone()),
-            origin: told.filter(|_| is_admin).map(|told| told.origin.clone()),
+            origin: told
+                .map(|told| told.origin.clone())
+                .filter(|origin| is_admin || !origin.contains('/')),
         }
     };
     Ok(Json(Setting::all_of(scope).map(view).collect()))
 }
 
-/// Whether values of this kind may be paths of the machine, or hold some.
+/// Whether values of this kind may be paths of the machine, or hold some: only admins see those, and origins that are files.
 const fn may_name_paths(kind: &Kind) -> bool {
     matches!(kind, Kind::Text { .. } | Kind::File | Kind::List { .. })
 }

@@ -405,12 +405,13 @@ fn only_admins_see_settings_that_name_paths() {
     let nothing = Value::Null;
     for role in ["viewer", "operator"] {
         let (plain, path) = shown(role);
-        assert_eq!(plain, (json!("7min"), nothing.clone()));
+        assert_eq!(plain, (json!("7min"), json!("--keep-for")));
         assert_eq!(path, (nothing.clone(), nothing.clone()));
     }
     let (plain, path) = shown("admin");
     assert_eq!(plain, (json!("7min"), json!("--keep-for")));
-    assert_eq!(path, (json!("data=/secret/data"), json!("--export")));
+    let file = json!("/secret/config.toml:3");
+    assert_eq!(path, (json!("data=/secret/data"), file));
 }
 
 #[test]

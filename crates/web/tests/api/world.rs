@@ -166,13 +166,16 @@ impl World {
                         path: path(name),
                     })
                     .to_vec(),
-                settings: [("keep-for", "7min"), ("export", "data=/secret/data")]
-                    .map(|(name, value)| ToldSetting {
-                        name,
-                        value: value.to_owned(),
-                        origin: format!("--{name}"),
-                    })
-                    .to_vec(),
+                settings: [
+                    ("keep-for", "7min", "--keep-for"),
+                    ("export", "data=/secret/data", "/secret/config.toml:3"),
+                ]
+                .map(|(name, value, origin)| ToldSetting {
+                    name,
+                    value: value.to_owned(),
+                    origin: origin.to_owned(),
+                })
+                .to_vec(),
             },
             socket: path("run").join("node.sock"),
             manage: Vec::new(),
