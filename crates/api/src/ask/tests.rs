@@ -79,10 +79,6 @@ fn every_question_is_known() {
         }),
         Question::Nodes {
             path: path(),
-            of: None,
-        },
-        Question::Nodes {
-            path: path(),
             of: Some("gw1-a".to_owned()),
         },
         Question::Reach(ReachSite {

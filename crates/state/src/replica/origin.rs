@@ -12,7 +12,12 @@ pub(super) fn stamp(
     from: u64,
     command: &mut Command,
 ) -> Result<(), ProposeError> {
-    command.actor.via = Agreed(&replica.reader).origin(from)?;
+    match Agreed(&replica.reader).origin(from) {
+        Ok(via) => command.actor.via = via,
+        // A node that cannot read its own state goes on to the log, which fails for good: then the node ends and says why.
+        Err(_) if from == replica.options.voter => command.actor.via = None,
+        Err(fault) => return Err(fault.into()),
+    }
     Ok(())
 }
 
