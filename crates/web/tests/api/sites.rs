@@ -65,7 +65,7 @@ fn requests() -> Vec<(&'static str, String, Option<Value>, &'static [&'static st
         ),
         with(
             post("rename", json!({"from": place, "to": "far:/data/run/b"})),
-            &["delete", "write"],
+            &["delete", "write", "read"],
         ),
         with(submit(job("copy", place, here)), &["read"]),
         with(submit(job("copy", here, place)), &["write"]),
