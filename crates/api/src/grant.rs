@@ -62,8 +62,8 @@ impl Grant {
         self.expires.is_none_or(|expires| now < expires)
     }
 
-    /// Whether the grant alone allows this at the node itself, to a peer or user who acts for nobody else. A grant that belongs to a job
-    /// does not.
+    /// Whether the grant alone allows this at the node itself. The peer or user acts for itself: a grant that belongs to a job allows
+    /// nothing here.
     #[must_use]
     pub fn allows(&self, who: &Subject, wish: Wish<'_>, now: Timestamp) -> bool {
         self.allows_at(None, who, wish, now)

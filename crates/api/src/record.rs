@@ -143,7 +143,7 @@ pub enum TransferNews {
     Stranger(StrangerDid),
 }
 
-/// What a stranger did before it was turned away.
+/// The step at which a stranger was refused.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum StrangerDid {
     /// It connected, and did not say who it is or what it wants.

@@ -36,7 +36,7 @@ pub enum AskerRights {
 /// Whoever sends a request to a node.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Requester {
-    /// Who has proven to be at the other end.
+    /// The identity that the other end has proved, or the user.
     pub peer: Subject,
     /// For which job the peer acts; None is for itself.
     pub mandate: Option<Mandate>,

@@ -327,7 +327,7 @@ fn a_job_of_another_node_is_admitted_by_its_own_grants_and_the_rights_of_its_ask
     let without_asker = [own, of_job.clone()];
     assert!(may(&job, &without_asker, AskerRights::OwnJob, write));
     assert!(!may(&job, &without_asker, AskerRights::EndedJob, write));
-    // What is given for a job opens nothing to the runner itself.
+    // Access for a job opens nothing to the runner itself.
     let itself = request(None, "");
     assert!(!may(
         &itself,

@@ -325,7 +325,7 @@ pub(crate) fn print(text: &str) {
     print_data(&printable_lines(text));
 }
 
-/// Prints lines for programs to standard output. A reader that went away is ignored, any other trouble is told once.
+/// Prints lines for programs to standard output. A closed reader is ignored; any other error is reported once.
 pub(crate) fn print_data(text: &str) {
     let mut out = std::io::stdout().lock();
     if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush())

@@ -1,5 +1,5 @@
 //! The own account by command: a new password from files and at a terminal, sessions and tokens that end.
-//! What the node makes of it is tested in `web`.
+//! The node's answer is tested in `web`.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -98,7 +98,7 @@ fn a_password_is_changed_by_files_that_are_closed_to_others() {
         refused.says(&format!("chmod 600 {file}"));
         fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("ours");
     }
-    // Without a terminal somebody has to name both.
+    // Without a terminal both files must be named.
     let mut alone = Command::new("setsid");
     alone
         .arg("-w")

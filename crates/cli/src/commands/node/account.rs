@@ -126,7 +126,7 @@ impl Drop for Terminal {
     }
 }
 
-/// A line as somebody types it, with backspace and Control-U; None if the input ends, or with Control-C or Control-D.
+/// A line that the user types, with backspace and Control-U. None at the end of input, at Control-C and at Control-D.
 fn line_of(input: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let mut byte = [0];

@@ -144,7 +144,7 @@ fn a_removed_node_does_not_come_back_by_its_invitation() {
     let refused = client.join(&rig, &token, &[]).expect_err("refused");
     assert_eq!(refused.code, code::BAD_INVITATION, "{refused:?}");
     assert_eq!(nodes(&view(&rig).expect("a view")).len(), 1);
-    // Who is no member is not heard.
+    // Messages of identities that are no members are refused.
     let said = client
         .carry(&rig, "vote", Value::Null)
         .expect_err("refused");

@@ -1,5 +1,5 @@
 //! Every question of nodes to nodes with every subject, by keys of the test's own: who is answered, and who is refused by what code.
-//! What the answers say is tested beside this.
+//! The contents of the answers are tested in other modules.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
