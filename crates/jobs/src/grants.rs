@@ -28,6 +28,9 @@ const RULES_MAX: usize = 2_000;
 /// Paths of one job: as many as the state takes sources.
 const PATHS_MAX: usize = 1_024;
 
+/// How often the rules of a job are looked for until none is left.
+const REVOKE_PASSES_MAX: usize = 8;
+
 /// Lets a site in for a job of the asker, or for the job of the mandate.
 pub(crate) fn grant(
     shared: &Shared,
@@ -47,6 +50,10 @@ pub(crate) fn grant(
     };
     if !matches!(wish.identity.parse(), Ok(Subject::Identity(_))) {
         let message = "identity: access for a job is for a node, named as godwit id prints it";
+        return Err(Refusal::new(code::INVALID, message));
+    }
+    if mandate.is_some() && wish.identity.eq_ignore_ascii_case(asker) {
+        let message = "identity: a node does not give access to itself";
         return Err(Refusal::new(code::INVALID, message));
     }
     if wish.paths.is_empty() || wish.paths.len() > PATHS_MAX {
@@ -77,9 +84,23 @@ pub(crate) fn grant(
     for path in &wish.paths {
         until = lasts(path, wish.write, now, until, may)?;
     }
+    let mut given = Vec::new();
     for path in &wish.paths {
         let rule = rule(giver, wish, path, UnixMillis(until))?;
+        given.push(rule.id.clone());
         propose(shared, asker, Op::Access(Change::Put(rule)))?;
+    }
+    // The asker of the job may have taken its access back meanwhile. Then the access of this node is gone, and what it gave goes, too.
+    if mandate.is_some() {
+        let own = prefix(giver, &wish.job);
+        let is_own = |rule: &AccessRule| rule.id.starts_with(&own) && rule.subject == asker;
+        if !rules(shared)?.iter().any(is_own) {
+            for id in given {
+                take_back(shared, asker, id)?;
+            }
+            let message = "the access for this job was taken back";
+            return Err(Refusal::new(code::NOT_GRANTED, message));
+        }
     }
     Ok(Answer::Done {})
 }
@@ -165,12 +186,27 @@ pub(crate) fn mandate_of(rule: &AccessRule) -> Option<Mandate> {
 pub(crate) fn revoke(shared: &Shared, asker: &str, job: &str) -> Result<Answer, Refusal> {
     check_job(job)?;
     let prefix = prefix(asker, job);
-    for rule in rules(shared)? {
-        if rule.id.starts_with(&prefix) {
-            propose(shared, asker, Op::Access(Change::Remove(rule.id)))?;
+    // A node of the job may give access on at the same moment. Once its own access is gone it can give no more.
+    for _ in 0..REVOKE_PASSES_MAX {
+        let mut rules = rules(shared)?;
+        rules.retain(|rule| rule.id.starts_with(&prefix));
+        if rules.is_empty() {
+            return Ok(Answer::Done {});
+        }
+        for rule in rules {
+            take_back(shared, asker, rule.id)?;
         }
     }
-    Ok(Answer::Done {})
+    let message = "other nodes of the job still give access; ask again";
+    Err(Refusal::later(code::BUSY, message))
+}
+
+/// Removes a rule that may be gone by now.
+fn take_back(shared: &Shared, asker: &str, rule: String) -> Result<(), Refusal> {
+    let taken = propose(shared, asker, Op::Access(Change::Remove(rule.clone())));
+    let reader = shared.replica.reader();
+    let is_gone = || matches!(reader.object::<AccessRule>(&rule), Ok(None));
+    taken.or_else(|refusal| if is_gone() { Ok(()) } else { Err(refusal) })
 }
 
 fn rules(shared: &Shared) -> Result<Vec<AccessRule>, Refusal> {
