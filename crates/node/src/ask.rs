@@ -22,6 +22,7 @@ use godwit_net::{IdentityId, Stream};
 use godwit_proto::{Ask, DOCUMENT_BYTES_MAX, ErrorCode, Frame, Reply};
 
 use crate::allow::{Denial, Who, find};
+use crate::begin::may_write;
 use crate::export::ExportPath;
 use crate::gate::Full;
 use crate::{Shared, news};
@@ -181,8 +182,12 @@ fn answer(
     if let Question::Cluster(question) = question {
         return in_cluster(shared, peer, *question);
     }
-    // Questions about jobs take a moment; many jobs may be followed at once.
-    let is_short = question.is_about_jobs() && !matches!(question, Question::Reach(_));
+    // Most questions about jobs take a moment, and many jobs may be followed at once. These dial, or look at each path of a job.
+    let is_long = matches!(
+        question,
+        Question::Reach(_) | Question::Grant(_) | Question::Run(_)
+    );
+    let is_short = question.is_about_jobs() && !is_long;
     let _place = match is_short {
         true => None,
         false => Some(shared.gate.question(peer).map_err(too_many)?),
@@ -231,7 +236,9 @@ fn answer(
         return about_jobs(shared, who, &question);
     }
     let writer = |path: &[u8]| shared.table.writer_at(path);
+    let may_hold = |who: &Who, asked: &Text| may_write(shared, who, asked);
     let holder = claim::Holder {
+        may_hold: &may_hold,
         name: &peer.to_string(),
         who: (!is_member).then_some(who),
     };

@@ -23,7 +23,8 @@ use godwit_tree::{
     DestinationError, DestinationRequest, Earlier, FoundRoot, Keeper, PreparedDestination, TreeRoot,
 };
 
-use self::asked::{entered, kept_at, may_write, order_of, select_of, share_of};
+pub(crate) use self::asked::may_write;
+use self::asked::{entered, kept_at, order_of, select_of, share_of};
 use crate::Shared;
 use crate::admit::admit;
 use crate::allow::{Denial, Who};

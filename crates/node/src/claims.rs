@@ -32,6 +32,9 @@ const CLAIMS_MAX: usize = 1024;
 /// Claims that one identity holds at a time: a quarter, so that nobody takes the room of others.
 const CLAIMS_OF_ONE_MAX: usize = CLAIMS_MAX / 4;
 
+/// Says whether the holder of a claim may still write at its place.
+pub(crate) type MayHold<'a> = dyn Fn(&Who, &Text) -> bool + 'a;
+
 /// All claims of a node.
 #[derive(Default)]
 pub struct ClaimTable(Mutex<HashMap<ClaimId, Held>>);
@@ -152,12 +155,17 @@ impl ClaimTable {
     ///
     /// # Errors
     /// Another claim overlaps, the epoch has passed, or there are too many claims.
-    pub(crate) fn set(&self, wish: Wish, now: Instant) -> Result<(), Refusal> {
+    pub(crate) fn set(
+        &self,
+        wish: Wish,
+        now: Instant,
+        may_hold: &MayHold<'_>,
+    ) -> Result<(), Refusal> {
         let mut table = locked(&self.0);
         let overlapping = table.iter().find(|(claim, held)| {
             **claim != wish.claim
-                && held.lease.holds_at(now)
                 && overlap(&held.place.absolute, &wish.place.absolute)
+                && held.holds(now, may_hold)
         });
         if let Some((claim, held)) = overlapping {
             return Err(Refusal::later(code::BUSY, held.shown(claim)));
@@ -310,26 +318,17 @@ impl ClaimTable {
         Ok((hold, membership))
     }
 
-    /// Why a transfer that is no member may not write to these absolute paths, if somebody has claimed any. A claim whose holder may not
-    /// write there any more, as `may_hold` says, ends.
+    /// Why a transfer that is no member may not write to these absolute paths, if a claim covers any of them.
     pub(crate) fn refuses(
         &self,
         destinations: &[Vec<u8>],
         now: Instant,
-        may_hold: &dyn Fn(&Who, &Text) -> bool,
+        may_hold: &MayHold<'_>,
     ) -> Option<Denial> {
         let table = locked(&self.0);
         let (claim, held) = table.iter().find(|(_, held)| {
             let is_there = |path: &Vec<u8>| overlap(path, &held.place.absolute);
-            if !held.lease.holds_at(now) || !destinations.iter().any(is_there) {
-                return false;
-            }
-            let who = held.who.as_ref();
-            let may = who.is_none_or(|who| may_hold(who, &held.place.asked));
-            if !may {
-                held.lease.end();
-            }
-            may
+            destinations.iter().any(is_there) && held.holds(now, may_hold)
         })?;
         Some(Denial::new(ErrorCode::BUSY, held.shown(claim)))
     }
@@ -343,6 +342,15 @@ impl ClaimTable {
 }
 
 impl Held {
+    /// Whether the claim still holds. It ends when its holder has lost the right to write there.
+    fn holds(&self, now: Instant, may_hold: &MayHold<'_>) -> bool {
+        let who = self.who.as_ref();
+        if who.is_some_and(|who| !may_hold(who, &self.place.asked)) {
+            self.lease.end();
+        }
+        self.lease.holds_at(now)
+    }
+
     /// Lets these members in. Transfers of who is none any more end, and those of the members to fence that have begun.
     fn set_members(&mut self, members: &HashSet<IdentityId>, fence: &HashSet<IdentityId>) {
         self.members.retain(|member, entry| {

@@ -16,7 +16,7 @@ use godwit_store::{Create, Kind, RelPath, StoreError, TempName, claim_tag};
 
 use super::here::{Found, Here, May};
 use crate::allow::Who;
-use crate::claims::{ClaimedPlace, Wish};
+use crate::claims::{ClaimedPlace, MayHold, Wish};
 
 /// Says which transfer that is no member writes to an absolute path, above or below it, if one does.
 pub(crate) type Writer<'a> = dyn Fn(&[u8]) -> Option<String> + 'a;
@@ -27,6 +27,8 @@ pub(crate) struct Holder<'a> {
     pub(crate) name: &'a str,
     /// By whose right; None for a node of this site.
     pub(crate) who: Option<&'a Who>,
+    /// The rights of the holders of other claims.
+    pub(crate) may_hold: &'a MayHold<'a>,
 }
 
 impl Here {
@@ -94,7 +96,7 @@ impl Here {
             lease,
         };
         let tag = claim_tag(&wish.claim.0);
-        self.claims().set(wish, now)?;
+        self.claims().set(wish, now, holder.may_hold)?;
         mark(&found, tag, asked, may)?;
         Ok(Answer::Done {})
     }

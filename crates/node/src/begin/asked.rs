@@ -39,7 +39,7 @@ pub(super) fn entered(
 }
 
 /// Whether the holder of a claim may write at the claimed place. A place that is not there any more is nobody's.
-pub(super) fn may_write(shared: &Shared, who: &Who, asked: &Text) -> bool {
+pub(crate) fn may_write(shared: &Shared, who: &Who, asked: &Text) -> bool {
     match find(&shared.config.exports, &asked.0) {
         Ok(ExportPath::Below(export, path)) => {
             let now = Timestamp(0);

@@ -25,6 +25,11 @@ fn wish(claim: u8, epoch: u64, path: &str, seconds: u64) -> Wish {
     }
 }
 
+/// Every holder has its rights.
+fn anybody(_: &Who, _: &Text) -> bool {
+    true
+}
+
 fn member(claim: u8, epoch: u64) -> Member {
     Member {
         claim: vec![claim; 16],
@@ -37,7 +42,9 @@ fn member(claim: u8, epoch: u64) -> Member {
 #[test]
 fn only_members_in_the_right_epoch_below_the_place_get_in() {
     let (table, now) = (ClaimTable::default(), Instant::now());
-    table.set(wish(1, 5, "data/set", 10), now).expect("set");
+    table
+        .set(wish(1, 5, "data/set", 10), now, &anybody)
+        .expect("set");
     let code = |claim, epoch, letter: &str, base: &str| {
         let entered = table.enter(
             &member(claim, epoch),
@@ -67,7 +74,7 @@ fn a_lease_that_has_ended_never_holds_again() {
     let (table, now) = (ClaimTable::default(), Instant::now());
     let claim = ClaimId([1; 16]);
     let later = |seconds| now + Duration::from_secs(seconds);
-    table.set(wish(1, 1, "a", 10), now).expect("set");
+    table.set(wish(1, 1, "a", 10), now, &anybody).expect("set");
     let enter = |now| table.enter(&member(1, 1), identity("a"), b"/srv/a", now);
     let (lease, _) = enter(now).ok().expect("a member");
     table
@@ -80,7 +87,7 @@ fn a_lease_that_has_ended_never_holds_again() {
     assert!(enter(later(19)).is_err());
     // Set again, it has another lease: who entered before stays out.
     table
-        .set(wish(1, 1, "a", 10), later(20))
+        .set(wish(1, 1, "a", 10), later(20), &anybody)
         .expect("set again");
     assert!(enter(later(20)).is_ok());
     assert!(!lease.holds_at(later(20)));
@@ -90,15 +97,17 @@ fn a_lease_that_has_ended_never_holds_again() {
 fn a_higher_epoch_takes_over_and_a_lower_one_never_returns() {
     let (table, now) = (ClaimTable::default(), Instant::now());
     let claim = ClaimId([1; 16]);
-    table.set(wish(1, 5, "a", 10), now).expect("set");
+    table.set(wish(1, 5, "a", 10), now, &anybody).expect("set");
     let (old, _) = table
         .enter(&member(1, 5), identity("a"), b"/srv/a", now)
         .ok()
         .expect("a member");
-    table.set(wish(1, 6, "a", 10), now).expect("taken over");
+    table
+        .set(wish(1, 6, "a", 10), now, &anybody)
+        .expect("taken over");
     assert!(!old.holds_at(now));
     let lasts = Duration::from_secs(10);
-    assert!(table.set(wish(1, 5, "a", 10), now).is_err());
+    assert!(table.set(wish(1, 5, "a", 10), now, &anybody).is_err());
     assert!(table.renew(claim, 5, lasts, now).is_err());
     assert!(table.release(claim, 5).is_err());
     table
@@ -107,37 +116,43 @@ fn a_higher_epoch_takes_over_and_a_lower_one_never_returns() {
     table.release(claim, 6).expect("released");
     assert!(table.renew(claim, 6, lasts, now).is_err());
     // Its epoch is remembered.
-    assert!(table.set(wish(1, 5, "a", 10), now).is_err());
-    table.set(wish(1, 6, "a", 10), now).expect("set again");
+    assert!(table.set(wish(1, 5, "a", 10), now, &anybody).is_err());
+    table
+        .set(wish(1, 6, "a", 10), now, &anybody)
+        .expect("set again");
 }
 
 #[test]
 fn others_are_refused_with_who_holds_the_place() {
     let (table, now) = (ClaimTable::default(), Instant::now());
-    table.set(wish(1, 1, "data/set", 10), now).expect("set");
+    table
+        .set(wish(1, 1, "data/set", 10), now, &anybody)
+        .expect("set");
     for path in ["data/set", "data/set/below", "data"] {
-        let other = table.set(wish(2, 1, path, 10), now).expect_err(path);
+        let other = table
+            .set(wish(2, 1, path, 10), now, &anybody)
+            .expect_err(path);
         assert!(other.message.contains("the controller"), "{other}");
         let plain = format!("/srv/{path}").into_bytes();
         let no = table
-            .refuses(std::slice::from_ref(&plain), now, &|_, _| true)
+            .refuses(std::slice::from_ref(&plain), now, &anybody)
             .expect(path);
         assert_eq!(no.code, ErrorCode::BUSY);
         assert!(no.message.contains("the controller"), "{}", no.message);
     }
     assert!(
         table
-            .refuses(&[b"/srv/data/other".to_vec()], now, &|_, _| true)
+            .refuses(&[b"/srv/data/other".to_vec()], now, &anybody)
             .is_none()
     );
     table
-        .set(wish(2, 1, "data/other", 10), now)
+        .set(wish(2, 1, "data/other", 10), now, &anybody)
         .expect("beside");
     assert_eq!(table.tags(now).len(), 2);
     let after = now + Duration::from_secs(10);
     assert!(
         table
-            .refuses(&[b"/srv/data/set".to_vec()], after, &|_, _| true)
+            .refuses(&[b"/srv/data/set".to_vec()], after, &anybody)
             .is_none()
     );
     assert!(table.tags(after).is_empty());
@@ -149,12 +164,12 @@ fn the_table_is_bounded_and_forgets_ended_claims_first() {
     for number in 0..CLAIMS_MAX {
         let mut wish = wish(0, 1, &format!("d{number}"), 10);
         wish.claim.0[..8].copy_from_slice(&number.to_le_bytes());
-        table.set(wish, now).expect("room");
+        table.set(wish, now, &anybody).expect("room");
     }
-    assert!(table.set(wish(9, 1, "more", 10), now).is_err());
+    assert!(table.set(wish(9, 1, "more", 10), now, &anybody).is_err());
     table.release(ClaimId([0; 16]), 1).expect("released");
     table
-        .set(wish(9, 1, "more", 10), now)
+        .set(wish(9, 1, "more", 10), now, &anybody)
         .expect("the place of the ended one");
 }
 
@@ -168,7 +183,7 @@ fn transfers_of_fenced_and_removed_members_end_and_later_ones_hold() {
             fence: identities(fence),
             ..wish(1, 5, "data/set", 10)
         };
-        table.set(wish, now).expect("set");
+        table.set(wish, now, &anybody).expect("set");
     };
     let enter = |letter: &str| {
         let entered = table.enter(&member(1, 5), identity(letter), b"/srv/data/set", now);
@@ -199,14 +214,32 @@ fn a_claim_ends_with_the_right_of_its_holder_and_one_holder_leaves_room_for_othe
     for n in 0..CLAIMS_OF_ONE_MAX {
         let claim = ClaimId([u8::try_from(n).unwrap_or(0); 16]);
         let wish = of("a", wish(0, 1, &path(n), 60));
-        table.set(Wish { claim, ..wish }, now).expect("room");
+        table
+            .set(Wish { claim, ..wish }, now, &anybody)
+            .expect("room");
     }
     let one_more = |letter: &str| Wish {
         claim: ClaimId(*b"0123456789abcdef"),
         ..of(letter, wish(0, 1, "data/more", 60))
     };
-    assert!(table.set(one_more("a"), now).is_err());
-    table.set(one_more("q"), now).expect("room for others");
+    assert!(table.set(one_more("a"), now, &anybody).is_err());
+    table
+        .set(one_more("q"), now, &anybody)
+        .expect("room for others");
+
+    // A claim whose holder has lost the right keeps no other claim out.
+    let without_a = |who: &Who, _: &Text| who.peer != identity("a");
+    let within = |letter: &str| {
+        let claim = ClaimId(*b"fedcba9876543210");
+        Wish {
+            claim,
+            ..of(letter, wish(0, 1, "data/set7/below", 60))
+        }
+    };
+    assert!(table.set(within("q"), now, &anybody).is_err());
+    table
+        .set(within("q"), now, &without_a)
+        .expect("the claim of before has ended");
 
     let there = [b"/srv/data/more".to_vec()];
     let may = |letter: &str| {
