@@ -362,3 +362,49 @@ fn the_first_attempt_that_has_its_destination_says_what_it_means() {
     };
     assert_eq!(read, expected);
 }
+
+#[test]
+fn only_so_many_ended_jobs_of_another_site_are_kept() {
+    let mut state = State::new();
+    let knows = Op::Level(3);
+    state.op(0, knows).expect("level");
+    let site = |number: i64, id: &str| {
+        let mut command = submit(number, id);
+        if let Op::Submit(job) = &mut command.op {
+            "site:gw1-a".clone_into(&mut job.owner);
+            job.idempotency_key = Some(format!("job:{id}"));
+        }
+        command
+    };
+    for number in 0..10_003 {
+        let id = format!("job{number:05}");
+        state.apply(&site(number, &id)).expect("submit");
+        let cancel = JobOp::Cancel { comment: None };
+        state
+            .apply(&job_command(number, &id, cancel))
+            .expect("cancel");
+    }
+    state.apply(&site(20_000, "open")).expect("submit");
+    let prune = Op::Prune(Prune {
+        jobs_before: Some(at(0)),
+        ..Prune::default()
+    });
+    let pruned = state.op(20_001, prune).expect("prune");
+    assert!(
+        matches!(
+            pruned,
+            Effect::Pruned {
+                jobs: 3,
+                more: false,
+                ..
+            }
+        ),
+        "{pruned:?}"
+    );
+    let left = state.reader.jobs_of_owner("site:gw1-a").expect("count");
+    assert_eq!(left, 10_001);
+    for (id, is_there) in [("job00002", false), ("job00003", true), ("open", true)] {
+        let job = state.reader.job(id).expect("read");
+        assert_eq!(job.is_some(), is_there, "{id}");
+    }
+}

@@ -3,8 +3,8 @@
 
 use rusqlite::{Connection, params};
 
-use super::{Context, Stop, notices, work};
-use crate::bounds::{self, PRUNE_ROWS_MAX};
+use super::{Context, Stop, knows_origin, notices, sql, work};
+use crate::bounds::{self, JOBS_OF_SITE_MAX, PRUNE_ROWS_MAX};
 use crate::model::Object as _;
 use crate::model::{
     AccessRule, Actor, AuditEntry, Effect, Invite, Prune, Role, Token, Topic, UnixMillis,
@@ -68,7 +68,7 @@ pub(super) fn write(
 /// Deletes old history, a bounded number of rows of each kind.
 pub(super) fn prune(context: &Context<'_>, prune: &Prune) -> Result<Effect, Stop> {
     let jobs = match prune.jobs_before {
-        Some(before) => prune_jobs(context, before)?,
+        Some(before) => prune_jobs(context, before)? + prune_sites(context)?,
         None => 0,
     };
     let audit = rows(
@@ -101,7 +101,7 @@ pub(super) fn prune(context: &Context<'_>, prune: &Prune) -> Result<Effect, Stop
     }
     let full = PRUNE_ROWS_MAX.unsigned_abs();
     let work = work::prune(context)?;
-    let more = work || jobs == full || audit == full || deliveries == full;
+    let more = work || jobs >= full || audit == full || deliveries == full;
     if jobs > 0 {
         let body = serde_json::json!({ "jobs": jobs }).to_string();
         notices::event(context, Topic::History, "jobs", &body)?;
@@ -132,7 +132,31 @@ fn prune_jobs(context: &Context<'_>, before: UnixMillis) -> Result<u64, Stop> {
         )?
         .query_map(params![before.0, PRUNE_ROWS_MAX], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    for id in &ids {
+    delete_jobs(context, &ids)
+}
+
+/// Deletes the oldest ended jobs of each other site that has more of them than are kept for one.
+fn prune_sites(context: &Context<'_>) -> Result<u64, Stop> {
+    if !knows_origin(context.db)? {
+        return Ok(0);
+    }
+    let ids: Vec<String> = context
+        .db
+        .prepare_cached(
+            "SELECT id FROM (SELECT id, created, row_number() OVER \
+             (PARTITION BY owner ORDER BY created DESC, id DESC) AS place FROM jobs \
+             WHERE owner >= 'site:' AND owner < 'site;' AND ended IS NOT NULL) \
+             WHERE place > ?1 ORDER BY created, id LIMIT ?2",
+        )?
+        .query_map(params![sql(JOBS_OF_SITE_MAX), PRUNE_ROWS_MAX], |row| {
+            row.get(0)
+        })?
+        .collect::<Result<_, _>>()?;
+    delete_jobs(context, &ids)
+}
+
+fn delete_jobs(context: &Context<'_>, ids: &[String]) -> Result<u64, Stop> {
+    for id in ids {
         let Some(job) = job_by_id(context.db, id)? else {
             continue;
         };

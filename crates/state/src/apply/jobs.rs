@@ -3,7 +3,7 @@
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::{Context, Stop, claims, notices, sql, work};
+use super::{Context, Stop, claims, knows_origin, notices, sql, work};
 use crate::bounds;
 use crate::model::{
     Cause, CommandError, Effect, Job, JobChange, JobOp, JobState, NewJob, Reason, UnixMillis,
@@ -39,17 +39,7 @@ pub(super) fn submit(
         }
         .into());
     }
-    let waiting: i64 = context
-        .db
-        .prepare_cached("SELECT count(*) FROM jobs WHERE state IN ('queued', 'scheduled')")?
-        .query_row([], |row| row.get(0))?;
-    if waiting >= sql(bounds::JOBS_WAITING_MAX) {
-        return Err(CommandError::TooMany {
-            kind: "waiting job".to_owned(),
-            max: bounds::JOBS_WAITING_MAX,
-        }
-        .into());
-    }
+    check_room(context)?;
     let (state, why) = waits(
         new.not_before,
         context.at,
@@ -88,6 +78,30 @@ pub(super) fn submit(
     Ok(effect(&job))
 }
 
+/// Refuses one more waiting job where as many wait as may.
+fn check_room(context: &Context<'_>) -> Result<(), Stop> {
+    let waiting: i64 = context
+        .db
+        .prepare_cached("SELECT count(*) FROM jobs WHERE state IN ('queued', 'scheduled')")?
+        .query_row([], |row| row.get(0))?;
+    if waiting < sql(bounds::JOBS_WAITING_MAX) {
+        return Ok(());
+    }
+    Err(CommandError::TooMany {
+        kind: "waiting job".to_owned(),
+        max: bounds::JOBS_WAITING_MAX,
+    }
+    .into())
+}
+
+/// The same for a job that waits again. Nodes below this level of the cluster do not look.
+fn check_room_again(context: &Context<'_>) -> Result<(), Stop> {
+    if knows_origin(context.db)? {
+        check_room(context)?;
+    }
+    Ok(())
+}
+
 /// Changes one job.
 pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effect, Stop> {
     let mut job = job_by_id(context.db, id)?.ok_or_else(|| CommandError::not_found("job", id))?;
@@ -119,7 +133,10 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
             let why = Reason::new(reason::PAUSED, text);
             claims::stop(context, &mut job, Cause::Pause, JobState::Paused, why)?;
         }
-        JobOp::Resume => resume(context, &mut job)?,
+        JobOp::Resume => {
+            check_room_again(context)?;
+            resume(context, &mut job)?;
+        }
         JobOp::Cancel { comment } => {
             let text = match comment {
                 Some(comment) => format!("{} cancelled the job: {comment}", context.actor.name),
@@ -129,7 +146,10 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
             let why = Reason::new(reason::CANCELLED, text);
             claims::stop(context, &mut job, Cause::Cancel, JobState::Cancelled, why)?;
         }
-        JobOp::Retry => retry(context, &mut job)?,
+        JobOp::Retry => {
+            check_room_again(context)?;
+            retry(context, &mut job)?;
+        }
         JobOp::Change(change) => set(&mut job, change)?,
     }
     if job.state.ended() {

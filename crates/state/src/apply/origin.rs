@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use super::Stop;
 use crate::model::{
     AccessRule, Actor, Change, Command, CommandError, JobOp, Node, Op, Prune, Role, Schedule,
-    Token, User, Webhook,
+    Token, UnixMillis, User, Webhook,
 };
 use crate::read::{job_by_id, node_by_number, object_by_id};
 
@@ -22,7 +22,7 @@ pub(super) fn check(db: &Connection, number: u64, command: &Command) -> Result<(
     let actor = &command.actor;
     match actor.role {
         Some(role) => for_user(db, &node, actor, role, &command.op),
-        None => by_itself(db, &node, &actor.name, &command.op),
+        None => by_itself(db, &node, command),
     }
 }
 
@@ -136,10 +136,11 @@ fn least(db: &Connection, actor: &Actor, role: Role, op: &Op) -> Result<Option<R
 }
 
 /// A node acts as itself, for a site that asked it, or for its API where nobody has proven who it is.
-fn by_itself(db: &Connection, node: &Node, name: &str, op: &Op) -> Result<(), Stop> {
+fn by_itself(db: &Connection, node: &Node, command: &Command) -> Result<(), Stop> {
+    let (name, op, at) = (command.actor.name.as_str(), &command.op, command.at);
     let may = match name {
-        _ if name == node.name => as_node(db, node, op)?,
-        _ if name.starts_with(SITE) => for_site(db, name, op)?,
+        _ if name == node.name => as_node(db, node, op, at)?,
+        _ if name.starts_with(SITE) => for_site(db, name, op, at)?,
         "anonymous" => matches!(op, Op::Audit(_)),
         "api" => matches!(op, Op::Prune(prune) if is_of_tokens(prune)),
         "webhooks" => match op {
@@ -163,7 +164,7 @@ fn by_itself(db: &Connection, node: &Node, name: &str, op: &Op) -> Result<(), St
     }
 }
 
-fn as_node(db: &Connection, node: &Node, op: &Op) -> Result<bool, Stop> {
+fn as_node(db: &Connection, node: &Node, op: &Op, at: UnixMillis) -> Result<bool, Stop> {
     Ok(match op {
         Op::Job(_, JobOp::Claim { runner, .. }) | Op::Restart(runner) => runner.node == node.name,
         Op::Job(
@@ -176,7 +177,7 @@ fn as_node(db: &Connection, node: &Node, op: &Op) -> Result<bool, Stop> {
         }
         Op::Job(_, op) => !op.by_user(),
         // Access for jobs.
-        Op::Access(Change::Create(rule) | Change::Put(rule)) => is_of_job(rule),
+        Op::Access(Change::Create(rule) | Change::Put(rule)) => is_of_job(rule, at),
         Op::Access(Change::Remove(id)) => id.starts_with(JOB_RULE),
         Op::Fired { schedule, job, .. } => {
             let schedule = object_by_id::<Schedule>(db, schedule)?;
@@ -208,11 +209,11 @@ fn as_node(db: &Connection, node: &Node, op: &Op) -> Result<bool, Stop> {
 }
 
 /// Another site has jobs of its own, and access for jobs.
-fn for_site(db: &Connection, site: &str, op: &Op) -> Result<bool, Stop> {
+fn for_site(db: &Connection, site: &str, op: &Op, at: UnixMillis) -> Result<bool, Stop> {
     Ok(match op {
         Op::Submit(job) => job.owner == site,
         Op::Job(id, op) if op.by_user() => job_by_id(db, id)?.is_none_or(|job| job.owner == site),
-        Op::Access(Change::Create(rule) | Change::Put(rule)) => is_of_job(rule),
+        Op::Access(Change::Create(rule) | Change::Put(rule)) => is_of_job(rule, at),
         Op::Access(Change::Remove(id)) => id.starts_with(JOB_RULE),
         _ => false,
     })
@@ -224,10 +225,15 @@ const ALL_EXPORTS: &str = "*";
 /// Begins the ids of rules that belong to a job of another node.
 const JOB_RULE: &str = "job:";
 
-fn is_of_job(rule: &AccessRule) -> bool {
+/// The longest time for which a job's rule holds: a day, and an hour for clocks that differ.
+const JOB_RULE_MILLIS_MAX: i64 = 25 * 3_600_000;
+
+/// Whether it is access for a job, which ends within a day of `at`.
+fn is_of_job(rule: &AccessRule, at: UnixMillis) -> bool {
+    let latest = at.0.saturating_add(JOB_RULE_MILLIS_MAX);
     rule.job.is_some()
         && rule.id.starts_with(JOB_RULE)
-        && rule.expires.is_some()
+        && rule.expires.is_some_and(|end| end.0 <= latest)
         && rule.site.is_none()
         && rule.export != ALL_EXPORTS
         && rule.rights.len() == 1

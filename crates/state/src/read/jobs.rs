@@ -13,6 +13,17 @@ use crate::model::{
 };
 
 impl Reader {
+    /// How many jobs of this owner there are, ended ones included.
+    ///
+    /// # Errors
+    /// The state cannot be read.
+    pub fn jobs_of_owner(&self, owner: &str) -> Result<u64, Fault> {
+        self.with(|db| {
+            let mut count = db.prepare_cached("SELECT count(*) FROM jobs WHERE owner = ?1")?;
+            count.query_row([owner], |row| row.get::<_, i64>(0).map(i64::cast_unsigned))
+        })
+    }
+
     /// The job of that id.
     ///
     /// # Errors
