@@ -135,6 +135,9 @@ fn carry_out(
         return Err(Failure::new(FailureCode::AccessDenied, why));
     }
     let guest = stored.guest.as_ref();
+    if let Some(guest) = guest {
+        guests::check_reach(shared, guest)?;
+    }
     let mandate = guest.and_then(|guest| guests::mandate_of(job, guest));
     let mut prepared = spec::prepare(&stored.new, &find).map_err(Failure::usage)?;
     let kind = prepared.spec.kind;

@@ -11,6 +11,7 @@ use godwit_api::ask::{
     Answer, AnswerJobs, JobSeen, MayUse, Peer, Question, ReachSite, Refusal, RunJob, RunningJob,
     SteerJob, SteerVerb, code,
 };
+use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::grant::Mandate;
 use godwit_api::job::Text;
 use godwit_api::rest::{ChangeJob, JobStateName, JobView, NewJob, Place, Timestamp, is_request_id};
@@ -19,12 +20,15 @@ use godwit_state::{Actor, Command, Job, JobFilter, JobState, Node, Op, ProposeEr
 use crate::error::JobsError;
 use crate::stored::{Guest, Stored};
 use crate::{Jobs, Shared, files, grants, manifest, submit};
-pub(crate) use reach::is_unproven;
+pub(crate) use reach::{Reaching, is_unproven};
 use rights::check_rights;
 pub(crate) use rights::{ACCESS_ENDED, mandate_of, may_go_on};
 
 /// Jobs that wait for one asker: a page of the state.
 const WAITING_MAX: usize = 1_000;
+
+/// Jobs of one asker that the state holds, ended ones included. History keeps half as many ended ones (`state::Prune`).
+const KEPT_MAX: u64 = 20_000;
 
 /// The highest priority of a job for another site: that of a job of this site which says none.
 const PRIORITY_MAX: i32 = 0;
@@ -39,13 +43,13 @@ const SETTINGS_BYTES_MAX: usize = 64 << 10;
 const NAMELESS: &str = "other-site";
 
 /// Answers other nodes about the jobs that run here for them.
-pub struct Guests(Jobs, reach::Reaching);
+pub struct Guests(Jobs);
 
 impl Guests {
     /// Those among these jobs.
     #[must_use]
     pub fn new(jobs: Jobs) -> Self {
-        Self(jobs, reach::Reaching::default())
+        Self(jobs)
     }
 }
 
@@ -101,7 +105,7 @@ impl AnswerJobs for Guests {
 impl Guests {
     /// Whether the other end of a job is reached from here: for who may do here what the job does.
     fn reach(&self, asker: &str, wish: &ReachSite, may: &MayUse<'_>) -> Result<(), Refusal> {
-        let Self(jobs, reaching) = self;
+        let Self(jobs) = self;
         if wish.paths.is_empty() {
             let message = "paths: name what the job reads or writes here; a node of an older version does not, so update it";
             return Err(Refusal::new(code::INVALID, message));
@@ -112,8 +116,29 @@ impl Guests {
         }
         let config = &jobs.shared.config;
         let stopping = &jobs.shared.stopping;
+        let reaching = &jobs.shared.reaching;
         reaching.answer(asker, &wish.peer, &*config.sites, stopping, &*config.log)
     }
+}
+
+/// Finds out whether the other end of another node's job is reached, before the attempt connects to it: at the same rate, and with the
+/// same one answer, as for a question.
+///
+/// # Errors
+/// The site is not reached, or the asker had too many sites tried lately.
+pub(crate) fn check_reach(shared: &Shared, guest: &Guest) -> Result<(), Failure> {
+    let Some(site) = &guest.other else {
+        return Ok(());
+    };
+    let config = &shared.config;
+    let (stopping, log) = (&shared.stopping, &*config.log);
+    let reached = shared
+        .reaching
+        .answer(&guest.asker, site, &*config.sites, stopping, log);
+    reached.map_err(|no| match no.code.as_str() {
+        code::BUSY => Failure::new(FailureCode::PeerBusy, no.message),
+        _ => Failure::new(FailureCode::Unreachable, no.message),
+    })
 }
 
 /// What the owners of jobs for other nodes begin with; no user is called so.
@@ -212,6 +237,15 @@ fn check_room(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
         .reader()
         .jobs(&filter, None, WAITING_MAX);
     let waiting = page.map_err(|error| refuse(&error.into()))?.jobs.len();
+    let kept = jobs.shared.replica.reader().jobs_of_owner(&owner(asker));
+    if kept.map_err(|error| refuse(&error.into()))? >= KEPT_MAX {
+        return Err(Refusal::later(
+            code::BUSY,
+            format!(
+                "{KEPT_MAX} jobs of this identity are in the history here, as many as may be; the oldest go within minutes, so ask again later"
+            ),
+        ));
+    }
     if waiting < WAITING_MAX {
         return Ok(());
     }

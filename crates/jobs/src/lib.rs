@@ -168,6 +168,8 @@ pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
     /// Jobs whose sites do not know yet that they stop.
     pub(crate) untold: third::untold::Untold,
+    /// The sites that other nodes had tried from here.
+    pub(crate) reaching: guests::Reaching,
     /// What does items of divided jobs here.
     pub(crate) workers: divided::Workers,
 }
@@ -198,6 +200,7 @@ impl Jobs {
             elsewhere: elsewhere::Elsewhere::default(),
             others: past::Others::default(),
             untold: third::untold::Untold::default(),
+            reaching: guests::Reaching::default(),
             workers: divided::Workers::default(),
             stopping: AtomicBool::new(false),
         });

@@ -6,6 +6,7 @@
 mod deputy;
 mod given;
 mod named;
+mod scanned;
 
 use std::fs;
 use std::path::Path;

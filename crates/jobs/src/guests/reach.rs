@@ -1,5 +1,5 @@
-//! Answers whether this node can connect to a site that another node names, and keeps from that node what else the attempt would tell.
-//! Dials nobody itself, and decides no right: whoever serves the question says what the asker may do.
+//! Finds out whether this node can connect to a site that another node names, for a question or before a job, and hides from that node
+//! all other results of the attempt. Opens no connection itself, and decides no right: the caller says what the asker may do.
 //!
 //! The asker chooses the addresses. So it hears yes or no, and a no comes at one time with one text, whatever is at the address:
 //! otherwise this node would scan ports for it.
@@ -25,8 +25,9 @@ const SITE_BYTES_MAX: usize = 8 << 10;
 const AT_ONCE: u32 = 16;
 const ONE_MORE_AFTER: Duration = Duration::from_secs(5);
 
-/// How long an answer is good for the same question.
-const KNOWN_FOR: Duration = Duration::from_secs(10);
+/// How long a yes and a no are good for the same site. So jobs with a dozen sites need no more dials than come back.
+const REACHED_FOR: Duration = Duration::from_secs(60);
+const NOT_REACHED_FOR: Duration = Duration::from_secs(20);
 
 /// How often a wait looks whether the node stops.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -36,7 +37,7 @@ const NOT_REACHED: &str =
     "no node with that identity was reached from here; the log of this node says why";
 
 /// What askers had dialled lately.
-pub(super) struct Reaching {
+pub(crate) struct Reaching {
     within: Duration,
     askers: Mutex<HashMap<String, Asker>>,
     answered: Condvar,
@@ -72,7 +73,7 @@ impl Reaching {
     ///
     /// # Errors
     /// The site is not reached; it has too many addresses; or this asker had too many sites dialled.
-    pub(super) fn answer(
+    pub(crate) fn answer(
         &self,
         asker: &str,
         site: &Peer,
@@ -93,6 +94,12 @@ impl Reaching {
         if let Some(reached) = self.begin(asker, site)? {
             return told(reached);
         }
+        let mut dial = Dial {
+            reaching: self,
+            asker,
+            site,
+            reached: false,
+        };
         let reached = sites.reach(site, self.within);
         if let Err(refusal) = &reached {
             log(&format!("asked by {asker}: {refusal}"));
@@ -101,16 +108,11 @@ impl Reaching {
                 std::thread::sleep(LOOK_EVERY.min(left()));
             }
         }
-        let now = Instant::now();
-        let look = match reached.is_ok() {
-            true => Look::Reached(now),
-            false => Look::NotReached(now),
-        };
-        self.end(asker, site, look);
-        told(reached.is_ok())
+        dial.reached = reached.is_ok();
+        told(dial.reached)
     }
 
-    /// What is known of the site; `None` means that the caller dials it, and tells [`Self::end`].
+    /// The last answer for the site; `None` means that the caller dials it, and says by [`Self::end`] how that went.
     fn begin(&self, asker: &str, site: &Peer) -> Result<Option<bool>, Refusal> {
         let mut askers = self.lock();
         loop {
@@ -136,17 +138,36 @@ impl Reaching {
         }
     }
 
-    fn end(&self, asker: &str, site: &Peer, look: Look) {
+    /// Notes how a dial went.
+    fn end(&self, asker: &str, site: &Peer, reached: bool) {
+        let now = Instant::now();
         if let Some(own) = self.lock().get_mut(asker)
             && let Some((_, known)) = own.sites.iter_mut().find(|(known, _)| known == site)
         {
-            *known = look;
+            *known = match reached {
+                true => Look::Reached(now),
+                false => Look::NotReached(now),
+            };
         }
         self.answered.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Asker>> {
         self.askers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A dial under way. Its end is noted even if it panics, so that no other question waits for it.
+struct Dial<'a> {
+    reaching: &'a Reaching,
+    asker: &'a str,
+    site: &'a Peer,
+    reached: bool,
+}
+
+impl Drop for Dial<'_> {
+    fn drop(&mut self) {
+        self.reaching.end(self.asker, self.site, self.reached);
     }
 }
 
@@ -184,7 +205,8 @@ impl Asker {
     fn is_of_interest(&mut self, now: Instant) -> bool {
         self.sites.retain(|(_, look)| match look {
             Look::Dialling => true,
-            Look::Reached(at) | Look::NotReached(at) => now.duration_since(*at) < KNOWN_FOR,
+            Look::Reached(at) => now.duration_since(*at) < REACHED_FOR,
+            Look::NotReached(at) => now.duration_since(*at) < NOT_REACHED_FOR,
         });
         let full_again = ONE_MORE_AFTER * (AT_ONCE - self.left);
         !self.sites.is_empty() || now.duration_since(self.since) < full_again
