@@ -102,7 +102,11 @@ impl Driver<'_> {
             }
         };
         let nodes = nodes.into_iter().take(TARGETS_MAX).collect();
-        let nodes = vouched(nodes, &is_of_site);
+        let mut nodes = vouched(nodes, &is_of_site);
+        // The one that was asked has answered, and is of the site.
+        if nodes.is_empty() {
+            nodes.push(asked.clone());
+        }
         Ok(nodes.into_iter().map(named).collect())
     }
 }

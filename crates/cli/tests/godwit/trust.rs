@@ -6,6 +6,7 @@
 mod deputy;
 mod given;
 mod named;
+mod redirected;
 mod scanned;
 
 use std::fs;

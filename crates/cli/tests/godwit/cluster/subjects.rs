@@ -15,7 +15,7 @@ use godwit_api::ask::{
     Mark, PastAfter, Peer, QUESTIONS, Question, ReachSite, Refusal, ReleaseClaim, RemovePlace,
     RenamePlace, RenewClaim, RunJob, SteerJob, SteerVerb,
 };
-use godwit_api::grant::{Grant, Subject};
+use godwit_api::grant::{Grant, Mandate, Subject};
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::{NodeResources, Timestamp};
 use godwit_net::{Cipher, ClientTls, Identity};
@@ -28,7 +28,7 @@ use super::super::sites::third::only_job;
 use super::Site;
 
 /// Who asks, in the order of the columns. The job `g1` and the claims belong to the asker of a guest job.
-const SUBJECTS: [&str; 8] = [
+const SUBJECTS: [&str; 10] = [
     "stranger",
     "peer that may read",
     "peer that may write",
@@ -37,17 +37,25 @@ const SUBJECTS: [&str; 8] = [
     "another asker",
     "member of the cluster",
     "member that was removed",
+    // Both may read and write by themselves, and ask for a job of the asker of the guest job.
+    "for a job, with access for it",
+    "for a job, without access for it",
 ];
 const GUEST: usize = 4;
 const ANOTHER: usize = 5;
 const MEMBER: usize = 6;
 const REMOVED: usize = 7;
+const FOR_JOB: usize = 8;
+const WITHOUT: usize = 9;
 
 const OK: &str = "ok";
 /// The identity is not known.
 const WHO: &str = "unknown_identity";
 /// The identity is known, and may not do this.
 const NO: &str = "not_granted";
+const JOIN: &str = "bad_invitation";
+/// The question is not asked for a job of another node.
+const NOT_SO: &str = "invalid";
 const NO_JOB: &str = "no_such_job";
 const OTHER: &str = "other_cluster";
 
@@ -58,42 +66,85 @@ type Row = (&'static str, [&'static str; SUBJECTS.len()]);
 
 /// For each question, what each subject is answered: `ok`, or the code of the refusal. Questions within a cluster come behind `cluster/`.
 const TABLE: &[Row] = &[
-    ("exports", [WHO, OK, OK, WHO, OK, OK, OK, WHO]),
-    ("list", [WHO, OK, OK, WHO, OK, OK, OK, WHO]),
-    ("stat", [WHO, OK, OK, WHO, OK, OK, OK, WHO]),
-    ("make_directory", [WHO, NO, OK, WHO, OK, OK, OK, WHO]),
-    ("remove", [WHO, NO, OK, WHO, OK, OK, OK, WHO]),
-    ("rename", [WHO, NO, OK, WHO, OK, OK, OK, WHO]),
-    ("clean", [WHO, NO, OK, WHO, OK, OK, OK, WHO]),
-    ("claim", [WHO, NO, OK, WHO, OK, OK, OK, WHO]),
-    ("renew", [WHO, NO, OK, WHO, OK, OK, OK, WHO]),
-    ("release", [WHO, NO, OK, WHO, OK, OK, OK, WHO]),
-    ("nodes", [WHO, OK, OK, WHO, OK, OK, OK, WHO]),
-    ("reach", [WHO, OK, OK, WHO, OK, OK, NO, WHO]),
-    ("grant", [WHO, NO, OK, WHO, OK, OK, NO, WHO]),
-    ("revoke", [WHO, OK, OK, WHO, OK, OK, OK, WHO]),
-    ("run", [WHO, NO, OK, WHO, OK, OK, NO, WHO]),
-    ("job", [WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO]),
-    ("steer", [WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO]),
-    ("past", [WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO]),
+    ("exports", [WHO, OK, OK, WHO, OK, OK, OK, WHO, OK, OK]),
+    ("list", [WHO, OK, OK, WHO, OK, OK, OK, WHO, OK, NO]),
+    ("stat", [WHO, OK, OK, WHO, OK, OK, OK, WHO, OK, NO]),
+    (
+        "make_directory",
+        [WHO, NO, OK, WHO, OK, OK, OK, WHO, OK, NO],
+    ),
+    (
+        "remove",
+        [WHO, NO, OK, WHO, OK, OK, OK, WHO, NOT_SO, NOT_SO],
+    ),
+    (
+        "rename",
+        [WHO, NO, OK, WHO, OK, OK, OK, WHO, NOT_SO, NOT_SO],
+    ),
+    ("clean", [WHO, NO, OK, WHO, OK, OK, OK, WHO, NOT_SO, NOT_SO]),
+    ("claim", [WHO, NO, OK, WHO, OK, OK, OK, WHO, OK, NO]),
+    ("renew", [WHO, NO, OK, WHO, OK, OK, OK, WHO, OK, NO]),
+    ("release", [WHO, NO, OK, WHO, OK, OK, OK, WHO, OK, NO]),
+    ("nodes", [WHO, OK, OK, WHO, OK, OK, OK, WHO, OK, NO]),
+    ("reach", [WHO, OK, OK, WHO, OK, OK, NO, WHO, NOT_SO, NOT_SO]),
+    ("grant", [WHO, NO, OK, WHO, OK, OK, NO, WHO, OK, NO]),
+    (
+        "revoke",
+        [WHO, OK, OK, WHO, OK, OK, OK, WHO, NOT_SO, NOT_SO],
+    ),
+    ("run", [WHO, NO, OK, WHO, OK, OK, NO, WHO, NOT_SO, NOT_SO]),
+    (
+        "job",
+        [
+            WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO, NOT_SO, NOT_SO,
+        ],
+    ),
+    (
+        "steer",
+        [
+            WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO, NOT_SO, NOT_SO,
+        ],
+    ),
+    (
+        "past",
+        [
+            WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO, NOT_SO, NOT_SO,
+        ],
+    ),
     (
         "manifest",
-        [WHO, NO_JOB, NO_JOB, WHO, NO_JOB, NO_JOB, OK, WHO],
+        [
+            WHO, NO_JOB, NO_JOB, WHO, NO_JOB, NO_JOB, OK, WHO, NOT_SO, NOT_SO,
+        ],
     ),
-    ("running", [WHO, NO, NO, WHO, NO, NO, OK, WHO]),
+    (
+        "running",
+        [WHO, NO, NO, WHO, NO, NO, OK, WHO, NOT_SO, NOT_SO],
+    ),
     (
         "cluster/carry",
-        [OTHER, OTHER, OTHER, OTHER, OTHER, OTHER, "io", OTHER],
+        [
+            OTHER, OTHER, OTHER, OTHER, OTHER, OTHER, "io", OTHER, NOT_SO, NOT_SO,
+        ],
     ),
     (
         "cluster/announce",
-        [OTHER, OTHER, OTHER, OTHER, OTHER, OTHER, OK, OTHER],
+        [
+            OTHER, OTHER, OTHER, OTHER, OTHER, OTHER, OK, OTHER, NOT_SO, NOT_SO,
+        ],
     ),
     (
         "cluster/status",
-        [OTHER, OTHER, OTHER, OTHER, OTHER, OTHER, OK, OTHER],
+        [
+            OTHER, OTHER, OTHER, OTHER, OTHER, OTHER, OK, OTHER, NOT_SO, NOT_SO,
+        ],
     ),
-    ("cluster/join", ["bad_invitation"; SUBJECTS.len()]),
+    (
+        "cluster/join",
+        [
+            JOIN, JOIN, JOIN, JOIN, JOIN, JOIN, JOIN, JOIN, NOT_SO, NOT_SO,
+        ],
+    ),
 ];
 
 #[test]
@@ -112,7 +163,9 @@ fn every_question_is_answered_to_every_subject_as_the_table_says() {
     let mut wrong = Vec::new();
     for (kind, codes) in TABLE {
         for (subject, name) in SUBJECTS.iter().enumerate() {
-            let answer = walk.ask(subject, &walk.question(kind, subject));
+            let question = walk.question(kind, subject);
+            walk.let_in();
+            let answer = walk.ask(subject, &question);
             let code = answer.as_ref().map_or_else(|no| no.code.as_str(), |_| OK);
             if code != codes[subject] {
                 wrong.push(format!(
@@ -213,12 +266,22 @@ impl Key {
     }
 
     fn ask(&self, rig: &Rig, question: &Question) -> Result<Answer, Refusal> {
+        self.ask_for(None, rig, question)
+    }
+
+    fn ask_for(
+        &self,
+        mandate: Option<&Mandate>,
+        rig: &Rig,
+        question: &Question,
+    ) -> Result<Answer, Refusal> {
         let peer = Peer {
             name: "node".to_owned(),
             addresses: vec![rig.address().to_owned()],
             identity: rig.identity.clone(),
         };
-        self.asker.ask(Some(&peer), question, &mut |_| true)
+        self.asker
+            .ask_for(mandate, Some(&peer), question, &mut |_| true)
     }
 }
 
@@ -262,7 +325,9 @@ impl Walk {
         keys[2].allow(rig, "read,write", None);
         keys[3].allow(rig, "read,write", Some(Timestamp(1)));
         keys[GUEST].allow(rig, "read,write", None);
-        keys[ANOTHER].allow(rig, "read,write", None);
+        for subject in [ANOTHER, FOR_JOB, WITHOUT] {
+            keys[subject].allow(rig, "read,write", None);
+        }
         fs::create_dir_all(rig.export.join("a")).expect("made");
         let view = site.view(0).expect("a view");
         let cluster = view["cluster"].as_str().expect("an id").to_owned();
@@ -292,7 +357,25 @@ impl Walk {
     }
 
     fn ask(&self, subject: usize, question: &Question) -> Result<Answer, Refusal> {
-        self.keys[subject].ask(&self.site.nodes[0], question)
+        let mandate = (subject >= FOR_JOB).then(|| Mandate {
+            asker: self.keys[GUEST].id.clone(),
+            job: "j".to_owned(),
+        });
+        self.keys[subject].ask_for(mandate.as_ref(), &self.site.nodes[0], question)
+    }
+
+    /// Lets the one subject in for the job of the asker, at its directory.
+    fn let_in(&self) {
+        for write in [false, true] {
+            let wish = GrantJob {
+                job: "j".to_owned(),
+                identity: self.keys[FOR_JOB].id.clone(),
+                paths: vec![Text::from(format!("data/s{FOR_JOB}").as_str())],
+                write,
+                until: Timestamp(FAR),
+            };
+            self.ask(GUEST, &Question::Grant(wish)).expect("given");
+        }
     }
 
     /// A question of the kind that makes sense, about things that are there.

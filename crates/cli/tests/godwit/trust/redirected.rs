@@ -1,0 +1,123 @@
+//! A site that names a node of another site as one of its own leads no job there, and no right of the asking site is used there.
+//! The hostile site is a data port in this process, whose cluster says what the test wants.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use godwit_api::ask::{AnswerCluster, ClusterAnswer, ClusterQuestion, Peer, Refusal, code};
+use godwit_api::grant::Grant;
+use godwit_engine::limits;
+use godwit_engine::tuner::Bounds;
+use godwit_net::{Cipher, Identity, ServerTls};
+use godwit_node::{Announce, Daemon, DaemonConfig, Export, Grants};
+use godwit_run::{Home, Process};
+
+use super::super::rig::Rig;
+use super::super::sites::{submit, wait_for};
+use super::{allow, peer};
+
+/// Claims that the nodes of another site are its own.
+struct Liar(Vec<Peer>);
+
+impl AnswerCluster for Liar {
+    fn answer(&self, _: &str, _: ClusterQuestion) -> Result<ClusterAnswer, Refusal> {
+        Err(Refusal::new(code::UNSUPPORTED, "not today"))
+    }
+
+    fn nodes(&self, _: &str) -> Result<Vec<Peer>, Refusal> {
+        Ok(self.0.clone())
+    }
+
+    fn is_member(&self, _: &str) -> bool {
+        true
+    }
+}
+
+/// Starts the hostile site in a directory of the victim's rig.
+fn hostile(rig: &Rig, nodes: Vec<Peer>) -> (Daemon, String) {
+    let home = rig.path("hostile");
+    Home::at(home.clone()).make().expect("made");
+    for name in ["journals", "spill", "export/data"] {
+        fs::create_dir_all(home.join(name)).expect("made");
+    }
+    fs::write(home.join("export/data/own"), "of the hostile site").expect("written");
+    let identity = Identity::load_or_create(&home).expect("a key");
+    let grant = Grant::of_words(&[&rig.identity, "*", "read,write"]).expect("a grant");
+    Grants::new(&home).add(&grant).expect("granted");
+    let wait = Duration::from_secs(60);
+    let config = DaemonConfig {
+        process: Process::default(),
+        listen: vec!["127.0.0.1:0".parse().expect("an address")],
+        announce: Announce::None,
+        exports: vec![Export {
+            name: "data".to_owned(),
+            path: home.join("export"),
+            set_id: false,
+            owner: false,
+            security_xattrs: false,
+            devices: false,
+        }],
+        home,
+        rules: Arc::new(|| Ok(Arc::default())),
+        tls: ServerTls::new(&identity, &Cipher::ALL).expect("TLS"),
+        plain_allowed: false,
+        handshake_deadline: wait,
+        connections_per_peer: 64,
+        connections_max: 64,
+        transfers_per_peer: 8,
+        transfers_max: 8,
+        stall_limit: wait,
+        pool_bytes: limits::POOL_BYTES,
+        readers: Bounds { least: 0, most: 2 },
+        writers: Bounds { least: 0, most: 2 },
+        keep_for: wait,
+        claims: Arc::default(),
+        jobs: None,
+        cluster: Some(Arc::new(Liar(nodes))),
+        web: None,
+        tells: Arc::new(|_| {}),
+        log: Arc::new(|_| {}),
+    };
+    let daemon = Daemon::start(config, &identity).expect("started");
+    (daemon, identity.id().to_string())
+}
+
+#[test]
+fn a_site_that_names_nodes_of_another_one_leads_no_job_there() {
+    let (mut here, mut victim) = (Rig::new(), Rig::new());
+    here.serve(&[]);
+    victim.serve(&[]);
+    allow(&victim, &here.identity, "data", &["--read", "--write"]);
+    here.write("export/run42/f", b"data");
+    victim.write("export/data/secret", b"secret");
+    let (mut daemon, identity) = hostile(&here, vec![peer(&victim, "node")]);
+    let address = daemon.addresses()[0].to_string();
+    let outcome = here.admin(&["site", "add", "siteH", &address, "--identity", &identity]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    for divide in ["never", "always"] {
+        for (number, (from, to)) in [
+            ("here:/data/run42", "siteH:/data/data/copy"),
+            ("siteH:/data/data", "here:/data/in/"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let more = [
+                "--divide",
+                divide,
+                "--retries",
+                "0",
+                "--setting",
+                "retry-for=0s",
+            ];
+            let id = submit(&here, from, to, &more);
+            let ended = wait_for(&here, &id, |job| !job["ended"].is_null());
+            let at_victim = fs::read_dir(victim.export.join("data")).expect("there");
+            assert_eq!(at_victim.count(), 1, "{divide} {number}: {ended}");
+            let secret = here.export.join("in/data/secret");
+            assert!(!secret.exists(), "{divide} {number}: {ended}");
+        }
+    }
+    daemon.stop();
+}
