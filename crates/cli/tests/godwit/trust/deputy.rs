@@ -24,6 +24,38 @@ fn a_site_that_is_unknown_at_the_third_gets_nothing_by_one_that_is_known() {
 }
 
 #[test]
+fn a_verification_for_another_site_reads_with_the_rights_of_that_site_alone() {
+    let trust = Trust::new();
+    allow(&trust.b, &trust.a.identity, "data", &["--read", "--write"]);
+    allow(&trust.a, &trust.c.identity, "data", &["--read", "--write"]);
+    // A list of names that C guesses: what differs, and what is there, must not reach C.
+    let made = trust.a.client(&[
+        "cp",
+        "--manifest",
+        "export/mine/list",
+        "export/mine/evil",
+        "export/secret",
+    ]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let verify = json!({"kind": "verify", "sources": ["here:/data/mine/list"], "destination": "siteB:/data/data",
+                        "settings": {"extra": ["true"]}});
+    let seen = trust.end_of(JOB, &verify).expect("it runs");
+    assert_denied(&seen, &trust.c);
+    assert!(seen.failures.is_empty(), "{:?}", seen.failures);
+    // With access of its own there, C gets an answer.
+    allow(&trust.b, &trust.c.identity, "data:/data", &["--read"]);
+    let job = format!("{JOB}-2");
+    trust
+        .give(&job, &trust.a, "data/data", false)
+        .expect("given");
+    let seen = trust.end_of(&job, &verify).expect("it runs");
+    let code = seen.view.reason.as_ref().map(|reason| reason.code.as_str());
+    assert!(code != Some("access_denied"), "{:?}", seen.view);
+    assert!(!seen.failures.is_empty(), "{:?}", seen.view);
+    trust.assert_untouched();
+}
+
+#[test]
 fn a_site_needs_rights_at_both_ends_and_each_site_names_the_one_that_lacks() {
     let trust = Trust::new();
     allow(&trust.b, &trust.a.identity, "data", &["--read", "--write"]);
