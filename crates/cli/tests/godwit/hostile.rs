@@ -1,5 +1,5 @@
-//! Hostile connections of each kind to the API of a real node: its memory stays bounded, and whoever may call it is answered meanwhile.
-//! Leaves what each deadline and limit is to the tests of the API, and data connections to `strangers`.
+//! Hostile connections of each kind to the one port of a real node: its memory stays bounded, and calls and transfers succeed meanwhile.
+//! Leaves what each deadline and limit is to the tests of the API, and the protocol of data connections to `strangers`.
 //!
 //! `GODWIT_HOSTILE=2000 GODWIT_HOSTILE_SECONDS=60` opens that many connections of each kind for that long. The figures are on standard
 //! error (`--nocapture`).
@@ -7,10 +7,14 @@
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use godwit_api::ask::{AskSites as _, ClusterQuestion, JoinCluster, Peer, Question};
+use godwit_net::{Cipher, ClientTls, Identity};
+use godwit_node::{Asker, Here};
 use rustix::net::{AddressFamily, SocketType};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -64,9 +68,12 @@ enum Kind {
     Pings,
     /// Tries passwords, with long names and longer bodies.
     Logins,
+    /// Asks to join the cluster by invitations that do not exist, with a new key each time.
+    Joins,
 }
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
+    Kind::Joins,
     Kind::Silent,
     Kind::SilentTls,
     Kind::Slow,
@@ -81,14 +88,14 @@ impl Kind {
         match self {
             Self::Slow => b"GET /healthz HTTP/1.1\r\nx: ",
             Self::Pings => PREFACE,
-            Self::Silent | Self::SilentTls | Self::Unread | Self::Logins => b"",
+            Self::Silent | Self::SilentTls | Self::Unread | Self::Logins | Self::Joins => b"",
         }
     }
 
     /// What is sent each second.
     fn goes_on(self, number: u64) -> Vec<u8> {
         match self {
-            Self::Silent | Self::SilentTls => Vec::new(),
+            Self::Silent | Self::SilentTls | Self::Joins => Vec::new(),
             Self::Slow => b"x".to_vec(),
             Self::Unread => b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(4),
             Self::Pings => PING.to_vec(),
@@ -292,6 +299,36 @@ fn attack(
     }
 }
 
+/// Asks to join, one question after the other, until the end; counts the questions.
+fn storm(rig: &Rig, home: &Path, stop: &AtomicBool, asked: &AtomicU64) {
+    let question = Question::Cluster(Box::new(ClusterQuestion::Join(Box::new(JoinCluster {
+        secret: "guessed".to_owned(),
+        name: "mallory".to_owned(),
+        exports: vec!["x".repeat(250); 64],
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        level: 1,
+    }))));
+    let node = Peer {
+        name: "node".to_owned(),
+        addresses: vec![rig.address().to_owned()],
+        identity: rig.identity.clone(),
+    };
+    while !stop.load(Ordering::Relaxed) {
+        let own = tempfile::tempdir_in(home).expect("a directory");
+        let key = Identity::load_or_create(own.path()).expect("a key");
+        let tls = ClientTls::new(&key, &Cipher::ALL).expect("TLS");
+        let here = Here::new(Vec::new(), own.path().to_owned(), Default::default());
+        let asker = Asker::new(here, tls);
+        // Four questions with each key.
+        for _ in 0..4 {
+            let go_on = &mut |_| !stop.load(Ordering::Relaxed);
+            let answer = asker.ask(Some(&node), &question, go_on);
+            assert!(answer.is_err(), "{answer:?}");
+            asked.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
 /// A figure of the process in KiB.
 fn memory(rig: &Rig, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", rig.daemon().id()));
@@ -314,7 +351,8 @@ fn hostile_connections_take_neither_memory_nor_places() {
         false => CALLS,
     };
     let mut rig = Rig::new();
-    rig.serve(&[]);
+    rig.start(&[]);
+    rig.write("small", vec![7; 100_000]);
     let made = rig.admin(&["token", "create", "--role", "viewer"]);
     assert_eq!(made.code, Some(0), "{made:?}");
     let secret = made.out.trim();
@@ -324,11 +362,14 @@ fn hostile_connections_take_neither_memory_nor_places() {
     let before = memory(&rig, "VmRSS");
     for (kind, kind_number) in KINDS.into_iter().zip(1..) {
         let (stop, opened) = (AtomicBool::new(false), AtomicU64::new(0));
-        let mut took = Vec::new();
+        let (mut took, mut copies) = (Vec::new(), Vec::new());
         std::thread::scope(|scope| {
             for thread in 0..THREADS {
-                let (target, stop, opened) = (&target, &stop, &opened);
-                scope.spawn(move || attack(target, kind, thread, connections, stop, opened));
+                let (target, rig, stop, opened) = (&target, &rig, &stop, &opened);
+                scope.spawn(move || match kind {
+                    Kind::Joins => storm(rig, &rig.path(""), stop, opened),
+                    _ => attack(target, kind, thread, connections, stop, opened),
+                });
             }
             let until = Instant::now() + seconds;
             let pause = seconds / calls;
@@ -341,6 +382,11 @@ fn hostile_connections_take_neither_memory_nor_places() {
                     _ => Ipv4Addr::new(127, 252, kind_number, 1 + number),
                 };
                 took.push(target.call(from, secret));
+                let to = rig.url(&format!("{kind:?}{call}"));
+                let began = Instant::now();
+                let copied = rig.client(&["cp", "small", &to]);
+                assert_eq!(copied.code, Some(0), "{kind:?}: {copied:?}");
+                copies.push(began.elapsed());
             }
             std::thread::sleep(until.saturating_duration_since(Instant::now()));
             stop.store(true, Ordering::Relaxed);
@@ -349,20 +395,25 @@ fn hostile_connections_take_neither_memory_nor_places() {
         let mut took = took.unwrap_or_else(|error| panic!("{kind:?}: a call failed: {error}"));
         took.sort();
         let (median, most) = (took[took.len() / 2], took[took.len() - 1]);
+        copies.sort();
+        let (copy, longest) = (copies[copies.len() / 2], copies[copies.len() - 1]);
         let (now, peak) = (memory(&rig, "VmRSS"), memory(&rig, "VmHWM"));
         eprintln!(
-            "{kind:?}: {connections} connections at once, {} opened, for {} s; memory {before} KiB before, {now} now, {peak} at most so far; {} calls, median {} ms, at most {} ms",
+            "{kind:?}: {connections} connections at once, {} opened, for {} s; memory {before} KiB before, {now} now, {peak} at most so far; {} calls, median {} ms, at most {} ms; as many transfers, median {} ms, at most {} ms",
             opened.load(Ordering::Relaxed),
             seconds.as_secs(),
             took.len(),
             median.as_millis(),
             most.as_millis(),
+            copy.as_millis(),
+            longest.as_millis(),
         );
         assert!(most < ANSWER_WITHIN, "{kind:?}: {most:?}");
-        assert!(
-            opened.load(Ordering::Relaxed) >= connections / 4,
-            "{kind:?}"
-        );
+        let least = match kind {
+            Kind::Joins => THREADS,
+            _ => connections / 4,
+        };
+        assert!(opened.load(Ordering::Relaxed) >= least, "{kind:?}");
         let more = peak.saturating_sub(before);
         assert!(more < MEMORY_MAX, "{kind:?}: {more} KiB more than before");
     }
