@@ -129,6 +129,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) origin: TokenOrigin,
     /// What the origin names: the token allows no more and lasts no longer.
     pub(crate) parent: Option<&'a Standing>,
+    /// The user whose password was checked for this token.
+    pub(crate) proven: Option<&'a User>,
 }
 
 /// Makes a token, puts it into the state, and gives it with its secret. Blocks.
@@ -182,6 +184,20 @@ pub(crate) fn make(app: &App, actor: Actor, wish: Wish<'_>) -> Result<(Token, St
         last_digits: secret::last_signs(&secret),
         comment: wish.comment,
     };
-    app.propose(actor, Op::Token(Change::Create(token.clone())))?;
+    app.propose(actor.clone(), Op::Token(Change::Create(token.clone())))?;
+    // A check takes long enough for the password to change meanwhile. That change revoked all sign-ins before it, but not this one.
+    let now = app.reader().object::<User>(user)?;
+    let is_same = |proven: &User| {
+        let same = |now: &User| now.password == proven.password && !now.disabled;
+        now.as_ref().is_some_and(same)
+    };
+    if !wish.proven.is_none_or(is_same) {
+        // The token of a user who is gone or disabled opens nothing, and cannot be revoked by that user.
+        let _ = app.propose(actor, Op::Token(Change::Remove(token.id)));
+        return Err(ApiError::unauthenticated(
+            "wrong_password",
+            "the password was changed at this moment; sign in again",
+        ));
+    }
     Ok((token, secret))
 }

@@ -149,6 +149,7 @@ pub(crate) fn begin(
             parent: from.map(|from| from.token.id.clone()),
         },
         parent: from,
+        proven: from.is_none().then_some(user),
     };
     credentials::make(app, actor, wish)
 }

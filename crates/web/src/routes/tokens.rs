@@ -107,6 +107,7 @@ async fn create(
                     parent: parent.map(|parent| parent.token.id.clone()),
                 },
                 parent,
+                proven: None,
             };
             credentials::make(app, caller.actor(), wish)
         })
@@ -153,6 +154,7 @@ async fn login(
             comment: "log-in".to_owned(),
             origin: TokenOrigin::LogIn,
             parent: None,
+            proven: Some(&user),
         };
         credentials::make(app, request.actor_of(&user), wish)
     });

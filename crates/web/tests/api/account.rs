@@ -193,3 +193,39 @@ fn the_token_by_which_a_session_began_is_not_one_of_the_others() {
     by_page(&client, &here, "DELETE", &path, &Value::Null).expect(204);
     show(&client, &here).expect(200);
 }
+
+#[test]
+fn a_log_in_under_way_does_not_survive_a_new_password() {
+    let (world, _) = world();
+    let clients: Vec<Client> = (0..4).map(|_| world.network()).collect();
+    let secrets = std::thread::scope(|scope| {
+        let log_ins: Vec<_> = clients
+            .iter()
+            .map(|client| {
+                scope.spawn(move || {
+                    let mut secrets = Vec::new();
+                    loop {
+                        let answer = client.post("/api/v1/login", &by_password("vera"));
+                        match answer.status.as_u16() {
+                            200 => {
+                                secrets.push(answer.json()["secret"].as_str().unwrap().to_owned())
+                            }
+                            401 => return secrets,
+                            other => panic!("{other}: {answer:?}"),
+                        }
+                    }
+                })
+            })
+            .collect();
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        let new = json!({"role": "viewer", "password": "battery staple"});
+        put_user(&world, "vera", &new);
+        let secrets = log_ins.into_iter().map(|thread| thread.join().unwrap());
+        secrets.flatten().collect::<Vec<String>>()
+    });
+    assert!(secrets.len() > 4, "{} log-ins", secrets.len());
+    for secret in secrets {
+        by_token(&clients[0], &secret, "GET", "/api/v1/jobs", &Value::Null)
+            .expect_problem(401, "token_revoked");
+    }
+}
