@@ -3,6 +3,7 @@
 //!
 //! A runs jobs, B has data, C asks. Each test states who is granted where. Whatever moves data for somebody else adds its cases here.
 
+mod bounds;
 mod deputy;
 mod given;
 mod named;

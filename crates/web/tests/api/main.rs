@@ -16,6 +16,7 @@ mod events;
 mod graphite;
 mod health;
 mod jobs;
+mod left;
 mod logins;
 mod names;
 mod page;

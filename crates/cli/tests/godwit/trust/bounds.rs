@@ -1,0 +1,290 @@
+//! Bounds of one asker that many questions, or an order of them, must not get past; and a right that ends while a question is worked at.
+//! Leaves what each subject may ask at all to `cluster::subjects`.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{Answer, AskSites as _, MakeDirectory, Peer, RunJob};
+use godwit_api::ask::{ClaimPlace, GrantJob, Mark, Question, Refusal, ReleaseClaim, RemovePlace};
+use godwit_api::job::{ClaimId, Text};
+use godwit_api::rest::Timestamp;
+use godwit_api::settings::Cipher;
+use godwit_node::{Asker, Here};
+use godwit_run::{Home, client_tls};
+use serde_json::Value;
+
+use super::super::rig::Rig;
+use super::{Trust, allow, ask, peer};
+
+fn asker(rig: &Rig) -> Asker {
+    let home = Home::at(rig.daemon_home.clone());
+    let identity = home.identity().expect("a key");
+    let tls = client_tls(Cipher::Aes256Gcm, &identity).expect("usable");
+    let here = Here::new(
+        Vec::new(),
+        home.path().to_owned(),
+        godwit_store::Syncs::default(),
+    );
+    Asker::new(here, tls)
+}
+
+fn claim_id(n: u32) -> ClaimId {
+    let mut id = [7; 16];
+    id[..4].copy_from_slice(&n.to_le_bytes());
+    ClaimId(id)
+}
+
+fn claim(n: u32, epoch: u64) -> Question {
+    Question::Claim(ClaimPlace {
+        claim: claim_id(n),
+        epoch,
+        path: Text::from(format!("data/in/c{n}").as_str()),
+        members: Vec::new(),
+        lease_ms: 3_600_000,
+        fence: Vec::new(),
+        mark: Mark::Untouched,
+    })
+}
+
+/// Claims that have ended are remembered, and one that is set again counts as any other.
+#[test]
+fn an_identity_holds_no_more_claims_by_setting_ended_ones_again() {
+    let trust = Trust::new();
+    allow(&trust.b, &trust.c.identity, "data", &["--write"]);
+    allow(&trust.b, &trust.a.identity, "data", &["--write"]);
+    let c = asker(&trust.c);
+    let b = peer(&trust.b, "siteB");
+    let asks = |question: &Question| -> Result<Answer, Refusal> {
+        c.ask_for(None, Some(&b), question, &mut |_| true)
+    };
+    for round in 0..4 {
+        let own = round * 256..(round + 1) * 256;
+        for n in own.clone() {
+            asks(&claim(n, 1)).expect("claimed");
+        }
+        for n in own {
+            let release = ReleaseClaim {
+                claim: claim_id(n),
+                epoch: 1,
+            };
+            asks(&Question::Release(release)).expect("released");
+        }
+    }
+    let held = (0..1_024).filter(|n| asks(&claim(*n, 2)).is_ok()).count();
+    let other = ask(&trust.a, &trust.b, None, &claim(5_000, 1));
+    assert!(
+        held <= 256,
+        "{held} claims of one identity; another one hears {other:?}"
+    );
+    other.expect("there is room for others");
+}
+
+fn rules(rig: &Rig) -> usize {
+    let list = rig.admin(&["access", "list", "--json"]).out;
+    let rules = list
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a rule"));
+    rules.filter(|rule: &Value| rule["job"].is_string()).count()
+}
+
+#[test]
+fn questions_at_once_give_no_more_access_for_jobs_than_one_after_the_other() {
+    let trust = Trust::new();
+    allow(&trust.b, &trust.c.identity, "data", &["--write"]);
+    let until = Timestamp(godwit_jobs::now().0 + 3_600_000);
+    std::thread::scope(|scope| {
+        for job in 0..6 {
+            let trust = &trust;
+            scope.spawn(move || {
+                let give = Question::Grant(GrantJob {
+                    job: format!("j{job}"),
+                    identity: trust.a.identity.clone(),
+                    paths: (0..600)
+                        .map(|n| Text::from(format!("data/in/{n}").as_str()))
+                        .collect(),
+                    write: true,
+                    until,
+                });
+                let given = trust.c_asks(&trust.b, &give);
+                println!("{job}: {given:?}");
+            });
+        }
+    });
+    let rules = rules(&trust.b);
+    assert!(rules <= 2_000, "{rules} rules of one asker");
+}
+
+#[test]
+fn a_removal_ends_when_the_right_to_it_is_taken_back() {
+    const FILES: usize = 300_000;
+    let trust = Trust::new();
+    allow(&trust.b, &trust.c.identity, "data:/big", &["--write"]);
+    for n in 0..FILES {
+        let directory = trust.b.export.join(format!("big/d{}", n % 300));
+        if n < 300 {
+            fs::create_dir_all(&directory).expect("made");
+        }
+        fs::File::create(directory.join(format!("f{n}"))).expect("made");
+    }
+    let count = || {
+        let directories = fs::read_dir(trust.b.export.join("big"))
+            .into_iter()
+            .flatten();
+        let in_one =
+            |directory: fs::DirEntry| fs::read_dir(directory.path()).map_or(0, Iterator::count);
+        directories.flatten().map(in_one).sum::<usize>()
+    };
+    std::thread::scope(|scope| {
+        let removal = scope.spawn(|| {
+            let wish = Question::Remove(RemovePlace {
+                path: Text::from("data/big"),
+                recursive: true,
+            });
+            trust.c_asks(&trust.b, &wish)
+        });
+        while count() == FILES {
+            std::thread::yield_now();
+        }
+        let denied = trust.b.admin(&["access", "deny", &trust.c.identity]);
+        assert_eq!(denied.code, Some(0), "{denied:?}");
+        let left = count();
+        let answer = removal.join().expect("asked");
+        assert!(left > 0, "the machine removes too fast for this test");
+        assert!(
+            count() > 0,
+            "{left} files were left when the right ended, and now {} are: {answer:?}",
+            count()
+        );
+    });
+}
+
+#[test]
+fn who_may_only_write_learns_nothing_of_files_by_looking() {
+    let trust = Trust::new();
+    allow(&trust.b, &trust.c.identity, "data", &["--write"]);
+    let look = |path: &str| {
+        let path = Text::from(path);
+        trust
+            .c_asks(&trust.b, &Question::Stat { path })
+            .expect_err("no right")
+            .code
+    };
+    assert_eq!(look("data/data/secret"), look("data/data/no-such-file"));
+}
+
+#[test]
+fn a_job_does_not_tell_its_asker_by_its_times_what_is_at_an_address() {
+    let trust = Trust::new();
+    allow(&trust.a, &trust.c.identity, "data", &["--read"]);
+    let bind = || TcpListener::bind("127.0.0.1:0").expect("bound");
+    let at = |listener: &TcpListener| listener.local_addr().expect("bound").to_string();
+    let (silent, ssh) = (bind(), bind());
+    let closed = at(&bind());
+    let addresses = [
+        ("closed", closed),
+        ("silent", at(&silent)),
+        ("ssh", at(&ssh)),
+        ("node", trust.b.address().to_owned()),
+    ];
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        while let Ok((mut stream, _)) = ssh.accept() {
+            let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.2p1\r\n");
+            kept.push(stream);
+        }
+    });
+    for (job, address) in &addresses {
+        let new =
+            serde_json::json!({"sources": ["here:/data/mine/evil"], "destination": "x:/data/y"});
+        let run = Question::Run(Box::new(RunJob {
+            job: (*job).to_owned(),
+            again: true,
+            request: None,
+            new: serde_json::from_value(new).expect("a job"),
+            other: Some(Peer {
+                name: "x".to_owned(),
+                addresses: vec![address.clone()],
+                // It is at none of them.
+                identity: trust.c.identity.clone(),
+            }),
+        }));
+        trust.c_asks(&trust.a, &run).expect("taken");
+    }
+    let begun = Instant::now();
+    let mut ends: Vec<Option<Duration>> = vec![None; addresses.len()];
+    while ends.iter().any(Option::is_none) && begun.elapsed() < Duration::from_secs(90) {
+        for (n, (job, _)) in addresses.iter().enumerate() {
+            let job = (*job).to_owned();
+            let Ok(Answer::Job(seen)) = trust.c_asks(&trust.a, &Question::Job { job }) else {
+                panic!("no answer");
+            };
+            let reason = seen.view.reason.as_ref();
+            if ends[n].is_none() && reason.is_some_and(|reason| reason.code == "unreachable") {
+                println!("{:?}", seen.view);
+                ends[n] = Some(begun.elapsed());
+            }
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    println!("{ends:?}");
+    let ends: Vec<Duration> = ends.into_iter().map(|end| end.expect("an end")).collect();
+    let (first, last) = (ends.iter().min(), ends.iter().max());
+    let apart = last.zip(first).map(|(last, first)| *last - *first);
+    assert!(
+        apart.is_some_and(|apart| apart < Duration::from_secs(3)),
+        "{ends:?}"
+    );
+}
+
+#[test]
+fn a_stranger_has_no_long_lines_written_into_the_log() {
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    rig.trust(rig.address(), &rig.identity);
+    let long = vec!["x".repeat(200); 300].join("/");
+    let sources: Vec<String> = (0..8).map(|n| rig.url(&format!("{long}/{n}"))).collect();
+    fs::create_dir_all(rig.path("to")).expect("made");
+    let to = rig.path("to/").display().to_string();
+    let before = rig.daemon().said().len();
+    for _ in 0..5 {
+        let mut line: Vec<&str> = sources.iter().map(String::as_str).collect();
+        line.push(&to);
+        let outcome = rig.cp(&line);
+        assert_ne!(outcome.code, Some(0));
+        assert!(
+            format!("{outcome:?}").contains("does not know you"),
+            "{}",
+            outcome.code.unwrap_or_default()
+        );
+    }
+    let grown = rig.daemon().said().len() - before;
+    assert!(
+        grown < 5 * 4_096,
+        "{grown} bytes of log for five refusals of a stranger"
+    );
+}
+
+#[test]
+fn a_peer_fills_no_log_with_refusals() {
+    let trust = Trust::new();
+    allow(&trust.b, &trust.c.identity, "data:/in", &["--read"]);
+    let c = asker(&trust.c);
+    let b = peer(&trust.b, "siteB");
+    let path = Text::from(format!("data/{}", vec!["x".repeat(200); 300].join("/")).as_str());
+    let before = trust.b.daemon().said().len();
+    for _ in 0..200 {
+        let question = Question::MakeDirectory(MakeDirectory {
+            path: path.clone(),
+            parents: true,
+        });
+        let answer = c.ask_for(None, Some(&b), &question, &mut |_| true);
+        assert_eq!(answer.expect_err("no right").code, "not_granted");
+    }
+    let grown = trust.b.daemon().said().len() - before;
+    assert!(
+        grown < 1 << 20,
+        "{grown} bytes of log for 200 refusals of one peer"
+    );
+}

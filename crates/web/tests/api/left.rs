@@ -1,0 +1,178 @@
+//! What a user leaves behind: no line of the audit log is missing for who hangs up, and a later user of a name gets nothing of an earlier one.
+//! Leaves jobs of earlier users to `rights`.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
+
+use godwit_state::{Change, Node, Op, Role, UnixMillis, User};
+use rustix::process::Uid;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::rights::token;
+use crate::world::World;
+
+fn files(world: &World) -> usize {
+    let directories = fs::read_dir(world.path("data/big")).into_iter().flatten();
+    let in_one =
+        |directory: fs::DirEntry| fs::read_dir(directory.path()).map_or(0, Iterator::count);
+    directories.flatten().map(in_one).sum()
+}
+
+fn make_files(world: &World, count: usize) {
+    for n in 0..count {
+        let directory = world.path("data").join(format!("big/d{}", n % 100));
+        if n < 100 {
+            fs::create_dir_all(&directory).unwrap();
+        }
+        fs::File::create(directory.join(format!("f{n}"))).unwrap();
+    }
+}
+
+#[test]
+fn who_hangs_up_during_a_removal_stands_in_the_audit_log() {
+    const FILES: usize = 100_000;
+    let world = World::new();
+    make_files(&world, FILES);
+    let body = json!({"place": "here:/data/big", "recursive": true}).to_string();
+    let mut stream = UnixStream::connect(world.web.socket()).unwrap();
+    write!(
+        stream,
+        "POST /api/v1/places/remove HTTP/1.1\r\nhost: node\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    while files(&world) == FILES {
+        thread::yield_now();
+    }
+    drop(stream);
+    // It ends early.
+    let mut left = files(&world);
+    loop {
+        thread::sleep(Duration::from_millis(500));
+        let now = files(&world);
+        if now == left {
+            break;
+        }
+        left = now;
+    }
+    assert!(left < FILES);
+    let audit = world.client().get("/api/v1/audit").expect(200).json();
+    let lines = audit["entries"].as_array().or(audit.as_array()).unwrap();
+    let found = lines.iter().any(|line| line["action"] == "place_remove");
+    assert!(
+        found,
+        "{} files are gone, and the audit log says: {audit}",
+        FILES - left
+    );
+}
+
+#[test]
+fn a_removal_ends_with_the_token_that_asked_for_it() {
+    const FILES: usize = 200_000;
+    let world = World::new();
+    make_files(&world, FILES);
+    let (secret, id) = token(&world, "otto", "operator");
+    world.grant("otto", "data read,write");
+    let otto = world.client().token(&secret);
+    let (left, answer) = thread::scope(|scope| {
+        let removal = scope.spawn(move || {
+            let body = json!({"place": "here:/data/big", "recursive": true});
+            otto.post("/api/v1/places/remove", &body)
+        });
+        while files(&world) == FILES {
+            thread::yield_now();
+        }
+        world
+            .client()
+            .delete(&format!("/api/v1/tokens/{id}"))
+            .expect(204);
+        world.file_grants.lock().unwrap().clear();
+        (files(&world), removal.join().unwrap())
+    });
+    assert!(left > 0);
+    assert!(
+        files(&world) > 0,
+        "{left} files were left when the token was revoked: {answer:?}"
+    );
+}
+
+#[test]
+fn a_later_user_of_a_name_does_not_see_the_schedules_of_an_earlier_one() {
+    let world = World::new();
+    let admin = world.client();
+    let rule = json!({"subject": "user:otto", "export": "data", "rights": ["read", "write"]});
+    let (first, _) = token(&world, "otto", "operator");
+    admin.json("PUT", "/api/v1/access/r", &rule).expect(200);
+    let schedule = json!({
+        "cron": "0 2 1 1 *", "time_zone": "UTC",
+        "job": {"sources": ["here:/data/secret-run"], "destination": "here:/data/secret-copy/",
+                "selection": {"rules": [{"include": false, "pattern": "secret-pattern"}]}},
+    });
+    let otto = world.client().token(&first);
+    otto.json("PUT", "/api/v1/schedules/nightly", &schedule)
+        .expect(200);
+    admin.delete("/api/v1/users/otto").expect(204);
+    let put = admin.json("PUT", "/api/v1/users/otto", &json!({"role": "operator"}));
+    if put.status != 200 {
+        return;
+    }
+    let (second, _) = token(&world, "otto", "operator");
+    let otto = world.client().token(&second);
+    let seen: Value = otto.get("/api/v1/schedules").expect(200).json();
+    let removed = otto.delete("/api/v1/schedules/nightly").status.as_u16();
+    assert!(!seen.to_string().contains("secret"), "{seen}");
+    assert_eq!(removed, 403);
+}
+
+/// The account `daemon` is an admin of another machine of the cluster, and somebody else on this one.
+#[test]
+fn an_account_of_another_machine_is_no_admin_on_this_one() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let world = World::new();
+    world.propose(Op::Level(3));
+    world.propose(Op::Node(Change::Put(Node {
+        name: "dtn2".to_owned(),
+        number: 7,
+        identity: format!("gw1-{}", "a".repeat(52)),
+        addresses: vec!["192.0.2.1:7600".to_owned()],
+        exports: Vec::new(),
+        version: "1".to_owned(),
+        level: 3,
+        draining: false,
+        voter: false,
+        joined: UnixMillis(0),
+        admins: vec!["root".to_owned(), "daemon".to_owned()],
+    })));
+    // What `godwit token create` makes at the first use by the account there.
+    let user = User {
+        name: "daemon".to_owned(),
+        role: Role::Admin,
+        password: None,
+        disabled: false,
+    };
+    let by = godwit_state::Actor::node("daemon");
+    let command =
+        godwit_state::Command::new(godwit_jobs::now(), by, Op::User(Change::Create(user)));
+    world.replica.propose_blocking(command).unwrap();
+    let socket = world.web.socket();
+    let answer = thread::scope(|scope| {
+        let asked = scope.spawn(|| {
+            let daemon = Uid::from_raw(1);
+            rustix::thread::set_thread_res_uid(daemon, daemon, daemon).unwrap();
+            Client::unix(socket).get("/api/v1/users")
+        });
+        asked.join().unwrap()
+    });
+    assert_eq!(
+        answer.status.as_u16(),
+        403,
+        "{}",
+        String::from_utf8_lossy(&answer.body)
+    );
+}
