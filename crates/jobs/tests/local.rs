@@ -3,6 +3,8 @@
 
 #[path = "local/clock.rs"]
 mod clock;
+#[path = "local/faithless.rs"]
+mod faithless;
 #[path = "local/settings.rs"]
 mod settings;
 #[path = "local/verification.rs"]

@@ -119,7 +119,21 @@ impl World {
         jobs_max: usize,
         panics: &Arc<AtomicBool>,
     ) -> Jobs {
-        let panics = Arc::clone(panics);
+        self.start_all(clock, jobs_max, Arc::clone(panics), Arc::new(Nowhere))
+    }
+
+    /// Starts the node's jobs where these are the other sites.
+    pub(crate) fn start_among(&self, sites: Arc<dyn AskSites>) -> Jobs {
+        self.start_all(Clock::default(), 2, Arc::default(), sites)
+    }
+
+    fn start_all(
+        &self,
+        clock: Clock,
+        jobs_max: usize,
+        panics: Arc<AtomicBool>,
+        sites: Arc<dyn AskSites>,
+    ) -> Jobs {
         let export = |name: &str| Export {
             name: name.to_owned(),
             path: self.path(name),
@@ -138,7 +152,7 @@ impl World {
             surroundings(&home, &process, Some(exported.clone()))
         };
         let config = JobsConfig {
-            sites: Arc::new(Nowhere),
+            sites,
             own: Arc::new(|| None),
             node: "node1".to_owned(),
             directory: self.path("home/jobs"),

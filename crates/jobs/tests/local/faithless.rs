@@ -1,0 +1,185 @@
+//! Jobs that another site runs, and that it ends with words which no state takes.
+//! The site is a program of the test's: whoever controls a site can write such a one.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{Answer, AskSites, GoOn, JobPast, JobSeen, Peer, Question, Refusal, code};
+use godwit_api::grant::Mandate;
+use godwit_api::rest::{FailureView, JobStateName, JobView, ReasonView, SampleView, Timestamp};
+use godwit_jobs::{Jobs, Seen};
+use godwit_state::{Change, Command, Op, Role, Site};
+use serde_json::json;
+
+use crate::world::{World, alice, new, submit};
+
+/// Runs each job at once, and tells this of it.
+struct Faithless {
+    seen: JobSeen,
+    /// Bytes of each sample that it tells.
+    sample_bytes: usize,
+}
+
+fn faithless(seen: JobSeen) -> Arc<Faithless> {
+    Arc::new(Faithless {
+        seen,
+        sample_bytes: 0,
+    })
+}
+
+impl AskSites for Faithless {
+    fn ask_for(
+        &self,
+        _: Option<&Mandate>,
+        _: Option<&Peer>,
+        question: &Question,
+        _: &mut GoOn<'_>,
+    ) -> Result<Answer, Refusal> {
+        match question {
+            Question::Reach(_) | Question::Grant(_) | Question::Revoke { .. } => {
+                Ok(Answer::Done {})
+            }
+            Question::Job { .. } => Err(Refusal::new(code::NO_SUCH_JOB, "not here")),
+            Question::Run(_) | Question::Steer(_) => Ok(Answer::Job(Box::new(self.seen.clone()))),
+            Question::Past(wish) if self.sample_bytes > 0 => {
+                let sample = SampleView {
+                    at: Timestamp(wish.sample.0 + 1),
+                    bottleneck: Some("x".repeat(self.sample_bytes)),
+                    ..SampleView::default()
+                };
+                Ok(Answer::Past(JobPast {
+                    samples: vec![sample],
+                    more: true,
+                    ..JobPast::default()
+                }))
+            }
+            Question::Past(_) => Ok(Answer::Past(JobPast::default())),
+            _ => Err(Refusal::new(code::UNSUPPORTED, "unknown")),
+        }
+    }
+
+    fn reach(&self, _: &Peer, _: Duration) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+fn seen(state: JobStateName) -> JobSeen {
+    let view: JobView = serde_json::from_value(json!({
+        "id": "j", "label": "", "owner": "site:c", "kind": "copy", "sources": ["here:/x/s"], "destination": "b:/y/d",
+        "state": state, "reason": null, "since": Timestamp(0), "next_attempt": null, "priority": 0, "limit": null,
+        "not_before": null, "deadline": null, "attempts": 1, "node": null, "created": Timestamp(0), "started": null,
+        "ended": Timestamp(1), "progress": null, "summary": null,
+    }))
+    .expect("a job");
+    JobSeen {
+        view,
+        failures: Vec::new(),
+    }
+}
+
+fn reason(code: &str) -> ReasonView {
+    ReasonView {
+        code: code.to_owned(),
+        text: "x".to_owned(),
+    }
+}
+
+#[test]
+fn a_job_ends_whatever_the_site_says_that_ran_it() {
+    let mut long = seen(JobStateName::Complete);
+    long.view.summary = Some(json!({"bytes": 1, "words": "x".repeat(300 << 10)}));
+    let mut word = seen(JobStateName::Failed);
+    word.view.reason = Some(reason("a\nb"));
+    let none = seen(JobStateName::Failed);
+    let mut groups = seen(JobStateName::Partial);
+    groups.view.reason = Some(reason("entries_failed"));
+    let group = FailureView {
+        reason: reason("permission"),
+        count: 1,
+        examples: Vec::new(),
+    };
+    groups.failures = vec![group; 65];
+    let mut stuck = Vec::new();
+    for (name, told) in [
+        ("what makes sense", sane()),
+        ("a long summary", long),
+        ("a code of two lines", word),
+        ("no reason", none),
+        ("many groups", groups),
+    ] {
+        let world = World::new();
+        let jobs = world.start_among(faithless(told));
+        let view = end_of(&jobs);
+        if view.ended.is_none() && view.next_attempt.is_none() {
+            stuck.push(format!("{name}: {:?} {:?}", view.state, view.reason));
+        }
+        jobs.stop();
+    }
+    assert!(stuck.is_empty(), "{}", stuck.join("\n"));
+}
+
+fn sane() -> JobSeen {
+    let mut sane = seen(JobStateName::Complete);
+    sane.view.summary = Some(json!({"bytes": 1, "files": 1}));
+    sane
+}
+
+/// A job between two sites, at its end or after some seconds.
+fn end_of(jobs: &Jobs) -> JobView {
+    for name in ["a", "b"] {
+        let site = Site {
+            name: name.to_owned(),
+            addresses: vec!["192.0.2.1".to_owned()],
+            identity: format!("gw1-{}", name.repeat(52)),
+            comment: String::new(),
+            nodes: Vec::new(),
+        };
+        let put = Command::new(godwit_jobs::now(), alice(), Op::Site(Change::Put(site)));
+        jobs.replica().propose_blocking(put).expect("put");
+    }
+    let id = submit(jobs, &new("a:/x/s", "b:/y/d"));
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        let view = jobs.job(&id).expect("the job");
+        if view.ended.is_some() || view.next_attempt.is_some() || Instant::now() > until {
+            return view;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The words of a site are no words of the program, whatever code they come with.
+#[test]
+fn an_outline_has_no_words_of_the_site_that_ran_the_job() {
+    let mut told = sane();
+    told.view.state = JobStateName::Failed;
+    told.view.reason = Some(ReasonView {
+        code: "node_lost".to_owned(),
+        text: "secret.txt".to_owned(),
+    });
+    told.view.summary = Some(json!({"status": "secret.txt"}));
+    let world = World::new();
+    let jobs = world.start_among(faithless(told));
+    let id = end_of(&jobs).id;
+    let outline = Seen::by(&jobs, "vera", Role::Viewer).expect("a viewer");
+    let outline = outline.job(&id).expect("the job");
+    jobs.stop();
+    assert!(!format!("{outline:?}").contains("secret"), "{outline:?}");
+}
+
+#[test]
+fn a_site_fills_no_disk_with_samples() {
+    let world = World::new();
+    let jobs = world.start_among(Arc::new(Faithless {
+        seen: sane(),
+        sample_bytes: 900 << 10,
+    }));
+    let id = end_of(&jobs).id;
+    jobs.stop();
+    let file = world.path("home/jobs").join(id).join("samples.jsonl");
+    let bytes = std::fs::metadata(file).map_or(0, |file| file.len());
+    assert!(
+        bytes < 16 << 20,
+        "{bytes} bytes of samples of one job that ended at once"
+    );
+}
