@@ -167,9 +167,14 @@ impl ClaimTable {
                 && overlap(&held.place.absolute, &wish.place.absolute)
                 && held.holds(now, may_hold)
         });
-        if let Some((claim, held)) = overlapping {
-            return Err(Refusal::later(code::BUSY, held.shown(claim)));
+        if let Some((_, held)) = overlapping {
+            return Err(Refusal::later(code::BUSY, held.shown()));
         }
+        // A claim that has ended counts again once it is set again, and so does one that another peer sets.
+        let counts_already = table.get(&wish.claim).is_some_and(|held| {
+            held.lease.holds_at(now) && peer_of(held.who.as_ref()) == peer_of(wish.who.as_ref())
+        });
+        let is_full = !counts_already && is_full_for(&table, wish.who.as_ref(), now);
         if let Some(held) = table.get_mut(&wish.claim) {
             if wish.epoch < held.epoch {
                 return Err(passed(held.epoch));
@@ -183,18 +188,21 @@ impl ClaimTable {
                     );
                     return Err(Refusal::new(code::INVALID, message));
                 }
+                if is_full {
+                    return Err(too_many_of_one());
+                }
                 if held.lease.renew(now, wish.lease) {
                     held.set_members(&wish.members, &wish.fence);
                     (held.holder, held.who) = (wish.holder, wish.who);
                     return Ok(());
                 }
             }
+            if is_full {
+                return Err(too_many_of_one());
+            }
             held.lease.end();
-        } else if is_full_for(&table, wish.who.as_ref(), now) {
-            let message = format!(
-                "this identity holds {CLAIMS_OF_ONE_MAX} claims here, as many as one may; release one"
-            );
-            return Err(Refusal::later(code::BUSY, message));
+        } else if is_full {
+            return Err(too_many_of_one());
         } else if table.len() >= CLAIMS_MAX {
             let ended = |(claim, held): (&ClaimId, &Held)| {
                 (!held.lease.holds_at(now)).then_some((held.lease.begin, *claim))
@@ -326,11 +334,11 @@ impl ClaimTable {
         may_hold: &MayHold<'_>,
     ) -> Option<Denial> {
         let table = locked(&self.0);
-        let (claim, held) = table.iter().find(|(_, held)| {
+        let held = table.values().find(|held| {
             let is_there = |path: &Vec<u8>| overlap(path, &held.place.absolute);
             destinations.iter().any(is_there) && held.holds(now, may_hold)
         })?;
-        Some(Denial::new(ErrorCode::BUSY, held.shown(claim)))
+        Some(Denial::new(ErrorCode::BUSY, held.shown()))
     }
 
     /// The tags of the temporary files that members of claims that hold may be writing.
@@ -365,10 +373,10 @@ impl Held {
         }
     }
 
-    /// Who holds what, for people.
-    fn shown(&self, claim: &ClaimId) -> String {
+    /// The place and its holder, for people. The id stays out: a peer that knows it could take the claim over.
+    fn shown(&self) -> String {
         format!(
-            "{} is claimed for the members of a job (claim {claim}, set by {}); wait for that job, or cancel it",
+            "{} is claimed for the members of a job (set by {}); wait for that job, or cancel it",
             String::from_utf8_lossy(&self.place.asked.0),
             self.holder
         )
@@ -385,6 +393,17 @@ fn is_full_for(table: &HashMap<ClaimId, Held>, who: Option<&Who>, now: Instant) 
         peer == Some(who.peer) && held.lease.holds_at(now)
     });
     of_one.count() >= CLAIMS_OF_ONE_MAX
+}
+
+fn peer_of(who: Option<&Who>) -> Option<IdentityId> {
+    who.map(|who| who.peer)
+}
+
+fn too_many_of_one() -> Refusal {
+    let message = format!(
+        "this identity holds {CLAIMS_OF_ONE_MAX} claims here, as many as one may; release one"
+    );
+    Refusal::later(code::BUSY, message)
 }
 
 fn no_such(claim: ClaimId) -> Refusal {

@@ -95,9 +95,13 @@ impl Here {
             who: holder.who.cloned(),
             lease,
         };
-        let tag = claim_tag(&wish.claim.0);
+        let (claim, epoch) = (wish.claim, wish.epoch);
         self.claims().set(wish, now, holder.may_hold)?;
-        mark(&found, tag, asked, may)?;
+        if let Err(refusal) = mark(&found, claim_tag(&claim.0), asked, may) {
+            // A refused claim holds nothing.
+            let _ = self.claims().release(claim, epoch);
+            return Err(refusal);
+        }
         Ok(Answer::Done {})
     }
 
