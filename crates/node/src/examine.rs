@@ -50,9 +50,23 @@ pub(crate) fn serve(
             send_error(stream, no.code, &no.message, no.retryable);
             return;
         }
+        // A node answers so many long questions of one peer at a time. An agent has one client.
+        let place = match shared.only {
+            Some(_) => None,
+            None => match shared.gate.question(peer) {
+                Ok(place) => Some(place),
+                Err(_full) => {
+                    let message =
+                        "this node answers as many questions as it may at once; try again later";
+                    send_error(stream, ErrorCode::LIMIT, message, true);
+                    return;
+                }
+            },
+        };
         if answer(shared, stream, peer, &question).is_err() {
             return;
         }
+        drop(place);
         // Whoever asked enough hangs up.
         let patience = match shared.only {
             Some(_) => AGENT_PATIENCE,
