@@ -1,5 +1,5 @@
-//! Makes what is told of the transfers on the data port: who wants what, and how it ended.
-//! Tells nothing by itself; `open`, `verify` and `keeper` do.
+//! Makes the reports about transfers on the data port: which peer wants what, and how it ended.
+//! Decides nothing: `open`, `verify` and `keeper` say when a report is due.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -125,28 +125,41 @@ pub(crate) fn refused(
     no: &Denial,
 ) {
     let code = FailureCode::of_number(Scope::Job, no.code.0);
-    if no.code == ErrorCode::AUTH && !is_worth_a_line(shared, StrangerDid::Ask) {
+    let is_stranger = no.code == ErrorCode::AUTH;
+    let left_out = match is_stranger {
+        true => is_worth_a_line(shared, StrangerDid::Ask).then_some(0),
+        false => shared.noise.refusal(peer, Instant::now()),
+    };
+    let Some(left_out) = left_out else {
         return;
-    }
+    };
+    // The places are a stranger's own words.
+    let request_of_peer = request.filter(|_| !is_stranger);
     (shared.config.tells)(&TransferNews::Refused(TransferRefusal {
         identity: peer.to_string(),
         peer: address.to_owned(),
         direction: request.map(direction),
-        places: request.map(places).unwrap_or_default(),
+        places: request_of_peer.map(places).unwrap_or_default(),
         code: code.as_str().to_owned(),
-        message: for_operator(&no.message),
+        message: for_operator(&no.message, left_out),
     }));
 }
 
-/// Tells the operator of a question of another node that was refused.
+/// Reports to the operator that a question of another node was refused, unless this happened too often of late.
 pub(crate) fn refused_answer(shared: &Shared, peer: IdentityId, address: &str, no: &Refusal) {
+    if let Some(left_out) = shared.noise.refusal(peer, Instant::now()) {
+        report_refusal(shared, peer, address, no, left_out);
+    }
+}
+
+fn report_refusal(shared: &Shared, peer: IdentityId, address: &str, no: &Refusal, left_out: u64) {
     (shared.config.tells)(&TransferNews::Refused(TransferRefusal {
         identity: peer.to_string(),
         peer: address.to_owned(),
         direction: None,
         places: Vec::new(),
         code: no.code.clone(),
-        message: for_operator(&no.to_string()),
+        message: for_operator(&no.to_string(), left_out),
     }));
 }
 
@@ -159,7 +172,7 @@ pub(crate) fn refused_stranger(
     no: &Refusal,
 ) {
     if is_worth_a_line(shared, did) {
-        refused_answer(shared, peer, address, no);
+        report_refusal(shared, peer, address, no, 0);
     }
 }
 
@@ -169,9 +182,21 @@ fn is_worth_a_line(shared: &Shared, did: StrangerDid) -> bool {
     did != StrangerDid::Join && shared.noise.line(Instant::now()).is_some()
 }
 
-/// The words to a peer as words about it.
-fn for_operator(message: &str) -> String {
-    let mut message = message.to_owned();
+/// Bytes of a message and of a place in a line of the log: the peer chooses both.
+const MESSAGE_BYTES_MAX: usize = 1_024;
+const PLACE_BYTES_MAX: usize = 512;
+
+fn clip(mut text: String, bytes_max: usize) -> String {
+    if text.len() > bytes_max {
+        text.truncate(text.floor_char_boundary(bytes_max));
+        text.push('…');
+    }
+    text
+}
+
+/// The words to a peer as words about it, and how many such refusals have no line.
+fn for_operator(message: &str, left_out: u64) -> String {
+    let mut message = clip(message.to_owned(), MESSAGE_BYTES_MAX);
     for (to_peer, about_peer) in [
         (
             "this daemon does not know you",
@@ -187,6 +212,11 @@ fn for_operator(message: &str) -> String {
     ] {
         message = message.replace(to_peer, about_peer);
     }
+    if left_out > 0 {
+        message.push_str(&format!(
+            " ({left_out} more refusals of this identity have no line)"
+        ));
+    }
     message
 }
 
@@ -199,7 +229,7 @@ fn direction(request: &Open) -> TransferDirection {
 }
 
 fn places(request: &Open) -> Vec<String> {
-    let text = |path: &Vec<u8>| String::from_utf8_lossy(path).into_owned();
+    let text = |path: &Vec<u8>| clip(String::from_utf8_lossy(path).into_owned(), PLACE_BYTES_MAX);
     match request.direction() {
         Direction::PUSH => vec![text(&request.destination)],
         _ => shown_places(request.sources.iter().map(text).collect()),
@@ -213,8 +243,11 @@ mod tests {
     #[test]
     fn a_refusal_speaks_about_the_peer_and_keeps_the_command() {
         let to_peer = "you may not read from the export data; its operator can allow it with: godwit access allow gw1-x --export data --read";
+        let long = for_operator(&"ä".repeat(5_000), 3);
+        assert!(long.len() < 1_200, "{}", long.len());
+        assert!(long.ends_with("(3 more refusals of this identity have no line)"));
         assert_eq!(
-            for_operator(to_peer),
+            for_operator(to_peer, 0),
             "it may not read from the export data; to allow it: godwit access allow gw1-x --export data --read"
         );
     }

@@ -1,10 +1,12 @@
-//! Bounds what strangers make this node do: lines in its log, and looks at invitations.
-//! Decides nothing about peers that have a grant, and refuses nobody by itself.
+//! Bounds the work that others cause here: lines in the log for strangers and for refused peers, and looks at invitations.
+//! Decides nothing about rights, and refuses no connection itself.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use godwit_net::IdentityId;
 
 use crate::gate::network_of;
 
@@ -13,6 +15,19 @@ const LINES: Rate = Rate {
     most: 20,
     every: Duration::from_secs(10),
 };
+
+/// Refusals of one peer that the log takes in a row, and the time after which it takes one more; and the same for all peers.
+const REFUSALS: Rate = Rate {
+    most: 100,
+    every: Duration::from_secs(2),
+};
+const REFUSALS_OF_ALL: Rate = Rate {
+    most: 1_000,
+    every: Duration::from_secs(1),
+};
+
+/// Peers whose refusals are counted. The one that was refused longest ago makes way.
+const PEERS_MAX: usize = 4_096;
 
 /// Tries to join from one address in a row, and the time after which one more is looked at. A try with a good invitation does not count.
 const JOINS: Rate = Rate {
@@ -36,10 +51,14 @@ struct Left {
     at: Instant,
 }
 
-/// What strangers did of late.
+/// A rate of lines, and how many lines were left out since the last one.
+type Lines = (Option<Left>, u64);
+
+/// What strangers and refused peers did of late.
 #[derive(Default)]
 pub(crate) struct Noise {
-    lines: Mutex<(Option<Left>, u64)>,
+    lines: Mutex<Lines>,
+    refusals: Mutex<(Lines, HashMap<IdentityId, Lines>)>,
     joins: Mutex<HashMap<IpAddr, Left>>,
 }
 
@@ -61,6 +80,15 @@ impl Rate {
         }
     }
 
+    /// Takes a line, and says how many were left out before it.
+    fn line(self, (left, left_out): &mut Lines, now: Instant) -> Option<u64> {
+        if self.take(left.get_or_insert_with(|| self.full(now)), now) {
+            return Some(std::mem::take(left_out));
+        }
+        *left_out = left_out.saturating_add(1);
+        None
+    }
+
     fn full(self, now: Instant) -> Left {
         Left {
             count: self.most,
@@ -72,14 +100,25 @@ impl Rate {
 impl Noise {
     /// Whether the log takes a line about a stranger now, and how many it left out since the last one.
     pub(crate) fn line(&self, now: Instant) -> Option<u64> {
-        let mut lines = locked(&self.lines);
-        let (left, left_out) = &mut *lines;
-        let left = left.get_or_insert_with(|| LINES.full(now));
-        if LINES.take(left, now) {
-            return Some(std::mem::take(left_out));
+        LINES.line(&mut locked(&self.lines), now)
+    }
+
+    /// Whether the log takes a line about a refusal of this peer now, and how many of its refusals were left out since the last one.
+    pub(crate) fn refusal(&self, peer: IdentityId, now: Instant) -> Option<u64> {
+        let mut refusals = locked(&self.refusals);
+        let (all, each) = &mut *refusals;
+        if each.len() >= PEERS_MAX && !each.contains_key(&peer) {
+            let at = |(_, lines): &(&IdentityId, &Lines)| lines.0.as_ref().map(|left| left.at);
+            let oldest = each.iter().min_by_key(at).map(|(peer, _)| *peer);
+            oldest.and_then(|oldest| each.remove(&oldest));
         }
-        *left_out = left_out.saturating_add(1);
-        None
+        let own = each.entry(peer).or_default();
+        let left_out = REFUSALS.line(own, now)?;
+        if REFUSALS_OF_ALL.line(all, now).is_none() {
+            own.1 = left_out.saturating_add(1);
+            return None;
+        }
+        Some(left_out)
     }
 
     /// Whether a try to join from this address is looked at now.
@@ -124,6 +163,27 @@ mod tests {
         let later = start + Duration::from_secs(10);
         assert_eq!(noise.line(later), Some(981));
         assert_eq!(noise.line(later), None);
+    }
+
+    #[test]
+    fn refusals_of_one_peer_use_up_nothing_of_another() {
+        let (noise, start) = (Noise::default(), Instant::now());
+        let peer = |letter: &str| -> IdentityId {
+            let text = format!("gw1-{}a", letter.repeat(51));
+            text.parse().expect("an identity")
+        };
+        let lines = |letter: &str, now: Instant| {
+            let taken = (0..500).filter_map(|_| noise.refusal(peer(letter), now));
+            taken.collect::<Vec<u64>>()
+        };
+        assert_eq!(lines("a", start).len(), 100);
+        assert_eq!(lines("b", start).len(), 100);
+        assert_eq!(lines("a", start + Duration::from_secs(2)), [400]);
+        let all: usize = ["c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"]
+            .iter()
+            .map(|letter| lines(letter, start).len())
+            .sum();
+        assert!((790..=802).contains(&all), "{all}");
     }
 
     #[test]
