@@ -15,10 +15,9 @@ use crate::error::WireError;
 use crate::hello::capability;
 use crate::ids::{DigestKind, Token, TransferId};
 use crate::limits::{
-    BLOCK_BYTES_MIN, CHANNELS_MAX, LABEL_BYTES_MAX, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX,
-    SOURCES_BYTES_MAX, SOURCES_MAX, TOKENS_MAX, VIEW_BYTES,
+    BLOCK_BYTES_MIN, CHANNELS_MAX, LABEL_BYTES_MAX, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX, TOKENS_MAX,
+    VIEW_BYTES,
 };
-use crate::path;
 use crate::prelude::FrameKind;
 
 /// The client asks for a transfer.
@@ -178,24 +177,7 @@ impl Open {
         if self.label.len() > LABEL_BYTES_MAX {
             return Err(WireError::too_long("label", LABEL_BYTES_MAX as u64));
         }
-        if self.sources.len() > SOURCES_MAX {
-            return Err(WireError::too_long("list of sources", SOURCES_MAX as u64));
-        }
-        let bytes: usize = self.sources.iter().chain(&self.names).map(Vec::len).sum();
-        if bytes > SOURCES_BYTES_MAX {
-            return Err(WireError::too_long("sources", SOURCES_BYTES_MAX as u64));
-        }
-        if !self.names.is_empty() && self.names.len() != self.sources.len() {
-            return Err(WireError::Disagree {
-                what: "number of sources and number of names",
-            });
-        }
-        for name in &self.names {
-            path::validate(name)?;
-            if name.contains(&b'/') {
-                return Err(WireError::invalid("name of a source", "contains a slash"));
-            }
-        }
+        self.validate_sources()?;
         if let Some(sharing) = &self.sharing {
             sharing.validate()?;
         }

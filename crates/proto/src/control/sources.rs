@@ -4,7 +4,8 @@
 use super::setup::Open;
 use super::try_encode;
 use crate::error::WireError;
-use crate::limits::SOURCES_BYTES_PER_FRAME;
+use crate::limits::{SOURCES_BYTES_MAX, SOURCES_BYTES_PER_FRAME, SOURCES_MAX};
+use crate::path;
 use crate::prelude::FrameKind;
 
 /// Tags and lengths of a source and its name in an OPEN.
@@ -65,6 +66,29 @@ impl Open {
         }
         ends.push(self.sources.len());
         ends
+    }
+
+    /// Checks the number and the length of sources and names.
+    pub(super) fn validate_sources(&self) -> Result<(), WireError> {
+        if self.sources.len() > SOURCES_MAX {
+            return Err(WireError::too_long("list of sources", SOURCES_MAX as u64));
+        }
+        let bytes: usize = self.sources.iter().chain(&self.names).map(Vec::len).sum();
+        if bytes > SOURCES_BYTES_MAX {
+            return Err(WireError::too_long("sources", SOURCES_BYTES_MAX as u64));
+        }
+        if !self.names.is_empty() && self.names.len() != self.sources.len() {
+            return Err(WireError::Disagree {
+                what: "number of sources and number of names",
+            });
+        }
+        for name in &self.names {
+            path::validate(name)?;
+            if name.contains(&b'/') {
+                return Err(WireError::invalid("name of a source", "contains a slash"));
+            }
+        }
+        Ok(())
     }
 
     /// Adds the sources of an OPEN that follows this one.
