@@ -54,7 +54,8 @@ mod godwit {
     pub(crate) mod meanings;
     pub(crate) mod metadata;
     pub(crate) mod metrics;
-    pub(crate) mod named;
+    pub(crate) mod mounts;
+    mod named;
     #[path = "../support/netns.rs"]
     pub(crate) mod netns;
     pub(crate) mod order;

@@ -192,10 +192,7 @@ fn begin_push(
             if let Some(damage) = &prepared.recovered.damage {
                 shared.log(damage);
             }
-            let deletes = request.comparison.is_some_and(|wanted| wanted.delete);
-            if itself::is_ours(&request.view)
-                && let Some(why) = itself::reason(&request.sources, &prepared.destinations, deletes)
-            {
+            if let Some(why) = itself::reason_of_push(request, &prepared.destinations) {
                 let put_away = prepared.put_away();
                 let why = put_away.map_or_else(|error| error.to_string(), |()| why);
                 return Err(Denial::new(ErrorCode::INTO_ITSELF, why));
@@ -372,10 +369,7 @@ fn begin_pull(
     {
         return Err(no);
     }
-    let deletes = request.comparison.is_some_and(|wanted| wanted.delete);
-    if itself::is_ours(&request.view)
-        && let Some(why) = itself::reason(&absolute, &own, deletes)
-    {
+    if let Some(why) = itself::reason_of_pull(request, &absolute, &own) {
         return Err(Denial::new(ErrorCode::INTO_ITSELF, why));
     }
     let sources = match memory {
@@ -397,7 +391,7 @@ fn begin_pull(
             spill: journals(shared),
             preserve: request.preserve.unwrap_or_default(),
             select: Arc::clone(&select),
-            announces_passed: deletes,
+            announces_passed: request.comparison.is_some_and(|wanted| wanted.delete),
             own: Arc::default(),
             items: Vec::new(),
         }),

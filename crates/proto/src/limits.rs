@@ -103,6 +103,9 @@ pub const LABEL_BYTES_MAX: usize = 128;
 /// Length of the digest that says which files a client sees.
 pub const VIEW_BYTES: usize = 16;
 
+/// Most numbers in one list of what an end says of where it lies. Four lists of them take 64 KiB of the head of an OPEN.
+pub const GROUND_IDS_MAX: usize = 2_048;
+
 /// Most tags of earlier attempts' temporary files: one for each node that began the job.
 pub const EARLIER_TAGS_MAX: usize = 64;
 

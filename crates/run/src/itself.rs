@@ -2,10 +2,62 @@
 //! Resolves no path: both ends give real ones.
 //!
 //! A client says in OPEN which files it sees, and gives real paths. The other end compares if it sees the same files.
+//! Of a path it also says where it lies (`ground`), for one directory may have several paths.
+
+mod ground;
 
 use std::os::unix::fs::MetadataExt as _;
 
 use godwit_proto::limits::VIEW_BYTES;
+use godwit_proto::{Ground, Open};
+
+use self::ground::{Meeting, meeting};
+
+/// Where these ends of ours lie, for the other end. They are real paths.
+pub fn ground(paths: &[Vec<u8>]) -> Ground {
+    ground::ground(paths)
+}
+
+/// Why the sources of this process must not go to its destinations, each to its own, if there is a reason.
+pub fn reason_here(sources: &[Vec<u8>], destinations: &[Vec<u8>], deletes: bool) -> Option<String> {
+    let meet = || meeting(&ground(sources), &ground(destinations), deletes);
+    reason(sources, destinations, deletes)
+        .or_else(|| meet().map(|meeting| said(meeting, sources, destinations)))
+}
+
+/// Why the sources of the client that asks must not go to these destinations, if there is a reason.
+pub fn reason_of_push(open: &Open, destinations: &[Vec<u8>]) -> Option<String> {
+    reason_of(open, &open.sources, destinations, |theirs, deletes| {
+        meeting(theirs, &ground(destinations), deletes)
+    })
+}
+
+/// Why these sources must not go to the destinations of the client that asks, if there is a reason.
+pub fn reason_of_pull(
+    open: &Open,
+    sources: &[Vec<u8>],
+    destinations: &[Vec<u8>],
+) -> Option<String> {
+    reason_of(open, sources, destinations, |theirs, deletes| {
+        meeting(&ground(sources), theirs, deletes)
+    })
+}
+
+fn reason_of(
+    open: &Open,
+    sources: &[Vec<u8>],
+    destinations: &[Vec<u8>],
+    meet: impl FnOnce(&Ground, bool) -> Option<Meeting>,
+) -> Option<String> {
+    let deletes = open.comparison.is_some_and(|wanted| wanted.delete);
+    if is_ours(&open.view)
+        && let Some(why) = reason(sources, destinations, deletes)
+    {
+        return Some(why);
+    }
+    let theirs = open.ground.as_ref()?;
+    meet(theirs, deletes).map(|meeting| said(meeting, sources, destinations))
+}
 
 /// Which files this process sees. Another process that has the same sees the same file by any absolute path: its kernel is this
 /// one since this start, and mounts and root directory are the same. Empty where the system does not tell.
@@ -29,32 +81,49 @@ pub fn view() -> Vec<u8> {
 }
 
 /// Whether who says this sees the same files as we do; who says nothing is another.
-pub fn is_ours(view: &[u8]) -> bool {
+fn is_ours(view: &[u8]) -> bool {
     !view.is_empty() && view == self::view()
 }
 
 /// Why these sources must not go to those destinations, each to its own, if there is a reason: a tree that is copied into itself
 /// grows while it is read, and with `deletes` a source inside the destination would go as a part of it. All are real paths.
-pub fn reason(sources: &[Vec<u8>], destinations: &[Vec<u8>], deletes: bool) -> Option<String> {
-    let said = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
+fn reason(sources: &[Vec<u8>], destinations: &[Vec<u8>], deletes: bool) -> Option<String> {
     let mut pairs = sources.iter().zip(destinations);
     pairs.find_map(|(source, goes_to)| {
         if goes_to == source || is_inside(source, goes_to) {
-            Some(format!(
-                "{} cannot be copied into itself ({})",
-                said(source),
-                said(goes_to)
-            ))
+            Some(into_itself(&shown(source), &shown(goes_to), ""))
         } else if deletes && is_inside(goes_to, source) {
-            Some(format!(
-                "{} is inside the destination {}, so --delete would delete it",
-                said(source),
-                said(goes_to)
-            ))
+            Some(would_go(&shown(source), &shown(goes_to), ""))
         } else {
             None
         }
     })
+}
+
+/// Said of ends that meet though their paths do not.
+fn said(meeting: Meeting, sources: &[Vec<u8>], destinations: &[Vec<u8>]) -> String {
+    const BY_MOUNT: &str = "; a directory is mounted in two places, or has two spellings";
+    let name = |paths: &[Vec<u8>], else_: &str| match paths {
+        [only] => shown(only),
+        _ => else_.to_owned(),
+    };
+    let (source, destination) = (name(sources, "a source"), name(destinations, "destination"));
+    match meeting {
+        Meeting::DestinationInside => into_itself(&source, &destination, BY_MOUNT),
+        Meeting::SourceInside => would_go(&source, &destination, BY_MOUNT),
+    }
+}
+
+fn into_itself(source: &str, destination: &str, why: &str) -> String {
+    format!("{source} cannot be copied into itself ({destination}){why}")
+}
+
+fn would_go(source: &str, destination: &str, why: &str) -> String {
+    format!("{source} is inside the destination {destination}, so --delete would delete it{why}")
+}
+
+fn shown(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
 }
 
 fn is_inside(outer: &[u8], inner: &[u8]) -> bool {

@@ -7,8 +7,8 @@ use prost::Message;
 
 use super::announced::check_announced;
 use super::{
-    Announced, Comparison, Earlier, Mandate, Member, Preserve, Selection, Sharing, Verification,
-    decode, encode, try_encode,
+    Announced, Comparison, Earlier, Ground, Mandate, Member, Preserve, Selection, Sharing,
+    Verification, decode, encode, try_encode,
 };
 use crate::control::Direction;
 use crate::error::WireError;
@@ -16,7 +16,6 @@ use crate::hello::capability;
 use crate::ids::{DigestKind, Token, TransferId};
 use crate::limits::{
     BLOCK_BYTES_MIN, CHANNELS_MAX, LABEL_BYTES_MAX, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX, TOKENS_MAX,
-    VIEW_BYTES,
 };
 use crate::prelude::FrameKind;
 
@@ -114,6 +113,9 @@ pub struct Open {
     /// The transfer serves a job of another node. Needs [`capability::MANDATE`].
     #[prost(message, optional, tag = "38")]
     pub mandate: Option<Mandate>,
+    /// Where the client's own ends lie, whatever path leads there.
+    #[prost(message, optional, tag = "39")]
+    pub ground: Option<Ground>,
 }
 
 impl Open {
@@ -196,9 +198,7 @@ impl Open {
         self.validate_member()?;
         self.validate_earlier()?;
         self.validate_mandate()?;
-        if !matches!(self.view.len(), 0 | VIEW_BYTES) {
-            return Err(WireError::invalid("view", "does not have 16 bytes"));
-        }
+        self.validate_view()?;
         let names = self.sources.iter().chain([&self.destination]);
         names.into_iter().try_for_each(|name| check_name(name))?;
         if self.block_bytes == 0 {

@@ -2,7 +2,7 @@
 //! Those of fixed layouts are in the other modules.
 
 use godwit_proto::limits::{
-    FILLER_BYTES_MAX, MESSAGE_BYTES_MAX, PATH_BYTES_MAX, TOKENS_MAX, TUNED_MAX,
+    FILLER_BYTES_MAX, GROUND_IDS_MAX, MESSAGE_BYTES_MAX, PATH_BYTES_MAX, TOKENS_MAX, TUNED_MAX,
     TUNED_REASON_BYTES_MAX,
 };
 use godwit_proto::*;
@@ -139,6 +139,20 @@ fn messages_keep_their_bounds() {
         },
         Open {
             view: vec![1; 17],
+            ..open.clone()
+        },
+        Open {
+            ground: Some(Ground {
+                tops: vec![1; GROUND_IDS_MAX + 1],
+                ..Ground::default()
+            }),
+            ..open.clone()
+        },
+        Open {
+            ground: Some(Ground {
+                mounts_around: vec![1; GROUND_IDS_MAX + 1],
+                ..Ground::default()
+            }),
             ..open.clone()
         },
         Open {

@@ -137,5 +137,21 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
                 ..Open::default()
             }),
         ),
+        (
+            "open_ground",
+            Frame::Open(Open {
+                direction: Direction::PULL.0,
+                sources: vec![b"e/f".to_vec()],
+                destination: b"/here".to_vec(),
+                digest: DigestKind::CRC64_NVME.0.into(),
+                ground: Some(Ground {
+                    tops: vec![1, 2],
+                    around: vec![3],
+                    mounts: vec![4],
+                    mounts_around: vec![5],
+                }),
+                ..Open::default()
+            }),
+        ),
     ]
 }

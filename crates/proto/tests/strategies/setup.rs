@@ -169,6 +169,12 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     random_order: flags[5] && !flags[4] && direction == Direction::PULL.0,
                     direct: flags[1] != flags[4],
                     sharing,
+                    ground: flags[4].then(|| Ground {
+                        tops: vec![retry],
+                        around: vec![retry; usize::from(flags[1])],
+                        mounts: vec![retry; usize::from(flags[2])],
+                        mounts_around: vec![retry; usize::from(flags[3])],
+                    }),
                     view: if flags[2] {
                         vec![flags[0].into(); 16]
                     } else {

@@ -459,7 +459,7 @@ fn refuse_into_itself(
     prepared: PreparedDestination,
     deletes: bool,
 ) -> Result<PreparedDestination, Failure> {
-    let Some(reason) = itself::reason(sources, &prepared.destinations, deletes) else {
+    let Some(reason) = itself::reason_here(sources, &prepared.destinations, deletes) else {
         return Ok(prepared);
     };
     match prepared.put_away() {

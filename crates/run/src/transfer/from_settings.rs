@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::itself::view;
+use crate::itself::{ground, view};
 use crate::local::Access;
 use godwit_api::endpoint::{Place, Remote};
 use godwit_api::settings::{self, CpSettings, Digest};
@@ -83,12 +83,18 @@ pub(super) fn going_to(destinations: &[Vec<u8>], names: &[Vec<u8>], request: Ope
             let directory = first.len().saturating_sub(name.len());
             (first[..directory].to_vec(), true)
         }
-        _ => return request,
+        _ => {
+            return Open {
+                ground: Some(ground(destinations)),
+                ..request
+            };
+        }
     };
     Open {
         destination,
         destination_is_directory: into,
         view: view(),
+        ground: Some(ground(destinations)),
         ..request
     }
 }

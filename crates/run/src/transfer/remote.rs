@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::itself::view;
+use crate::itself::{ground, view};
 use godwit_api::endpoint::{Endpoint, Place, Remote};
 use godwit_api::event::Started;
 use godwit_api::settings::Encryption;
@@ -111,6 +111,7 @@ impl<'a> WithNode<'a> {
         }
         let open = Open {
             direction: Direction::PUSH.0,
+            ground: Some(ground(&absolute)),
             sources: absolute,
             names: names.clone(),
             destination: path,

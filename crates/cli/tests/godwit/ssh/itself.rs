@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
+use super::super::full::unshare;
 use super::super::process::{Outcome, Process};
+use super::super::rig::is_root;
 use super::super::sync::state;
 use super::far::Far;
 use super::third::nobody_is_left;
@@ -72,10 +74,10 @@ fn between_this_machine_and_itself() {
     let far = world();
     let home = far.home();
     // Where that ssh leads, so that both ends see the same.
-    let run = |line: &[&str]| {
+    let run_in = |around: &str, line: &[&str]| {
         let words: Vec<String> = line.iter().map(|word| format!("'{word}'")).collect();
         let script = format!(
-            "cd '{}' && GODWIT_HOME='{}' GODWIT_RSH=\"{}\" godwit {}",
+            "cd '{}' && GODWIT_HOME='{}' GODWIT_RSH=\"{}\" {around} godwit {}",
             home.display(),
             far.path("client").display(),
             far.rsh(),
@@ -85,8 +87,26 @@ fn between_this_machine_and_itself() {
         command.arg("-F").arg(far.path("etc/ssh_config"));
         Process::start(command.args(["far", &script])).wait()
     };
+    let run = |line: &[&str]| run_in("", line);
     refuses(&far, run, "far:", "./");
     refuses(&far, run, "./", "far:");
+    if unshare().is_some() && is_root() {
+        let before = state(&far.path("home/w"));
+        // Only this end has the mount: the other one has other paths for the same directories.
+        let around = "unshare --mount sh -c 'mount --bind w/s w/other && exec \"$@\"' sh";
+        for (line, words) in [
+            (
+                ["sync", "--delete", "w/other", "far:w"],
+                "inside the destination",
+            ),
+            (["sync", "--delete", "far:w/s", "w/other"], "into itself"),
+            (["sync", "--update", "far:w", "w/other/x"], "into itself"),
+        ] {
+            let line = [&line[..], &["--json"]].concat();
+            run_in(around, &line).expect(1, "failed").says(words);
+            assert_eq!(state(&far.path("home/w")), before, "{line:?}");
+        }
+    }
     let several = ["cp", "--json", "far:w/a", "far:w/s", "w/s"];
     run(&several).expect(1, "failed").says("copied into itself");
     assert!(!home.join("w/s/s").exists() && !home.join("w/s/a").exists());

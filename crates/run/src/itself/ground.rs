@@ -1,0 +1,336 @@
+//! Finds out where directories lie whatever path leads to them, and whether two ends have one in common.
+//! Refuses nothing, and opens no file that is mounted below an end: a mount whose server is away would hold it up.
+//!
+//! A directory is known in two ways: by device and inode, and by file system and path in that file system. The first finds
+//! two spellings of one name, the second finds what lies above the root of a bind mount.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use godwit_proto::Ground;
+use godwit_proto::limits::GROUND_IDS_MAX;
+use rustix::fs::{Mode, OFlags, open};
+
+use super::is_inside;
+
+/// File systems that keep no files of users. Trees of two systems often have the same one.
+const PSEUDO: [&[u8]; 20] = [
+    b"autofs",
+    b"binfmt_misc",
+    b"bpf",
+    b"cgroup",
+    b"cgroup2",
+    b"configfs",
+    b"debugfs",
+    b"devpts",
+    b"devtmpfs",
+    b"efivarfs",
+    b"fusectl",
+    b"hugetlbfs",
+    b"mqueue",
+    b"nsfs",
+    b"proc",
+    b"pstore",
+    b"rpc_pipefs",
+    b"securityfs",
+    b"sysfs",
+    b"tracefs",
+];
+
+/// How two ends meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meeting {
+    /// The destination is the source, or lies inside it.
+    DestinationInside,
+    /// The source, or a part of it, lies inside the destination.
+    SourceInside,
+}
+
+/// How these ends meet, if they do. That the source lies inside the destination matters only with `deletes`.
+pub(super) fn meeting(source: &Ground, destination: &Ground, deletes: bool) -> Option<Meeting> {
+    let meet = |tops: [&Vec<u64>; 2], others: &[&Vec<u64>]| {
+        let tops: HashSet<&u64> = tops.into_iter().flatten().collect();
+        others.iter().copied().flatten().any(|id| tops.contains(id))
+    };
+    let sources = [&source.tops, &source.mounts];
+    let destinations = [&destination.tops, &destination.mounts];
+    if meet(sources, &[&destination.tops, &destination.around]) {
+        return Some(Meeting::DestinationInside);
+    }
+    let around = [&source.around, &source.mounts_around];
+    let mounted = [&destination.mounts, &destination.mounts_around];
+    let inside = deletes
+        && (meet(destinations, &[&sources[..], &around].concat()) || meet(sources, &mounted));
+    inside.then_some(Meeting::SourceInside)
+}
+
+/// Where these absolute, real paths lie; they need not be there. Of several, files are left out: nothing lies inside them. Empty
+/// where the system does not tell.
+pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
+    let mut ground = Ground::default();
+    let Some(finder) = Finder::new() else {
+        return ground;
+    };
+    let mut parents: HashMap<Vec<u8>, Vec<u64>> = HashMap::new();
+    for path in paths {
+        let meta = std::fs::symlink_metadata(os(path)).ok();
+        let is_tree = meta.as_ref().is_some_and(std::fs::Metadata::is_dir);
+        if is_tree || paths.len() == 1 {
+            let (tops, around) = finder.chain(path);
+            ground.tops.extend(tops);
+            ground.around.extend(around);
+            finder.mounts_below(path, &mut ground);
+        } else if let Some(parent) = parent_of(path) {
+            // The directory that it is in is around it, and often around many.
+            let around = parents.entry(parent.to_vec()).or_insert_with(|| {
+                let (tops, around) = finder.chain(parent);
+                [tops, around].concat()
+            });
+            ground.around.append(around);
+        }
+    }
+    let Ground {
+        tops,
+        around,
+        mounts,
+        mounts_around,
+    } = &mut ground;
+    for list in [tops, around, mounts, mounts_around] {
+        let mut seen = HashSet::new();
+        list.retain(|id| seen.insert(*id));
+        list.truncate(GROUND_IDS_MAX);
+    }
+    ground
+}
+
+/// A line of `/proc/self/mountinfo`.
+#[derive(Debug)]
+struct Mount {
+    id: Vec<u8>,
+    /// Of the file system; the kernel has one such number for all its subvolumes and for every mount of it.
+    device: Vec<u8>,
+    /// What of the file system is mounted.
+    root: Vec<u8>,
+    point: Vec<u8>,
+    is_pseudo: bool,
+}
+
+impl Mount {
+    fn parse(line: &[u8]) -> Option<Self> {
+        let mut words = line.split(|byte| *byte == b' ');
+        let id = words.next()?.to_vec();
+        let device = words.nth(1)?.to_vec();
+        let root = unescaped(words.next()?);
+        let point = unescaped(words.next()?);
+        let kind = words.skip_while(|word| *word != b"-").nth(1)?;
+        Some(Self {
+            id,
+            device,
+            root,
+            point,
+            is_pseudo: PSEUDO.contains(&kind),
+        })
+    }
+}
+
+struct Finder {
+    hasher: blake3::Hasher,
+    mounts: Vec<Mount>,
+}
+
+impl Finder {
+    fn new() -> Option<Self> {
+        let boot = std::fs::read("/proc/sys/kernel/random/boot_id").ok()?;
+        let table = std::fs::read("/proc/self/mountinfo").ok()?;
+        let mut hasher = blake3::Hasher::new_derive_key("godwit 2026 where a directory lies");
+        hasher.update(&boot);
+        let lines = table.split(|byte| *byte == b'\n');
+        Some(Self {
+            hasher,
+            mounts: lines.filter_map(Mount::parse).collect(),
+        })
+    }
+
+    /// The numbers of what is at this path, and those of the directories around it in its file system.
+    fn chain(&self, path: &[u8]) -> (Vec<u64>, Vec<u64>) {
+        let mut levels = std::iter::successors(Some(path), |path| parent_of(path));
+        let there = levels.find(|level| std::fs::symlink_metadata(os(level)).is_ok());
+        let mount = there.and_then(|there| self.mount_of(there));
+        let mut tops = Vec::new();
+        let mut around = Vec::new();
+        let mut device = None;
+        for level in std::iter::successors(Some(path), |path| parent_of(path)) {
+            let ids = if level == path {
+                &mut tops
+            } else {
+                &mut around
+            };
+            if let Ok(meta) = std::fs::symlink_metadata(os(level)) {
+                if *device.get_or_insert(meta.dev()) != meta.dev() && mount.is_none() {
+                    break;
+                }
+                let inode = [meta.dev().to_le_bytes(), meta.ino().to_le_bytes()].concat();
+                ids.push(self.id(b"inode", &[&inode]));
+            }
+            let Some(mount) = mount else { continue };
+            ids.push(self.id(b"path", &[&mount.device, &place_in(mount, level)]));
+            if level == mount.point {
+                self.around(mount, &mut around);
+                break;
+            }
+        }
+        (tops, around)
+    }
+
+    /// Adds what is mounted below this path.
+    fn mounts_below(&self, path: &[u8], ground: &mut Ground) {
+        let below = |mount: &&Mount| is_inside(path, &mount.point) && !mount.is_pseudo;
+        for mount in self.mounts.iter().filter(below) {
+            let id = self.id(b"path", &[&mount.device, &mount.root]);
+            ground.mounts.push(id);
+            self.around(mount, &mut ground.mounts_around);
+        }
+    }
+
+    /// The directories of the file system above what is mounted.
+    fn around(&self, mount: &Mount, ids: &mut Vec<u64>) {
+        let levels = std::iter::successors(parent_of(&mount.root), |path| parent_of(path));
+        ids.extend(levels.map(|level| self.id(b"path", &[&mount.device, level])));
+    }
+
+    fn mount_of(&self, path: &[u8]) -> Option<&Mount> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = open(os(path), flags, Mode::empty()).ok()?;
+        let info = std::fs::read(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
+        let mut lines = info.split(|byte| *byte == b'\n');
+        let id = lines.find_map(|line| line.strip_prefix(b"mnt_id:"))?;
+        let mount = self.mounts.iter().find(|m| m.id == id.trim_ascii())?;
+        (mount.point == path || is_inside(&mount.point, path)).then_some(mount)
+    }
+
+    fn id(&self, kind: &[u8], parts: &[&[u8]]) -> u64 {
+        let mut hasher = self.hasher.clone();
+        for part in [kind].iter().chain(parts) {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        let mut first = [0; 8];
+        first.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+        u64::from_le_bytes(first)
+    }
+}
+
+/// The path in its file system of what this mount has at `path`.
+fn place_in(mount: &Mount, path: &[u8]) -> Vec<u8> {
+    let rest = path.strip_prefix(mount.point.as_slice()).unwrap_or(path);
+    let rest = rest.strip_prefix(b"/").unwrap_or(rest);
+    match (mount.root.as_slice(), rest) {
+        (root, b"") => root.to_vec(),
+        (b"/", rest) => [b"/", rest].concat(),
+        (root, rest) => [root, b"/", rest].concat(),
+    }
+}
+
+fn parent_of(path: &[u8]) -> Option<&[u8]> {
+    let slash = path.iter().rposition(|byte| *byte == b'/')?;
+    match slash {
+        0 if path.len() == 1 => None,
+        0 => Some(b"/"),
+        _ => Some(&path[..slash]),
+    }
+}
+
+fn os(path: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(path))
+}
+
+/// The kernel writes space, tab, newline and backslash as a backslash and three octal digits.
+fn unescaped(word: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut rest = word;
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..3).filter(|_| *first == b'\\');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_table_of_mounts_is_read() {
+        let line =
+            br"36 35 98:0 /sub\040dir /mnt/a\134b rw,noatime shared:1 master:2 - ext4 /dev/root rw";
+        let mount = Mount::parse(line).expect("a line");
+        assert_eq!(mount.device, b"98:0");
+        assert_eq!(mount.root, b"/sub dir");
+        assert_eq!(mount.point, br"/mnt/a\b");
+        assert!(!mount.is_pseudo);
+        assert_eq!(place_in(&mount, br"/mnt/a\b/x"), b"/sub dir/x");
+        assert!(Mount::parse(b"36 35 98:0").is_none());
+    }
+
+    #[test]
+    fn ends_meet_where_one_has_what_is_around_the_other() {
+        let ground = |tops: &[u64], around: &[u64], mounts: &[u64]| Ground {
+            tops: tops.to_vec(),
+            around: around.to_vec(),
+            mounts: mounts.to_vec(),
+            mounts_around: Vec::new(),
+        };
+        let outer = ground(&[1], &[9], &[]);
+        let inner = ground(&[2], &[1, 9], &[]);
+        let beside = ground(&[3], &[9], &[]);
+        let over = ground(&[4], &[9], &[2]);
+        let inside = Some(Meeting::DestinationInside);
+        assert_eq!(meeting(&outer, &outer, false), inside);
+        assert_eq!(meeting(&outer, &inner, false), inside);
+        assert_eq!(meeting(&over, &inner, false), inside);
+        assert_eq!(meeting(&inner, &beside, true), None);
+        for (source, destination) in [(&inner, &outer), (&inner, &over)] {
+            assert_eq!(meeting(source, destination, false), None);
+            let found = meeting(source, destination, true);
+            assert_eq!(found, Some(Meeting::SourceInside));
+        }
+    }
+
+    #[test]
+    fn a_directory_has_its_numbers_by_any_name() {
+        let directory = tempfile::tempdir().expect("made");
+        let real = directory.path().canonicalize().expect("there");
+        let path = |name: &str| real.join(name).into_os_string().into_encoded_bytes();
+        std::fs::create_dir(real.join("a")).expect("made");
+        let (inner, outer) = (
+            ground(&[path("a")]),
+            ground(&[path("")[..path("").len() - 1].to_vec()]),
+        );
+        assert!(!inner.tops.is_empty(), "{inner:?}");
+        assert_eq!(
+            meeting(&outer, &inner, false),
+            Some(Meeting::DestinationInside)
+        );
+        assert_eq!(meeting(&inner, &outer, true), Some(Meeting::SourceInside));
+        assert_eq!(meeting(&inner, &ground(&[path("new")]), true), None);
+        let below = ground(&[path("a/new/deep")]);
+        assert_eq!(
+            meeting(&inner, &below, false),
+            Some(Meeting::DestinationInside)
+        );
+    }
+}
