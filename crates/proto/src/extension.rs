@@ -6,6 +6,9 @@ use crate::error::WireError;
 /// Why an entry failed at the source: a fault code (u16) and a text; in records with `SOURCE_FAILED`.
 pub const FAULT: u16 = 1;
 
+/// The first name of a link or special file with several names, below the same root; in the records of its further names.
+pub const FIRST_NAME: u16 = 12;
+
 /// Appends one extension.
 ///
 /// # Errors

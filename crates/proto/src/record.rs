@@ -108,6 +108,16 @@ impl Record {
             && self.flags & (RecordFlags::END | RecordFlags::SOURCE_FAILED) == 0
     }
 
+    /// The name that the entry has already, if this is a further one of a link or special file.
+    pub fn first_name(&self) -> Option<&[u8]> {
+        if self.kind != EntryKind::SYMLINK && !self.kind.is_special() {
+            return None;
+        }
+        let mut all = extension::iter(&self.extensions).flatten();
+        let (_, first) = all.find(|(kind, _)| *kind == extension::FIRST_NAME)?;
+        path::validate(first).is_ok().then_some(first)
+    }
+
     /// Leaves of its memory that of a usual path.
     pub(crate) fn trim(&mut self) {
         if self.path.capacity() > PATH_BYTES_KEPT {

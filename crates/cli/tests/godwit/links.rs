@@ -2,7 +2,7 @@
 //! Does not test which names belong together (`lists`, `spared`) or that links arrive at all (`trees`).
 
 use std::fs::{self, File, FileTimes};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -345,5 +345,109 @@ fn names_that_are_there_are_skipped_by_cp_as_by_sync() {
         outcome.complete();
         assert_eq!(counted(&outcome), [1, 2], "{way:?}");
         assert_identical(&world.from(""), &world.to(""));
+    }
+}
+
+fn inode(path: &Path) -> u64 {
+    fs::symlink_metadata(path).expect("there").ino()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("there").permissions().mode() & 0o7777
+}
+
+/// One file cannot have two modes: each run would set the one, then the other, and open a closed file.
+#[test]
+fn files_that_are_one_at_the_destination_alone_become_two() {
+    for way in WAYS {
+        let world = World::new(way);
+        let names = ["closed", "open"];
+        for (name, bits) in names.into_iter().zip([0o600, 0o644]) {
+            put(&world.from(""), name, 1_600_000_000);
+            fs::set_permissions(world.from(name), fs::Permissions::from_mode(bits)).expect("set");
+            symlink("nowhere", world.from(&format!("link-{name}"))).expect("made");
+        }
+        world.run("sync", &[]).complete();
+        for [first, second] in [names, ["link-closed", "link-open"]] {
+            fs::remove_file(world.to(second)).expect("removed");
+            fs::hard_link(world.to(first), world.to(second)).expect("linked");
+        }
+        // What an older copy shares with this one stays shared.
+        fs::hard_link(world.to("closed"), world.rig.path("older")).expect("linked");
+        world.run("sync", &["--dry-run"]).complete();
+        assert_eq!(inode(&world.to("closed")), inode(&world.to("open")));
+        world.run("sync", &[]).complete();
+        assert_eq!(mode(&world.to("closed")), 0o600, "{way:?}");
+        assert_eq!(mode(&world.to("open")), 0o644, "{way:?}");
+        for [first, second] in [names, ["link-closed", "link-open"]] {
+            assert_ne!(inode(&world.to(first)), inode(&world.to(second)));
+        }
+        let kept = names.map(|name| inode(&world.to(name)) == inode(&world.rig.path("older")));
+        assert_eq!(kept.iter().filter(|kept| **kept).count(), 1, "{way:?}");
+        let again = world.run("sync", &["--verbose"]);
+        let done = items(again.complete());
+        assert!(done.iter().all(|(action, _)| action == "skip"), "{done:?}");
+    }
+}
+
+/// As rsync does with -H.
+#[test]
+fn links_and_special_files_with_several_names_stay_one() {
+    if !is_root() {
+        return;
+    }
+    for way in WAYS {
+        let world = World::new(way);
+        symlink("nowhere", world.from("link")).expect("made");
+        let made = Command::new("sh")
+            .arg("-c")
+            .arg("mknod fifo p && mknod null c 1 3")
+            .current_dir(world.from(""))
+            .status();
+        assert!(made.is_ok_and(|made| made.success()));
+        let _socket = std::os::unix::net::UnixListener::bind(world.from("socket")).expect("bound");
+        // A node makes device nodes only where its export grants them.
+        let kinds = match way {
+            Way::Push => &["link", "fifo", "socket"][..],
+            _ => &["link", "fifo", "socket", "null"],
+        };
+        if way == Way::Push {
+            fs::remove_file(world.from("null")).expect("removed");
+        }
+        for name in kinds {
+            for further in ["2", "3"] {
+                fs::hard_link(world.from(name), world.from(&format!("{name}{further}")))
+                    .expect("linked");
+            }
+        }
+        let look = |when: &str| {
+            for name in kinds.iter().copied() {
+                for further in ["2", "3"] {
+                    let further = world.to(&format!("{name}{further}"));
+                    assert_eq!(
+                        inode(&world.to(name)),
+                        inode(&further),
+                        "{when} {way:?}: {name}"
+                    );
+                }
+            }
+        };
+        world.run("sync", &["--specials"]).complete();
+        look("made");
+        let done = items(world.run("sync", &["--specials", "--verbose"]).complete());
+        assert!(done.iter().all(|(action, _)| action == "skip"), "{done:?}");
+        for name in kinds {
+            let name = world.to(&format!("{name}2"));
+            fs::rename(&name, world.rig.path("away")).expect("moved");
+            let copied = Command::new("cp")
+                .arg("-a")
+                .arg(world.rig.path("away"))
+                .arg(&name)
+                .status();
+            assert!(copied.is_ok_and(|copied| copied.success()));
+            fs::remove_file(world.rig.path("away")).expect("removed");
+        }
+        world.run("sync", &["--specials"]).complete();
+        look("joined");
     }
 }

@@ -53,8 +53,8 @@ pub(super) fn notes(not_kept: &NotKept) -> Vec<String> {
         ),
         (
             not_kept.hard_link,
-            "hard link to a name in another source",
-            "the names of a file stay one file within one source: name a directory that has them all",
+            "hard link to another name of theirs",
+            "names stay one file within one source, so name a directory that has them all; not every file system links links, devices and FIFOs",
         ),
     ];
     kinds

@@ -76,7 +76,10 @@ pub(super) fn make_symlink(
     };
     let is_there = || {
         let there = rustix::fs::readlinkat(parent, name, Vec::new());
+        // One with several names is left to the others, and made again under this one.
+        let meta = || rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
         there.is_ok_and(|there| there.as_bytes() == target)
+            && meta().is_ok_and(|meta| meta.st_nlink == 1)
     };
     if replace == Replace::Atomically && is_there() {
         return apply(&Target::Link(parent, name), meta, allowed, birth(false));

@@ -13,6 +13,7 @@ use godwit_store::journal::{DoneSet, PathKey};
 use godwit_store::{FinalMeta, Kind, Meta, RelPath, StoreError, Timestamp};
 
 use super::agenda::Agenda;
+use super::sharers::Sharers;
 use super::target::Target;
 use super::undelivered::{Undelivered, UndeliveredSet};
 use super::verify;
@@ -49,6 +50,7 @@ pub(super) struct Comparer {
     /// Of a forced run, what the forced runs before it have sent.
     done: DoneSet,
     undelivered: Arc<UndeliveredSet>,
+    pub(super) sharers: Sharers,
 }
 
 impl Comparer {
@@ -63,6 +65,7 @@ impl Comparer {
             agenda: Arc::clone(agenda),
             done,
             undelivered: Arc::clone(undelivered),
+            sharers: Sharers::new(&target.config.spill_directory),
         }
     }
 
@@ -101,6 +104,10 @@ impl Comparer {
             };
         let key = || PathKey::new(record.root, &record.path);
         if same && (!self.target.config.force || self.done.contains(&key(), record.generation.0)) {
+            // One file cannot have the metadata of two.
+            if self.sharers.is_anothers(record, there) {
+                return Ok(Judgement::Wanted);
+            }
             return self.adjust(path, there, meta).map(Judgement::Settled);
         }
         Ok(Judgement::Wanted)

@@ -1,4 +1,4 @@
-//! Further names of files: made at the end, when the files that they name are there.
+//! Further names of files, links and special files: made at the end, when what they name is there.
 //! Decides nothing about them (`planner`) and makes nothing else.
 //!
 //! A link is made only to a file that this transfer delivered or found to be the same (`undelivered`). Where the first name is
@@ -37,6 +37,10 @@ impl Linker<'_> {
             let Some(link) = decode_link(item) else {
                 return;
             };
+            if link.is_there {
+                self.join(&link);
+                return;
+            }
             match self.make_link(&link, &mut last) {
                 Ok(made) => self.target.counters.files_done.add(u64::from(made)),
                 Err(mut fault) => {
@@ -63,6 +67,38 @@ impl Linker<'_> {
                 .hold_to_spelling(id, path, there.is_some(), last)?;
         }
         Ok(there)
+    }
+
+    /// Makes one of two equal entries without contents. Where that cannot be, both stay, and it is counted.
+    fn join(&self, link: &DeferredLink<'_>) {
+        let storage = &self.target.config.storage;
+        let joined = || {
+            let name = self.target.mapped(link.root, link.path).ok()?;
+            let first = self.target.mapped(link.root, link.first).ok()?;
+            let [there, wanted] = [&name, &first].map(|path| self.target.look(path).ok().flatten());
+            let (there, wanted) = (there?, wanted?);
+            if is_same_file(&there, &wanted) {
+                return Some(());
+            }
+            let is_like = match there.kind {
+                Kind::Directory | Kind::File => false,
+                Kind::Symlink => {
+                    storage.read_link(&name).ok()? == storage.read_link(&first).ok()?
+                }
+                _ => there.rdev == wanted.rdev,
+            };
+            if there.kind != wanted.kind || !is_like || self.target.hold_fence(link.id).is_err() {
+                return None;
+            }
+            let temp = self.target.temp(&name);
+            let made = self.directories.within_its_directory(&name, &|| {
+                storage.make_link(&name, &first, &temp, link.replace)
+            });
+            made.ok()
+        };
+        if joined().is_none() {
+            self.target.counters.links_split.add(1);
+        }
     }
 
     /// Whether there was anything to do. `last` is for what is known of the directories of both names.

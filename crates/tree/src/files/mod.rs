@@ -26,6 +26,7 @@ mod open;
 mod own_files;
 mod planner;
 mod ranges;
+mod sharers;
 mod sink;
 mod source;
 mod spared;

@@ -1,10 +1,12 @@
 //! Makes offers of what is found below a root: what is meant of it, with what goes with it.
 //! Does not look for it: scans do, and lists.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
-use godwit_engine::{Offers, Unoffered, entry};
-use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, RecordFlags, Side};
+use godwit_engine::{Offers, Unoffered, entry, lock};
+use godwit_proto::limits::EXTENSIONS_BYTES_MAX;
+use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Side, extension};
 use godwit_store::{Extended, Kind, Lost, Meta, ScanEntry, ScanItem};
 
 use super::choice::Selecting;
@@ -18,7 +20,14 @@ pub(super) struct Offering {
     pub(super) keeper: Arc<Keeper>,
     /// Left out.
     pub(super) own: Arc<OwnFiles>,
+    first_names: FirstNames,
 }
+
+/// The first names of links and special files with several names, by root, device and inode.
+type FirstNames = Mutex<HashMap<(u16, u64, u64), Vec<u8>>>;
+
+/// First names that are remembered. Beyond them, further names become entries of their own, and are counted.
+const FIRST_NAMES_MAX: usize = 64 << 10;
 
 impl Offering {
     pub(super) fn new(selecting: Selecting) -> Self {
@@ -26,6 +35,7 @@ impl Offering {
             selecting,
             keeper: Arc::default(),
             own: Arc::default(),
+            first_names: Mutex::default(),
         }
     }
 
@@ -97,7 +107,36 @@ impl Offering {
             return;
         }
         self.selecting.counters.count_lost(lost);
+        self.name_first(root, &found.meta, &mut record);
         out.entries.push(record);
+    }
+
+    /// Says in the record of a link or special file whether it has a name already.
+    fn name_first(&self, root: u16, meta: &Meta, record: &mut Record) {
+        if matches!(meta.kind, Kind::File | Kind::Directory) || meta.links < 2 {
+            return;
+        }
+        let key = (root, meta.device, meta.inode);
+        let mut first_names = lock(&self.first_names);
+        let is_split = match first_names.get(&key) {
+            Some(first) => {
+                let mut extensions = record.extensions.clone();
+                let pushed = extension::push(&mut extensions, extension::FIRST_NAME, first);
+                let fits = pushed.is_ok() && extensions.len() <= EXTENSIONS_BYTES_MAX;
+                if fits {
+                    record.extensions = extensions;
+                }
+                !fits
+            }
+            None if first_names.len() < FIRST_NAMES_MAX => {
+                first_names.insert(key, record.path.clone());
+                false
+            }
+            None => true,
+        };
+        if is_split {
+            self.selecting.counters.links_split.add(1);
+        }
     }
 
     /// What is passed over is nothing to fail about, and what goes with it does not matter.

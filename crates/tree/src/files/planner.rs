@@ -1,6 +1,7 @@
 //! Compares announced entries with the destination, makes directories and what has no contents, and notes what must wait for the end.
 //! Writes no file contents (`writer`) and performs nothing that waits for the end (`finisher`).
 
+mod at_once;
 mod portions;
 
 use std::collections::HashSet;
@@ -22,8 +23,8 @@ use super::directories::{Directories, OWNER_BITS};
 use super::held::Held;
 use super::maker::Maker;
 use super::spelling::LastDirectory;
-use super::spill_list::{encode_directory, encode_link};
-use super::target::{Target, destination_fault, spill_error, type_conflict};
+use super::spill_list::encode_link;
+use super::target::{Target, destination_fault, type_conflict};
 use super::undelivered::{Undelivered, UndeliveredSet};
 use super::unusable::Unusable;
 
@@ -393,69 +394,6 @@ impl Planner {
             }
             Some(there) => self.target.spares_newer(record, &there),
         })
-    }
-
-    fn plan_special(
-        &self,
-        record: &Record,
-        path: &RelPath,
-        last: &mut LastDirectory,
-    ) -> Result<Verdict, Fault> {
-        if !self.target.config.keeper.preserve().specials {
-            let message = "the sender sends a special file that was not asked for".to_owned();
-            let code = FaultCode::NOT_REGULAR;
-            return Err(destination_fault(record.id, code, message));
-        }
-        self.plan_at_once(record, path, last)
-    }
-
-    /// Makes what needs no contents, unless it is there.
-    fn plan_at_once(
-        &self,
-        record: &Record,
-        path: &RelPath,
-        last: &mut LastDirectory,
-    ) -> Result<Verdict, Fault> {
-        let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
-        let there = self.directories.there(record.id, path, last, || {
-            self.target.config.storage.stat(path)
-        })?;
-        if self.target.stays_out(record.kind, there.as_ref()) {
-            return Ok(Verdict::Skip);
-        }
-        if let Some(there) = &there {
-            self.target.spare_special(record, there)?;
-        }
-        let dry = self.target.comparison().dry_run;
-        let replace = match &there {
-            None => Replace::Never,
-            Some(there) if there.kind == Kind::Directory && self.target.defers(record, path) => {
-                self.agenda.expect_way(record, path).map_err(fault)?;
-                if dry {
-                    self.target.counters.files_done.add(1);
-                } else {
-                    encode_directory(record)
-                        .and_then(|item| self.agenda.deferred.push_record(&item))
-                        .map_err(|error| fault(spill_error(path, &error)))?;
-                }
-                return Ok(Verdict::Done);
-            }
-            Some(there) if there.kind == Kind::Directory => {
-                return Err(fault(type_conflict(path)));
-            }
-            Some(there)
-                if !self.target.config.force && self.maker.is_made(record, path, there)? =>
-            {
-                let meta = self.target.config.keeper.final_meta(record)?;
-                return self.comparer.adjust(path, there, &meta).map_err(fault);
-            }
-            Some(_) => Replace::Atomically,
-        };
-        if !dry {
-            self.maker.make(record, path, replace)?;
-        }
-        self.target.counters.files_done.add(1);
-        Ok(Verdict::Done)
     }
 
     /// The limits pass this entry over at the source. So what has its name here stays, and if that is a directory, so does all that is in it.

@@ -277,7 +277,7 @@ fn is_split(
     found: &ScanEntry,
 ) -> bool {
     let meta = &found.meta;
-    if roots < 2 || meta.kind != Kind::File || meta.links < 2 {
+    if roots < 2 || meta.kind == Kind::Directory || meta.links < 2 {
         return false;
     }
     let key = (meta.device, meta.inode);

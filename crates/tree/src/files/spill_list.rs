@@ -135,28 +135,46 @@ pub(super) struct DeferredLink<'a> {
     pub(super) first: &'a [u8],
     /// Whether the name was taken when it was looked at.
     pub(super) replace: Replace,
+    /// The entry is there under both names already. Where it cannot be linked, the two stay apart.
+    pub(super) is_there: bool,
 }
 
-/// A hard link: its number, its root, whether it may replace, its path with the length before it, and the first name.
+/// In the third field of a link: it may replace what has its name.
+const REPLACES: u8 = 1;
+/// In the third field of a link: the entry is there already.
+const IS_THERE: u8 = 2;
+
+/// A further name of a file.
 pub(super) fn encode_link(record: &Record, replace: Replace) -> Vec<u8> {
-    let mut item = Vec::with_capacity(16 + record.path.len() + record.target.len());
+    let replaces = u8::from(replace == Replace::Atomically) * REPLACES;
+    encode(record, &record.target, replaces)
+}
+
+/// A further name of an entry without contents.
+pub(super) fn encode_first(record: &Record, first: &[u8]) -> Vec<u8> {
+    encode(record, first, REPLACES | IS_THERE)
+}
+
+/// A hard link: its number, its root, what kind of link, its path with the length before it, and the first name.
+fn encode(record: &Record, first: &[u8], how: u8) -> Vec<u8> {
+    let mut item = Vec::with_capacity(16 + record.path.len() + first.len());
     item.extend(record.id.0.to_le_bytes());
     item.extend(record.root.to_le_bytes());
-    item.push(u8::from(replace == Replace::Atomically));
+    item.push(how);
     item.extend(
         u32::try_from(record.path.len())
             .unwrap_or(u32::MAX)
             .to_le_bytes(),
     );
     item.extend(&record.path);
-    item.extend(&record.target);
+    item.extend(first);
     item
 }
 
 pub(super) fn decode_link(item: &[u8]) -> Option<DeferredLink<'_>> {
     let (id, rest) = item.split_first_chunk::<8>()?;
     let (root, rest) = rest.split_first_chunk::<2>()?;
-    let (replaces, rest) = rest.split_first()?;
+    let (how, rest) = rest.split_first()?;
     let (length, rest) = rest.split_first_chunk::<4>()?;
     let (path, first) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
     Some(DeferredLink {
@@ -164,11 +182,12 @@ pub(super) fn decode_link(item: &[u8]) -> Option<DeferredLink<'_>> {
         root: u16::from_le_bytes(*root),
         path,
         first,
-        replace: if *replaces == 0 {
+        replace: if how & REPLACES == 0 {
             Replace::Never
         } else {
             Replace::Atomically
         },
+        is_there: how & IS_THERE != 0,
     })
 }
 
