@@ -65,6 +65,9 @@ impl ListInput {
 
     /// Standard input.
     fn standard(spill: &Path) -> io::Result<Self> {
+        if godwit_sys::closed::was_closed(0) {
+            return Err(io::Error::other("it is closed"));
+        }
         Self::of(File::from(io::stdin().as_fd().try_clone_to_owned()?), spill)
     }
 

@@ -3,6 +3,7 @@
 
 pub mod accounts;
 pub mod background;
+pub mod closed;
 pub mod exit;
 pub mod interfaces;
 pub mod local_time;

@@ -37,6 +37,16 @@ pub(super) fn run_sync(
     transfer(JobKind::Sync, &settings, matches, home, started)
 }
 
+/// A closed input would be taken for an empty one, and a closed output for one that has everything.
+fn refuse_closed(stream: i32, name: &str) -> Result<(), Failure> {
+    if godwit_sys::closed::was_closed(stream) {
+        return Err(Failure::usage(format!(
+            "-: {name} is closed; the program that started this one must connect it"
+        )));
+    }
+    Ok(())
+}
+
 fn transfer(
     kind: JobKind,
     settings: &CpSettings,
@@ -50,6 +60,10 @@ fn transfer(
     let destination = spec.destination_endpoint().map_err(Failure::usage)?;
     if sources.contains(&Endpoint::Stdio) {
         nothing_chosen(matches)?;
+        refuse_closed(0, "standard input")?;
+    }
+    if destination == Endpoint::Stdio {
+        refuse_closed(1, "standard output")?;
     }
     let reports = &settings.reports;
     for file in [&reports.manifest, &reports.failed, &reports.log_file]

@@ -274,3 +274,36 @@ fn what_makes_no_sense_is_refused() {
     outcome.complete();
     assert_eq!(rig.read("copy"), b"a file of that name");
 }
+
+/// Closed streams, which must not be taken for empty or patient ones.
+#[test]
+fn a_closed_standard_stream_is_refused() {
+    let rig = Rig::new();
+    rig.write("source", "content");
+    for (line, closing, name) in [
+        ("cp - out", "<&-", "standard input is closed"),
+        ("cp source -", ">&-", "standard output is closed"),
+        (
+            "cp --files-from - . out",
+            "<&-",
+            "standard input: it is closed",
+        ),
+    ] {
+        let child = Command::new("sh")
+            .args(["-c", &format!("exec \"$0\" {line} {closing}")])
+            .arg(env!("CARGO_BIN_EXE_godwit"))
+            .env("GODWIT_HOME", rig.client_home())
+            .current_dir(rig.path(""))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let (code, _, said) = end(child.expect("it runs"));
+        assert_eq!(code, Some(2), "{line}: {said}");
+        assert!(said.contains(name), "{line}: {said}");
+        assert!(!rig.path("out").exists(), "{line}");
+    }
+    let mut child = cp(&rig, &["-", "empty"]);
+    drop(child.stdin.take());
+    assert_eq!(end(child).0, Some(0));
+    assert_eq!(rig.read("empty"), b"");
+}
