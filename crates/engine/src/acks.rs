@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use godwit_net::Waker;
-use godwit_proto::{AckRange, AckStatus, EntryFailed, EntryId, Fault, Record, Seq, TransferId};
+use godwit_proto::{
+    AckRange, AckStatus, EntryFailed, EntryId, Fault, FaultCode, Record, Seq, TransferId,
+};
 
 pub(crate) use self::ending::{Ending, Nearness};
 use crate::failed::Failed;
@@ -26,6 +28,8 @@ pub struct Acks {
     inner: Mutex<Inner>,
     /// Nothing that is still being compared is of interest.
     over: AtomicBool,
+    /// Something failed for want of room.
+    no_space: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +75,7 @@ impl Acks {
             counters,
             inner: Mutex::default(),
             over: AtomicBool::new(false),
+            no_space: AtomicBool::new(false),
         }
     }
 
@@ -100,6 +105,9 @@ impl Acks {
     /// An entry failed while the item `seq` (0 for none) was processed or made durable. The sender knows it as `path`
     /// below its source number `root`; `shown` names it at this end.
     pub fn fault(&self, seq: Seq, fault: Fault, root: u16, path: &[u8], shown: &[u8]) {
+        if fault.code == FaultCode::NO_SPACE {
+            self.no_space.store(true, Ordering::Relaxed);
+        }
         if self.count_failure(fault.entry) {
             self.observer.entry_failed(&crate::FailedEntry {
                 root: Some(root),
@@ -120,6 +128,11 @@ impl Acks {
             });
         }
         inner.wake_one();
+    }
+
+    /// Whether something failed for want of room at this end.
+    pub fn has_met_no_space(&self) -> bool {
+        self.no_space.load(Ordering::Relaxed)
     }
 
     /// Counts an entry as failed; false if that was done before.

@@ -115,6 +115,37 @@ impl Extended {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Lost(u8);
 
+/// Whether a security module of this machine gives the attribute: it is its own affair, and is not removed.
+pub(crate) fn is_label(name: &[u8]) -> bool {
+    const LABELS: [&[u8]; 4] = [
+        b"security.apparmor",
+        b"security.evm",
+        b"security.ima",
+        b"security.selinux",
+    ];
+    LABELS.contains(&name) || name.starts_with(b"security.SMACK64")
+}
+
+impl Extended {
+    /// Whether what is there is like this, but for labels that are there alone.
+    pub(crate) fn is_like(&self, there: &Self) -> bool {
+        let wanted = self.xattrs.as_deref();
+        let is_kept = |xattr: &&Xattr| {
+            !is_label(&xattr.name)
+                || wanted.is_some_and(|wanted| wanted.iter().any(|one| one.name == xattr.name))
+        };
+        let left = there
+            .xattrs
+            .as_ref()
+            .map(|found| found.iter().filter(is_kept));
+        let same = match (left, wanted) {
+            (Some(left), Some(wanted)) => left.eq(wanted),
+            (left, wanted) => left.is_none() && wanted.is_none(),
+        };
+        same && self.acls == there.acls
+    }
+}
+
 impl Lost {
     /// Nothing.
     pub const NOTHING: Self = Self(0);
@@ -139,6 +170,12 @@ impl Lost {
         Self::PRIVILEGED_XATTRS,
         Self::ACLS,
     ];
+
+    /// All of it but `kinds`.
+    #[must_use]
+    pub const fn without(self, kinds: Self) -> Self {
+        Self(self.0 & !kinds.0)
+    }
 
     /// Whether it is nothing.
     pub fn is_nothing(self) -> bool {

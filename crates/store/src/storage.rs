@@ -221,6 +221,12 @@ pub trait Storage: Send + Sync {
         each: &mut dyn FnMut(SurveyItem) -> bool,
     ) -> Result<(), StoreError>;
 
+    /// Whether a file system is mounted at `path`.
+    fn is_mount(&self, path: &RelPath) -> bool {
+        let _ = path;
+        false
+    }
+
     /// Lists the names in the directory at `path`, as they are spelled there, temporary ones too. An absent directory has none.
     fn names_in(&self, path: &RelPath, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError>;
 
@@ -316,6 +322,8 @@ pub enum SurveyItem {
         path: RelPath,
         /// What has the name.
         kind: Kind,
+        /// A file system is mounted there.
+        is_mount: bool,
     },
     /// Something that could not be listed; the survey goes on.
     Fault(StoreError),

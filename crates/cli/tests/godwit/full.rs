@@ -220,3 +220,28 @@ fn what_is_read_back_is_what_was_sent() {
         assert_tidy(&rig.export, &rig.daemon_home);
     }
 }
+
+/// What is to go would make room, and goes last.
+#[test]
+fn a_full_destination_with_delete_says_what_makes_room() {
+    let Some((rig, export)) = mounted("size=20m") else {
+        return;
+    };
+    let source = rig.path("run42");
+    fs::create_dir(&source).expect("made");
+    write_file(&source.join("new"), 12 * MIB, &mut Seeded(1));
+    fs::create_dir(export.join("copy")).expect("made");
+    write_file(&export.join("copy/old"), 12 * MIB, &mut Seeded(2));
+    let url = rig.url("copy");
+    let line = ["sync", "--json", "--delete", "run42", &url];
+    let outcome = rig.client(&line);
+    outcome
+        .expect(3, "partial")
+        .tells(FailureCode::NoSpace)
+        .says("--existing --ignore-existing");
+    let first = [&line[..], &["--existing", "--ignore-existing"]].concat();
+    rig.client(&first).complete();
+    assert!(!export.join("copy/old").exists());
+    rig.client(&line).complete();
+    assert_arrived(&rig, &source, &export.join("copy"));
+}

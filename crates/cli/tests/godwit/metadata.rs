@@ -386,3 +386,32 @@ fn what_goes_with_listed_entries_arrives() {
         assert_archived(&tree, &at);
     }
 }
+
+/// As rsync does. Labels of security modules are this machine's own.
+#[test]
+fn security_attributes_that_only_the_destination_has_go() {
+    if !is_root() {
+        return;
+    }
+    let rig = Rig::for_user(false);
+    rig.write("src/f", "f");
+    let run = || {
+        let outcome = rig.client(&["sync", "--json", "--archive", "src", "dst"]);
+        outcome.complete().number("adjusted")
+    };
+    run();
+    for path in ["dst/f", "dst"] {
+        for name in ["security.other", "security.SMACK64TEST"] {
+            let path = rig.path(path);
+            let set = rustix::fs::setxattr(&path, name, b"x", rustix::fs::XattrFlags::empty());
+            set.expect("root may");
+        }
+    }
+    assert_eq!(run(), 2);
+    let mut list = [0; 512];
+    let bytes = rustix::fs::listxattr(rig.path("dst/f"), &mut list[..]).expect("there");
+    let list = String::from_utf8_lossy(&list[..bytes]).into_owned();
+    assert!(!list.contains("security.other"), "{list}");
+    assert!(list.contains("security.SMACK64TEST"), "{list}");
+    assert_eq!(run(), 0);
+}

@@ -140,3 +140,54 @@ fn a_directory_is_one_for_a_job_between_two_exports() {
         assert_eq!(state(&rig.export), before, "{line:?}");
     }
 }
+
+/// A mount point cannot go, so what is in it need not go either.
+#[test]
+fn nothing_is_emptied_that_is_mounted_where_a_file_is_to_be() {
+    let mut rig = Rig::for_user(false);
+    rig.write("source/file", "file");
+    rig.write("mounted/precious", "precious");
+    rig.write("tree/x", "x");
+    for name in ["plain", "copy/x/deep"] {
+        rig.make_dirs(name);
+    }
+    rig.write("copy/extra", "extra");
+    let binds = [("mounted", "plain"), ("mounted", "copy/x/deep")];
+    let Some(mounts) = with_mounts(&rig, &binds) else {
+        return;
+    };
+    rig.wrap_client(mounts);
+    for (from, to) in [("source/file", "plain"), ("tree", "copy")] {
+        for dry in [&["--dry-run"][..], &[]] {
+            let line = [&["sync", "--json", "--delete", from, to], dry].concat();
+            let outcome = rig.client(&line);
+            outcome
+                .expect(3, "partial")
+                .says("a file system is mounted at");
+            assert_eq!(outcome.number("deleted"), 0, "{outcome:?}");
+            assert_eq!(rig.read("mounted/precious"), b"precious");
+            assert_eq!(rig.read("copy/extra"), b"extra");
+        }
+    }
+}
+
+#[test]
+fn a_file_system_that_only_the_destination_has_is_named_before_it_is_emptied() {
+    let mut rig = Rig::for_user(false);
+    rig.write("tree/x", "x");
+    rig.write("mounted/old", "old");
+    rig.make_dirs("copy/extra/point");
+    let Some(mounts) = with_mounts(&rig, &[("mounted", "copy/extra/point")]) else {
+        return;
+    };
+    rig.wrap_client(mounts);
+    let note = "a file system is mounted at copy/extra/point";
+    let line = ["sync", "--json", "--delete", "--dry-run", "tree", "copy"];
+    rig.client(&line).complete().says(note);
+    assert_eq!(rig.read("mounted/old"), b"old");
+    let line = ["sync", "--json", "--delete", "tree", "copy"];
+    rig.client(&line).expect(3, "partial").says(note);
+    assert!(!rig.path("mounted/old").exists());
+    let spared = ["--exclude", "/extra"];
+    rig.client(&[&line[..], &spared].concat()).complete();
+}

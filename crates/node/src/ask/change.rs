@@ -169,6 +169,7 @@ impl Removal<'_, '_> {
                 SurveyItem::Entry {
                     path,
                     kind: Kind::Directory,
+                    ..
                 } => ended = directories.push(path.as_bytes()).map_err(broken),
                 SurveyItem::Entry { path, .. } => match found.storage.remove_entry(&path, false) {
                     Ok(()) => self.removed.files += 1,

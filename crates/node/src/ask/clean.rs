@@ -51,7 +51,9 @@ pub(super) fn clean(
     let surveyed = found.storage.survey(&found.path, &mut |item| {
         seen += 1;
         ended = match item {
-            SurveyItem::Entry { path, kind } if is_temporary(&path, kind) => cleaning.take(&path),
+            SurveyItem::Entry { path, kind, .. } if is_temporary(&path, kind) => {
+                cleaning.take(&path)
+            }
             SurveyItem::Entry { .. } => Ok(()),
             SurveyItem::Fault(error) => {
                 cleaning.failed(&error.path.clone(), &error);

@@ -9,7 +9,7 @@ use super::attributes::{Allowed, SET_ID_BITS, mode_of, times_of};
 use super::directories::{Directory, Trouble};
 use super::write::handle_path;
 use super::xattr::{LIST_BYTES_MAX, entry_path, names};
-use crate::extended::{AclEntry, AclWho, Acls, Lost, Xattr, XattrClass};
+use crate::extended::{AclEntry, AclWho, Acls, Lost, Xattr, XattrClass, is_label};
 use crate::meta::FinalMeta;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Gid, Stat, StatVfs, Uid, XattrFlags};
@@ -155,9 +155,7 @@ fn set_xattrs(
     };
     for name in names(&list[..bytes]) {
         let wanted = xattrs.iter().any(|xattr| xattr.name == name);
-        // Labels that a security module of this machine gives are its own affair.
-        let labelled = name.starts_with(b"security.") && name != b"security.capability";
-        if wanted || labelled || !may_touch(name, allowed) {
+        if wanted || is_label(name) || !may_touch(name, allowed) {
             continue;
         }
         match target.remove_xattr(name) {

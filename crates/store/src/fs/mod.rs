@@ -441,6 +441,10 @@ impl Storage for FsStorage {
         present::survey(&mut walk, &self.directories, start, each)
     }
 
+    fn is_mount(&self, path: &RelPath) -> bool {
+        present::is_mount_at(&self.directories, path)
+    }
+
     fn names_in(&self, path: &RelPath, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
         present::names_in(&self.directories, path, each)
     }
@@ -449,7 +453,7 @@ impl Storage for FsStorage {
         let extended = &wanted.extended;
         let plain = extended.xattrs.is_none() && extended.acls.is_none();
         present::agrees(there, wanted, self.allowed())
-            && (plain || matches!(self.extended(path), Ok((found, _)) if found == *extended))
+            && (plain || matches!(self.extended(path), Ok((found, _)) if extended.is_like(&found)))
     }
 
     fn set_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError> {

@@ -12,7 +12,7 @@ use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::RelPath;
 use crate::storage::SurveyItem;
 use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 /// Lists what is below `start`, a directory before what is in it.
@@ -44,6 +44,7 @@ pub(super) fn survey(
         if let SurveyItem::Entry {
             path,
             kind: Kind::Directory,
+            ..
         } = &item
         {
             walk.enter(path)?;
@@ -72,7 +73,26 @@ fn surveyed(found: Found<'_>) -> Result<SurveyItem, StoreError> {
         .map(|stat| meta_of(&stat).kind)
         .map_err(|errno| StoreError::from_errno("look at", &path, errno))?,
     };
-    Ok(SurveyItem::Entry { path, kind })
+    let is_mount = kind == Kind::Directory && is_mount(found.directory.as_fd(), found.name);
+    Ok(SurveyItem::Entry {
+        path,
+        kind,
+        is_mount,
+    })
+}
+
+/// Whether a file system is mounted at this path, as far as the kernel tells.
+pub(super) fn is_mount_at(directories: &Directories, path: &RelPath) -> bool {
+    let found = directories.within("look at", path, |directory, name| {
+        Ok(is_mount(directory, name))
+    });
+    found.unwrap_or(false)
+}
+
+fn is_mount(directory: impl AsFd, name: &[u8]) -> bool {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let seen = rustix::fs::statx(directory, name, flags, StatxFlags::empty());
+    seen.is_ok_and(|seen| seen.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 /// Lists the names in one directory; an absent one has none.

@@ -412,7 +412,11 @@ impl Storage for MemoryStorage {
             };
             let kind = lock(&node).meta.kind;
             last = path.clone();
-            if !each(SurveyItem::Entry { path, kind }) {
+            if !each(SurveyItem::Entry {
+                path,
+                kind,
+                is_mount: false,
+            }) {
                 return Ok(());
             }
         }

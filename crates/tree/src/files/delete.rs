@@ -22,6 +22,9 @@ use super::target::{Target, below, destination_fault};
 /// Paths of the survey that are held in memory; the rest is on disk.
 const PATHS_BYTES: usize = 4 << 20;
 
+/// Mounted file systems that are spoken of. Systems have some thousands at most.
+const MOUNTS_MAX: usize = 4096;
+
 /// Entries between two looks at the clock, for a sign of life.
 const LOOK_EVERY: u64 = 4096;
 
@@ -43,6 +46,8 @@ struct Survey {
     looked: Instant,
     /// A directory that has to go, for its name is wanted for something else, and what in it stays.
     stuck: Option<(RelPath, RelPath)>,
+    /// Where file systems are mounted, with the numbers of these directories.
+    mounts: Vec<(u64, RelPath)>,
 }
 
 /// Removes what only the destination has.
@@ -65,6 +70,11 @@ impl Deleter<'_> {
             ending.tell(Notice::note(
                 "nothing was deleted at the destination, because not everything of the source could be looked at and delivered",
             ));
+            if self.target.acks.has_met_no_space() {
+                ending.tell(Notice::note(
+                    "the destination is full: the same command with --existing --ignore-existing added deletes and sends nothing; run that first, then this again",
+                ));
+            }
             return Deletion::Refused;
         }
         if self.agenda.spared.overflowed() {
@@ -114,7 +124,11 @@ impl Deleter<'_> {
             count: 0,
             looked: Instant::now(),
             stuck: None,
+            mounts: Vec::new(),
         };
+        if lock(&self.agenda.way_at_root).is_some() && self.target.config.storage.is_mount(base) {
+            survey.mounts.push((survey.count, base.clone()));
+        }
         // First, so that it goes last.
         if let Some(kind) = *lock(&self.agenda.way_at_root) {
             self.found(&mut survey, base, b"", kind)?;
@@ -125,8 +139,15 @@ impl Deleter<'_> {
                 ending.is_alive();
             }
             match item {
-                SurveyItem::Entry { path, kind } => {
+                SurveyItem::Entry {
+                    path,
+                    kind,
+                    is_mount,
+                } => {
                     let below = below(base, &path);
+                    if is_mount {
+                        survey.meet_mount(&path);
+                    }
                     if let Err(error) = self.found(&mut survey, &path, below, kind) {
                         trouble = Some(error);
                         return false;
@@ -155,8 +176,22 @@ impl Deleter<'_> {
             );
             return Ok(None);
         }
+        if let Some((directory, mount)) = self.mount_in_the_way(&survey)? {
+            self.refuse(
+                FaultCode::TYPE_CONFLICT,
+                format!("nothing was deleted: {directory} would have to go for something else of its name, and a file system is mounted at {mount}; unmount it, or name another destination"),
+            );
+            return Ok(None);
+        }
         let there = std::mem::replace(&mut survey.there, There::new(spill));
         let extras = self.agenda.announced.extras(there)?;
+        for (number, mount) in &survey.mounts {
+            if extras.has(*number) {
+                ending.tell(Notice::note(&format!(
+                    "a file system is mounted at {mount}, which the source does not have: what is in it is deleted, and the mount point stays"
+                )));
+            }
+        }
         let doomed = extras.count + self.target.counters.entries_deleted.get();
         if let Some(max) = self.target.comparison().max_delete
             && doomed > max
@@ -168,6 +203,21 @@ impl Deleter<'_> {
             return Ok(None);
         }
         Ok(Some((survey, extras)))
+    }
+
+    /// A directory that has to go at the end, and what is mounted in it or there.
+    fn mount_in_the_way(&self, survey: &Survey) -> io::Result<Option<(RelPath, RelPath)>> {
+        let base = self.target.base();
+        for (_, mount) in &survey.mounts {
+            let mut at = Some(mount.clone());
+            while let Some(around) = at.filter(|around| around.starts_with(&base)) {
+                if self.agenda.deferred.waits_for(&around)? {
+                    return Ok(Some((around, mount.clone())));
+                }
+                at = around.parent();
+            }
+        }
+        Ok(None)
     }
 
     fn found(
@@ -358,6 +408,13 @@ impl Deleter<'_> {
 }
 
 impl Survey {
+    /// The entry that is noted next is one where a file system is mounted.
+    fn meet_mount(&mut self, path: &RelPath) {
+        if self.mounts.len() < MOUNTS_MAX {
+            self.mounts.push((self.count, path.clone()));
+        }
+    }
+
     fn is_silent(&mut self) -> bool {
         let silent = self.looked.elapsed() >= limits::PING_EVERY;
         if silent {
