@@ -100,3 +100,27 @@ fn set_id_bits_come_to_this_machine_only_with_their_owners() {
         assert_modes(&rig.path("pulled"), !SET_ID);
     });
 }
+
+/// Each run that changes something in the directory sets its mode and times again.
+#[test]
+fn a_directory_that_has_lost_its_bit_is_reported_once() {
+    let rig = Rig::for_user(false);
+    rig.write("src/shared/a", "a");
+    let shared = rig.path("src/shared");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o2775)).expect("ours");
+    let run = || {
+        let outcome = rig.client(&["sync", "--json", "src", "dst"]);
+        outcome.complete().summary()["not_kept"]["set_id"].clone()
+    };
+    assert_eq!(run(), 1);
+    rig.write("src/shared/b", "b");
+    assert_eq!(run(), 0);
+    assert_eq!(rig.read("dst/shared/b"), b"b");
+    // A bit that goes in this run is lost in this run.
+    let copy = rig.path("dst/shared");
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o2775)).expect("ours");
+    rig.write("src/shared/c", "c");
+    let said = run();
+    let mode = fs::metadata(&copy).expect("there").permissions().mode();
+    assert_eq!(said == 1, mode & SET_ID == 0, "{said} {mode:o}");
+}

@@ -27,6 +27,9 @@ use super::target::{Target, below, destination_fault};
 use super::unclaimed::{sweep_earlier, sweep_unclaimed};
 use super::undelivered::{Undelivered, UndeliveredSet};
 
+/// Setuid and setgid.
+const SET_ID_BITS: u32 = 0o6000;
+
 /// Directories that are made durable in one call.
 const SYNC_AT_ONCE: usize = 4096;
 
@@ -180,12 +183,14 @@ impl Finisher {
             };
             // Most are as they should be after a run that changes little; what was made by it is not.
             let mut right = false;
+            let mut lacked = 0;
             let set = target.config.keeper.final_meta(&record).and_then(|meta| {
                 let there = match self.directories.made(path.as_bytes()) {
                     true => None,
                     false => storage.stat(&path).ok().flatten(),
                 };
                 right = there.is_some_and(|there| storage.agrees(&path, &there, &meta));
+                lacked = there.map_or(0, |there| meta.mode & !there.mode);
                 if right {
                     return Ok(Lost::NOTHING);
                 }
@@ -197,6 +202,10 @@ impl Finisher {
                 return;
             }
             match set {
+                // Said when the directory was made, and not in each run that changes something in it.
+                Ok(lost) if lacked & SET_ID_BITS != 0 => {
+                    target.counters.count_lost(lost.without(Lost::SET_ID));
+                }
                 Ok(lost) => target.counters.count_lost(lost),
                 Err(fault) => target.fail(fault, record.root, &record.path),
             }
