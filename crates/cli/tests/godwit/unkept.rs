@@ -173,6 +173,75 @@ fn without_rights_what_may_be_kept_is() {
     });
 }
 
+/// The kernel asks for write permission even of an owner who sets attributes.
+#[test]
+fn attributes_of_a_file_without_write_permission_follow_those_of_the_source() {
+    as_each_user(|rig| {
+        rig.start(&[]);
+        labelled(rig);
+        let close = |mode: u32| {
+            for name in ["run/d/small", "run/large", "run/plain"] {
+                let mode = fs::Permissions::from_mode(mode);
+                fs::set_permissions(rig.path(name), mode).expect("ours");
+            }
+        };
+        let places = [
+            ("to".to_owned(), rig.path("to")),
+            (rig.url("to"), rig.export.join("to")),
+        ];
+        for mode in [0o444, 0o400, 0o555] {
+            close(mode);
+            for (to, at) in &places {
+                let sync = ["sync", "--json", "-a", "run/", to];
+                assert_not_kept(rig.client(&sync).complete(), [0; 6]);
+                assert_archived(&rig.path("run"), at);
+            }
+            // One is another, one goes, one comes.
+            close(0o644);
+            let value = format!("{mode}");
+            let small = rig.path("run/d/small");
+            tool("setfattr", &["-n", "user.a", "-v", &value], &small);
+            tool("setfattr", &["-x", "user.a"], &rig.path("run/large"));
+            let plain = rig.path("run/plain");
+            tool("setfattr", &["-n", "user.b", "-v", &value], &plain);
+            close(mode);
+            for (to, at) in &places {
+                let sync = ["sync", "--json", "-a", "--strict", "run/", to];
+                let outcome = rig.client(&sync);
+                assert_not_kept(outcome.complete(), [0; 6]);
+                assert_eq!(outcome.number("bytes"), 0, "{}", outcome.said());
+                assert_archived(&rig.path("run"), at);
+                let again = rig.client(&sync);
+                assert_eq!(again.complete().number("adjusted"), 0, "{}", again.said());
+            }
+            close(0o644);
+            let large = rig.path("run/large");
+            tool("setfattr", &["-n", "user.a", "-v", "1"], &large);
+        }
+    });
+}
+
+/// A source that may not be read is no file system without attributes: those at the destination stay.
+#[test]
+fn attributes_that_may_not_be_read_fail_their_file() {
+    as_each_user(|rig| {
+        rig.start(&[]);
+        labelled(rig);
+        rig.cp(&["-a", "run/", "to"]).complete();
+        let small = rig.path("run/d/small");
+        fs::set_permissions(&small, fs::Permissions::from_mode(0o200)).expect("ours");
+        let outcome = rig.client(&["sync", "--json", "-a", "run/", "to"]);
+        if rig.unprivileged() {
+            assert_eq!(outcome.expect(3, "partial").failed(), ["run/d/small"]);
+            outcome.says("ermission denied");
+            assert_not_kept(&outcome, [0; 6]);
+        } else {
+            outcome.complete();
+        }
+        assert!(has(&rig.path("to/d/small"), "user.a"));
+    });
+}
+
 /// Larger than most file systems hold: it arrives where there is room, and is told of where there is none.
 #[test]
 fn attributes_of_any_size_arrive_or_are_told_of() {

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 
 const SET_USER_ID: u32 = 0o4000;
 const SET_GROUP_ID: u32 = 0o2000;
+const OWNER_WRITES: u32 = 0o200;
 
 /// A file system with less room than this is held to be full.
 const ROOM_BYTES: u64 = 1 << 20;
@@ -55,9 +56,20 @@ pub(super) fn apply(
         lost |= give(target, meta, allowed)?;
     }
     // Before the mode, which may take the right to write them from us.
+    let mut opened = Opened::default();
     if let Some(xattrs) = &meta.extended.xattrs {
-        lost |= set_xattrs(target, xattrs, allowed, birth)?;
+        match set_xattrs(target, xattrs, allowed, birth, &mut opened) {
+            Ok(kinds) => lost |= kinds,
+            Err(error) => {
+                opened.close(target);
+                return Err(error.into());
+            }
+        }
     }
+    let birth = Birth {
+        has_mode: birth.has_mode && opened.from.is_none(),
+        ..birth
+    };
     let is_link = matches!(target, Target::Link(..));
     let acls = meta.extended.acls.as_ref().filter(|_| !is_link);
     let may_have_acls = !birth.is_new || birth.inherits;
@@ -127,6 +139,7 @@ fn set_xattrs(
     xattrs: &[Xattr],
     allowed: Allowed,
     birth: Birth,
+    opened: &mut Opened,
 ) -> Result<Lost, Errno> {
     let mut lost = Lost::NOTHING;
     for xattr in xattrs {
@@ -138,9 +151,10 @@ fn set_xattrs(
             lost |= kind;
             continue;
         }
-        match target.set_xattr(&xattr.name, &xattr.value) {
+        let set = || target.set_xattr(&xattr.name, &xattr.value);
+        match opened.retry(target, set) {
             Ok(()) => {}
-            Err(error) if target.cannot_hold(error) => lost |= kind,
+            Err(error) if target.cannot_hold(&xattr.name, error) => lost |= kind,
             Err(error) => return Err(error),
         }
     }
@@ -158,13 +172,54 @@ fn set_xattrs(
         if wanted || is_label(name) || !may_touch(name, allowed) {
             continue;
         }
-        match target.remove_xattr(name) {
+        match opened.retry(target, || target.remove_xattr(name)) {
             Ok(()) | Err(Errno::NODATA) => {}
-            Err(error) if target.cannot_hold(error) => lost |= Lost::XATTRS,
+            Err(error) if target.cannot_hold(name, error) => lost |= Lost::XATTRS,
             Err(error) => return Err(error),
         }
     }
     Ok(lost)
+}
+
+/// A file without write permission, whose owner gave it to itself for the time in which attributes are set: the kernel asks for it
+/// even of an owner who has the file open for writing.
+#[derive(Default)]
+struct Opened {
+    /// The mode before.
+    from: Option<u32>,
+}
+
+impl Opened {
+    /// Calls `act`; once more with write permission if the file lacks it and we own the file.
+    fn retry(
+        &mut self,
+        target: &Target<'_>,
+        act: impl Fn() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        match act() {
+            Err(Errno::ACCESS) if self.open(target)? => act(),
+            result => result,
+        }
+    }
+
+    fn open(&mut self, target: &Target<'_>) -> Result<bool, Errno> {
+        let there = target.stat()?;
+        let mode = there.st_mode & 0o7777;
+        let is_ours = there.st_uid == rustix::process::geteuid().as_raw();
+        if matches!(target, Target::Link(..)) || !is_ours || mode & OWNER_WRITES != 0 {
+            return Ok(false);
+        }
+        target.chmod(mode | OWNER_WRITES)?;
+        self.from = Some(mode);
+        Ok(true)
+    }
+
+    /// Puts the mode back. The error that counts is the one that led here.
+    fn close(&self, target: &Target<'_>) {
+        if let Some(mode) = self.from {
+            let _ = target.chmod(mode);
+        }
+    }
 }
 
 fn may_touch(name: &[u8], allowed: Allowed) -> bool {
@@ -183,7 +238,8 @@ fn remove_acls(target: &Target<'_>, acls: &Acls) -> Result<(), Errno> {
         }
         match target.remove_xattr(name.as_bytes()) {
             // What is not there, or cannot be there at all, need not be removed.
-            Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS | Errno::ACCESS) => {}
+            Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            Err(Errno::ACCESS) if !target.has_xattr(name.as_bytes()) => {}
             Err(error) => return Err(error),
         }
     }
@@ -228,7 +284,7 @@ fn set_acls(
         }
         match target.set_xattr(name.as_bytes(), &acl::encode(entries)) {
             Ok(()) => {}
-            Err(error) if target.cannot_hold(error) => lost |= Lost::ACLS,
+            Err(error) if target.cannot_hold(name.as_bytes(), error) => lost |= Lost::ACLS,
             Err(error) => return Err(error),
         }
     }
@@ -328,6 +384,18 @@ impl Target<'_> {
         }
     }
 
+    fn has_xattr(&self, name: &[u8]) -> bool {
+        let mut none = [0_u8; 0];
+        let bytes = match self {
+            Self::Open(fd) => rustix::fs::fgetxattr(fd, name, &mut none[..]),
+            Self::Handle(fd) => rustix::fs::getxattr(handle_path(fd).as_str(), name, &mut none[..]),
+            Self::Link(parent, link) => {
+                rustix::fs::lgetxattr(entry_path(parent, link), name, &mut none[..])
+            }
+        };
+        bytes.is_ok()
+    }
+
     fn list_xattrs(&self, list: &mut [u8]) -> Result<usize, Errno> {
         match self {
             Self::Open(fd) => rustix::fs::flistxattr(fd, list),
@@ -337,8 +405,10 @@ impl Target<'_> {
     }
 
     /// Whether an attribute could not be set because of what it is, and not because the storage fails or is full.
-    fn cannot_hold(&self, error: Errno) -> bool {
+    fn cannot_hold(&self, name: &[u8], error: Errno) -> bool {
         match error {
+            // A security module or a missing capability; of others it says that we may not, not that the file system cannot.
+            Errno::ACCESS => XattrClass::of(name) == XattrClass::Privileged,
             // Said by some file systems of attributes that are too long for them.
             Errno::NOSPC => self.room().is_ok_and(|room| room >= ROOM_BYTES),
             Errno::TOOBIG | Errno::RANGE | Errno::NAMETOOLONG => true,

@@ -102,7 +102,7 @@ impl Reader {
                     None => Lost::ACLS,
                 },
                 Value::Gone => Lost::NOTHING,
-                Value::Closed => Lost::ACLS,
+                Value::Closed | Value::Denied => Lost::ACLS,
             });
         }
         let Some(xattrs) = &mut extended.xattrs else {
@@ -114,6 +114,8 @@ impl Reader {
             _ => return Ok(Lost::NOTHING),
         };
         Ok(match self.value_of(path, name)? {
+            // Whoever may not read them may not read the contents either; the file system holds them.
+            Value::Denied if kind == Lost::XATTRS => return Err(Errno::ACCESS),
             Value::Is(bytes) => {
                 *weight += name.len() + bytes;
                 if *weight > EXTENDED_BYTES_MAX {
@@ -126,7 +128,7 @@ impl Reader {
                 Lost::NOTHING
             }
             Value::Gone => Lost::NOTHING,
-            Value::Closed => kind,
+            Value::Closed | Value::Denied => kind,
         })
     }
 
@@ -134,9 +136,8 @@ impl Reader {
         match rustix::fs::lgetxattr(path, name, &mut self.value[..]) {
             Ok(bytes) => Ok(Value::Is(bytes)),
             Err(Errno::NODATA) => Ok(Value::Gone),
-            Err(Errno::ACCESS | Errno::PERM | Errno::OPNOTSUPP | Errno::RANGE | Errno::TOOBIG) => {
-                Ok(Value::Closed)
-            }
+            Err(Errno::ACCESS) => Ok(Value::Denied),
+            Err(Errno::PERM | Errno::OPNOTSUPP | Errno::RANGE | Errno::TOOBIG) => Ok(Value::Closed),
             Err(error) => Err(error),
         }
     }
@@ -150,6 +151,8 @@ enum Value {
     Gone,
     /// Not to be read by us, or by anybody.
     Closed,
+    /// The mode of the entry does not let us read it.
+    Denied,
 }
 
 /// The names in a list of the kernel's, each of which ends in a zero.
