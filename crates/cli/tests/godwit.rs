@@ -45,6 +45,7 @@ mod godwit {
     pub(crate) mod jobs;
     pub(crate) mod judge;
     pub(crate) mod kill;
+    pub(crate) mod limits_of_times;
     pub(crate) mod links;
     pub(crate) mod lists;
     pub(crate) mod lost_rights;

@@ -66,6 +66,8 @@ impl Counters {
             (Lost::XATTRS, &self.xattrs_lost),
             (Lost::PRIVILEGED_XATTRS, &self.privileged_xattrs_lost),
             (Lost::ACLS, &self.acls_lost),
+            (Lost::TIMES, &self.times_lost),
+            (Lost::MODE, &self.modes_lost),
         ] {
             counter.add(u64::from(lost.has(kind)));
         }

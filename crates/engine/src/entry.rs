@@ -250,6 +250,8 @@ counters_on_the_wire! {
     xattrs_lost,
     privileged_xattrs_lost,
     acls_lost,
+    times_lost,
+    modes_lost,
     links_split,
     storage_reading_ns,
     storage_writing_ns,

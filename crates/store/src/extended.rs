@@ -161,14 +161,20 @@ impl Lost {
     pub const PRIVILEGED_XATTRS: Self = Self(16);
     /// An access list.
     pub const ACLS: Self = Self(32);
+    /// Its time, which the file system does not keep.
+    pub const TIMES: Self = Self(64);
+    /// Its mode, which the file system accepts and does not keep.
+    pub const MODE: Self = Self(128);
     /// Each kind for itself.
-    pub const KINDS: [Self; 6] = [
+    pub const KINDS: [Self; 8] = [
         Self::OWNER,
         Self::GROUP,
         Self::SET_ID,
         Self::XATTRS,
         Self::PRIVILEGED_XATTRS,
         Self::ACLS,
+        Self::TIMES,
+        Self::MODE,
     ];
 
     /// All of it but `kinds`.
@@ -197,6 +203,8 @@ impl Lost {
             Some(Self::XATTRS) => "keep the extended attributes of",
             Some(Self::PRIVILEGED_XATTRS) => "keep the security and trusted attributes of",
             Some(Self::ACLS) => "keep the access list of",
+            Some(Self::TIMES) => "keep the time of",
+            Some(Self::MODE) => "keep the mode of",
             _ => "keep",
         }
     }

@@ -17,6 +17,7 @@ pub mod pool;
 pub mod seen;
 pub mod spill;
 pub mod storage;
+pub mod times;
 
 pub use cpu::{thread_cpu_time, thread_cpu_waiting};
 pub use error::{StoreError, StoreErrorKind};

@@ -53,6 +53,10 @@ macro_rules! each_counter {
             privileged_xattrs_lost,
             /// Entries whose access lists.
             acls_lost,
+            /// Entries whose time.
+            times_lost,
+            /// Entries whose mode.
+            modes_lost,
             /// Files that are another name of one in another root, and are sent once more.
             links_split,
             /// Entries that were there but for their metadata, which was set.

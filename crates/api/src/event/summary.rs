@@ -88,6 +88,12 @@ pub struct NotKept {
     pub acls: u64,
     /// The link to a name in another source.
     pub hard_link: u64,
+    /// The time.
+    #[serde(default)]
+    pub time: u64,
+    /// The mode.
+    #[serde(default)]
+    pub mode: u64,
 }
 
 /// A manifest that was written.

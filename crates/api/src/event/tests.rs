@@ -38,7 +38,7 @@ fn the_summary_has_the_fields_of_the_manual_in_its_order() {
     };
     check(
         &Event::Summary(Summary::Transfer(Box::new(summary.clone()))),
-        r#"{"event":"summary","status":"partial","bytes":7,"files":2,"skipped":3,"excluded":4,"adjusted":4,"deleted":6,"failed":1,"resent_bytes":5,"seconds":1.235,"cpu_seconds":{"source":0.5,"destination":null},"max_rss_bytes":{"source":9,"destination":null},"bottleneck":null,"not_kept":{"owner":0,"group":0,"set_id":0,"xattrs":4,"security_xattrs":0,"acls":0,"hard_link":0}}"#,
+        r#"{"event":"summary","status":"partial","bytes":7,"files":2,"skipped":3,"excluded":4,"adjusted":4,"deleted":6,"failed":1,"resent_bytes":5,"seconds":1.235,"cpu_seconds":{"source":0.5,"destination":null},"max_rss_bytes":{"source":9,"destination":null},"bottleneck":null,"not_kept":{"owner":0,"group":0,"set_id":0,"xattrs":4,"security_xattrs":0,"acls":0,"hard_link":0,"time":0,"mode":0}}"#,
     );
     summary.bytes = None;
     summary.dry_run = true;
@@ -54,7 +54,7 @@ fn the_summary_has_the_fields_of_the_manual_in_its_order() {
     });
     check(
         &Event::Summary(Summary::Transfer(Box::new(summary))),
-        r#"{"event":"summary","status":"partial","bytes":null,"files":2,"skipped":3,"excluded":4,"adjusted":4,"deleted":6,"failed":1,"resent_bytes":5,"seconds":1.235,"cpu_seconds":{"source":0.5,"destination":null},"max_rss_bytes":{"source":9,"destination":null},"bottleneck":"network","bottleneck_told":{"figure":"","advice":null},"dry_run":true,"manifest":{"path_b64":"/w==","entries":3,"digest":"blake3:00","bytes":99},"not_kept":{"owner":0,"group":0,"set_id":0,"xattrs":4,"security_xattrs":0,"acls":0,"hard_link":0}}"#,
+        r#"{"event":"summary","status":"partial","bytes":null,"files":2,"skipped":3,"excluded":4,"adjusted":4,"deleted":6,"failed":1,"resent_bytes":5,"seconds":1.235,"cpu_seconds":{"source":0.5,"destination":null},"max_rss_bytes":{"source":9,"destination":null},"bottleneck":"network","bottleneck_told":{"figure":"","advice":null},"dry_run":true,"manifest":{"path_b64":"/w==","entries":3,"digest":"blake3:00","bytes":99},"not_kept":{"owner":0,"group":0,"set_id":0,"xattrs":4,"security_xattrs":0,"acls":0,"hard_link":0,"time":0,"mode":0}}"#,
     );
     check(
         &Event::Summary(Summary::Verify(VerifySummary {

@@ -29,6 +29,11 @@ pub(crate) struct Disk {
 impl Disk {
     /// None for who may not mount it.
     pub(crate) fn new(directory: &Path) -> Option<Self> {
+        Self::formatted(directory, &[])
+    }
+
+    /// Made with these flags of `mkfs.ext4`.
+    pub(crate) fn formatted(directory: &Path, flags: &[&str]) -> Option<Self> {
         let disk = Self {
             image: directory.join("image"),
             at: directory.join("disk"),
@@ -42,7 +47,11 @@ impl Disk {
         }
         let mut disk = disk;
         assert!(
-            tool("mkfs.ext4", &["-q", "-F"], &[&disk.image]) && disk.mount(),
+            tool(
+                "mkfs.ext4",
+                &[&["-q", "-F"], flags].concat(),
+                &[&disk.image]
+            ) && disk.mount(),
             "root can make and mount an ext4 file system, or no power is cut: {}",
             disk.image.display()
         );

@@ -215,6 +215,12 @@ pub struct Status {
     /// From the sender: the priority that it obeys, see [`super::priority`]; 0 if it is too old to say.
     #[prost(uint32, tag = "74")]
     pub priority: u32,
+    /// Entries whose time the file system at this end does not keep.
+    #[prost(uint64, tag = "75")]
+    pub times_lost: u64,
+    /// Entries whose mode it does not keep.
+    #[prost(uint64, tag = "76")]
+    pub modes_lost: u64,
 }
 
 /// The sender has nothing left: every item before this one is durable or has failed.

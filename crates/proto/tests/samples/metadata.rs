@@ -30,6 +30,8 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
         acls_lost: 300,
         links_split: 7,
         bytes_unmoved: 8,
+        times_lost: 9,
+        modes_lost: 10,
         ..Status::default()
     };
     vec![

@@ -5,7 +5,7 @@ use godwit_proto::*;
 use proptest::prelude::*;
 
 pub(crate) fn status() -> impl Strategy<Value = Status> {
-    let numbers = any::<([u64; 32], [u64; 29], [bool; 3], Option<u64>)>();
+    let numbers = any::<([u64; 32], [u64; 31], [bool; 3], Option<u64>)>();
     (numbers, tuned()).prop_map(
         |((n, m, [drained, scan_done, wants_stream], max_rss_bytes), tuned)| Status {
             bytes_read: n[0],
@@ -73,6 +73,8 @@ pub(crate) fn status() -> impl Strategy<Value = Status> {
             elapsed_ns: m[26],
             paced_bytes: m[27],
             bytes_unmoved: m[28],
+            times_lost: m[29],
+            modes_lost: m[30],
             priority: u32::try_from(m[0] % 4).unwrap_or_default(),
             tuned,
         },

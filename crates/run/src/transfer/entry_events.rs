@@ -159,15 +159,15 @@ impl Job<'_> {
         self.settings.verbose || self.settings.comparison.dry_run
     }
 
-    /// What is asked of the receiving end, if it is more than every one does.
-    pub(super) fn comparison(&self) -> Option<Comparison> {
+    /// What is asked of the receiving end. A default one has it answer more exactly, and compare contents where times say nothing.
+    pub(super) fn comparison(&self) -> Comparison {
         let asked = self.settings.comparison;
         let judge = match asked.judge {
             JudgeSetting::SizeAndTime => Judge::SIZE_AND_TIME,
             JudgeSetting::Checksum => Judge::CHECKSUM,
             JudgeSetting::Size => Judge::SIZE,
         };
-        let comparison = Comparison {
+        Comparison {
             judge: judge.0,
             update: asked.update,
             existing: asked.existing,
@@ -176,7 +176,6 @@ impl Job<'_> {
             max_delete: asked.max_delete,
             dry_run: asked.dry_run,
             counterpart: asked.counterpart,
-        };
-        (comparison != Comparison::default() || self.settings.verbose).then_some(comparison)
+        }
     }
 }

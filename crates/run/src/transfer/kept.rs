@@ -15,6 +15,8 @@ pub(super) fn not_kept_of(ends: [Option<&Snapshot>; 2]) -> NotKept {
         security_xattrs: sum(|end| end.privileged_xattrs_lost),
         acls: sum(|end| end.acls_lost),
         hard_link: sum(|end| end.links_split),
+        time: sum(|end| end.times_lost),
+        mode: sum(|end| end.modes_lost),
     }
 }
 
@@ -55,6 +57,16 @@ pub(super) fn notes(not_kept: &NotKept) -> Vec<String> {
             not_kept.hard_link,
             "hard link to another name of theirs",
             "names stay one file within one source, so name a directory that has them all; not every file system links links, devices and FIFOs",
+        ),
+        (
+            not_kept.time,
+            "time",
+            "the file system at the destination does not keep such times, so later runs compare contents there",
+        ),
+        (
+            not_kept.mode,
+            "mode",
+            "the file system at the destination accepts modes and does not keep them",
         ),
     ];
     kinds

@@ -301,7 +301,7 @@ impl<'a> WithNode<'a> {
                 .settings
                 .limit_bytes_per_second
                 .map_or(0, std::num::NonZeroU64::get),
-            comparison: job.comparison(),
+            comparison: Some(job.comparison()),
             sharing: Some(Sharing {
                 congestion: share.congestion,
                 background: share.background,

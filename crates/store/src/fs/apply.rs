@@ -5,15 +5,18 @@
 //! as `Lost`.
 
 use super::acl;
-use super::attributes::{Allowed, SET_ID_BITS, mode_of, times_of};
+use super::attributes::{Allowed, SET_ID_BITS, meta_of, mode_of, times_of};
 use super::directories::{Directory, Trouble};
 use super::write::handle_path;
 use super::xattr::{LIST_BYTES_MAX, entry_path, names};
 use crate::extended::{AclEntry, AclWho, Acls, Lost, Xattr, XattrClass, is_label};
-use crate::meta::FinalMeta;
+use crate::meta::{FinalMeta, Kind};
+use crate::times::{self, Kept};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Gid, Stat, StatVfs, Uid, XattrFlags};
 use rustix::io::Errno;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 const SET_USER_ID: u32 = 0o4000;
 const SET_GROUP_ID: u32 = 0o2000;
@@ -34,13 +37,15 @@ pub(super) enum Target<'a> {
 
 /// How the entry came to be where it is.
 #[derive(Clone, Copy)]
-pub(super) struct Birth {
+pub(super) struct Birth<'a> {
     /// It was made with its final mode.
     pub(super) has_mode: bool,
     /// It was made by us, and nobody has given it attributes since.
     pub(super) is_new: bool,
     /// Its directory may have given it an access list.
     pub(super) inherits: bool,
+    /// Whether a file system that holds the entry's directory was seen to keep what it accepts; without it, each entry is looked at.
+    pub(super) keeps: Option<&'a AtomicBool>,
 }
 
 /// Gives the entry what `meta` asks for. Returns what of it could not be kept; an error instead if `meta` is strict.
@@ -48,7 +53,7 @@ pub(super) fn apply(
     target: &Target<'_>,
     meta: &FinalMeta,
     allowed: Allowed,
-    birth: Birth,
+    birth: Birth<'_>,
 ) -> Result<Lost, Trouble> {
     let mut lost = Lost::NOTHING;
     // Before the mode, since it clears set-id bits, and before the attributes, since it clears capabilities.
@@ -78,17 +83,65 @@ pub(super) fn apply(
     {
         remove_acls(target, acls)?;
     }
+    let mut mode = None;
     if !is_link {
-        lost |= set_mode(target, meta, allowed, lost, birth)?;
+        let (set, kinds) = set_mode(target, meta, allowed, lost, birth)?;
+        mode = Some(set);
+        lost |= kinds;
     }
     // After the mode, which would change the list's mask.
     if let Some(acls) = acls {
-        lost |= set_acls(target, acls, meta, allowed)?;
+        let kinds = set_acls(target, acls, meta, allowed)?;
+        if kinds.has(Lost::ACLS) {
+            mode = None;
+        }
+        lost |= kinds;
     }
-    if meta.strict && !lost.is_nothing() {
-        return Err(Trouble::Lost(lost));
-    }
+    let strict = |lost: Lost| {
+        if meta.strict && !lost.is_nothing() {
+            return Err(Trouble::Lost(lost));
+        }
+        Ok(lost)
+    };
+    strict(lost)?;
     target.set_times(meta)?;
+    strict(lost | read_back(target, meta, mode, birth)?)
+}
+
+/// Which of what the file system has accepted it does not keep. Once it has kept a mode and a time in a directory, only those
+/// are looked at again that not every file system keeps.
+fn read_back(
+    target: &Target<'_>,
+    meta: &FinalMeta,
+    mode: Option<u32>,
+    birth: Birth<'_>,
+) -> Result<Lost, Errno> {
+    let is_known = birth.keeps.is_some_and(|keeps| keeps.load(Relaxed));
+    let may_lose_group_id = mode.is_some_and(|mode| mode & SET_GROUP_ID != 0);
+    if is_known && times::is_common(meta.mtime) && !may_lose_group_id {
+        return Ok(Lost::NOTHING);
+    }
+    let there = meta_of(&target.stat()?);
+    let mut lost = match times::kept(there.mtime, meta.mtime) {
+        Kept::Exactly | Kept::Cut => Lost::NOTHING,
+        // Another may have made a name in it since.
+        Kept::Otherwise if there.kind == Kind::Directory => Lost::NOTHING,
+        Kept::Otherwise | Kept::Clamped => Lost::TIMES,
+    };
+    let changed = mode.map_or(0, |mode| mode ^ there.mode);
+    if changed & SET_ID_BITS != 0 {
+        lost |= Lost::SET_ID;
+    }
+    if changed & !SET_ID_BITS != 0 {
+        lost |= Lost::MODE;
+    }
+    // A link has no mode to tell by.
+    if lost.is_nothing()
+        && mode.is_some()
+        && let Some(keeps) = birth.keeps
+    {
+        keeps.store(true, Relaxed);
+    }
     Ok(lost)
 }
 
@@ -138,7 +191,7 @@ fn set_xattrs(
     target: &Target<'_>,
     xattrs: &[Xattr],
     allowed: Allowed,
-    birth: Birth,
+    birth: Birth<'_>,
     opened: &mut Opened,
 ) -> Result<Lost, Errno> {
     let mut lost = Lost::NOTHING;
@@ -246,14 +299,14 @@ fn remove_acls(target: &Target<'_>, acls: &Acls) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Sets the mode. A set-id bit is left out where the owner or group that it speaks for is another.
+/// Sets the mode, and returns it. A set-id bit is left out where the owner or group that it speaks for is another.
 fn set_mode(
     target: &Target<'_>,
     meta: &FinalMeta,
     allowed: Allowed,
     lost: Lost,
-    birth: Birth,
-) -> Result<Lost, Errno> {
+    birth: Birth<'_>,
+) -> Result<(u32, Lost), Errno> {
     let mut mode = allowed.mode(meta);
     if lost.has(Lost::OWNER) {
         mode &= !SET_USER_ID;
@@ -264,11 +317,12 @@ fn set_mode(
     if !birth.has_mode {
         target.chmod(mode)?;
     }
-    Ok(if meta.mode & SET_ID_BITS & !mode == 0 {
+    let lost = if meta.mode & SET_ID_BITS & !mode == 0 {
         Lost::NOTHING
     } else {
         Lost::SET_ID
-    })
+    };
+    Ok((mode, lost))
 }
 
 fn set_acls(

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Longest part of a path that is resolved in one call, below the kernel's PATH_MAX of 4096 with its terminating zero.
@@ -38,6 +38,7 @@ pub(super) struct Directory {
     default_acl: OnceLock<bool>,
     /// Known once its file system is.
     in_memory: OnceLock<bool>,
+    keeps: AtomicBool,
 }
 
 impl AsFd for Directory {
@@ -65,6 +66,7 @@ impl Directory {
             device,
             default_acl: OnceLock::new(),
             in_memory: OnceLock::new(),
+            keeps: AtomicBool::new(false),
         })
     }
 
@@ -81,6 +83,11 @@ impl Directory {
     /// Whether its file system keeps all in memory: nothing of it outlasts the machine, and nothing can be synced.
     pub(super) fn is_in_memory(&self) -> bool {
         *self.in_memory.get_or_init(|| medium::is_in_memory(self))
+    }
+
+    /// Whether its file system was seen to keep the mode and the time of an entry in it.
+    pub(super) fn keeps(&self) -> &AtomicBool {
+        &self.keeps
     }
 
     /// Whether files made in it get other modes than asked for, because the directory carries a default access list.

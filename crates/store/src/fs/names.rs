@@ -73,6 +73,7 @@ pub(super) fn make_symlink(
         has_mode: true,
         is_new,
         inherits: false,
+        keeps: Some(parent.keeps()),
     };
     let is_there = || {
         let there = rustix::fs::readlinkat(parent, name, Vec::new());
@@ -290,6 +291,7 @@ pub(super) fn set_directory_meta(
         has_mode: false,
         is_new: false,
         inherits: true,
+        keeps: None,
     };
     Ok(apply(&target, &meta, allowed, birth)? | withheld)
 }

@@ -163,6 +163,7 @@ pub(super) fn set_meta(
         has_mode: false,
         is_new: false,
         inherits: false,
+        keeps: None,
     };
     apply(&target, meta, allowed, birth)
 }

@@ -96,6 +96,7 @@ fn complete(
         has_mode: false,
         is_new: true,
         inherits: parent.has_default_acl(),
+        keeps: Some(parent.keeps()),
     };
     apply(&target, meta, allowed, birth)
 }

@@ -155,6 +155,7 @@ impl WriteFile for FsWriteFile {
             has_mode: false,
             is_new: false,
             inherits: true,
+            keeps: None,
         };
         apply(&Target::Open(self.fd.as_fd()), meta, self.allowed, birth)
             .map_err(|trouble| trouble.at("set the attributes of", &self.path))
@@ -350,6 +351,7 @@ pub(super) fn write_whole(
         has_mode: direct,
         is_new: true,
         inherits,
+        keeps: Some(directory.keeps()),
     };
     let result = write_all(&fd, content)
         .map_err(Trouble::from)

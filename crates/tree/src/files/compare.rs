@@ -1,7 +1,8 @@
 //! Judges what is there against what was announced: the same, the same but for its metadata, or to be replaced.
 //! Makes nothing, but sets metadata of what is the same otherwise.
 //!
-//! Entries are compared by size and time, by size alone, or by digest (`engine`, `sender::readers::digests`). An entry that
+//! Entries are compared by size and time, by size alone, or by digest (`engine`, `sender::readers::digests`), as
+//! where the file system cannot keep the time. An entry that
 //! differs only in metadata gets its metadata without contents. A dry run plans and counts, takes no journal and asks for no
 //! content.
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use godwit_engine::entry;
 use godwit_proto::{Judge, Record, Verdict};
 use godwit_store::journal::{DoneSet, PathKey};
+use godwit_store::times::{self, Kept};
 use godwit_store::{FinalMeta, Kind, Meta, RelPath, StoreError, Timestamp};
 
 use super::agenda::Agenda;
@@ -26,9 +28,9 @@ pub(super) enum Judgement {
     Wanted,
 }
 
-/// Whether what is there is of that time, as far as it can tell: some file systems and programs keep whole seconds only.
+/// Whether what is there is of that time, as far as it can tell: some file systems and programs keep fewer digits.
 pub(super) fn has_time(there: &Meta, mtime: Timestamp) -> bool {
-    there.mtime == mtime || there.mtime.nanoseconds == 0 && there.mtime.seconds == mtime.seconds
+    matches!(times::kept(there.mtime, mtime), Kept::Exactly | Kept::Cut)
 }
 
 /// Whether two names are of one file.
@@ -82,8 +84,16 @@ impl Comparer {
             self.undelivered.note_record(record, Undelivered::Left);
             return Ok(Judgement::Settled(Verdict::Skip));
         }
+        let mut judge = comparison.judge();
+        // The time says nothing there. Only a sender that was asked to compare sends a digest.
+        if ![Judge::SIZE, Judge::CHECKSUM].contains(&judge)
+            && self.target.config.comparison.is_some()
+            && times::kept(there.mtime, meta.mtime) == Kept::Clamped
+        {
+            judge = Judge::CHECKSUM;
+        }
         let same = there.bytes == record.bytes
-            && match comparison.judge() {
+            && match judge {
                 Judge::SIZE => true,
                 Judge::CHECKSUM if record.bytes == 0 => true,
                 Judge::CHECKSUM => match record.digest {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use godwit_engine::entry as wire;
 use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Record, Side};
 use godwit_store::digest::{self, Digest};
+use godwit_store::times::{self, Kept};
 use godwit_store::{Kind, Meta, RelPath, Storage, StoreError, Timestamp};
 
 use super::large::Large;
@@ -148,7 +149,8 @@ impl Shared {
             };
             let is_touched = meta.kind == Kind::Directory
                 && self.config.touched == Some((meta.device, meta.inode));
-            if meta.mtime != mtime && !is_touched {
+            // The contents are compared in any case.
+            if times::kept(meta.mtime, mtime) == Kept::Otherwise && !is_touched {
                 differences.push(format!(
                     "its time is {}.{:09}, and should be {}.{:09}",
                     meta.mtime.seconds, meta.mtime.nanoseconds, mtime.seconds, mtime.nanoseconds
