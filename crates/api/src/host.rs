@@ -8,7 +8,7 @@ use thiserror::Error;
 /// A host, by name or address, and a port. The host is in lower case; an IPv6 address is without its brackets.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct HostPort {
-    /// A DNS name, an IPv4 or an IPv6 address.
+    /// A DNS name, an IPv4 or an IPv6 address, that with its zone: `fe80::1%eth0`.
     pub host: String,
     /// The TCP port; 0 only where a caller listens on any free port.
     pub port: u16,
@@ -21,8 +21,11 @@ pub enum HostError {
     #[error("the host is missing")]
     NoHost,
     /// The host holds what no host name has.
-    #[error("`{0}` is no host name or address (IPv6 addresses go in brackets: [2001:db8::7])")]
+    #[error("`{0}` is no host name or address")]
     Host(String),
+    /// An IPv6 address without its brackets, and how it is written.
+    #[error("an IPv6 address goes in brackets: {0}")]
+    Bare(String),
     /// The port is not a number up to 65535.
     #[error("`{0}` is no port: write a number up to 65535")]
     Port(String),
@@ -38,15 +41,13 @@ impl HostPort {
             let (address, tail) = rest
                 .split_once(']')
                 .ok_or_else(|| HostError::Host(text.to_owned()))?;
-            let address: Ipv6Addr = address
-                .parse()
-                .map_err(|_error| HostError::Host(address.to_owned()))?;
+            let found = ipv6(address).ok_or_else(|| HostError::Host(address.to_owned()))?;
             let port = match tail.strip_prefix(':') {
                 Some(port) => Some(port),
                 None if tail.is_empty() => None,
                 None => return Err(HostError::Host(text.to_owned())),
             };
-            (address.to_string(), port)
+            (found, port)
         } else {
             let (host, port) = match text.split_once(':') {
                 Some((host, port)) => (host, Some(port)),
@@ -64,6 +65,43 @@ impl HostPort {
         };
         Ok(Self { host, port })
     }
+
+    /// The host without the zone of its address, which means something to this machine alone.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.host.split('%').next().unwrap_or_default()
+    }
+}
+
+/// The one spelling of an IPv6 address, perhaps with the zone of a link-local one; in a URL `%25` may stand for the sign before it.
+pub(crate) fn ipv6(text: &str) -> Option<String> {
+    let (address, zone) = match text.split_once('%') {
+        Some((address, zone)) => {
+            let bare = zone.strip_prefix("25").filter(|bare| !bare.is_empty());
+            (address, Some(bare.unwrap_or(zone)))
+        }
+        None => (text, None),
+    };
+    let address: Ipv6Addr = address.parse().ok()?;
+    let Some(zone) = zone else {
+        return Some(address.to_string());
+    };
+    let fits = (1..=ZONE_BYTES_MAX).contains(&zone.len())
+        && zone
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    fits.then(|| format!("{address}%{zone}"))
+}
+
+/// An IPv6 address that begins `text` without brackets, in brackets, and what follows it: nothing, or a colon and more. The longest
+/// address counts.
+pub(crate) fn bracketed(text: &str) -> Option<(String, &str)> {
+    let colons = text.match_indices(':').map(|(at, _)| at);
+    let ends: Vec<usize> = colons.chain([text.len()]).collect();
+    ends.into_iter().rev().find_map(|end| {
+        let (address, rest) = text.split_at(end);
+        ipv6(address).map(|_address| (format!("[{address}]"), rest))
+    })
 }
 
 impl fmt::Display for HostPort {
@@ -77,10 +115,12 @@ impl fmt::Display for HostPort {
 }
 
 fn check_name(host: &str, text: &str) -> Result<String, HostError> {
+    if let Some((address, rest)) = bracketed(text) {
+        return Err(HostError::Bare(format!("{address}{rest}")));
+    }
     if host.is_empty() {
         return Err(HostError::NoHost);
     }
-    // A second colon without brackets can only be an IPv6 address that lacks them.
     let colons = text.bytes().filter(|byte| *byte == b':').count();
     let fits = host.len() <= HOST_BYTES_MAX
         && !host.starts_with('-')
@@ -94,6 +134,9 @@ fn check_name(host: &str, text: &str) -> Result<String, HostError> {
     }
     Ok(host.to_ascii_lowercase())
 }
+
+/// The longest name of an interface.
+const ZONE_BYTES_MAX: usize = 15;
 
 /// The longest DNS name.
 const HOST_BYTES_MAX: usize = 253;
@@ -111,12 +154,28 @@ mod tests {
             ("10.0.0.1:0", "10.0.0.1:0"),
             ("[2001:DB8::7]", "[2001:db8::7]:7272"),
             ("[::1]:9", "[::1]:9"),
+            ("[FE80::1%Eth0]:9", "[fe80::1%Eth0]:9"),
+            ("[fe80::1%25lo]", "[fe80::1%lo]:7272"),
         ];
         for (text, display) in cases {
             assert_eq!(
                 HostPort::parse(text, 7272).map(|host| host.to_string()),
                 Ok(display.to_owned())
             );
+        }
+    }
+
+    #[test]
+    fn an_address_without_brackets_is_shown_with_them() {
+        for (text, meant) in [
+            ("::1", "[::1]"),
+            ("2001:db8::7", "[2001:db8::7]"),
+            ("fe80::1%lo", "[fe80::1%lo]"),
+            ("fe80::1%lo:7272", "[fe80::1%lo]:7272"),
+            ("1:2:3:4:5:6:7:8:7272", "[1:2:3:4:5:6:7:8]:7272"),
+        ] {
+            let bare = HostError::Bare(meant.to_owned());
+            assert_eq!(HostPort::parse(text, 7272), Err(bare), "{text}");
         }
     }
 
@@ -131,6 +190,10 @@ mod tests {
             "[::1",
             "[::1]x",
             "[host]",
+            "[fe80::1%]",
+            "[fe80::1%a/b]",
+            "[fe80::1%a%b]",
+            "[fe80::1%a_name_too_long]",
             "host:",
             "host:x",
             "host:65536",
@@ -144,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_reads_back(text in "([a-z0-9.-]{1,20}|\\[[0-9a-f:]{2,20}\\])(:[0-9]{1,6})?") {
+        fn what_is_shown_reads_back(text in "([a-z0-9.-]{1,20}|\\[[0-9a-f:]{2,20}(%[a-z0-9]{1,6})?\\])(:[0-9]{1,6})?") {
             if let Ok(host) = HostPort::parse(&text, 7272) {
                 prop_assert_eq!(HostPort::parse(&host.to_string(), 1), Ok(host));
             }

@@ -1,6 +1,7 @@
 //! A machine that is reached by ssh, as people write it: `dtn2`, `alice@dtn2.example.org`, `alice@[2001:db8::7]`.
 //! Resolves no name: the host may be an alias that only ssh's own configuration knows.
 
+use crate::host::bracketed;
 use std::fmt;
 
 use thiserror::Error;
@@ -20,12 +21,15 @@ pub enum LoginError {
     /// Nothing stands before the colon.
     #[error("the host is missing; a local file with a colon is written as ./{0}")]
     NoHost(String),
-    /// The host cannot be one.
-    #[error("`{0}` is no host (a local file with a colon is written with ./ in front)")]
-    Host(String),
-    /// The user cannot be one.
-    #[error("`{0}` is no user (a local file with a colon is written with ./ in front)")]
-    User(String),
+    /// The host cannot be one; and the whole text.
+    #[error("`{0}` is no host; a local file with a colon is written as ./{1}")]
+    Host(String, String),
+    /// The user cannot be one; and the whole text.
+    #[error("`{0}` is no user; a local file with a colon is written as ./{1}")]
+    User(String, String),
+    /// An IPv6 address without its brackets: how it is written, and the whole text.
+    #[error("an IPv6 address goes in brackets: {0}; a local file with a colon is written as ./{1}")]
+    Bare(String, String),
     /// Two colons, which rsync takes for its daemon.
     #[error(
         "HOST::MODULE means a daemon of rsync; write HOST:PATH for ssh, or godwit://HOST/EXPORT/PATH for a running node"
@@ -61,6 +65,11 @@ impl Login {
             }
         };
         let path = &text[rest + 1..];
+        if closing.is_none()
+            && let Some(meant) = bare(head, text)
+        {
+            return Err(LoginError::Bare(meant, lossy(text)));
+        }
         if host.is_empty() {
             return Err(LoginError::NoHost(lossy(text)));
         }
@@ -77,14 +86,30 @@ impl Login {
             fits.then(|| lossy(bytes))
         };
         let colons: &[u8] = if closing.is_some() { b":" } else { b"" };
-        let host = word(host, colons).ok_or_else(|| LoginError::Host(lossy(host)))?;
+        let host = word(host, colons).ok_or_else(|| LoginError::Host(lossy(host), lossy(text)))?;
+        let no_user = |user| LoginError::User(lossy(user), lossy(text));
         let user = match user {
-            Some([]) => return Err(LoginError::User(String::new())),
-            Some(user) => Some(word(user, b"@").ok_or_else(|| LoginError::User(lossy(user)))?),
+            Some([]) => return Err(no_user(b"")),
+            Some(user) => Some(word(user, b"@").ok_or_else(|| no_user(user))?),
             None => None,
         };
         Ok(Some((Self { user, host }, path)))
     }
+}
+
+/// How a text that begins with an IPv6 address without brackets is written.
+fn bare(head: &[u8], text: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(text).ok()?;
+    let head = std::str::from_utf8(head).ok()?;
+    let (user, address) = head
+        .split_once('@')
+        .map_or(("", head), |(user, rest)| (&text[..=user.len()], rest));
+    let (address, rest) = bracketed(address)?;
+    let colon = if rest.is_empty() { ":" } else { "" };
+    Some(format!(
+        "{user}{address}{rest}{colon}{}",
+        &text[head.len()..]
+    ))
 }
 
 impl fmt::Display for Login {
@@ -133,6 +158,25 @@ mod tests {
         }
         for text in ["a", "./a:b", "/a:b", "a/b:c", "[x]", "[x]/y:z"] {
             assert_eq!(split(text), Ok(None), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_without_brackets_is_shown_with_them() {
+        for (text, meant) in [
+            ("2001:db8::7:/data/", "[2001:db8::7]:/data/"),
+            ("::1:/x", "[::1]:/x"),
+            ("::1:x", "[::1]:x"),
+            ("fe80::1%lo:/x", "[fe80::1%lo]:/x"),
+            ("alice@fe80::1%lo:x/y", "alice@[fe80::1%lo]:x/y"),
+            ("2001:db8:0:0:0:0:0:7:x", "[2001:db8:0:0:0:0:0:7]:x"),
+            ("2001:db8::7", "[2001:db8::7]:"),
+        ] {
+            let bare = LoginError::Bare(meant.to_owned(), text.to_owned());
+            assert_eq!(split(text), Err(bare), "{text}");
+        }
+        for text in ["cafe::module", "h::m"] {
+            assert_eq!(split(text), Err(LoginError::RsyncDaemon), "{text}");
         }
     }
 

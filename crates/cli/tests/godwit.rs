@@ -38,6 +38,7 @@ mod godwit {
     pub(crate) mod held;
     pub(crate) mod hostile;
     pub(crate) mod how_fast;
+    pub(crate) mod ipv6;
     pub(crate) mod itself;
     pub(crate) mod job_kills;
     pub(crate) mod job_manifests;

@@ -63,8 +63,8 @@ impl Target {
 
     async fn tls(&self, host: &HostPort, tls: &Tls) -> Result<TlsStream<TcpStream>, ClientError> {
         let stream = self.tcp(host).await?;
-        let name =
-            ServerName::try_from(host.host.clone()).map_err(|error| self.unreachable(error))?;
+        let name = ServerName::try_from(host.name().to_owned())
+            .map_err(|error| self.unreachable(error))?;
         let connector = TlsConnector::from(Arc::clone(&tls.config));
         match timeout(CONNECT_DEADLINE, connector.connect(name, stream)).await {
             Ok(Ok(stream)) => Ok(stream),

@@ -35,7 +35,7 @@ impl PeerAddress {
         // One spelling of an IP address, so that it is found again among the known peers.
         let host = host
             .parse::<IpAddr>()
-            .map_or_else(|_| host.to_ascii_lowercase(), |ip| ip.to_string());
+            .map_or_else(|_| lower(host), |ip| ip.to_string());
         Self { host, port }
     }
 
@@ -75,6 +75,14 @@ impl PeerAddress {
             Err(RecvTimeoutError::Timeout) => Err(io::ErrorKind::TimedOut.into()),
             Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the resolver failed")),
         }
+    }
+}
+
+/// In lower case, but for the zone of an IPv6 address: that is the name of an interface.
+fn lower(host: &str) -> String {
+    match host.split_once('%') {
+        Some((address, zone)) => format!("{}%{zone}", address.to_ascii_lowercase()),
+        None => host.to_ascii_lowercase(),
     }
 }
 
@@ -168,6 +176,7 @@ mod tests {
             ("2001:DB8:0::1", "2001:db8::1", 7272),
             ("[2001:db8::1]", "2001:db8::1", 7272),
             ("[2001:db8::1]:80", "2001:db8::1", 80),
+            ("[FE80::1%Eth0]:80", "fe80::1%Eth0", 80),
         ] {
             assert_eq!(text.parse(), Ok(PeerAddress::new(host, port)), "{text}");
         }

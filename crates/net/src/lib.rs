@@ -43,6 +43,7 @@ pub use godwit_sys::background::{lower_thread, raise_thread};
 pub use godwit_sys::interfaces::{
     InterfaceAddress, addresses as own_addresses, interfaces as own_interfaces,
 };
+pub use godwit_sys::listening::{Unheard, listen};
 pub use godwit_sys::tcp_info::TcpInfo;
 pub use handshake::LooksLike;
 pub use hello::{Wants, client_wants};

@@ -191,16 +191,13 @@ impl Daemon {
     /// # Errors
     /// A port is taken, or the system lacks resources; nothing runs then.
     pub fn start(config: DaemonConfig, identity: &Identity) -> Result<Self, StartError> {
-        let mut listeners = Vec::new();
-        for address in &config.listen {
-            let listener =
-                std::net::TcpListener::bind(address).map_err(|source| StartError::Listen {
-                    address: *address,
-                    source,
-                })?;
+        let listeners = godwit_net::listen(&config.listen).map_err(|unheard| {
+            let godwit_net::Unheard { address, source } = unheard;
+            StartError::Listen { address, source }
+        })?;
+        for listener in &listeners {
             listener.set_nonblocking(true)?;
-            godwit_net::prepare_for_short_way(&listener);
-            listeners.push(listener);
+            godwit_net::prepare_for_short_way(listener);
         }
         let mut addresses = Vec::new();
         for listener in &listeners {

@@ -6,6 +6,7 @@ pub mod background;
 pub mod closed;
 pub mod exit;
 pub mod interfaces;
+pub mod listening;
 pub mod local_time;
 pub mod page_buffer;
 pub mod secret_file;

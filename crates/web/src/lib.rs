@@ -138,9 +138,12 @@ impl Web {
         })?;
         let mut listeners = Vec::with_capacity(manage.len());
         let mut managed = Vec::with_capacity(manage.len());
-        for address in manage {
-            let listener = server::bind_address(address)
-                .map_err(|source| StartError::Manage { address, source })?;
+        let found = godwit_sys::listening::listen(&manage).map_err(|unheard| {
+            let godwit_sys::listening::Unheard { address, source } = unheard;
+            StartError::Manage { address, source }
+        })?;
+        for listener in found {
+            listener.set_nonblocking(true)?;
             managed.push(listener.local_addr()?);
             listeners.push(listener);
         }

@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::net::{SocketAddr, TcpStream as StdTcpStream};
+use std::net::TcpStream as StdTcpStream;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
@@ -341,13 +341,6 @@ fn check_directory(socket: &Path) -> io::Result<()> {
         ));
     }
     Ok(())
-}
-
-/// Listens at a management address.
-pub(crate) fn bind_address(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    let listener = std::net::TcpListener::bind(address)?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
 }
 
 /// Whether a listener has been refusing, so that it says so once.

@@ -148,6 +148,7 @@ fn another_machine_by_ssh() {
     assert_eq!(parse("u@host:/p/"), ssh(Some("u"), "host", b"/p/"));
     assert_eq!(parse("host:"), ssh(None, "host", b""));
     assert_eq!(parse("[::1]:a b"), ssh(None, "::1", b"a b"));
+    assert_eq!(parse("[fe80::1%lo]:a"), ssh(None, "fe80::1%lo", b"a"));
     assert_eq!(parse("memory:1"), ssh(None, "memory", b"1"));
 }
 
@@ -157,7 +158,7 @@ fn the_message_says_how_to_name_a_local_colon() {
         .map_err(|error| error.to_string())
         .expect_err("no host");
     assert!(
-        message.starts_with("a b:c: ") && message.contains("with ./ in front"),
+        message.starts_with("a b:c: ") && message.ends_with("is written as ./a b:c"),
         "{message}"
     );
 }

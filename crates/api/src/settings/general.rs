@@ -347,13 +347,13 @@ pub(super) const GENERAL: &[Setting] = &[
         kind: Kind::List {
             form: "ADDRESS[:PORT]",
         },
-        default: "0.0.0.0:7272",
+        default: "0.0.0.0:7272;[::]:7272",
         variable: "GODWIT_LISTEN",
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "Address to listen on (repeatable)",
-        detail: "Port 0 takes any free one; the address in use is printed.",
+        detail: "Port 0 takes any free one; the address in use is printed. `[::]` alone takes IPv4 as well. An IPv6 address goes in brackets: `[fe80::1%eth0]:7272`.",
     },
     Setting {
         name: "export",

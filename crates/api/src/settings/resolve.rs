@@ -5,7 +5,7 @@ use crate::settings::file::ConfigFile;
 use crate::settings::table::{Scope, Setting};
 use crate::settings::value::{Bounds, Value, ValueError, parse_value, split_variable};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -148,7 +148,7 @@ pub fn resolve(
         } else {
             let given: Vec<OsString> = match setting.default {
                 "" => Vec::new(),
-                text => vec![text.into()],
+                text => split_variable(setting, OsStr::new(text)),
             };
             parse(setting, &given, Origin::Default(setting.name))?
         };

@@ -113,10 +113,31 @@ fn transfer(
         }
     };
     let events: Arc<dyn EventSink> = Arc::new(Steered::new(Arc::new(output), home, &control));
+    for note in taken_for_a_machine(&spec, &sources) {
+        events.note(&note);
+    }
     Ok(match Runner::run(&spec, &env, &events, &control) {
         Ok(summary) => exit_of(&summary),
         Err(failure) => failure.code.into(),
     })
+}
+
+/// What is said of sources that name both a path of another machine and a file that is here.
+fn taken_for_a_machine(spec: &JobSpec, sources: &[Endpoint]) -> Vec<String> {
+    let both = spec.sources.iter().zip(sources);
+    both.filter_map(|(text, endpoint)| {
+        let Endpoint::Ssh(place) = endpoint else {
+            return None;
+        };
+        let text = text.to_os();
+        std::fs::symlink_metadata(&text).ok()?;
+        let text = text.to_string_lossy();
+        Some(format!(
+            "{text} means a path of the machine {}; for the local file write ./{text}",
+            place.login
+        ))
+    })
+    .collect()
 }
 
 /// The exit code of a job that was done.

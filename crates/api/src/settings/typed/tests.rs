@@ -220,7 +220,8 @@ fn listening_and_exporting() {
     );
     let settings = serve(&[], &[("GODWIT_EXPORT", "a=/a;b=/b")]).expect("valid");
     assert_eq!(settings.exports.len(), 2);
-    assert_eq!(settings.listen[0].to_string(), "0.0.0.0:7272");
+    let listen: Vec<_> = settings.listen.iter().map(ToString::to_string).collect();
+    assert_eq!(listen, ["0.0.0.0:7272", "[::]:7272"]);
 }
 
 #[test]
