@@ -142,7 +142,11 @@ impl Open {
     /// The capabilities that a daemon must have to understand this request; one that does not would ignore a part of it.
     pub fn capabilities_needed(&self) -> u64 {
         let need = |asked: bool, bit: u64| if asked { bit } else { 0 };
-        need(self.comparison.is_some(), capability::COMPARISON)
+        // A daemon may ignore one that asks for no more than every daemon does.
+        let compares = self
+            .comparison
+            .is_some_and(|asked| asked != Comparison::default());
+        need(compares, capability::COMPARISON)
             | need(self.preserve.is_some(), capability::PRESERVE)
             | need(self.selection.is_some(), capability::SELECTION)
             | need(self.sharing.is_some(), capability::SHARING)
