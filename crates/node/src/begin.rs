@@ -2,11 +2,12 @@
 //! Runs nothing and answers nobody (`open`).
 
 mod asked;
+mod free;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use godwit_api::job::Text;
 use godwit_engine::governor::Needs;
@@ -19,28 +20,23 @@ use godwit_proto::{DigestKind, Direction, ErrorCode, Mapping, Open, TransferId};
 use godwit_store::Kind;
 use godwit_store::journal::Journal;
 use godwit_tree::synthetic::MemorySource;
-use godwit_tree::{
-    DestinationError, DestinationRequest, Earlier, FoundRoot, Keeper, PreparedDestination, TreeRoot,
-};
+use godwit_tree::{DestinationRequest, Earlier, FoundRoot, Keeper, TreeRoot};
 
 pub(crate) use self::asked::may_write;
 use self::asked::{entered, kept_at, order_of, select_of, share_of};
+pub(crate) use self::free::wanted_file;
+use self::free::{SUPERSEDE_PATIENCE, prepare};
 use crate::Shared;
 use crate::admit::admit;
 use crate::allow::{Denial, Who};
 use crate::claims::Hold;
 use crate::gate::{Full, Slot};
 use crate::places::{FailedSource, SourcePlace, Target};
-use crate::refusal::{refusal, too_many};
+use crate::refusal::too_many;
 use crate::session::Grip;
 use godwit_run::build::{self, EndConfig, Sending, Sinks, Sources, Trees};
 use godwit_run::itself;
 use godwit_run::local::Access;
-
-/// How long a transfer whose client has gone may still hold its destination.
-const SUPERSEDE_PATIENCE: Duration = Duration::from_secs(5);
-
-const SUPERSEDE_LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What a request comes to.
 pub(crate) struct StartedEnd {
@@ -264,61 +260,6 @@ pub(crate) fn place_for(
         }
         return Err(too_many(shared, &peer, full));
     }
-}
-
-/// Takes the destination; a transfer with the same name whose client is gone makes way. One whose client answers does
-/// not, and the one that came second is told so at once.
-fn prepare(
-    shared: &Shared,
-    peer: IdentityId,
-    key: &[u8; 32],
-    asked: &[u8],
-    make_request: impl Fn() -> DestinationRequest,
-) -> Result<PreparedDestination, Denial> {
-    let no = |error: DestinationError| refusal(shared, &error, asked);
-    let mut prepared = make_request().prepare();
-    // Others that nobody is there for any more: each can be begun again, and this one has somebody.
-    while let Err(DestinationError::Busy {
-        same: false,
-        destination,
-        ..
-    }) = &prepared
-        && shared
-            .table
-            .end_orphan(destination.as_bytes(), &peer, SUPERSEDE_PATIENCE)
-    {
-        prepared = make_request().prepare();
-    }
-    match prepared {
-        Err(DestinationError::Busy { same: true, .. })
-            if shared.table.supersede(key, &peer, SUPERSEDE_PATIENCE) =>
-        {
-            // Another process may hold it for a client that is gone, and gives way when it sees that it is wanted.
-            let wanted = wanted_file(&shared.config.home, key);
-            if let Err(error) = std::fs::write(&wanted, []) {
-                shared.log(&format!("{}: {error}", wanted.display()));
-            }
-            let until = Instant::now() + SUPERSEDE_PATIENCE;
-            let prepared = loop {
-                match make_request().prepare() {
-                    Err(DestinationError::Busy { same: true, .. }) if Instant::now() < until => {
-                        std::thread::park_timeout(SUPERSEDE_LOOK_EVERY);
-                    }
-                    other => break other,
-                }
-            };
-            // Left behind it would stop the next transfer of this name when its client is away for a moment.
-            let _ = std::fs::remove_file(&wanted);
-            prepared.map_err(no)
-        }
-        other => other.map_err(no),
-    }
-}
-
-/// The file that asks whoever holds the transfer of this key without a client to give way.
-pub(crate) fn wanted_file(home: &Path, key: &[u8; 32]) -> PathBuf {
-    let digits: String = key[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    home.join("journals").join(digits).with_extension("wanted")
 }
 
 fn begin_pull(

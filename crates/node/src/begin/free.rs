@@ -1,0 +1,72 @@
+//! Owns getting the destination of a transfer free: one of the same name whose client is gone makes way.
+//! Does not know which transfers there are (`table`) and does not write.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use godwit_net::IdentityId;
+use godwit_tree::{DestinationError, DestinationRequest, PreparedDestination};
+
+use crate::Shared;
+use crate::allow::Denial;
+use crate::refusal::refusal;
+
+/// How long a transfer whose client has gone may still hold its destination.
+pub(super) const SUPERSEDE_PATIENCE: Duration = Duration::from_secs(5);
+
+const SUPERSEDE_LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Takes the destination; a transfer with the same name whose client is gone makes way. One whose client answers does
+/// not, and the one that came second is told so at once.
+pub(super) fn prepare(
+    shared: &Shared,
+    peer: IdentityId,
+    key: &[u8; 32],
+    asked: &[u8],
+    make_request: impl Fn() -> DestinationRequest,
+) -> Result<PreparedDestination, Denial> {
+    let no = |error: DestinationError| refusal(shared, &error, asked);
+    let mut prepared = make_request().prepare();
+    // Others that nobody is there for any more: each can be begun again, and this one has somebody.
+    while let Err(DestinationError::Busy {
+        same: false,
+        destination,
+        ..
+    }) = &prepared
+        && shared
+            .table
+            .end_orphan(destination.as_bytes(), &peer, SUPERSEDE_PATIENCE)
+    {
+        prepared = make_request().prepare();
+    }
+    match prepared {
+        Err(DestinationError::Busy { same: true, .. })
+            if shared.table.supersede(key, &peer, SUPERSEDE_PATIENCE) =>
+        {
+            // Another process may hold it for a client that is gone, and gives way when it sees that it is wanted.
+            let wanted = wanted_file(&shared.config.home, key);
+            if let Err(error) = std::fs::write(&wanted, []) {
+                shared.log(&format!("{}: {error}", wanted.display()));
+            }
+            let until = Instant::now() + SUPERSEDE_PATIENCE;
+            let prepared = loop {
+                match make_request().prepare() {
+                    Err(DestinationError::Busy { same: true, .. }) if Instant::now() < until => {
+                        std::thread::park_timeout(SUPERSEDE_LOOK_EVERY);
+                    }
+                    other => break other,
+                }
+            };
+            // Left behind it would stop the next transfer of this name when its client is away for a moment.
+            let _ = std::fs::remove_file(&wanted);
+            prepared.map_err(no)
+        }
+        other => other.map_err(no),
+    }
+}
+
+/// The file that asks whoever holds the transfer of this key without a client to give way.
+pub(crate) fn wanted_file(home: &Path, key: &[u8; 32]) -> PathBuf {
+    let digits: String = key[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    home.join("journals").join(digits).with_extension("wanted")
+}
