@@ -25,7 +25,7 @@ use godwit_tree::{DestinationRequest, Earlier, FoundRoot, Keeper, TreeRoot};
 pub(crate) use self::asked::may_write;
 use self::asked::{entered, kept_at, order_of, select_of, share_of};
 pub(crate) use self::free::wanted_file;
-use self::free::{SUPERSEDE_PATIENCE, prepare};
+use self::free::{PATIENCE, prepare};
 use crate::Shared;
 use crate::admit::admit;
 use crate::allow::{Denial, Who};
@@ -34,6 +34,7 @@ use crate::gate::{Full, Slot};
 use crate::places::{FailedSource, SourcePlace, Target};
 use crate::refusal::too_many;
 use crate::session::Grip;
+use crate::table::Way;
 use godwit_run::build::{self, EndConfig, Sending, Sinks, Sources, Trees};
 use godwit_run::itself;
 use godwit_run::local::Access;
@@ -251,7 +252,7 @@ pub(crate) fn place_for(
         };
         if let Some(key) = again.take()
             && shared.table.has(key, &peer)
-            && shared.table.supersede(key, &peer, SUPERSEDE_PATIENCE)
+            && shared.table.supersede(key, &peer, PATIENCE) == Way::Free
         {
             continue;
         }

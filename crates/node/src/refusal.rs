@@ -44,6 +44,21 @@ pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -
     }
 }
 
+/// What the peer reads where the same transfer ends too slowly: its client does not answer, so it is gone or cut off.
+pub(crate) fn silent(shared: &Shared, error: &DestinationError, asked: &[u8]) -> Denial {
+    let asked = String::from_utf8_lossy(asked);
+    shared.log(&format!(
+        "{asked}: refused: {error}; its client does not answer"
+    ));
+    Denial {
+        code: error.code(),
+        message: format!(
+            "the same transfer to {asked} has not ended yet, though its client does not answer; run the command again in a moment"
+        ),
+        retryable: true,
+    }
+}
+
 /// What the peer is told when there are too many transfers. Waiting helps as long as one of them runs.
 pub(crate) fn too_many(shared: &Shared, peer: &IdentityId, full: Full) -> Denial {
     let limits = shared.gate.transfers();

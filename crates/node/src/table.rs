@@ -2,7 +2,7 @@
 //! Does not begin them (`open`) and does not decide when they end (`keeper`).
 //!
 //! A second transfer of the same name takes over from one whose client is gone. If the client of the first seems to be there, it
-//! is asked (PING); if it answers, the second transfer is refused at once.
+//! is asked (PING); if it answers and stays, the second transfer is refused.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +18,26 @@ use crate::session::{Claim, Session, locked};
 
 /// How often a client that was asked whether it is there is looked at: about a round trip.
 const ANSWER_LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What becomes of a transfer of which another one has the name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// It is over.
+    Free,
+    /// Its client is there.
+    Attended,
+    /// Its client has not answered, and it is not over in time.
+    Silent,
+}
+
+/// How long a transfer is waited for of which another one has the name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// If its client does not answer.
+    pub(crate) silent: Duration,
+    /// If its client answers: one that was stopped a moment ago still does.
+    pub(crate) leaving: Duration,
+}
 
 #[derive(Default)]
 pub(crate) struct Table {
@@ -204,20 +224,20 @@ impl Table {
         claims.any(|claim| claim.key.as_ref() == Some(key) && claim.owner == *owner)
     }
 
-    /// Ends the transfer with this key if its client is gone, or goes within `patience`. Returns whether none is left:
-    /// false at once if the client, asked now, shows that it is there.
-    pub(crate) fn supersede(&self, key: &[u8; 32], owner: &IdentityId, patience: Duration) -> bool {
-        let until = Instant::now() + patience;
+    /// Ends the transfer with this key if its client is gone, or goes within `patience`.
+    pub(crate) fn supersede(&self, key: &[u8; 32], owner: &IdentityId, patience: Patience) -> Way {
+        let began = Instant::now();
         let mut inner = locked(&self.inner);
         let mut asked = None;
+        let mut answered = false;
         loop {
             let mut entries = inner.entries.values();
             let Some(entry) = entries.find(|entry| entry.claim().key.as_ref() == Some(key)) else {
-                return true;
+                return Way::Free;
             };
             let transfer = entry.claim().transfer;
             if entry.claim().owner != *owner {
-                return false;
+                return Way::Attended;
             }
             match entry {
                 Entry::Held { .. } => {
@@ -233,15 +253,18 @@ impl Table {
                 Entry::Running(session) => {
                     if let Engine::Receiver(receiver) = &session.engine {
                         let question = *asked.get_or_insert_with(|| receiver.ask_sender());
-                        if receiver.sender_answered(question) {
-                            return false;
-                        }
+                        answered |= receiver.sender_answered(question);
                     }
                 }
             }
-            let left = until.saturating_duration_since(Instant::now());
+            let (patience, way) = if answered {
+                (patience.leaving, Way::Attended)
+            } else {
+                (patience.silent, Way::Silent)
+            };
+            let left = patience.saturating_sub(began.elapsed());
             if left.is_zero() {
-                return false;
+                return way;
             }
             inner = self.waited_for(inner, left.min(ANSWER_LOOK_EVERY));
         }

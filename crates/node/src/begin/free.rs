@@ -9,15 +9,22 @@ use godwit_tree::{DestinationError, DestinationRequest, PreparedDestination};
 
 use crate::Shared;
 use crate::allow::Denial;
-use crate::refusal::refusal;
+use crate::refusal::{refusal, silent};
+use crate::table::{Patience, Way};
 
 /// How long a transfer whose client has gone may still hold its destination.
-pub(super) const SUPERSEDE_PATIENCE: Duration = Duration::from_secs(5);
+const SUPERSEDE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long one of the same name is waited for.
+pub(super) const PATIENCE: Patience = Patience {
+    silent: SUPERSEDE_PATIENCE,
+    leaving: Duration::from_secs(2),
+};
 
 const SUPERSEDE_LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Takes the destination; a transfer with the same name whose client is gone makes way. One whose client answers does
-/// not, and the one that came second is told so at once.
+/// Takes the destination; a transfer with the same name whose client is gone makes way. One whose client answers and stays
+/// does not, and the second one is refused.
 pub(super) fn prepare(
     shared: &Shared,
     peer: IdentityId,
@@ -39,30 +46,31 @@ pub(super) fn prepare(
     {
         prepared = make_request().prepare();
     }
-    match prepared {
-        Err(DestinationError::Busy { same: true, .. })
-            if shared.table.supersede(key, &peer, SUPERSEDE_PATIENCE) =>
-        {
-            // Another process may hold it for a client that is gone, and gives way when it sees that it is wanted.
-            let wanted = wanted_file(&shared.config.home, key);
-            if let Err(error) = std::fs::write(&wanted, []) {
-                shared.log(&format!("{}: {error}", wanted.display()));
-            }
-            let until = Instant::now() + SUPERSEDE_PATIENCE;
-            let prepared = loop {
-                match make_request().prepare() {
-                    Err(DestinationError::Busy { same: true, .. }) if Instant::now() < until => {
-                        std::thread::park_timeout(SUPERSEDE_LOOK_EVERY);
-                    }
-                    other => break other,
-                }
-            };
-            // Left behind it would stop the next transfer of this name when its client is away for a moment.
-            let _ = std::fs::remove_file(&wanted);
-            prepared.map_err(no)
-        }
-        other => other.map_err(no),
+    let Err(error @ DestinationError::Busy { same: true, .. }) = prepared else {
+        return prepared.map_err(no);
+    };
+    match shared.table.supersede(key, &peer, PATIENCE) {
+        Way::Free => {}
+        Way::Attended => return Err(no(error)),
+        Way::Silent => return Err(silent(shared, &error, asked)),
     }
+    // Another process may hold it for a client that is gone, and gives way when it sees that it is wanted.
+    let wanted = wanted_file(&shared.config.home, key);
+    if let Err(error) = std::fs::write(&wanted, []) {
+        shared.log(&format!("{}: {error}", wanted.display()));
+    }
+    let until = Instant::now() + SUPERSEDE_PATIENCE;
+    let prepared = loop {
+        match make_request().prepare() {
+            Err(DestinationError::Busy { same: true, .. }) if Instant::now() < until => {
+                std::thread::park_timeout(SUPERSEDE_LOOK_EVERY);
+            }
+            other => break other,
+        }
+    };
+    // Left behind it would stop the next transfer of this name when its client is away for a moment.
+    let _ = std::fs::remove_file(&wanted);
+    prepared.map_err(no)
 }
 
 /// The file that asks whoever holds the transfer of this key without a client to give way.

@@ -18,7 +18,7 @@ use crate::allow::Who;
 use crate::gate::{Gate, Limits};
 use crate::places::Leave;
 use crate::session::Grip;
-use crate::table::Table;
+use crate::table::{Patience, Table, Way};
 
 struct Deaf;
 
@@ -33,6 +33,12 @@ const ENDLESS: Duration = Duration::from_secs(24 * 3600);
 const RULES: Rules<'static> = Rules {
     taken_back: &|_| None,
     suspend_after: SUSPEND_AFTER,
+};
+
+/// The longest, and the shortest for a client that answers.
+const STAYS: Patience = Patience {
+    silent: ENDLESS,
+    leaving: Duration::ZERO,
 };
 
 /// A transfer in a table, with one stream, whose client is the test.
@@ -122,28 +128,66 @@ fn owner() -> IdentityId {
 }
 
 #[test]
-fn a_client_that_answers_keeps_its_transfer_and_the_second_one_hears_so_at_once() {
+fn a_client_that_answers_and_stays_keeps_its_transfer() {
     let table = Table::default();
-    let (session, mut near, thread) = running(&table);
+    let (session, near, thread) = running(&table);
     let client = std::thread::spawn(move || {
-        while let Ok(frame) = near.try_recv() {
-            let Some((prelude, head)) = frame else {
-                near.wait(ENDLESS).unwrap();
-                continue;
-            };
-            if let Frame::Ping(ping) = decode(&prelude, &head).unwrap() {
-                let mut head = Vec::new();
-                Pong { nonce: ping.nonce }.encode(&mut head);
-                near.send(&head, &[]).unwrap();
-            }
-        }
+        let mut near = near;
+        while answer(&mut near) {}
     });
-    assert!(!table.supersede(&KEY, &owner(), ENDLESS));
+    assert_eq!(table.supersede(&KEY, &owner(), STAYS), Way::Attended);
     assert!(session.engine.end().is_none());
     session.engine.cancel("over");
     thread.join().unwrap();
     client.join().unwrap();
     session.engine.join();
+}
+
+/// Answers the next frame if it asks; false once there are no more.
+fn answer(near: &mut Connection) -> bool {
+    let Ok(frame) = near.try_recv() else {
+        return false;
+    };
+    let Some((prelude, head)) = frame else {
+        near.wait(ENDLESS).unwrap();
+        return true;
+    };
+    if let Frame::Ping(ping) = decode(&prelude, &head).unwrap() {
+        let mut head = Vec::new();
+        Pong { nonce: ping.nonce }.encode(&mut head);
+        near.send(&head, &[]).unwrap();
+    }
+    true
+}
+
+/// One that was stopped a moment ago may answer before it is gone.
+#[test]
+fn a_client_that_answers_and_then_leaves_makes_way() {
+    let table = Table::default();
+    let (session, near, thread) = running(&table);
+    let Engine::Receiver(receiver) = &session.engine else {
+        panic!("it receives");
+    };
+    let leaving = Patience {
+        silent: ENDLESS,
+        leaving: ENDLESS,
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut near = near;
+            // The question of the second transfer is the first one.
+            while !receiver.sender_answered(1) {
+                answer(&mut near);
+            }
+            drop(near);
+            thread.join().unwrap();
+            while step(&RULES, &session, Instant::now(), false) != Step::End {
+                std::thread::yield_now();
+            }
+            table.remove(&session.claim.transfer);
+        });
+        assert_eq!(table.supersede(&KEY, &owner(), leaving), Way::Free);
+    });
 }
 
 #[test]
@@ -165,7 +209,11 @@ fn a_client_that_was_reached_only_beside_its_data_is_not_waited_for_as_long() {
 fn a_client_that_is_silent_and_then_gone_makes_way() {
     let table = Table::default();
     let (session, near, thread) = running(&table);
-    assert!(!table.supersede(&KEY, &owner(), Duration::from_millis(1)));
+    let short = Patience {
+        silent: Duration::from_millis(1),
+        leaving: ENDLESS,
+    };
+    assert_eq!(table.supersede(&KEY, &owner(), short), Way::Silent);
     drop(near);
     thread.join().unwrap();
     std::thread::scope(|scope| {
@@ -175,7 +223,7 @@ fn a_client_that_is_silent_and_then_gone_makes_way() {
             }
             table.remove(&session.claim.transfer);
         });
-        assert!(table.supersede(&KEY, &owner(), ENDLESS));
+        assert_eq!(table.supersede(&KEY, &owner(), STAYS), Way::Free);
     });
     assert!(matches!(session.engine.end(), Some(End::Cancelled(_))));
 }
@@ -201,7 +249,11 @@ fn only_a_transfer_without_streams_is_suspended_and_none_comes_afterwards() {
     table.hold(&session.claim.transfer, later + ENDLESS);
     assert!(table.find(&session.claim.transfer).is_none());
     assert_eq!(table.count_of(&owner()), (0, 1));
-    assert!(table.supersede(&KEY, &owner(), Duration::ZERO));
+    let none = Patience {
+        silent: Duration::ZERO,
+        leaving: Duration::ZERO,
+    };
+    assert_eq!(table.supersede(&KEY, &owner(), none), Way::Free);
     assert_eq!(table.count_of(&owner()), (0, 0));
     session.engine.join();
 }
