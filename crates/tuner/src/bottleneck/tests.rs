@@ -53,6 +53,58 @@ fn told(change: impl FnOnce(&mut Snapshot, &mut Snapshot)) -> (&'static str, Str
 }
 
 #[test]
+fn files_without_bytes_are_counted_by_the_piece() {
+    let busy = |source: &mut Snapshot, destination: &mut Snapshot| {
+        for side in [source, destination] {
+            (side.bytes_read, side.bytes_sent) = (0, 0);
+            (side.bytes_received, side.bytes_written) = (0, 0);
+            side.entries_scanned = 1_000_000;
+        }
+    };
+    let at_destination = with(|source, destination| {
+        busy(source, destination);
+        source.blocked_sending_ns = 0;
+        destination.waiting_ns = 0;
+        destination.files_done = 1_000_000;
+        destination.cpu_ns = 38 * SECOND;
+    });
+    let finding = at_destination.unwrap();
+    assert_eq!(finding.stage, Bottleneck::DestinationCpu);
+    assert_eq!(
+        finding.figure,
+        "100000 files/s made, 3.8 of 4 processors busy"
+    );
+    let advice = finding.advice.unwrap();
+    assert_eq!(advice, "fewer and larger files cost less");
+    let small = with(|source, destination| {
+        busy(source, destination);
+        source.blocked_sending_ns = 0;
+        destination.waiting_ns = 0;
+        destination.files_done = 1_000_000;
+        destination.bytes_received = 10_000_000;
+        destination.bytes_written = 10_000_000;
+        destination.cpu_ns = 38 * SECOND;
+    });
+    let figure = small.unwrap().figure;
+    assert!(
+        figure.starts_with("1.0 MB/s written in 100000 files/s, "),
+        "{figure}"
+    );
+    let at_source = with(|source, destination| {
+        busy(source, destination);
+        source.blocked_sending_ns = 0;
+        source.cpu_ns = 38 * SECOND;
+    });
+    let finding = at_source.unwrap();
+    assert_eq!(finding.stage, Bottleneck::SourceCpu);
+    assert_eq!(
+        finding.figure,
+        "100000 entries/s announced, 3.8 of 4 processors busy"
+    );
+    assert_eq!(finding.advice.unwrap(), "fewer and larger files cost less");
+}
+
+#[test]
 fn nothing_measured_names_nothing() {
     assert_eq!(Shares::default().finding(&[], &Chosen::default()), None);
     let shares = Shares {

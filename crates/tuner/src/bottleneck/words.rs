@@ -21,11 +21,7 @@ pub(super) fn finding(
         ),
         Bottleneck::SourceStorage => source_storage(&source, chosen),
         Bottleneck::SourceCpu => (
-            format!(
-                "{} sent, {}",
-                bytes(shares.sent_per_second()),
-                processors(&source)
-            ),
+            format!("{}, {}", sent(shares, &source), processors(&source)),
             processor_advice(&source, "source", chosen),
         ),
         Bottleneck::Network => network(shares, &source, &destination, channels, chosen),
@@ -50,6 +46,12 @@ fn advice(parts: &[Option<&str>]) -> Option<String> {
 
 /// Threads that wait for a processor for less than this part of their time do not suffer from it.
 const WAITS: f64 = 0.1;
+
+/// A processor digests and encrypts about fifty times as many bytes in a second. Where it moves fewer, neither is what it is busy with.
+const BYTES_FOR_A_SECOND: f64 = 20e6;
+
+/// Files that are smaller than this on average cost by the piece, so how many there are is said too.
+const SMALL_BYTES: u64 = 16 << 10;
 
 /// What measures storage; it contradicts no other advice.
 const STORAGE_IS_MEASURED: &str = "`godwit doctor` measures what it can do";
@@ -234,18 +236,19 @@ fn processor_advice(side: &Snapshot, name: &str, chosen: &Chosen) -> Option<Stri
             .holds_streams(side.streams)
             .then_some("processors are idle: `--streams auto` uses them")]);
     }
+    // Digests and encryption cost by the byte, names by the piece.
+    let moved = side.bytes_sent.max(side.bytes_received);
+    let by_byte = share(moved, side.cpu_ns) * 1e9 > BYTES_FOR_A_SECOND;
     let others = format!("fewer other programs at the {name} leave it more");
     let waits = share(
         side.cpu_waiting_ns,
         side.cpu_ns.saturating_add(side.cpu_waiting_ns),
     );
     advice(&[
-        chosen
-            .costly_digest
-            .then_some("`--digest crc64-nvme` costs less"),
-        chosen
-            .encrypted
+        (by_byte && chosen.costly_digest).then_some("`--digest crc64-nvme` costs less"),
+        (by_byte && chosen.encrypted)
             .then_some("where the network is trusted, `--encryption none` costs less"),
+        (!by_byte).then_some("fewer and larger files cost less"),
         (waits > WAITS).then_some(&others),
     ])
 }
@@ -266,7 +269,23 @@ fn share(part: u64, whole: u64) -> f64 {
 
 fn written(side: &Snapshot) -> String {
     let rate = per_second(side.bytes_written, side.elapsed_ns);
-    format!("{} written", bytes(rate))
+    let files = per_second(side.files_done, side.elapsed_ns);
+    if side.bytes_written / SMALL_BYTES >= side.files_done {
+        format!("{} written", bytes(rate))
+    } else if side.bytes_written == 0 {
+        format!("{files:.0} files/s made")
+    } else {
+        format!("{} written in {files:.0} files/s", bytes(rate))
+    }
+}
+
+fn sent(shares: &Shares, source: &Snapshot) -> String {
+    let rate = shares.sent_per_second();
+    if rate > 0.0 || source.entries_scanned == 0 {
+        return format!("{} sent", bytes(rate));
+    }
+    let entries = per_second(source.entries_scanned, source.elapsed_ns);
+    format!("{entries:.0} entries/s announced")
 }
 
 fn percent(share: f64) -> String {
