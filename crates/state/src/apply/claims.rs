@@ -7,10 +7,10 @@ use super::jobs::{check_reason, clip, save, shift};
 use super::{Context, Stop, notices, sql, work};
 use crate::bounds;
 use crate::model::{
-    Cause, CommandError, Effect, FailureGroup, Finish, Job, JobState, Outcome, Reason, Runner,
-    UnixMillis, reason,
+    Cause, CommandError, Effect, FailureGroup, Finish, Job, JobState, Outcome, Reason, Route,
+    Runner, UnixMillis, reason,
 };
-use crate::read::job_by_id;
+use crate::read::{job_by_id, job_route};
 
 /// What an attempt brought.
 #[derive(Clone, Copy, Default)]
@@ -90,6 +90,30 @@ pub(super) fn placed(
             "UPDATE attempts SET goes_into = ?3, tag = ?4 WHERE job = ?1 AND number = ?2",
         )?
         .execute(params![job.id, job.attempts, into, tag.cast_signed()])?;
+    Ok(())
+}
+
+/// Notes which site runs the transfer. Leaves the state of the job as it is, and refuses another route than that of before.
+pub(super) fn route(
+    context: &Context<'_>,
+    job: &Job,
+    epoch: u64,
+    route: Route,
+) -> Result<(), Stop> {
+    fresh(job, epoch)?;
+    if !job.state.moves() {
+        return Err(CommandError::forbidden(&job.id, job.state, Cause::Report).into());
+    }
+    if let Some(earlier) = job_route(context.db, &job.id)?
+        && earlier != route
+    {
+        let what = format!("was decided before: {}", earlier.name());
+        return Err(CommandError::invalid("route", what).into());
+    }
+    context
+        .db
+        .prepare_cached("UPDATE attempts SET route = ?3 WHERE job = ?1 AND number = ?2")?
+        .execute(params![job.id, job.attempts, route.name()])?;
     Ok(())
 }
 

@@ -169,7 +169,11 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: UnixMillis) -> Result<bool
         Op::Job(_, JobOp::Claim { runner, .. }) | Op::Restart(runner) => runner.node == node.name,
         Op::Job(
             id,
-            JobOp::Report { .. } | JobOp::Placed { .. } | JobOp::Backoff { .. } | JobOp::Finish(_),
+            JobOp::Report { .. }
+            | JobOp::Placed { .. }
+            | JobOp::Route { .. }
+            | JobOp::Backoff { .. }
+            | JobOp::Finish(_),
         ) => {
             let job = job_by_id(db, id)?;
             let runner = job.and_then(|job| job.runner);

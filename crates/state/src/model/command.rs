@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AccessRule, Actor, FailureGroup, Invite, JobState, Join, Limit, Node, Object, Place, Reason,
-    RetryPolicy, Runner, Schedule, Secret, Setting, Share, Site, Target, Token, UnixMillis, User,
-    Webhook, WorkOp,
+    RetryPolicy, Route, Runner, Schedule, Secret, Setting, Share, Site, Target, Token, UnixMillis,
+    User, Webhook, WorkOp,
 };
 
 /// Version of the commands that this program writes and the newest one that it reads.
@@ -186,6 +186,13 @@ pub enum JobOp {
         into: bool,
         /// Tag of the attempt's temporary files.
         tag: u64,
+    },
+    /// The runner decides which site runs the transfer, before any site begins it. It is decided once for all attempts.
+    Route {
+        /// Epoch of the claim.
+        epoch: u64,
+        /// The site.
+        route: Route,
     },
     /// The runner ends the attempt for a passing reason.
     Backoff {
@@ -439,6 +446,7 @@ impl JobOp {
             Self::Claim { .. } => "claim",
             Self::Report { .. } => "report",
             Self::Placed { .. } => "placed",
+            Self::Route { .. } => "route",
             Self::Backoff { .. } => "backoff",
             Self::Finish(_) => "finish",
             Self::Explain { .. } => "explain",

@@ -170,6 +170,41 @@ pub struct Runner {
     pub instance: String,
 }
 
+/// Which site runs the transfer of a job. The first attempt that needs to know decides it, for all attempts.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Route {
+    /// A node of this cluster.
+    Here,
+    /// The site that has both ends.
+    Within,
+    /// The site of the sources, which sends.
+    Push,
+    /// The site of the destination, which fetches.
+    Pull,
+}
+
+impl Route {
+    const ALL: [Self; 4] = [Self::Here, Self::Within, Self::Push, Self::Pull];
+
+    /// The name in commands and in the database.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Here => "here",
+            Self::Within => "within",
+            Self::Push => "push",
+            Self::Pull => "pull",
+        }
+    }
+
+    /// The route of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|route| route.name() == name)
+    }
+}
+
 /// A job as it is stored; its specification is read apart, for it may be long.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Job {

@@ -9,8 +9,8 @@ use super::{Change, Command, JobOp, Op};
 
 /// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]),
 /// parts leased in no order and none to nodes that rest ([`LEVEL_REST`]). 3: what a command says of its origin ([`LEVEL_ORIGIN`]),
-/// users change their own passwords ([`LEVEL_PASSWORD`]), and access rules at sites.
-pub const FEATURE_LEVEL: u32 = 3;
+/// users change their own passwords ([`LEVEL_PASSWORD`]), and access rules at sites. 4: where a job runs ([`JobOp::Route`]).
+pub const FEATURE_LEVEL: u32 = 4;
 
 /// From this level on a command names the node that proposed it, and the state checks what that node may ask for. Names of nodes and
 /// machines are not those of users. A removed node takes its invitations along.
@@ -21,6 +21,9 @@ pub const LEVEL_REST: u32 = 2;
 
 /// From this level on there is [`Op::Password`], and a new password leaves alone what was made with a token that did not come of signing in.
 pub const LEVEL_PASSWORD: u32 = 3;
+
+/// From this level on there is [`JobOp::Route`].
+pub const LEVEL_ROUTE: u32 = 4;
 
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;
@@ -47,6 +50,7 @@ impl Op {
     pub const fn level(&self) -> u32 {
         match self {
             Self::Job(_, JobOp::Placed { .. }) | Self::Learn(_) => 2,
+            Self::Job(_, JobOp::Route { .. }) => LEVEL_ROUTE,
             Self::Node(Change::Create(node) | Change::Put(node)) if !node.admins.is_empty() => {
                 LEVEL_ORIGIN
             }

@@ -23,9 +23,10 @@ pub use command::{
 pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, Topic};
 pub use id::sortable_id;
-pub use job::{Attempt, FailureGroup, Job, JobState, Place, Placed, Reason, Runner, reason};
+pub use job::{Attempt, FailureGroup, Job, JobState, Place, Placed, Reason, Route, Runner, reason};
 pub use level::{
-    FEATURE_LEVEL, LEVEL_FIRST, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST, level_trouble,
+    FEATURE_LEVEL, LEVEL_FIRST, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST, LEVEL_ROUTE,
+    level_trouble,
 };
 pub use name::Names;
 pub(crate) use name::check_node;

@@ -4,12 +4,12 @@
 use rusqlite::{OptionalExtension as _, params};
 
 use super::row::{self, ATTEMPT_COLUMNS, JOB_COLUMNS};
-use super::{Reader, committed_level, job_by_id, job_spec, node_by_number};
+use super::{Reader, committed_level, job_by_id, job_route, job_spec, node_by_number};
 use crate::apply::sql;
 use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
 use crate::model::{
-    Attempt, DELAY_MAX_MS, FailureGroup, Job, JobState, LEVEL_ORIGIN, Placed, UnixMillis,
+    Attempt, DELAY_MAX_MS, FailureGroup, Job, JobState, LEVEL_ORIGIN, Placed, Route, UnixMillis,
 };
 
 impl Reader {
@@ -196,6 +196,14 @@ impl Agreed<'_> {
                 committed_level(db)? >= LEVEL_ORIGIN && node_by_number(db, number)?.is_some();
             Ok(is_known.then_some(number))
         })
+    }
+
+    /// Which site runs the transfer of a job, if an attempt has decided that.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn route(self, id: &str) -> Result<Option<Route>, Fault> {
+        self.0.with(|db| job_route(db, id))
     }
 
     /// What attempts of a job found and left at its destination. The first one that got so far decides what the destination means.

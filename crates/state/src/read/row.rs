@@ -5,7 +5,9 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
 
-use crate::model::{Attempt, Job, JobState, LEVEL_FIRST, Node, Object, Reason, Runner, UnixMillis};
+use crate::model::{
+    Attempt, Job, JobState, LEVEL_FIRST, Node, Object, Reason, Route, Runner, UnixMillis,
+};
 
 /// Columns of a job, in the order in which [`job`] reads them.
 pub(crate) const JOB_COLUMNS: &str = "id, created, owner, label, state, reason_code, reason_text, since, next_attempt, \
@@ -81,6 +83,17 @@ pub(crate) fn job_by_id(db: &Connection, id: &str) -> rusqlite::Result<Option<Jo
     db.prepare_cached(&format!("SELECT {JOB_COLUMNS} FROM jobs WHERE id = ?1"))?
         .query_row([id], job)
         .optional()
+}
+
+/// Which site runs the transfer of a job, if that is decided.
+pub(crate) fn job_route(db: &Connection, id: &str) -> rusqlite::Result<Option<Route>> {
+    let name: Option<String> = db
+        .prepare_cached(
+            "SELECT route FROM attempts WHERE job = ?1 AND route IS NOT NULL ORDER BY number LIMIT 1",
+        )?
+        .query_row([id], |row| row.get(0))
+        .optional()?;
+    Ok(name.as_deref().and_then(Route::from_name))
 }
 
 /// The specification of the job of that id.

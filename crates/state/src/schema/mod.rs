@@ -25,6 +25,7 @@ pub(crate) const STATE: Schema = Schema {
         include_str!("v4.sql"),
         include_str!("v5.sql"),
         include_str!("v6.sql"),
+        include_str!("v7.sql"),
     ],
 };
 
