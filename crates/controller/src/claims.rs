@@ -245,7 +245,10 @@ impl Claims {
             Err(refusal) => {
                 let cannot_make = [code::PERMISSION, code::NO_SPACE];
                 if ask.mark == Mark::Make && cannot_make.contains(&refusal.code.as_str()) {
+                    // The node may take the claim without a mark, and is asked at once.
                     self.marked = Marked::Never;
+                    (at.is_silent, at.ask_at, at.refused) = (true, now, None);
+                    return;
                 }
                 if may_have_set(&refusal) && at.may_hold_until > Duration::ZERO {
                     at.may_hold_until = now + LEASE;

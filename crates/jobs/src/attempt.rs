@@ -24,6 +24,7 @@ use crate::record::Recording;
 use crate::scheduler::actor;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
+use crate::third::Away;
 use crate::{Shared, access, divided, guests, manifest, reached, third, view};
 pub(crate) use events::AttemptEvents;
 use events::Heard;
@@ -60,18 +61,20 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
         if let Some(request) = &job.request {
             told.note(&format!("submitted by request {request}"));
         }
-        // The sites of a third-party job record their transfer themselves.
-        let note = |text: &str| told.note(text);
-        let is_third = third::is_third_party(&job) || third::brought::is_brought(&own, &job, &note);
-        let recording = (!is_third).then(|| Recording::begin(&own, &job));
+        let mut recording = None;
         // A panic has been printed. Without an end the job would stay in its state for ever.
         let work = AssertUnwindSafe(|| {
-            if !is_third {
-                return Some(carry_out(&own, &job, epoch, limit, &control, &told));
+            match third::carry_out(&own, &job, epoch, limit, &told, &control) {
+                Away::Ended(op) => {
+                    op.into_iter().for_each(|op| settle(&own, &job.id, &op));
+                    None
+                }
+                Away::Not => {
+                    // Sites that run a transfer for this node record it themselves.
+                    recording = Some(Recording::begin(&own, &job));
+                    Some(carry_out(&own, &job, epoch, limit, &control, &told))
+                }
             }
-            let op = third::carry_out(&own, &job, epoch, limit, &told, &control);
-            op.into_iter().for_each(|op| settle(&own, &job.id, &op));
-            None
         });
         let ended = catch_unwind(work).unwrap_or_else(|_panic| {
             let message = "a thread of the job panicked; the node's log says where";

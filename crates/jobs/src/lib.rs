@@ -102,7 +102,7 @@ pub struct JobsConfig {
     pub clock: Clock,
     /// Asks other sites, and this node, about places.
     pub sites: Arc<dyn AskSites>,
-    /// How other sites reach this node; None while it does not listen.
+    /// How other sites reach this node: without addresses until it listens. None where it never does.
     pub own: Arc<dyn Fn() -> Option<Peer> + Send + Sync>,
     /// Makes the surroundings of one attempt.
     pub make_env: Arc<MakeEnv>,

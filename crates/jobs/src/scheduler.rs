@@ -140,7 +140,7 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
     let mut due = reader.due_jobs(at, each, WAITING_MAX)?;
     due.extend(with_room(shared, reader, at)?);
     // What was claimed and has not begun to be seen as running.
-    due.retain(|job| !shared.live.contains(&job.id));
+    due.retain(|job| !shared.live.contains(&job.id) && !shared.untold.is_asking(&job.id));
     if leads {
         explain_nobody(shared, &due, &nodes)?;
     }

@@ -5,20 +5,21 @@
 //! it the other way round. Each question names the job by its id here, and is answered the same however often it comes. So an attempt
 //! that follows a crash finds the job where it runs, and a job that runs goes on while this node is away, until its grant ends.
 
-pub(crate) mod brought;
+mod brought;
 mod ending;
 mod follow;
 mod past;
 mod rights;
+mod route;
 pub(crate) mod untold;
+mod way;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use godwit_api::ask::{
-    Answer, GrantJob, JobSeen, Peer, Question, ReachSite, Refusal, RunJob, SteerJob, SteerVerb,
-    code,
+    Answer, GrantJob, JobSeen, Peer, Question, Refusal, RunJob, SteerJob, SteerVerb, code,
 };
 use godwit_api::event::EventSink as _;
 use godwit_api::job::Text;
@@ -31,20 +32,10 @@ use crate::error::JobsError;
 use crate::{Shared, access, attempt, reached, spec};
 use follow::Followed;
 use past::Copying;
+use way::Way;
 
 /// How long access for a job lasts unless it is renewed: the job goes on for so long while this node is away.
 const GRANT_FOR: Duration = Duration::from_hours(24);
-
-/// Who runs the job, and which way it reaches the other end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// Both ends are at one site, which runs it.
-    Within,
-    /// The site of the sources sends.
-    Push,
-    /// The site of the destination fetches.
-    Pull,
-}
 
 /// What the attempt is about.
 struct Third<'a> {
@@ -109,7 +100,15 @@ pub(crate) fn may_run_elsewhere(job: &Job) -> bool {
     job.sources.iter().all(|place| place.site != HERE)
 }
 
-/// Runs the attempt to its end; gives what the state is to be told, if anything.
+/// What came of an attempt that another site may run.
+pub(crate) enum Away {
+    /// The transfer runs here.
+    Not,
+    /// Another site ran it; the state is to hear this, if anything.
+    Ended(Option<JobOp>),
+}
+
+/// Runs the attempt to its end, if another site runs it.
 pub(crate) fn carry_out(
     shared: &Shared,
     job: &Job,
@@ -117,22 +116,39 @@ pub(crate) fn carry_out(
     limit: u64,
     told: &Arc<AttemptEvents>,
     control: &Control,
-) -> Option<JobOp> {
+) -> Away {
+    let brought = match is_third_party(job) {
+        true => Ok(None),
+        false => route::may_be_brought(shared, job),
+    };
+    if matches!(brought, Ok(None)) && !is_third_party(job) {
+        return Away::Not;
+    }
     if let Some(why) = access::denied(shared, job) {
         // It may run at its sites already.
         shared.untold.add(&job.id);
-        return Some(ending::finish(epoch, told, attempt::denied(&why)));
+        return Away::Ended(Some(ending::finish(epoch, told, attempt::denied(&why))));
     }
-    let third = match Third::new(shared, job, epoch, limit, told, control) {
-        Ok(third) => third,
-        Err(error) => return Some(ending::failed(epoch, told, &error)),
+    let is_away = match brought {
+        Ok(Some(new)) => route::is_brought(shared, job, epoch, &new, told, control),
+        Ok(None) => Ok(true),
+        Err(error) => Err(error.into()),
     };
-    match third.run() {
+    let ended = match is_away {
+        Ok(false) => return Away::Not,
+        Ok(true) => Third::new(shared, job, epoch, limit, told, control).and_then(|it| it.run()),
+        Err(stop) => Err(stop),
+    };
+    Away::Ended(match ended {
         Ok(op) => Some(op),
         Err(Stop::Told) => None,
         Err(Stop::Refused(refusal)) => Some(ending::refused(shared, job, epoch, told, &refusal)),
-        Err(Stop::Failed(error)) => Some(ending::failed(epoch, told, &error)),
-    }
+        Err(Stop::Failed(error)) => {
+            // It may run at its sites already.
+            shared.untold.add(&job.id);
+            Some(ending::failed(epoch, told, &error))
+        }
+    })
 }
 
 impl<'a> Third<'a> {
@@ -143,10 +159,11 @@ impl<'a> Third<'a> {
         limit: u64,
         told: &'a Arc<AttemptEvents>,
         control: &'a Control,
-    ) -> Result<Self, JobsError> {
+    ) -> Result<Self, Stop> {
         let reader = shared.replica.reader();
         let stored = reader
-            .job_spec(&job.id)?
+            .job_spec(&job.id)
+            .map_err(JobsError::from)?
             .ok_or_else(|| JobsError::NoJob(job.id.clone()))?;
         let mut new = spec::parse(&stored)?;
         spec::check_settings(&new)?;
@@ -156,7 +173,10 @@ impl<'a> Third<'a> {
         let (sources, mut destination) = spec::places(&new)?;
         let first = sources.first().map_or("", |place| place.site.as_str());
         let (from, from_nodes) = site(shared, job, first)?;
-        let own = (shared.config.own)().filter(|_| destination.is_here());
+        let own = match destination.is_here() {
+            true => route::own(shared, control)?,
+            false => None,
+        };
         let (to, to_nodes) = match &own {
             Some(own) => {
                 destination.site.clone_from(&own.name);
@@ -185,7 +205,11 @@ impl<'a> Third<'a> {
         let (way, seen) = match self.find()? {
             Some(found) => found,
             None => {
-                let way = self.choose()?;
+                let way = match self.noted()? {
+                    Some(way) => way,
+                    None => self.choose()?,
+                };
+                self.note_route(way)?;
                 self.tell_way(way);
                 let started = self.grant(way).map_err(Stop::from);
                 let started = started.and_then(|()| self.start(way, true));
@@ -201,10 +225,12 @@ impl<'a> Third<'a> {
 
     /// The job where an earlier attempt had it run, made to run again if that is wanted.
     fn find(&self) -> Result<Option<(Way, JobSeen)>, Stop> {
-        let ways = match self.from == self.to {
-            true => &[Way::Within][..],
-            false if self.own.is_some() => &[Way::Push],
-            false => &[Way::Push, Way::Pull],
+        let noted = self.noted()?;
+        let ways = match &noted {
+            Some(way) => std::slice::from_ref(way),
+            None if self.from == self.to => &[Way::Within],
+            None if self.own.is_some() => &[Way::Push],
+            None => &[Way::Push, Way::Pull],
         };
         for way in ways {
             let question = Question::Job {
@@ -217,6 +243,7 @@ impl<'a> Third<'a> {
                 // Nobody knows whether the job runs at a site that does not answer, so it is started nowhere else.
                 Err(refusal) => return Err(refusal.into()),
             };
+            self.note_route(*way)?;
             self.tell_way(*way);
             // A job that ended while this node was away has its result; any other reason to run is one to run it again.
             let reason = self.job.reason.as_ref().map(|reason| reason.code.as_str());
@@ -229,87 +256,6 @@ impl<'a> Third<'a> {
             return Ok(Some((*way, self.start(*way, again)?)));
         }
         Ok(None)
-    }
-
-    /// Which way the sites reach each other.
-    fn choose(&self) -> Result<Way, Stop> {
-        if self.from == self.to {
-            return Ok(Way::Within);
-        }
-        if self.own.is_some() {
-            return Ok(Way::Push);
-        }
-        let reach = |way: Way, from: &Peer, to: &Peer| {
-            let wish = ReachSite {
-                peer: to.clone(),
-                paths: self.paths_at_runner(way),
-                write: way == Way::Pull,
-            };
-            self.ask(from, &Question::Reach(wish)).map(|_| ())
-        };
-        let forth = match reach(Way::Push, &self.from, &self.to) {
-            Ok(()) => return Ok(Way::Push),
-            Err(refusal) if refusal.code == code::UNREACHABLE => refusal,
-            Err(refusal) => return Err(refusal.into()),
-        };
-        match reach(Way::Pull, &self.to, &self.from) {
-            Ok(()) => {
-                self.told.note(&format!(
-                    "{} cannot connect to {}, so {} fetches: {}",
-                    self.from.name, self.to.name, self.to.name, forth.message
-                ));
-                Ok(Way::Pull)
-            }
-            Err(back) if back.code == code::UNREACHABLE => Err(Refusal::later(
-                code::UNREACHABLE,
-                format!(
-                    "the two sites cannot connect to each other; let one of them reach the data port of the other. {}; {}",
-                    forth.message, back.message
-                ),
-            )
-            .into()),
-            Err(refusal) => Err(refusal.into()),
-        }
-    }
-
-    /// The site that runs the job.
-    fn runner(&self, way: Way) -> &Peer {
-        match way {
-            Way::Within | Way::Push => &self.from,
-            Way::Pull => &self.to,
-        }
-    }
-
-    /// What the job does at the site that runs it.
-    fn paths_at_runner(&self, way: Way) -> Vec<Text> {
-        match way {
-            Way::Within | Way::Push => below_exports(&self.sources),
-            Way::Pull => below_exports(std::slice::from_ref(&self.destination)),
-        }
-    }
-
-    /// The site that is connected to.
-    fn granter(&self, way: Way) -> Option<&Peer> {
-        match way {
-            Way::Within => None,
-            Way::Push => Some(&self.to),
-            Way::Pull => Some(&self.from),
-        }
-    }
-
-    /// The identities of all nodes that may come to run the job.
-    fn runners(&self, way: Way) -> Vec<String> {
-        let runner = self.runner(way);
-        let nodes = match way {
-            Way::Within | Way::Push => &self.from_nodes,
-            Way::Pull => &self.to_nodes,
-        };
-        let others = nodes.iter().map(|node| &node.identity);
-        let others = others.filter(|identity| **identity != runner.identity);
-        std::iter::once(&runner.identity)
-            .chain(others)
-            .cloned()
-            .collect()
     }
 
     /// Lets the runner in at the other end, for this job; or for longer.
@@ -334,16 +280,23 @@ impl<'a> Third<'a> {
         Ok(())
     }
 
-    /// Takes the access back. If that fails, it ends by itself.
+    /// Takes the access back. A site that does not answer is asked again after the attempt.
     fn revoke(&self, way: Way) {
         let Some(granter) = self.granter(way) else {
             return;
         };
         let job = self.job.id.clone();
-        if let Err(refusal) = self.ask(granter, &Question::Revoke { job }) {
-            self.told.note(&format!(
+        match self.ask(granter, &Question::Revoke { job }) {
+            Ok(_) => {}
+            Err(refusal) if is_passing(&refusal) => {
+                self.told.note(&format!(
+                    "the access for this job is taken back later, and ends by itself within a day: {refusal}"
+                ));
+                self.shared.untold.add(&self.job.id);
+            }
+            Err(refusal) => self.told.note(&format!(
                 "the access for this job ends by itself within a day: {refusal}"
-            ));
+            )),
         }
     }
 
@@ -420,14 +373,17 @@ impl<'a> Third<'a> {
             verb: Some(verb),
             ..SteerJob::default()
         });
-        match self.ask(self.runner(way), &question) {
-            Err(refusal) if refusal.retryable => {
-                let note = format!("the site that runs the job is told later to stop: {refusal}");
-                self.told.note(&note);
-                self.shared.untold.add(&self.job.id);
-            }
-            _ if verb == SteerVerb::Cancel => self.revoke(way),
-            _ => {}
+        let steered = self.ask(self.runner(way), &question);
+        if let Err(refusal) = &steered
+            && is_passing(refusal)
+        {
+            let note = format!("the site that runs the job hears later that it stops: {refusal}");
+            self.told.note(&note);
+            self.shared.untold.add(&self.job.id);
+            // Without access it stops all the same. A resumed job gets access again.
+            self.revoke(way);
+        } else if verb == SteerVerb::Cancel {
+            self.revoke(way);
         }
     }
 
@@ -439,19 +395,6 @@ impl<'a> Third<'a> {
         sites.ask(Some(site), question, &mut |_| {
             !self.shared.stopping.load(Ordering::SeqCst)
         })
-    }
-
-    /// Who sends to whom, for people.
-    fn way_text(&self, way: Way) -> String {
-        match way {
-            Way::Within => format!("{} copies within its exports", self.from.name),
-            Way::Push => format!("{} sends to {}", self.from.name, self.to.name),
-            Way::Pull => format!("{} fetches from {}", self.to.name, self.from.name),
-        }
-    }
-
-    fn tell_way(&self, way: Way) {
-        self.told.note(&self.way_text(way));
     }
 }
 
@@ -465,6 +408,11 @@ fn below_exports(places: &[Place]) -> Vec<Text> {
 fn is_denied(seen: &JobSeen) -> bool {
     let reason = seen.view.reason.as_ref();
     reason.is_some_and(|reason| ["access_denied", "unauthorized"].contains(&reason.code.as_str()))
+}
+
+/// Whether the same question may be answered later.
+fn is_passing(refusal: &Refusal) -> bool {
+    refusal.retryable || refusal.code == code::BROKEN
 }
 
 /// The answer to another question.

@@ -197,6 +197,15 @@ fn the_mark_of_a_claim_is_seen_where_the_place_is_the_same() {
     assert_eq!(count(&one.path().join("data")), 1);
     assert_eq!(code(&same, Mark::Expect), None);
     assert_eq!(code(&odd, Mark::Expect).as_deref(), Some(code::OTHER_PLACE));
+    // The right at the place alone is enough, though the mark is above what is there.
+    let may = |_: &str, path: &RelPath, _: Right| match path.as_bytes() {
+        b"set/deep" => Ok(()),
+        _ => Err(Refusal::new(code::NOT_GRANTED, "no")),
+    };
+    let asked = |mark| first.answer(&claim(mark), &may, &mut |_| true).map(drop);
+    assert_eq!(code(&same, Mark::Remove), None);
+    assert_eq!(asked(Mark::Make), Ok(()));
+    assert_eq!(count(&one.path().join("data")), 1);
     // Whoever sees the place removes the mark, once more without harm.
     assert_eq!(code(&same, Mark::Remove), None);
     assert_eq!(code(&same, Mark::Remove), None);

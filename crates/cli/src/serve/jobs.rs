@@ -79,10 +79,9 @@ pub(super) fn start(
             let cluster = opened.cluster.clone();
             let identity = home.identity()?.id().to_string();
             Arc::new(move || {
-                let addresses = cluster.addresses();
-                (!addresses.is_empty()).then(|| Peer {
+                Some(Peer {
                     name: cluster.node().to_owned(),
-                    addresses,
+                    addresses: cluster.addresses(),
                     identity: identity.clone(),
                 })
             })

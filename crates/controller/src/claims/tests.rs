@@ -65,6 +65,35 @@ fn a_lone_node_makes_the_mark_and_is_renewed() {
 }
 
 #[test]
+fn a_node_that_makes_no_mark_is_used_alone() {
+    let mut claims = Claims::new(SECOND, Vec::new(), false);
+    claims.serving(SECOND, vec![peer("a"), peer("b")]);
+    let answer = |_: &str, ask: Ask| match ask.mark {
+        Mark::Make => Err(refusal(code::PERMISSION)),
+        _ => Ok(()),
+    };
+    let asked = round(&mut claims, SECOND, answer);
+    assert_eq!(marks(&asked), [("a", Mark::Make)]);
+    assert_eq!(claims.standing(SECOND), Standing::Open);
+    let asked = round(&mut claims, SECOND, answer);
+    assert_eq!(marks(&asked), [("a", Mark::Untouched)]);
+    assert_eq!(claims.standing(SECOND), Standing::Held);
+    assert!(round(&mut claims, SECOND, answer).is_empty());
+    assert_eq!(ready(&claims), ["a"]);
+}
+
+#[test]
+fn a_claim_that_is_refused_with_and_without_a_mark_is_refused() {
+    let mut claims = Claims::new(SECOND, Vec::new(), false);
+    claims.serving(SECOND, vec![peer("a")]);
+    let no = |_: &str, _: Ask| Err(refusal(code::PERMISSION));
+    for standing in [Standing::Open, Standing::Refused(refusal(code::PERMISSION))] {
+        round(&mut claims, SECOND, no);
+        assert_eq!(claims.standing(SECOND), standing);
+    }
+}
+
+#[test]
 fn further_nodes_are_used_once_they_see_the_mark() {
     let mut claims = Claims::new(SECOND, Vec::new(), false);
     claims.serving(SECOND, vec![peer("a"), peer("b"), peer("c")]);

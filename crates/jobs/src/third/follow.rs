@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use godwit_api::ask::{Answer, JobSeen, Question, Refusal, SteerJob, code};
+use godwit_api::ask::{Answer, JobSeen, Question, Refusal, SteerJob};
 use godwit_api::event::EventSink as _;
 use godwit_api::rest::JobStateName;
 use godwit_state::{JobOp, JobState, Reason, UnixMillis};
 
-use super::{Stop, Third, Way, is_denied, other, renew_at};
+use super::{Stop, Third, Way, is_denied, is_passing, other, renew_at};
 use crate::attempt::propose;
 
 /// Between two questions.
@@ -180,8 +180,4 @@ impl<'a> Followed<'a> {
         self.third.told.note(&text);
         self.report("away", text);
     }
-}
-
-fn is_passing(refusal: &Refusal) -> bool {
-    refusal.retryable || refusal.code == code::BROKEN
 }

@@ -97,7 +97,7 @@ impl Here {
         };
         let (claim, epoch) = (wish.claim, wish.epoch);
         self.claims().set(wish, now, holder.may_hold)?;
-        if let Err(refusal) = mark(&found, claim_tag(&claim.0), asked, may) {
+        if let Err(refusal) = mark(&found, claim_tag(&claim.0), asked) {
             // A refused claim holds nothing.
             let _ = self.claims().release(claim, epoch);
             return Err(refusal);
@@ -127,7 +127,7 @@ impl Here {
             && let Ok(found) = self.find(&place.asked, Right::Write, may)
         {
             // Whoever cleans the place removes what stays.
-            let _ = mark(&found, claim_tag(&wish.claim.0), Mark::Remove, may);
+            let _ = mark(&found, claim_tag(&wish.claim.0), Mark::Remove);
         }
         // Nothing resumes what its members have begun. What cannot be removed does no harm.
         let forgotten = JournalDirectory::open(&self.journals())
@@ -167,7 +167,7 @@ fn identities(texts: &[String]) -> Result<HashSet<IdentityId>, Refusal> {
 }
 
 /// Does about the mark of a claim what was asked for.
-fn mark(found: &Found, tag: u64, wish: Mark, may: &May<'_>) -> Result<(), Refusal> {
+fn mark(found: &Found, tag: u64, wish: Mark) -> Result<(), Refusal> {
     if wish == Mark::Untouched {
         return Ok(());
     }
@@ -187,13 +187,7 @@ fn mark(found: &Found, tag: u64, wish: Mark, may: &May<'_>) -> Result<(), Refusa
         match wish {
             Mark::Untouched => return Ok(()),
             Mark::Make => {
-                if may(&found.export, &directory, Right::Write).is_err() {
-                    let message = format!(
-                        "{}: the mark would be in a directory above, where you may not write",
-                        found.shown()
-                    );
-                    return Err(Refusal::new(code::PERMISSION, message));
-                }
+                // Who may make the place makes a name in this directory, so the right at the place covers the mark.
                 let made = found.storage.create(&within, &name, Create::Fresh, Some(0));
                 return made.map(drop).map_err(refuse);
             }

@@ -1,0 +1,34 @@
+//! Kills of nodes while another site brings a job here, and while one end of a job is another site: nothing runs twice, nothing stays.
+//! Leaves jobs of which neither end is at the node that is asked to `third`.
+
+use std::time::{Duration, Instant};
+
+use super::third::{only_job, rules};
+use super::{fill, moved, submit, two_sites, wait_for};
+
+/// A divided pull is brought by the other site. The node that asked for it is killed again and again, and is started at once.
+#[test]
+fn a_divided_pull_whose_node_is_killed_goes_on_where_it_runs() {
+    let (mut here, there) = two_sites();
+    fill(&there, 30, 300_000);
+    std::fs::create_dir(here.export.join("e")).expect("made");
+    let line = ["--divide", "always", "--limit", "700KB/s"];
+    let id = submit(&here, "siteB:/data/run42", "here:/data/e/", &line);
+    wait_for(&here, &id, |job| moved(job) > 0);
+    for _ in 0..6 {
+        here.kill_daemon();
+        here.serve(&[]);
+        std::thread::sleep(Duration::from_millis(700));
+    }
+    here.admin(&["job", "limit", &id, "none"]);
+    let ended = wait_for(&here, &id, |job| !job["ended"].is_null());
+    let log = here.admin(&["job", "log", &id]).out;
+    assert_eq!(ended["state"], "complete", "{ended}\n{log}");
+    assert!(!log.contains("not divided"), "{log}");
+    assert_eq!(only_job(&there)["state"], "complete");
+    assert_eq!(rules(&here), 0);
+    let until = Instant::now() + Duration::from_secs(1);
+    while Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}

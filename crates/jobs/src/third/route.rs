@@ -1,0 +1,174 @@
+//! Decides once which site runs the transfer of a job, and notes that in the state before any site begins it.
+//! Starts nothing, and gives no access.
+//!
+//! A job that fetches from another site and is to be divided is brought by the nodes of that site. A later attempt that decided otherwise
+//! would write beside the job of the earlier one. So no attempt takes another route than the first one, and none guesses: while this node
+//! or the other site cannot say enough, the attempt ends, and the next one asks again.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{Peer, Question, ReachSite, Refusal, code};
+use godwit_api::event::EventSink as _;
+use godwit_api::job::JobKind;
+use godwit_api::rest::{Divide, HERE, NewJob};
+use godwit_run::Control;
+use godwit_state::{Agreed, Job, JobOp, LEVEL_ROUTE, ProposeError, Route};
+
+use super::{Stop, below_exports, is_passing, is_third_party, may_run_elsewhere, site};
+use crate::attempt::{AttemptEvents, propose};
+use crate::error::JobsError;
+use crate::{Shared, guests, reached, spec};
+
+/// How long the other site may take to say whether it reaches this node.
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// How long an attempt waits for the data port of this node, which listens soon after the start, and for the state to take the route.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const PROPOSE_AGAIN: Duration = Duration::from_millis(200);
+
+/// The route of a job that was decided before, if any was.
+pub(super) fn noted(shared: &Shared, job: &Job) -> Result<Option<Route>, JobsError> {
+    Ok(Agreed(&shared.replica.reader()).route(&job.id)?)
+}
+
+/// Whether another site may have run the job, and may run it still.
+pub(super) fn may_be_elsewhere(shared: &Shared, job: &Job) -> bool {
+    if job.attempts == 0 {
+        return false;
+    }
+    if is_third_party(job) {
+        return true;
+    }
+    match noted(shared, job) {
+        Ok(Some(route)) => route != Route::Here,
+        // An attempt below the level that knows routes noted none.
+        _ => may_be_brought(shared, job).is_ok_and(|new| new.is_some()),
+    }
+}
+
+/// The description of a job that the site of its sources may bring here. None for any other job.
+pub(super) fn may_be_brought(shared: &Shared, job: &Job) -> Result<Option<NewJob>, JobsError> {
+    let fetches = job.destination.site == HERE && may_run_elsewhere(job);
+    if !fetches || guests::asker_of(job).is_some() {
+        return Ok(None);
+    }
+    let Some(stored) = shared.replica.reader().job_spec(&job.id)? else {
+        return Ok(None);
+    };
+    let new = spec::parse(&stored)?;
+    // The nodes of the other site get access here, so only the owner of the job decides that.
+    let is_wanted = new.divide == Divide::Always && new.kind != JobKind::Verify && !new.manifest;
+    Ok(is_wanted.then_some(new))
+}
+
+/// Whether the site of the sources brings the job here. In any other case one node here fetches.
+pub(super) fn is_brought(
+    shared: &Shared,
+    job: &Job,
+    epoch: u64,
+    new: &NewJob,
+    told: &AttemptEvents,
+    control: &Control,
+) -> Result<bool, Stop> {
+    if let Some(route) = noted(shared, job)? {
+        return Ok(route != Route::Here);
+    }
+    let (Some(first), Ok((sources, _))) = (job.sources.first(), spec::places(new)) else {
+        return Ok(false);
+    };
+    // A site that is not known runs nothing; the attempt says so.
+    let Ok((from, _)) = site(shared, job, &first.site) else {
+        return Ok(false);
+    };
+    let goes_on = || !control.is_cancelled();
+    let ask = |question: &Question| reached::ask(shared, &from, question, WITHIN, &goes_on);
+    let is_there = || match ask(&Question::Job {
+        job: job.id.clone(),
+    }) {
+        Ok(_) => Ok(true),
+        Err(refusal) if is_passing(&refusal) => Err(refusal),
+        Err(_) => Ok(false),
+    };
+    // An earlier attempt may have had no state that takes routes.
+    if job.attempts > 0 && is_there()? {
+        note(shared, job, epoch, Route::Push, control)?;
+        return Ok(true);
+    }
+    let Some(own) = own(shared, control)? else {
+        return Ok(false);
+    };
+    let reached = ask(&Question::Reach(ReachSite {
+        peer: own,
+        paths: below_exports(&sources),
+        write: false,
+    }));
+    let route = match reached {
+        Ok(_) => Route::Push,
+        Err(refusal) => {
+            // The site may be the one that is not reached. Then it has decided nothing.
+            let is_answer = !refusal.retryable || refusal.code == code::UNREACHABLE;
+            if !is_answer || control.is_cancelled() {
+                return Err(refusal.into());
+            }
+            is_there()?;
+            told.note(&format!(
+                "one node here fetches, for the other site cannot bring: {refusal}"
+            ));
+            Route::Here
+        }
+    };
+    note(shared, job, epoch, route, control)?;
+    Ok(route != Route::Here)
+}
+
+/// This node as other sites reach it, once its data port listens. None where it has none.
+pub(super) fn own(shared: &Shared, control: &Control) -> Result<Option<Peer>, Stop> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match (shared.config.own)() {
+            Some(own) if own.addresses.is_empty() => {}
+            own => return Ok(own),
+        }
+        if control.is_cancelled() || shared.stopping.load(Ordering::SeqCst) {
+            return Err(Stop::Told);
+        }
+        if Instant::now() >= until {
+            let message = "the data port of this node does not listen yet";
+            return Err(Refusal::later(code::UNREACHABLE, message).into());
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Notes the route in the state. No site begins the job before the state has it; a cluster of an older level cannot have it.
+pub(super) fn note(
+    shared: &Shared,
+    job: &Job,
+    epoch: u64,
+    route: Route,
+    control: &Control,
+) -> Result<(), Stop> {
+    let level = Agreed(&shared.replica.reader()).level();
+    if level.map_err(JobsError::from)? < LEVEL_ROUTE || noted(shared, job)? == Some(route) {
+        return Ok(());
+    }
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match propose(shared, &job.id, JobOp::Route { epoch, route }) {
+            Ok(()) => return Ok(()),
+            // The claim of this attempt has ended.
+            Err(ProposeError::Refused(_)) => return Err(Stop::Told),
+            Err(_) if control.is_cancelled() || shared.stopping.load(Ordering::SeqCst) => {
+                return Err(Stop::Told);
+            }
+            Err(error) if Instant::now() >= until => {
+                return Err(Refusal::later(code::IO, error.to_string()).into());
+            }
+            Err(_) => std::thread::sleep(PROPOSE_AGAIN),
+        }
+    }
+}

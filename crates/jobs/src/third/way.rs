@@ -1,0 +1,137 @@
+//! Which site runs a job of which this node has neither end, or that is brought here; and who connects to whom for it.
+//! Starts nothing; `route` keeps the decision.
+
+use godwit_api::ask::{Peer, Question, ReachSite, Refusal, code};
+use godwit_api::event::EventSink as _;
+use godwit_api::job::Text;
+use godwit_state::Route;
+
+use super::{Stop, Third, below_exports, route};
+
+/// Who runs the job, and which way it reaches the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Both ends are at one site, which runs it.
+    Within,
+    /// The site of the sources sends.
+    Push,
+    /// The site of the destination fetches.
+    Pull,
+}
+
+impl Way {
+    pub(super) const fn route(self) -> Route {
+        match self {
+            Self::Within => Route::Within,
+            Self::Push => Route::Push,
+            Self::Pull => Route::Pull,
+        }
+    }
+}
+
+impl Third<'_> {
+    /// The way that an earlier attempt decided on.
+    pub(super) fn noted(&self) -> Result<Option<Way>, Stop> {
+        let route = route::noted(self.shared, self.job)?;
+        let mut all = [Way::Within, Way::Push, Way::Pull].into_iter();
+        Ok(all.find(|way| Some(way.route()) == route))
+    }
+
+    pub(super) fn note_route(&self, way: Way) -> Result<(), Stop> {
+        route::note(self.shared, self.job, self.epoch, way.route(), self.control)
+    }
+
+    /// Which way the sites reach each other.
+    pub(super) fn choose(&self) -> Result<Way, Stop> {
+        if self.from == self.to {
+            return Ok(Way::Within);
+        }
+        if self.own.is_some() {
+            return Ok(Way::Push);
+        }
+        let reach = |way: Way, from: &Peer, to: &Peer| {
+            let wish = ReachSite {
+                peer: to.clone(),
+                paths: self.paths_at_runner(way),
+                write: way == Way::Pull,
+            };
+            self.ask(from, &Question::Reach(wish)).map(|_| ())
+        };
+        let forth = match reach(Way::Push, &self.from, &self.to) {
+            Ok(()) => return Ok(Way::Push),
+            Err(refusal) if refusal.code == code::UNREACHABLE => refusal,
+            Err(refusal) => return Err(refusal.into()),
+        };
+        match reach(Way::Pull, &self.to, &self.from) {
+            Ok(()) => {
+                self.told.note(&format!(
+                    "{} cannot connect to {}, so {} fetches: {}",
+                    self.from.name, self.to.name, self.to.name, forth.message
+                ));
+                Ok(Way::Pull)
+            }
+            Err(back) if back.code == code::UNREACHABLE => Err(Refusal::later(
+                code::UNREACHABLE,
+                format!(
+                    "the two sites cannot connect to each other; let one of them reach the data port of the other. {}; {}",
+                    forth.message, back.message
+                ),
+            )
+            .into()),
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+
+    /// The site that runs the job.
+    pub(super) fn runner(&self, way: Way) -> &Peer {
+        match way {
+            Way::Within | Way::Push => &self.from,
+            Way::Pull => &self.to,
+        }
+    }
+
+    /// What the job does at the site that runs it.
+    pub(super) fn paths_at_runner(&self, way: Way) -> Vec<Text> {
+        match way {
+            Way::Within | Way::Push => below_exports(&self.sources),
+            Way::Pull => below_exports(std::slice::from_ref(&self.destination)),
+        }
+    }
+
+    /// The site that is connected to.
+    pub(super) fn granter(&self, way: Way) -> Option<&Peer> {
+        match way {
+            Way::Within => None,
+            Way::Push => Some(&self.to),
+            Way::Pull => Some(&self.from),
+        }
+    }
+
+    /// The identities of all nodes that may come to run the job.
+    pub(super) fn runners(&self, way: Way) -> Vec<String> {
+        let runner = self.runner(way);
+        let nodes = match way {
+            Way::Within | Way::Push => &self.from_nodes,
+            Way::Pull => &self.to_nodes,
+        };
+        let others = nodes.iter().map(|node| &node.identity);
+        let others = others.filter(|identity| **identity != runner.identity);
+        std::iter::once(&runner.identity)
+            .chain(others)
+            .cloned()
+            .collect()
+    }
+
+    /// Who sends to whom, for people.
+    pub(super) fn way_text(&self, way: Way) -> String {
+        match way {
+            Way::Within => format!("{} copies within its exports", self.from.name),
+            Way::Push => format!("{} sends to {}", self.from.name, self.to.name),
+            Way::Pull => format!("{} fetches from {}", self.to.name, self.from.name),
+        }
+    }
+
+    pub(super) fn tell_way(&self, way: Way) {
+        self.told.note(&self.way_text(way));
+    }
+}
