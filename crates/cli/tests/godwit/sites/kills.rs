@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::third::{only_job, rules};
+use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries};
+use super::third::{Three, only_job, rules};
 use super::{fill, moved, submit, two_sites, wait_for};
 
 /// A divided pull is brought by the other site. The node that asked for it is killed again and again, and is started at once.
@@ -30,5 +31,44 @@ fn a_divided_pull_whose_node_is_killed_goes_on_where_it_runs() {
     let until = Instant::now() + Duration::from_secs(1);
     while Instant::now() < until {
         std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// A job has rights at its destination alone, and that is not there yet.
+#[test]
+fn a_divided_job_makes_a_name_that_is_not_there() {
+    let three = Three::new();
+    fill(&three.source, 6, 50_000);
+    let id = three.submit(&["--divide", "always"]);
+    three.complete(&id);
+    let there = only_job(&three.source)["id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    let log = three.source.admin(&["job", "log", &there]).out;
+    assert!(log.contains("divided: "), "{log}");
+    let (here, there) = two_sites();
+    fill(&there, 6, 50_000);
+    let id = submit(
+        &here,
+        "siteB:/data/run42",
+        "here:/data/new",
+        &["--divide", "always"],
+    );
+    let ended = wait_for(&here, &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    let (from, to) = (there.export.join("run42"), here.export.join("new"));
+    assert_identical_to_rsync("-aHO", &from, &to);
+    let log = there
+        .admin(&[
+            "job",
+            "log",
+            only_job(&there)["id"].as_str().expect("an id"),
+        ])
+        .out;
+    assert!(log.contains("divided: "), "{log}");
+    for rig in [&three.destination, &here] {
+        assert_no_temporaries(&rig.export);
+        assert_eq!(rules(rig), 0);
     }
 }
