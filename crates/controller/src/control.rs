@@ -48,8 +48,12 @@ pub struct Order<'a> {
     pub peer: Peer,
     /// The owner wants it divided, whatever that costs others.
     pub always: bool,
-    /// Names a claim that nobody has made yet.
+    /// Names the claim: that of all attempts of the job, and of no other job.
     pub claim: ClaimId,
+    /// What earlier attempts found: sources go into the destination, or the only one becomes it.
+    pub into: Option<bool>,
+    /// Hears what this one finds, before it writes there.
+    pub placed: &'a (dyn Fn(bool) + Sync),
     /// Length of the parts of large files, but for the last one.
     pub part_bytes: u64,
     /// The nodes that may work on the job now, this one first.
@@ -183,17 +187,24 @@ impl Driver<'_> {
             Some(work) => work.targets.nodes.iter().map(peer).collect(),
             None => Vec::new(),
         };
-        let (claim, roots, serving) = match work {
+        let (claim, roots, serving, earlier) = match work {
             Some(work) => {
                 let claim = work.claim.parse().map_err(Failure::local)?;
                 let serving = match earlier.is_empty() {
                     true => vec![self.order.peer.clone()],
                     false => earlier.clone(),
                 };
-                (claim, work.roots, serving)
+                (claim, work.roots, serving, earlier)
             }
             None => match self.begin() {
-                Ok((roots, serving)) => (self.order.claim, roots, serving),
+                Ok((roots, serving)) => {
+                    // The members of an attempt whose work is forgotten may write until its claim ends.
+                    let earlier = match self.order.epoch > 1 {
+                        true => serving.clone(),
+                        false => Vec::new(),
+                    };
+                    (self.order.claim, roots, serving, earlier)
+                }
                 Err(why) => return Ok(End::Undivided(why)),
             },
         };

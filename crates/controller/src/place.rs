@@ -34,7 +34,10 @@ impl Mapping<'_> {
         let slashed = destination.directory || destination.contents;
         let below = text(destination)?;
         let is_there = self.is_directory(&below)?;
-        let into = !counterpart && (several || slashed || is_there);
+        // What an earlier attempt left there does not change what the destination means.
+        let found = !counterpart && (several || slashed || is_there);
+        let into = self.order.into.unwrap_or(found);
+        (self.order.placed)(into);
         if into && !is_there {
             let question = Question::MakeDirectory(MakeDirectory {
                 path: Text::from(below.as_str()),

@@ -28,7 +28,7 @@ use crate::third::Away;
 use crate::{Shared, access, divided, guests, manifest, reached, third, view};
 pub(crate) use events::AttemptEvents;
 use events::Heard;
-use placed::Placing;
+pub(crate) use placed::Placing;
 pub(crate) use space::Shortage;
 use space::SpaceWatch;
 

@@ -21,8 +21,8 @@ use godwit_state::{
     WorkOp, Works,
 };
 
-use crate::attempt::AttemptEvents;
-use crate::clock::{random, timestamp};
+use crate::attempt::{AttemptEvents, Placing};
+use crate::clock::timestamp;
 use crate::error::JobsError;
 use crate::flights::Flights;
 use crate::nodes::reaches;
@@ -132,10 +132,6 @@ pub(crate) fn carry_out(
 ) -> Option<Result<Summary, Failure>> {
     let mandate = wish.mandate.as_ref();
     let node = node(shared, &prepared.sites, &job.id, mandate);
-    let mut claim = [0; 16];
-    for chunk in claim.chunks_mut(4) {
-        chunk.copy_from_slice(&random().to_le_bytes());
-    }
     let own = match (shared.config.make_env)(&[]).home.identity() {
         Ok(identity) => Mate {
             name: shared.config.node.clone(),
@@ -144,6 +140,8 @@ pub(crate) fn carry_out(
         Err(failure) => return Some(Err(failure)),
     };
     let flights = Arc::new(Flights::new(&job.id));
+    let (claim, placing) = (claim_of(job), Placing::of(shared, &job.id, epoch, steering));
+    let [tag, _] = [0, 8].map(|at| std::array::from_fn(|byte| claim.0[at + byte]));
     let crew = || [vec![own.clone()], mates(shared, job)].concat();
     let order = Order {
         crew: &crew,
@@ -155,7 +153,9 @@ pub(crate) fn carry_out(
         sources: &wish.sources,
         destination: &wish.destination,
         peer: reached::peer(&wish.site),
-        claim: ClaimId(claim),
+        claim,
+        into: placing.earlier().into,
+        placed: &|into| placing.placed(into, u64::from_le_bytes(tag)),
         part_bytes: PART_BYTES,
         always: wish.always,
         traffic: &|| flights.traffic(),
@@ -192,6 +192,22 @@ pub(crate) fn carry_out(
         }
         End::Done(work) => Some(Ok(ended(&work, &order.base, told))),
     }
+}
+
+/// The claim of a job: the same in all attempts, whatever crashed in between. So an attempt takes over what an earlier one claimed, resumes
+/// its parts, and removes what it left.
+fn claim_of(job: &Job) -> ClaimId {
+    // FNV-1a, 64 bits, once for each half.
+    let hash = |half: u8| {
+        let created = job.created.0.to_le_bytes();
+        let texts = [job.id.as_bytes(), &created, job.owner.as_bytes()];
+        let bytes = texts.into_iter().flat_map(|text| text.iter().chain(&[0]));
+        let bytes = std::iter::once(&half).chain(bytes);
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+    };
+    ClaimId((u128::from(hash(1)) << 64 | u128::from(hash(2))).to_be_bytes())
 }
 
 /// Asks for a job of another node.

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PROPOSE_AGAIN: Duration = Duration::from_millis(200);
 
 /// The attempts of one job, as one of them sees them.
-pub(super) struct Placing {
+pub(crate) struct Placing {
     shared: Arc<Shared>,
     job: String,
     epoch: u64,
@@ -24,7 +24,7 @@ pub(super) struct Placing {
 }
 
 impl Placing {
-    pub(super) fn of(
+    pub(crate) fn of(
         shared: &Arc<Shared>,
         job: &str,
         epoch: u64,

@@ -72,3 +72,26 @@ fn a_divided_job_makes_a_name_that_is_not_there() {
         assert_eq!(rules(rig), 0);
     }
 }
+
+/// An attempt that was given up has made the destination. That changes nothing for the next one.
+#[test]
+fn a_divided_job_that_runs_again_has_the_same_destination() {
+    let (here, there) = two_sites();
+    fill(&here, 30, 100_000);
+    let line = ["--divide", "always", "--limit", "1MB/s"];
+    let id = submit(&here, "here:/data/run42", "siteB:/data/new", &line);
+    let copy = there.export.join("new");
+    wait_for(&here, &id, |job| moved(job) > 0 && copy.exists());
+    for line in [
+        ["job", "cancel", &id].as_slice(),
+        &["job", "retry", &id],
+        &["job", "limit", &id, "none"],
+    ] {
+        let outcome = here.admin(line);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    }
+    let ended = wait_for(&here, &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    assert_identical_to_rsync("-aHO", &here.export.join("run42"), &copy);
+    assert_no_temporaries(&there.export);
+}

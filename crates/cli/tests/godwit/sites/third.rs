@@ -89,7 +89,7 @@ fn access(rig: &Rig) -> Vec<Value> {
 }
 
 /// How many accesses a node gives for jobs of others.
-pub(super) fn rules(rig: &Rig) -> usize {
+pub(crate) fn rules(rig: &Rig) -> usize {
     let all = access(rig);
     all.iter().filter(|rule| rule["job"].is_string()).count()
 }

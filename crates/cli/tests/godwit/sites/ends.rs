@@ -1,0 +1,229 @@
+//! Kills of each site of a job at seeded moments, with pause and cancel in between: after the end nothing writes, and nothing is left.
+//! Leaves single cases with a name of their own to `kills` and `third`. `GODWIT_KILLS` says how many kills each of them has.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries, files_below, names};
+use super::super::rig::Rig;
+use super::third::{Three, rules};
+use super::{DEADLINE, fill, job, submit, two_sites, wait_for};
+
+/// Nodes of two or three sites; the first one is asked.
+struct Sites {
+    rigs: Vec<Rig>,
+    source: usize,
+    destination: usize,
+    from: &'static str,
+    to: &'static str,
+    seed: u64,
+}
+
+impl Sites {
+    fn third() -> Self {
+        let three = Three::new();
+        let rigs = vec![three.asked, three.source, three.destination];
+        Self::of(rigs, (1, 2), "siteS:/data/run42", "siteD:/data/copy/")
+    }
+
+    fn push() -> Self {
+        let (here, there) = two_sites();
+        Self::of(
+            vec![here, there],
+            (0, 1),
+            "here:/data/run42",
+            "siteB:/data/copy/",
+        )
+    }
+
+    fn pull() -> Self {
+        let (here, there) = two_sites();
+        Self::of(
+            vec![here, there],
+            (1, 0),
+            "siteB:/data/run42",
+            "here:/data/copy/",
+        )
+    }
+
+    fn of(rigs: Vec<Rig>, ends: (usize, usize), from: &'static str, to: &'static str) -> Self {
+        let (source, destination) = ends;
+        let seed = std::env::var("GODWIT_SEED")
+            .ok()
+            .and_then(|text| text.parse().ok());
+        let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
+        println!("seed {seed}");
+        // A copy goes into a directory that is there, so that a second one would have another name.
+        fs::create_dir(rigs[destination].export.join("copy")).expect("made");
+        Self {
+            rigs,
+            source,
+            destination,
+            from,
+            to,
+            seed,
+        }
+    }
+
+    fn draw(&mut self, below: u64) -> u64 {
+        // The numbers of Knuth's MMIX.
+        self.seed = self
+            .seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.seed >> 33) % below
+    }
+
+    fn rest(&mut self, below: u64) {
+        let millis = self.draw(below);
+        std::thread::sleep(Duration::from_millis(millis));
+    }
+
+    /// Kills one of the nodes for a moment.
+    fn kill(&mut self) {
+        let which = usize::try_from(self.draw(self.rigs.len() as u64)).expect("small");
+        println!("kill {which}");
+        self.rigs[which].kill_daemon();
+        self.rest(400);
+        self.rigs[which].serve(&[]);
+    }
+
+    fn copy(&self) -> std::path::PathBuf {
+        self.rigs[self.destination].export.join("copy")
+    }
+
+    /// Waits until no site has a right for a job, or a job that has not ended; then nothing changes any more.
+    #[track_caller]
+    fn assert_quiet(&self, id: &str) {
+        let until = Instant::now() + DEADLINE;
+        loop {
+            let left: usize = self.rigs.iter().map(rules).sum();
+            let unended: usize = self.rigs.iter().map(unended).sum();
+            if left + unended == 0 {
+                break;
+            }
+            let now = job(&self.rigs[0], id);
+            assert!(
+                Instant::now() < until,
+                "{left} rights and {unended} jobs stay: {now:?}"
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let before = state_of(&self.copy());
+        std::thread::sleep(Duration::from_millis(1_500));
+        assert_eq!(state_of(&self.copy()), before, "something writes");
+    }
+}
+
+/// Jobs of a node that have not ended.
+fn unended(rig: &Rig) -> usize {
+    let list = rig.admin(&["job", "list", "--all", "--json"]).out;
+    let jobs = list
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line));
+    let jobs = jobs.map(|job| job.expect("a document"));
+    jobs.filter(|job| job["ended"].is_null()).count()
+}
+
+/// Names, lengths and contents below a directory.
+fn state_of(directory: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut files = files_below(directory);
+    files.sort();
+    let read = |file: std::path::PathBuf| {
+        let content = fs::read(&file).unwrap_or_default();
+        (file, content)
+    };
+    files.into_iter().map(read).collect()
+}
+
+/// The whole course of one job.
+fn ends_once(mut sites: Sites, divide: &str) {
+    let kills: u64 = std::env::var("GODWIT_KILLS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(3);
+    fill(&sites.rigs[sites.source], 30, 100_000);
+    // Slow enough to last for all kills.
+    let limit = format!("{}KB/s", 3_000 / (3 * kills + 4) + 1);
+    let line = ["--divide", divide, "--limit", &limit];
+    let id = submit(&sites.rigs[0], sites.from, sites.to, &line);
+    let change = |sites: &Sites, verb: &str| sites.rigs[0].admin(&["job", verb, &id]);
+    for _ in 0..kills {
+        sites.rest(700);
+        if sites.draw(3) == 0 {
+            change(&sites, "pause");
+            sites.kill();
+            change(&sites, "resume");
+        } else {
+            sites.kill();
+        }
+    }
+    // The other site may be away when the user gives the job up.
+    let away = 1 + usize::try_from(sites.draw(sites.rigs.len() as u64 - 1)).expect("small");
+    sites.rigs[away].end_daemon(Signal::KILL);
+    change(&sites, "cancel");
+    sites.rest(300);
+    sites.rigs[away].serve(&[]);
+    sites.assert_quiet(&id);
+    let given_up = job(&sites.rigs[0], &id).expect("it is there");
+    if given_up["state"] != "complete" {
+        assert_eq!(given_up["state"], "cancelled", "{given_up}");
+        let outcome = change(&sites, "retry");
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        sites.rest(500);
+        sites.kill();
+        // A job that is through takes no other limit.
+        sites.rigs[0].admin(&["job", "limit", &id, "none"]);
+    }
+    let ended = wait_for(&sites.rigs[0], &id, |job| !job["ended"].is_null());
+    let log = sites.rigs[0].admin(&["job", "log", &id]).out;
+    assert_eq!(ended["state"], "complete", "{ended}\n{log}");
+    // A user goes on with what has arrived.
+    let edited = sites.copy().join("run42/d0/f0");
+    let content = fs::read(&edited).expect("it arrived");
+    fs::write(&edited, "edited").expect("written");
+    sites.assert_quiet(&id);
+    assert_eq!(fs::read(&edited).expect("there"), b"edited");
+    fs::write(&edited, content).expect("written");
+    let source = sites.rigs[sites.source].export.join("run42");
+    assert_identical_to_rsync("-rlpH", &source, &sites.copy().join("run42"));
+    assert_eq!(names(&sites.copy()), ["run42"], "it arrived once");
+    assert_no_temporaries(&sites.rigs[sites.destination].export);
+    for rig in &sites.rigs {
+        let list = rig.admin(&["job", "list", "--all", "--json"]).out;
+        assert!(list.lines().count() < 2, "one job at each site: {list}");
+    }
+}
+
+#[test]
+fn a_job_of_a_third_site_ends_once() {
+    ends_once(Sites::third(), "never");
+}
+
+#[test]
+fn a_divided_job_of_a_third_site_ends_once() {
+    ends_once(Sites::third(), "always");
+}
+
+#[test]
+fn a_push_ends_once() {
+    ends_once(Sites::push(), "never");
+}
+
+#[test]
+fn a_divided_push_ends_once() {
+    ends_once(Sites::push(), "always");
+}
+
+#[test]
+fn a_pull_ends_once() {
+    ends_once(Sites::pull(), "never");
+}
+
+#[test]
+fn a_divided_pull_ends_once() {
+    ends_once(Sites::pull(), "always");
+}
