@@ -29,6 +29,7 @@ mod nodes;
 mod order;
 mod past;
 mod reached;
+mod reasons;
 mod record;
 mod report;
 mod rules;
@@ -54,12 +55,12 @@ use godwit_api::grant::Grant;
 use godwit_api::record::HearTransfers;
 use godwit_api::rest::{
     AttemptView, ChangeJob, FailureView, JobList, JobProgress, JobReport, JobView, LogPage, NewJob,
-    ProgressView, SampleView,
+    SampleView,
 };
 use godwit_run::Env;
 use godwit_state::{
-    Actor, Command, Cursor, Job, JobChange, JobFilter, JobOp, Op, Replica, Role,
-    Runner as RunnerName, Schedule, Site, UnixMillis,
+    Actor, Command, Cursor, JobChange, JobFilter, JobOp, Op, Replica, Role, Runner as RunnerName,
+    Schedule, Site, UnixMillis,
 };
 
 pub use access::{Access, Granted, grant_of, rule_of};
@@ -147,15 +148,6 @@ pub fn manifest_of(jobs: &Jobs, id: &str) -> Result<Manifest, JobsError> {
     manifest::open(&jobs.shared, id)
 }
 
-/// How far a job is that runs here or at another node of the cluster.
-fn progress(shared: &Shared, job: &Job) -> Option<ProgressView> {
-    let runner = job.runner.as_ref()?;
-    match runner.node == shared.config.node {
-        true => shared.live.progress(&job.id),
-        false => shared.elsewhere.progress(&job.id),
-    }
-}
-
 pub(crate) struct Shared {
     pub(crate) config: JobsConfig,
     pub(crate) replica: Arc<Replica>,
@@ -204,32 +196,18 @@ impl Jobs {
             workers: divided::Workers::default(),
             stopping: AtomicBool::new(false),
         });
-        let own = Arc::clone(&shared);
-        let scheduler = std::thread::Builder::new()
-            .name("gw-jobs".to_owned())
-            .spawn(move || scheduler::run(&own))
-            .map_err(|source| JobsError::File {
-                path: PathBuf::from("thread gw-jobs"),
+        let thread = |name: &str, run: fn(&Arc<Shared>)| {
+            let own = Arc::clone(&shared);
+            let thread = std::thread::Builder::new().name(name.to_owned());
+            let thread = thread.spawn(move || run(&own));
+            thread.map_err(|source| JobsError::File {
+                path: PathBuf::from(format!("thread {name}")),
                 source,
-            })?;
-        let own = Arc::clone(&shared);
-        let telling = std::thread::Builder::new()
-            .name("gw-untold".to_owned())
-            .spawn(move || third::untold::run(&own))
-            .map_err(|source| JobsError::File {
-                path: PathBuf::from("thread gw-untold"),
-                source,
-            })?;
-        shared.live.keep(telling);
-        let own = Arc::clone(&shared);
-        let asking = std::thread::Builder::new()
-            .name("gw-elsewhere".to_owned())
-            .spawn(move || elsewhere::run(&own))
-            .map_err(|source| JobsError::File {
-                path: PathBuf::from("thread gw-elsewhere"),
-                source,
-            })?;
-        shared.live.keep(asking);
+            })
+        };
+        let scheduler = thread("gw-jobs", scheduler::run)?;
+        shared.live.keep(thread("gw-untold", third::untold::run)?);
+        shared.live.keep(thread("gw-elsewhere", elsewhere::run)?);
         Ok(Self {
             shared,
             scheduler: Arc::new(std::sync::Mutex::new(Some(scheduler))),
@@ -279,9 +257,7 @@ impl Jobs {
         let job = reader
             .job(id)?
             .ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
-        let kind = view::kind_of(reader.job_spec(id)?.as_deref());
-        let progress = progress(&self.shared, &job);
-        Ok(view::job(job, kind, progress))
+        reasons::Now::read(&self.shared)?.view(job)
     }
 
     /// The description that the job was submitted with.
@@ -306,12 +282,9 @@ impl Jobs {
     ) -> Result<JobList, JobsError> {
         let reader = self.shared.replica.reader();
         let page = reader.jobs(filter, cursor, limit)?;
-        let mut jobs = Vec::with_capacity(page.jobs.len());
-        for job in page.jobs {
-            let progress = progress(&self.shared, &job);
-            let kind = view::kind_of(reader.job_spec(&job.id)?.as_deref());
-            jobs.push(view::job(job, kind, progress));
-        }
+        let now = reasons::Now::read(&self.shared)?;
+        let jobs = page.jobs.into_iter().map(|job| now.view(job));
+        let jobs = jobs.collect::<Result<_, _>>()?;
         Ok(JobList {
             jobs,
             next: page.next.map(|cursor| cursor.to_string()),

@@ -20,6 +20,10 @@ const TURN: Duration = Duration::from_millis(40);
 /// The longest wait: the node with the fewest jobs may be gone.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
+/// Why a job waits that no node can run, or that only nodes could run that take no jobs.
+pub(crate) const NO_NODE: &str = "no_node";
+pub(crate) const NODES_DRAINED: &str = "nodes_drained";
+
 /// Jobs of other nodes that one pass looks at.
 const OTHERS_MAX: usize = 1_000;
 
@@ -35,14 +39,19 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Reads them.
-    pub(crate) fn read(reader: &Reader, own: &str, exports: &[String]) -> Result<Self, JobsError> {
-        let mut nodes = Self {
+    /// Reads them without the jobs that they run.
+    pub(crate) fn rows(reader: &Reader, own: &str, exports: &[String]) -> Result<Self, JobsError> {
+        Ok(Self {
             rows: reader.objects()?,
             own: own.to_owned(),
             exports: exports.to_vec(),
             others: Vec::new(),
-        };
+        })
+    }
+
+    /// Reads them.
+    pub(crate) fn read(reader: &Reader, own: &str, exports: &[String]) -> Result<Self, JobsError> {
+        let mut nodes = Self::rows(reader, own, exports)?;
         if nodes.rows.len() < 2 {
             return Ok(nodes);
         }
@@ -85,6 +94,19 @@ impl Nodes {
 
     /// Why no node takes the job, if none does.
     pub(crate) fn nobody(&self, job: &Job) -> Option<Reason> {
+        // The row of a node that is alone may be older than its exports.
+        if self.rows.len() < 2 && !reaches(&self.exports, job) {
+            let missing = needs(job).filter(|name| !self.exports.iter().any(|own| own == name));
+            let mut missing: Vec<&str> = missing.collect();
+            missing.dedup();
+            return Some(Reason::new(
+                NO_NODE,
+                format!(
+                    "This node has no export {}; the job begins once the node is started with it.",
+                    missing.join(" and ")
+                ),
+            ));
+        }
         if self.rows.is_empty() {
             return None;
         }
@@ -97,7 +119,7 @@ impl Nodes {
         if able.is_empty() {
             let exports: Vec<&str> = needs(job).collect();
             return Some(Reason::new(
-                "no_node",
+                NO_NODE,
                 format!(
                     "No node of the cluster reaches {}; the job begins when one does.",
                     exports.join(" and ")
@@ -113,7 +135,7 @@ impl Nodes {
             return None;
         }
         Some(Reason::new(
-            "nodes_drained",
+            NODES_DRAINED,
             format!(
                 "Every node that reaches the job's exports is drained ({}); the job begins when one takes jobs again.",
                 able.join(", ")
@@ -204,7 +226,7 @@ impl Seen {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use godwit_state::{Place, UnixMillis};
 
@@ -224,7 +246,7 @@ mod tests {
         }
     }
 
-    fn job(id: &str, source: &str) -> Job {
+    pub(crate) fn job(id: &str, source: &str) -> Job {
         let place = |site: &str, path: &str| Place {
             site: site.to_owned(),
             path: path.to_owned(),
@@ -258,11 +280,22 @@ mod tests {
         }
     }
 
+    /// A node without others, with these exports.
+    pub(crate) fn lone(exports: &[&str]) -> Nodes {
+        Nodes {
+            exports: exports.iter().map(ToString::to_string).collect(),
+            own: "a".to_owned(),
+            ..Nodes::default()
+        }
+    }
+
     #[test]
     fn a_node_that_is_alone_waits_for_nobody() {
-        let alone = nodes("a", &[], &[]);
+        let alone = lone(&["data"]);
         assert_eq!(alone.patience(&job("1", "/data/x"), 10), Duration::ZERO);
         assert_eq!(alone.nobody(&job("1", "/data/x")), None);
+        let nobody = alone.nobody(&job("1", "/gone/x")).expect("a reason");
+        assert!(nobody.text.contains("no export gone;"), "{nobody:?}");
     }
 
     #[test]

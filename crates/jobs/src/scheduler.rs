@@ -37,6 +37,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Waiting jobs that one pass looks at, and of which it says why they wait.
 const WAITING_MAX: usize = 256;
 
+/// Jobs of one owner among them where none is started.
+const WAITING_EACH: u32 = 64;
+
 /// Reasons that one pass writes down.
 const EXPLAINED_MAX: usize = 32;
 
@@ -132,6 +135,13 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
         .workers
         .follow_up(shared, reader, nodes.is_draining())?;
     if nodes.is_draining() {
+        if leads {
+            explain_nobody(
+                shared,
+                &reader.due_jobs(at, WAITING_EACH, WAITING_MAX)?,
+                &nodes,
+            )?;
+        }
         return drain(shared, !running.is_empty());
     }
     // Of each owner as many as could be started, and some whose reason is told.
@@ -153,11 +163,10 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
     for job in plan.start {
         start(shared, job, &policy, &running)?;
     }
-    let new = plan.wait.into_iter().filter(|(job, why)| {
-        job.reason
-            .as_ref()
-            .is_none_or(|before| before.code != why.code)
-    });
+    let new = plan
+        .wait
+        .into_iter()
+        .filter(|(job, why)| job.reason.as_ref() != Some(why));
     for (job, reason) in new.take(EXPLAINED_MAX) {
         let explain = JobOp::Explain {
             seen: job.epoch,
@@ -180,10 +189,7 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
 /// Says of jobs that no node of the cluster takes why that is so.
 fn explain_nobody(shared: &Shared, due: &[Job], nodes: &Nodes) -> Result<(), JobsError> {
     let unable = due.iter().filter_map(|job| Some((job, nodes.nobody(job)?)));
-    let new = unable.filter(|(job, why)| {
-        let before = job.reason.as_ref();
-        before.is_none_or(|before| before.code != why.code)
-    });
+    let new = unable.filter(|(job, why)| job.reason.as_ref() != Some(why));
     for (job, reason) in new.take(EXPLAINED_MAX) {
         let explain = JobOp::Explain {
             seen: job.epoch,

@@ -1,0 +1,92 @@
+//! Why a job waits, by the nodes, the exports and the time of this moment; and how far it is. So it is shown.
+//! Changes no job: `scheduler` notes the reasons of jobs that are due.
+//!
+//! The state keeps what was true when a job came into its state. Since then a time may have come, or an export may be gone.
+
+use godwit_api::job::JobKind;
+use godwit_api::rest::{JobView, ProgressView};
+use godwit_state::{Job, Reason, UnixMillis, reason};
+
+use crate::error::JobsError;
+use crate::nodes::{NO_NODE, NODES_DRAINED, Nodes};
+use crate::{Shared, view};
+
+/// What is so now.
+pub(crate) struct Now<'a> {
+    shared: &'a Shared,
+    nodes: Nodes,
+    at: UnixMillis,
+}
+
+impl<'a> Now<'a> {
+    pub(crate) fn read(shared: &'a Shared) -> Result<Self, JobsError> {
+        let config = &shared.config;
+        let reader = shared.replica.reader();
+        Ok(Self {
+            nodes: Nodes::rows(&reader, &config.node, &config.exports)?,
+            at: shared.now(),
+            shared,
+        })
+    }
+
+    /// The job as it is shown.
+    pub(crate) fn view(&self, mut job: Job) -> Result<JobView, JobsError> {
+        let stored = self.shared.replica.reader().job_spec(&job.id)?;
+        let kind: JobKind = view::kind_of(stored.as_deref());
+        let progress = self.progress(&job);
+        if let Some(reason) = why(&job, &self.nodes, self.at) {
+            job.reason = Some(reason);
+        }
+        Ok(view::job(job, kind, progress))
+    }
+
+    /// How far a job is that runs here or at another node of the cluster.
+    fn progress(&self, job: &Job) -> Option<ProgressView> {
+        let runner = job.runner.as_ref()?;
+        match runner.node == self.shared.config.node {
+            true => self.shared.live.progress(&job.id),
+            false => self.shared.elsewhere.progress(&job.id),
+        }
+    }
+}
+
+/// Why the job waits now, where that is another reason than the one that it has.
+fn why(job: &Job, nodes: &Nodes, at: UnixMillis) -> Option<Reason> {
+    if !job.state.waits() || job.not_before.is_some_and(|time| time > at) {
+        return None;
+    }
+    if let Some(nobody) = nodes.nobody(job) {
+        return Some(nobody);
+    }
+    let is_over = match job.reason.as_ref()?.code.as_str() {
+        reason::NOT_BEFORE | NO_NODE | NODES_DRAINED => true,
+        _ => false,
+    };
+    is_over.then(|| Reason::new(reason::WAITING, "The job waits for a node."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nodes::tests::{job, lone};
+
+    #[test]
+    fn a_reason_that_is_over_is_not_shown() {
+        let at = UnixMillis(1_000);
+        let code =
+            |job: &Job, exports: &[&str]| why(job, &lone(exports), at).map(|reason| reason.code);
+        let mut waits = job("1", "/data/x");
+        waits.not_before = Some(UnixMillis(900));
+        for (before, shown) in [
+            (reason::NOT_BEFORE, Some(reason::WAITING)),
+            (NO_NODE, Some(reason::WAITING)),
+            ("unreachable", None),
+        ] {
+            waits.reason = Some(Reason::new(before, "Before."));
+            assert_eq!(code(&waits, &["data"]).as_deref(), shown, "{before}");
+            assert_eq!(code(&waits, &[]).as_deref(), Some(NO_NODE), "{before}");
+        }
+        waits.not_before = Some(UnixMillis(1_001));
+        assert_eq!(code(&waits, &[]), None, "the time has not come");
+    }
+}
