@@ -28,6 +28,7 @@ mod manifest;
 mod nodes;
 mod order;
 mod past;
+mod probe;
 mod reached;
 mod reasons;
 mod record;
@@ -160,6 +161,8 @@ pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
     /// Jobs whose sites do not know yet that they stop.
     pub(crate) untold: third::untold::Untold,
+    /// Jobs whose sites are back.
+    pub(crate) woken: probe::Woken,
     /// The sites that other nodes had tried from here.
     pub(crate) reaching: guests::Reaching,
     /// What does items of divided jobs here.
@@ -192,6 +195,7 @@ impl Jobs {
             elsewhere: elsewhere::Elsewhere::default(),
             others: past::Others::default(),
             untold: third::untold::Untold::default(),
+            woken: probe::Woken::default(),
             reaching: guests::Reaching::default(),
             workers: divided::Workers::default(),
             stopping: AtomicBool::new(false),
@@ -208,6 +212,7 @@ impl Jobs {
         let scheduler = thread("gw-jobs", scheduler::run)?;
         shared.live.keep(thread("gw-untold", third::untold::run)?);
         shared.live.keep(thread("gw-elsewhere", elsewhere::run)?);
+        shared.live.keep(thread("gw-probe", probe::run)?);
         Ok(Self {
             shared,
             scheduler: Arc::new(std::sync::Mutex::new(Some(scheduler))),

@@ -149,6 +149,7 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
         u32::try_from(shared.config.jobs_max.saturating_add(EXPLAINED_MAX)).unwrap_or(u32::MAX);
     let mut due = reader.due_jobs(at, each, WAITING_MAX)?;
     due.extend(with_room(shared, reader, at)?);
+    due.extend(shared.woken.jobs(reader, at)?);
     // What was claimed and has not begun to be seen as running.
     due.retain(|job| !shared.live.contains(&job.id) && !shared.untold.is_asking(&job.id));
     if leads {

@@ -1,6 +1,7 @@
 //! Jobs between the nodes of two sites, by the real binary: pushed, pulled, and with the node that runs them killed again and again.
 //! Leaves the commands themselves to `jobs`, and the routes to the tests of the API.
 
+mod back;
 mod ends;
 mod kills;
 mod past;

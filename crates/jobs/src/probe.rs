@@ -1,0 +1,184 @@
+//! Looks every few seconds whether the sites are back that waiting jobs need: one connection for each site. A site that is back wakes its jobs.
+//! Starts no job (`scheduler`), and asks a site nothing: it is back when it proves its identity.
+//!
+//! A job that waits for a passing reason has a time for its next attempt, minutes away after some attempts. A site that was away and
+//! answers again makes that time pointless. One that answered all the while wakes nothing: something else is in the way.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::Peer;
+use godwit_api::failure::{FailureCode, Retry};
+use godwit_api::units::counted;
+use godwit_state::{Job, JobFilter, JobState, Reader, Site, UnixMillis};
+
+use crate::error::JobsError;
+use crate::order::sites_of;
+use crate::stored::Stored;
+use crate::{Shared, reached};
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Between two looks whether the node stops.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// How long a node of a site may take to prove who it is.
+const WITHIN: Duration = Duration::from_secs(3);
+
+/// Waiting jobs that one look sees: a page of the state.
+const JOBS_MAX: usize = 1_000;
+
+/// Sites that are dialled at once, and by one look. Those that come first by name are looked at first.
+const AT_ONCE: usize = 8;
+const SITES_MAX: usize = 64;
+
+/// Sites of which it is known whether they answered.
+const KNOWN_MAX: usize = 1_000;
+
+/// The jobs whose sites are back, each with the epoch in which it waits.
+#[derive(Default)]
+pub(crate) struct Woken(Mutex<HashMap<String, u64>>);
+
+impl Woken {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The jobs that need not wait for their next attempt. One that changed since is forgotten.
+    pub(crate) fn jobs(&self, reader: &Reader, at: UnixMillis) -> Result<Vec<Job>, JobsError> {
+        let ids: Vec<(String, u64)> = self.lock().clone().into_iter().collect();
+        let mut jobs = Vec::new();
+        for (id, epoch) in ids {
+            let job = reader.job(&id)?;
+            match job.filter(|job| job.epoch == epoch && waits(job, at)) {
+                Some(job) => jobs.push(job),
+                None => drop(self.lock().remove(&id)),
+            }
+        }
+        Ok(jobs)
+    }
+}
+
+/// Whether the job waits for its next attempt because something passing was in the way that a site may be the cause of.
+fn waits(job: &Job, at: UnixMillis) -> bool {
+    let passes = |code: &str| match FailureCode::parse(code) {
+        Some(code) => code.retry() == Retry::Transient,
+        None => false,
+    };
+    job.state == JobState::Queued
+        && job.next_attempt.is_some_and(|next| next > at)
+        && job
+            .reason
+            .as_ref()
+            .is_some_and(|reason| passes(&reason.code))
+}
+
+/// Body of the thread.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    // Whether each site answered when it was dialled last, by its identity.
+    let mut known = HashMap::new();
+    while !shared.stopping.load(Ordering::SeqCst) {
+        // A state that cannot be read now is read at the next look.
+        if let Ok(wanted) = wanted(shared) {
+            look(shared, wanted, &mut known);
+        }
+        let until = Instant::now() + EVERY;
+        while Instant::now() < until && !shared.stopping.load(Ordering::SeqCst) {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+/// A site, and the jobs that wait with it.
+struct Wanted {
+    site: Site,
+    jobs: Vec<(String, u64)>,
+}
+
+/// The sites that waiting jobs need, by their identities.
+fn wanted(shared: &Shared) -> Result<BTreeMap<String, Wanted>, JobsError> {
+    let reader = shared.replica.reader();
+    let filter = JobFilter {
+        states: vec![JobState::Queued],
+        ..JobFilter::default()
+    };
+    let at = shared.now();
+    let mut sites: BTreeMap<String, Wanted> = BTreeMap::new();
+    let page = reader.jobs(&filter, None, JOBS_MAX)?;
+    for job in page.jobs.iter().filter(|job| waits(job, at)) {
+        let Some(Ok(stored)) = reader.job_spec(&job.id)?.map(|text| Stored::parse(&text)) else {
+            continue;
+        };
+        for name in sites_of(job) {
+            let site = match stored.other(&name) {
+                Some(site) => Some(site),
+                None => reader.object::<Site>(&name)?,
+            };
+            let Some(site) = site else {
+                continue;
+            };
+            let wanted = sites.entry(site.identity.clone()).or_insert(Wanted {
+                site,
+                jobs: Vec::new(),
+            });
+            wanted.jobs.push((job.id.clone(), job.epoch));
+        }
+    }
+    Ok(sites)
+}
+
+/// Dials the sites, and wakes the jobs of those that are back.
+fn look(shared: &Shared, wanted: BTreeMap<String, Wanted>, known: &mut HashMap<String, bool>) {
+    if known.len() > KNOWN_MAX {
+        known.clear();
+    }
+    let wanted: Vec<(String, Wanted)> = wanted.into_iter().take(SITES_MAX).collect();
+    for some in wanted.chunks(AT_ONCE) {
+        if shared.stopping.load(Ordering::SeqCst) {
+            return;
+        }
+        let answers: Vec<bool> = std::thread::scope(|scope| {
+            let dial = |one: &'_ (String, Wanted)| answers(shared, &one.1.site);
+            let dials = some.iter().map(|one| scope.spawn(move || dial(one)));
+            let dials: Vec<_> = dials.collect();
+            let ended = dials.into_iter().map(|dial| dial.join().unwrap_or(false));
+            ended.collect()
+        });
+        for ((identity, one), answers) in some.iter().zip(answers) {
+            let before = known.insert(identity.clone(), answers);
+            let name = &one.site.name;
+            if !answers && before != Some(false) {
+                (shared.config.log)(&format!(
+                    "the site {name} does not answer; it is dialled every {} s, and its jobs begin once it answers",
+                    EVERY.as_secs()
+                ));
+            }
+            // Of a site that was not dialled before nothing is known: its jobs are tried once.
+            if answers && before != Some(true) {
+                if before.is_some() {
+                    let jobs = counted(one.jobs.len() as u64, "job");
+                    (shared.config.log)(&format!(
+                        "the site {name} answers again; {jobs} that waited for it may begin"
+                    ));
+                }
+                shared.woken.lock().extend(one.jobs.iter().cloned());
+            }
+        }
+    }
+}
+
+/// Whether a node of the site proves that it is one.
+fn answers(shared: &Shared, site: &Site) -> bool {
+    let others = site.nodes.iter().map(|node| Peer {
+        name: site.name.clone(),
+        addresses: node.addresses.clone(),
+        identity: node.identity.clone(),
+    });
+    let known = reached::peer(site);
+    let others = others.filter(|node| node.identity != site.identity);
+    let mut nodes = std::iter::once(known).chain(others);
+    nodes.any(|node| shared.config.sites.reach(&node, WITHIN).is_ok())
+}
