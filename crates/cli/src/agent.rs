@@ -29,7 +29,7 @@ use godwit_proto::agent::{
 
 use crate::exit::{Exit, Failure, FailureCode};
 use crate::home::{self, Home};
-use crate::output::complain;
+use crate::output::{complain, outlet};
 use crate::ssh::{SOFTWARE, own_targets, ssh_connection};
 use godwit_run::{Process, bounds_of};
 
@@ -130,6 +130,8 @@ fn prepare(start: &Start) -> Result<(Agent, Started), Failure> {
         }),
         log: Arc::new(|line: &str| complain(line)),
     };
+    outlet::begin(|lines| complain(&format!("{lines} lines of the log were dropped here")))
+        .map_err(Failure::local)?;
     let agent = Agent::start(config, listener).map_err(Failure::local)?;
     Ok((agent, started(&identity, port)))
 }

@@ -33,6 +33,7 @@ fn main() {
     // Threads may still wait for an input that does not end, or dial a machine that is not needed any more. What is printed last,
     // where nobody reads it, was told by `is_cut_short`.
     let _ = std::io::stdout().flush();
+    output::outlet::drain();
     godwit_sys::exit::exit(exit as u8);
 }
 

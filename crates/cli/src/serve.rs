@@ -63,8 +63,8 @@ fn serve(
     level: u32,
 ) -> Result<(), Failure> {
     let (plan, notes) = plan::make(values, settings, home).map_err(crate::commands::told)?;
+    log::begin(settings)?;
     notes.iter().for_each(|note| complain(note));
-    log::begin(settings);
     crate::cores::restrict(settings.threads, &settings.pin)?;
     let ends = signals::ending()
         .and_then(Ends::of)

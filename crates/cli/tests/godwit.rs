@@ -96,6 +96,7 @@ mod godwit {
     pub(crate) mod tuning;
     pub(crate) mod unkept;
     pub(crate) mod unread;
+    pub(crate) mod unread_log;
     pub(crate) mod unusable;
     pub(crate) mod vanish;
     pub(crate) mod verify;

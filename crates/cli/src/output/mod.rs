@@ -10,6 +10,7 @@ mod connection;
 mod fit;
 mod log;
 mod log_line;
+pub(crate) mod outlet;
 mod plain;
 mod stats;
 
@@ -327,8 +328,11 @@ pub(crate) fn print(text: &str) {
 
 /// Prints lines for programs to standard output. A closed reader is ignored; any other error is reported once.
 pub(crate) fn print_data(text: &str) {
+    let Err(line) = outlet::take_out(format!("{text}\n")) else {
+        return;
+    };
     let mut out = std::io::stdout().lock();
-    if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush())
+    if let Err(error) = out.write_all(line.as_bytes()).and_then(|()| out.flush())
         && error.kind() != std::io::ErrorKind::BrokenPipe
         && !CUT_SHORT.swap(true, Ordering::Relaxed)
     {
@@ -352,7 +356,7 @@ fn say(text: &str) {
 
 /// Writes to standard error, in one write, so that lines of several processes do not mix.
 fn write_error(text: &str) {
-    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+    outlet::write_error(format!("{text}\n").into_bytes());
 }
 
 /// Why a command failed, and what to do.

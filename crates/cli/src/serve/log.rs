@@ -2,6 +2,7 @@
 //! Keeps none: standard error goes where the service manager leads it.
 
 use std::fmt;
+use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::record::{TransferNews, TransferRecord, TransferRefusal, TransferStart};
@@ -16,10 +17,15 @@ use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::output::printable;
+use crate::exit::Failure;
+use crate::output::{outlet, printable};
 
-/// Writes the log as the settings want it from now on.
-pub(super) fn begin(settings: &ServeSettings) {
+/// Writes the log as the settings want it from now on. No line waits for a reader.
+///
+/// # Errors
+/// A thread could not be started.
+pub(super) fn begin(settings: &ServeSettings) -> Result<(), Failure> {
+    outlet::begin(dropped).map_err(Failure::local)?;
     let level = match settings.log_level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
@@ -31,7 +37,7 @@ pub(super) fn begin(settings: &ServeSettings) {
         .with_target(env!("CARGO_PKG_NAME"), level)
         .with_default(LevelFilter::ERROR);
     let layer = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(|| Lines)
         .with_ansi(false)
         .with_target(false)
         .with_timer(Clock)
@@ -46,6 +52,29 @@ pub(super) fn begin(settings: &ServeSettings) {
             registry.with(layer.with_filter(targets)).try_init()
         }
     };
+    Ok(())
+}
+
+/// At every level of the log: whoever reads it must know that it has gaps.
+fn dropped(lines: u64) {
+    tracing::error!(
+        lines,
+        "the log was not read, so {lines} lines were dropped here"
+    );
+}
+
+/// Lines on their way to standard error. The library gives each in one piece.
+struct Lines;
+
+impl io::Write for Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        outlet::write_error(line.to_owned());
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Writes a line.
