@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 use thiserror::Error;
 
+use crate::seal;
+
 /// A failure of a file of the state.
 #[derive(Debug, Error)]
 #[error("{}: {kind}", file.display())]
@@ -31,6 +33,11 @@ pub enum FaultKind {
         "the file is damaged ({0}). It was left as it is; restore a backup with `godwit restore`"
     )]
     Damaged(String),
+    /// Bytes were read that do not hold together; the file itself may be whole.
+    #[error(
+        "what was read does not hold together ({0}); the disk may have failed. Restart the node: it checks the file, and says whether it is damaged"
+    )]
+    Unsound(String),
     /// The file is no part of a node's state.
     #[error("this is not a file of a node's state; name the right directory")]
     Foreign,
@@ -83,15 +90,28 @@ impl Fault {
         Self::new(file, kind)
     }
 
+    /// A failure while the file is in use. A disk that fails shows as unsound content, too.
     pub(crate) fn sqlite(file: &Path, error: rusqlite::Error) -> Self {
         let kind = match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => FaultKind::Full(error.to_string()),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                FaultKind::Damaged(error.to_string())
+                FaultKind::Unsound(error.to_string())
             }
-            _ => FaultKind::Sqlite(error),
+            _ => match seal::broken(&error) {
+                Some(broken) => FaultKind::Unsound(broken.to_string()),
+                None => FaultKind::Sqlite(error),
+            },
         };
         Self::new(file, kind)
+    }
+
+    /// A failure of the check at a start.
+    pub(crate) fn sqlite_opening(file: &Path, error: rusqlite::Error) -> Self {
+        let fault = Self::sqlite(file, error);
+        match fault.kind {
+            FaultKind::Unsound(what) => Self::new(file, FaultKind::Damaged(what)),
+            _ => fault,
+        }
     }
 
     /// Whether the file system had no room.

@@ -61,6 +61,7 @@ mod raft;
 mod read;
 mod replica;
 mod schema;
+mod seal;
 mod store;
 
 pub use fault::{Fault, FaultKind};

@@ -18,6 +18,7 @@ use crate::model::{
     UnixMillis,
 };
 use crate::read::committed_level;
+use crate::seal;
 
 /// A command that is being applied.
 pub(crate) struct Context<'a> {
@@ -50,7 +51,8 @@ impl From<rusqlite::Error> for Stop {
                 failure.code,
                 ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch
             ),
-            _ => true,
+            // Others have the row as it was written.
+            _ => seal::broken(&error).is_none(),
         };
         if of_content {
             Self::Refused(CommandError::Internal {

@@ -9,6 +9,7 @@ use crate::model::{
     level_trouble,
 };
 use crate::read::{committed_level, object_by_id};
+use crate::seal::{object_body, select_objects};
 
 /// Adds the node that shows a good invitation. The same node may come again before it has spoken as a member: it then gets the number
 /// that it has.
@@ -190,8 +191,8 @@ pub(super) fn lost(context: &Context<'_>, name: &str) -> Result<Effect, Stop> {
 
 fn by_lookup<T: Object>(db: &Connection, lookup: &str) -> Result<Option<T>, Stop> {
     let body: Option<String> = db
-        .prepare_cached("SELECT body FROM objects WHERE kind = ?1 AND lookup = ?2 ORDER BY id")?
-        .query_row(params![T::KIND, lookup], |row| row.get(0))
+        .prepare_cached(select_objects!("kind = ?1 AND lookup = ?2 ORDER BY id"))?
+        .query_row(params![T::KIND, lookup], object_body)
         .optional()?;
     Ok(body.map(|body| serde_json::from_str(&body)).transpose()?)
 }

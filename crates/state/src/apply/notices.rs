@@ -9,6 +9,7 @@ use crate::bounds;
 use crate::model::{
     CommandError, Delivery, Effect, Job, JobState, Object as _, Reason, Topic, UnixMillis, Webhook,
 };
+use crate::seal::{object_body, select_objects};
 
 /// Content of an event of a job.
 #[derive(Serialize)]
@@ -87,8 +88,8 @@ pub(super) fn event(
 fn deliver(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
     let bodies: Vec<String> = context
         .db
-        .prepare_cached("SELECT body FROM objects WHERE kind = ?1 ORDER BY id")?
-        .query_map([Webhook::KIND], |row| row.get(0))?
+        .prepare_cached(select_objects!("kind = ?1 ORDER BY id"))?
+        .query_map([Webhook::KIND], object_body)?
         .collect::<Result<_, _>>()?;
     for body in bodies {
         let webhook: Webhook = serde_json::from_str(&body)?;

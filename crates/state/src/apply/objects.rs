@@ -10,6 +10,7 @@ use crate::model::{
     Node, Object, Reason, Schedule, Site, Token, TokenOrigin, Topic, UnixMillis, User, reason,
 };
 use crate::read::{committed_level, object_by_id};
+use crate::seal::{object_body, select_objects};
 
 /// Adds, replaces or removes an object that stands alone.
 pub(super) fn change<T: Object>(context: &Context<'_>, change: &Change<T>) -> Result<Effect, Stop> {
@@ -46,8 +47,8 @@ pub(super) fn learn(context: &Context<'_>, learn: &Learn) -> Result<Effect, Stop
 pub(super) fn all<T: Object>(context: &Context<'_>) -> Result<Vec<T>, Stop> {
     let mut statement = context
         .db
-        .prepare_cached("SELECT body FROM objects WHERE kind = ?1 ORDER BY id")?;
-    let bodies = statement.query_map([T::KIND], |row| row.get::<_, String>(0))?;
+        .prepare_cached(select_objects!("kind = ?1 ORDER BY id"))?;
+    let bodies = statement.query_map([T::KIND], object_body)?;
     bodies
         .map(|body| Ok(serde_json::from_str(&body?)?))
         .collect()
@@ -158,10 +159,10 @@ fn revoke_sign_ins(context: &Context<'_>, user: &str, keep: &[String]) -> Result
     };
     let tokens: Vec<String> = context
         .db
-        .prepare_cached(
-            "SELECT body FROM objects WHERE kind = ?1 AND json_extract(body, '$.user') = ?2 ORDER BY id",
-        )?
-        .query_map([Token::KIND, user], |row| row.get(0))?
+        .prepare_cached(select_objects!(
+            "kind = ?1 AND json_extract(body, '$.user') = ?2 ORDER BY id"
+        ))?
+        .query_map([Token::KIND, user], object_body)?
         .collect::<Result<_, _>>()?;
     for body in tokens {
         let mut token: Token = serde_json::from_str(&body)?;
@@ -177,8 +178,8 @@ fn revoke_sign_ins(context: &Context<'_>, user: &str, keep: &[String]) -> Result
 fn disable_schedules(context: &Context<'_>, owner: &str) -> Result<(), Stop> {
     let schedules: Vec<String> = context
         .db
-        .prepare_cached("SELECT body FROM objects WHERE kind = ?1 ORDER BY id")?
-        .query_map([Schedule::KIND], |row| row.get(0))?
+        .prepare_cached(select_objects!("kind = ?1 ORDER BY id"))?
+        .query_map([Schedule::KIND], object_body)?
         .collect::<Result<_, _>>()?;
     for body in schedules {
         let mut schedule: Schedule = serde_json::from_str(&body)?;

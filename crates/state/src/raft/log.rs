@@ -11,7 +11,8 @@ use openraft::entry::RaftEntry as _;
 use openraft::storage::{IOFlushed, RaftLogStorage};
 use openraft::type_config::alias::{EntryOf, VoteOf};
 use openraft::{LogState, OptionalSend, RaftLogReader};
-use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -19,6 +20,7 @@ use super::{Guard, LogId, Types, blocking};
 use crate::apply::sql;
 use crate::fault::Fault;
 use crate::schema;
+use crate::seal;
 use crate::store::open_database;
 
 const VOTE: &str = "vote";
@@ -41,6 +43,7 @@ impl Log {
     /// Opens the file, makes it if it is missing, and checks it. Others are kept out until the last write is over.
     pub(crate) fn open(file: &Path, guard: Arc<Guard>) -> Result<Self, Fault> {
         let connection = open_database(file, &schema::RAFT, "FULL")?;
+        check_all(&connection).map_err(|error| Fault::sqlite_opening(file, error))?;
         Ok(Self {
             shared: Arc::new(Shared {
                 connection: Mutex::new(connection),
@@ -55,8 +58,10 @@ impl Log {
         let connection = self.shared.lock();
         let purged: Option<LogId> = self.shared.mark(&connection, PURGED)?;
         let last: Option<String> = connection
-            .prepare_cached("SELECT body FROM entries ORDER BY log_index DESC LIMIT 1")
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)).optional())
+            .prepare_cached(
+                "SELECT body, log_index, sum FROM entries ORDER BY log_index DESC LIMIT 1",
+            )
+            .and_then(|mut statement| statement.query_row([], entry_body).optional())
             .map_err(|error| self.shared.fault(error))?;
         let last = match last {
             Some(body) => Some(self.shared.entry(&body)?.log_id()),
@@ -102,8 +107,8 @@ impl Shared {
         name: &str,
     ) -> io::Result<Option<T>> {
         let body: Option<String> = connection
-            .prepare_cached("SELECT body FROM marks WHERE name = ?1")
-            .and_then(|mut statement| statement.query_row([name], |row| row.get(0)).optional())
+            .prepare_cached("SELECT body, name, sum FROM marks WHERE name = ?1")
+            .and_then(|mut statement| statement.query_row([name], mark_body).optional())
             .map_err(|error| self.fault(error))?;
         body.map(|body| serde_json::from_str(&body).map_err(|error| self.unreadable(&error)))
             .transpose()
@@ -117,11 +122,11 @@ impl Shared {
         let connection = self.lock();
         let bodies: Vec<String> = connection
             .prepare_cached(
-                "SELECT body FROM entries WHERE log_index >= ?1 AND log_index <= ?2 ORDER BY log_index",
+                "SELECT body, log_index, sum FROM entries WHERE log_index >= ?1 AND log_index <= ?2 ORDER BY log_index",
             )
             .and_then(|mut statement| {
                 statement
-                    .query_map(params![range.0, range.1], |row| row.get(0))?
+                    .query_map(params![range.0, range.1], entry_body)?
                     .collect()
             })
             .map_err(|error| self.fault(error))?;
@@ -204,10 +209,12 @@ impl RaftLogStorage<Types> for Log {
         let shared = Arc::clone(&self.shared);
         let result = blocking(&self.shared.guard, move || {
             shared.write(|connection| {
-                let mut statement = connection
-                    .prepare_cached("INSERT INTO entries (log_index, body) VALUES (?1, ?2)")?;
+                let mut statement = connection.prepare_cached(
+                    "INSERT INTO entries (log_index, body, sum) VALUES (?1, ?2, ?3)",
+                )?;
                 for (index, body) in &rows {
-                    statement.execute(params![index, body])?;
+                    let sum = seal::sum([ValueRef::from(body.as_str()), ValueRef::Integer(*index)]);
+                    statement.execute(params![index, body, sum])?;
                 }
                 Ok(())
             })
@@ -251,14 +258,39 @@ impl RaftLogStorage<Types> for Log {
     }
 }
 
+fn check_all(connection: &Connection) -> rusqlite::Result<()> {
+    let mut entries = connection.prepare("SELECT body, log_index, sum FROM entries")?;
+    let mut rows = entries.query([])?;
+    while let Some(row) = rows.next()? {
+        seal::check("entries", row)?;
+    }
+    let mut marks = connection.prepare("SELECT body, name, sum FROM marks")?;
+    let mut rows = marks.query([])?;
+    while let Some(row) = rows.next()? {
+        seal::check("marks", row)?;
+    }
+    Ok(())
+}
+
+fn entry_body(row: &Row<'_>) -> rusqlite::Result<String> {
+    seal::check("entries", row)?;
+    row.get(0)
+}
+
+fn mark_body(row: &Row<'_>) -> rusqlite::Result<String> {
+    seal::check("marks", row)?;
+    row.get(0)
+}
+
 fn set_mark<T: Serialize>(connection: &Connection, name: &str, mark: &T) -> rusqlite::Result<()> {
     let body = serde_json::to_string(mark)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let sum = seal::sum([ValueRef::from(body.as_str()), ValueRef::from(name)]);
     connection
         .prepare_cached(
-            "INSERT INTO marks (name, body) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET body = ?2",
+            "INSERT INTO marks (name, body, sum) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET body = ?2, sum = ?3",
         )?
-        .execute(params![name, body])
+        .execute(params![name, body, sum])
         .map(drop)
 }
 

@@ -8,6 +8,7 @@ use super::row::{time, unsigned};
 use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
 use crate::model::UnixMillis;
+use crate::seal::{self, DELIVERIES_AND_SUM};
 
 /// A delivery to a webhook that is not done.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -60,10 +61,11 @@ impl Deliveries<'_> {
         let limit = i64::try_from(limit.min(PAGE_ROWS_MAX)).unwrap_or(i64::MAX);
         self.0.with(|db| {
             db.prepare_cached(
-                "SELECT id, webhook, job, event, body, attempts, next_attempt FROM deliveries \
-                 WHERE next_attempt IS NOT NULL AND next_attempt <= ?1 ORDER BY next_attempt, id LIMIT ?2",
+                &format!("SELECT {DELIVERIES_AND_SUM} FROM deliveries \
+                 WHERE next_attempt IS NOT NULL AND next_attempt <= ?1 ORDER BY next_attempt, id LIMIT ?2"),
             )?
             .query_map(params![now.0, limit], |row| {
+                seal::check("deliveries", row)?;
                 Ok(PendingDelivery {
                     id: unsigned(row, 0)?,
                     webhook: row.get(1)?,

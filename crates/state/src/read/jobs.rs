@@ -11,6 +11,10 @@ use crate::fault::Fault;
 use crate::model::{
     Attempt, DELAY_MAX_MS, FailureGroup, Job, JobState, LEVEL_ORIGIN, Placed, Route, UnixMillis,
 };
+use crate::seal;
+
+/// Earlier temporary names that an attempt looks for at most.
+const TAGS_MAX: usize = 64;
 
 impl Reader {
     /// How many jobs of this owner there are, ended ones included.
@@ -212,19 +216,28 @@ impl Agreed<'_> {
     /// When the database cannot be read.
     pub fn placed(self, id: &str) -> Result<Placed, Fault> {
         self.0.with(|db| {
-            let into = db
-                .prepare_cached(
-                    "SELECT goes_into FROM attempts WHERE job = ?1 AND goes_into IS NOT NULL ORDER BY number LIMIT 1",
-                )?
-                .query_row([id], |row| row.get(0))
-                .optional()?;
-            let tags = db
-                .prepare_cached(
-                    "SELECT tag FROM attempts WHERE job = ?1 AND tag IS NOT NULL GROUP BY tag ORDER BY max(number) DESC LIMIT 64",
-                )?
-                .query_map([id], |row| row.get::<_, i64>(0).map(i64::cast_unsigned))?
-                .collect::<Result<_, _>>()?;
-            Ok(Placed { into, tags })
+            let mut placed = Placed {
+                into: None,
+                tags: Vec::new(),
+            };
+            let mut statement = db.prepare_cached(&format!(
+                "SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE job = ?1 ORDER BY number DESC"
+            ))?;
+            let mut rows = statement.query([id])?;
+            while let Some(row) = rows.next()? {
+                seal::check("attempts", row)?;
+                placed.into = row
+                    .get("goes_into")
+                    .map(|into: Option<_>| into.or(placed.into))?;
+                let tag: Option<i64> = row.get("tag")?;
+                let tag = tag.map(i64::cast_unsigned);
+                if let Some(tag) = tag.filter(|tag| !placed.tags.contains(tag))
+                    && placed.tags.len() < TAGS_MAX
+                {
+                    placed.tags.push(tag);
+                }
+            }
+            Ok(placed)
         })
     }
 }

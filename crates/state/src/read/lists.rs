@@ -3,12 +3,13 @@
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::row::{bad, json, unsigned};
+use super::row::{bad, object, unsigned};
 use super::{Deliveries, Reader, object_by_id};
 use crate::apply::sql;
 use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
 use crate::model::{Event, Object, Topic, UnixMillis};
+use crate::seal::select_objects;
 
 /// Which lines of the audit log to list.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -63,8 +64,8 @@ impl Reader {
     /// When the database cannot be read.
     pub fn objects<T: Object>(&self) -> Result<Vec<T>, Fault> {
         self.with(|db| {
-            db.prepare_cached("SELECT body FROM objects WHERE kind = ?1 ORDER BY id")?
-                .query_map([T::KIND], |row| json(row, 0))?
+            db.prepare_cached(select_objects!("kind = ?1 ORDER BY id"))?
+                .query_map([T::KIND], object)?
                 .collect()
         })
     }
@@ -75,11 +76,9 @@ impl Reader {
     /// When the database cannot be read.
     pub fn objects_by<T: Object>(&self, lookup: &str) -> Result<Vec<T>, Fault> {
         self.with(|db| {
-            db.prepare_cached(
-                "SELECT body FROM objects WHERE kind = ?1 AND lookup = ?2 ORDER BY id",
-            )?
-            .query_map([T::KIND, lookup], |row| json(row, 0))?
-            .collect()
+            db.prepare_cached(select_objects!("kind = ?1 AND lookup = ?2 ORDER BY id"))?
+                .query_map([T::KIND, lookup], object)?
+                .collect()
         })
     }
 

@@ -8,18 +8,17 @@ use serde::de::DeserializeOwned;
 use crate::model::{
     Attempt, Job, JobState, LEVEL_FIRST, Node, Object, Reason, Route, Runner, UnixMillis,
 };
+use crate::seal::{self, select_objects};
 
-/// Columns of a job, in the order in which [`job`] reads them.
-pub(crate) const JOB_COLUMNS: &str = "id, created, owner, label, state, reason_code, reason_text, since, next_attempt, \
-     priority, rate_limit, not_before, deadline, retry, attempts, retries, epoch, runner_node, runner_instance, \
-     idempotency_key, started, ended, summary, schedule, sources, destination, request";
+/// Columns of a job, in the order in which [`job`] reads them: all, and the checksum.
+pub(crate) const JOB_COLUMNS: &str = seal::JOBS_AND_SUM;
 
 /// Columns of an attempt, in the order in which [`attempt`] reads them.
-pub(super) const ATTEMPT_COLUMNS: &str =
-    "number, epoch, node, started, ended, outcome, reason_code, reason_text, bytes, files";
+pub(super) const ATTEMPT_COLUMNS: &str = seal::ATTEMPTS_AND_SUM;
 
 /// The job of a row of [`JOB_COLUMNS`].
 pub(crate) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
+    seal::check("jobs", row)?;
     let state: String = row.get(4)?;
     let runner: Option<String> = row.get(17)?;
     let instance: Option<String> = row.get(18)?;
@@ -57,6 +56,7 @@ pub(crate) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
 
 /// The attempt of a row of [`ATTEMPT_COLUMNS`].
 pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+    seal::check("attempts", row)?;
     Ok(Attempt {
         number: row.get(0)?,
         epoch: unsigned(row, 1)?,
@@ -72,8 +72,11 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
 
 /// The level that all nodes of the cluster know.
 pub(crate) fn committed_level(db: &Connection) -> rusqlite::Result<u32> {
-    db.prepare_cached("SELECT level FROM cluster")?
-        .query_row([], |row| row.get(0))
+    db.prepare_cached("SELECT level, one, sum FROM cluster")?
+        .query_row([], |row| {
+            seal::check("cluster", row)?;
+            row.get(0)
+        })
         .optional()
         .map(|level| level.unwrap_or(LEVEL_FIRST))
 }
@@ -87,38 +90,49 @@ pub(crate) fn job_by_id(db: &Connection, id: &str) -> rusqlite::Result<Option<Jo
 
 /// Which site runs the transfer of a job, if that is decided.
 pub(crate) fn job_route(db: &Connection, id: &str) -> rusqlite::Result<Option<Route>> {
+    let select = format!(
+        "SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE job = ?1 AND route IS NOT NULL ORDER BY number LIMIT 1"
+    );
     let name: Option<String> = db
-        .prepare_cached(
-            "SELECT route FROM attempts WHERE job = ?1 AND route IS NOT NULL ORDER BY number LIMIT 1",
-        )?
-        .query_row([id], |row| row.get(0))
+        .prepare_cached(&select)?
+        .query_row([id], |row| {
+            seal::check("attempts", row)?;
+            row.get("route")
+        })
         .optional()?;
     Ok(name.as_deref().and_then(Route::from_name))
 }
 
 /// The specification of the job of that id.
 pub(crate) fn job_spec(db: &Connection, id: &str) -> rusqlite::Result<Option<String>> {
-    db.prepare_cached("SELECT spec FROM job_specs WHERE job = ?1")?
-        .query_row([id], |row| row.get(0))
+    db.prepare_cached("SELECT spec, job, sum FROM job_specs WHERE job = ?1")?
+        .query_row([id], |row| {
+            seal::check("job_specs", row)?;
+            row.get(0)
+        })
         .optional()
 }
 
 /// The object of that kind and id.
 pub(crate) fn object_by_id<T: Object>(db: &Connection, id: &str) -> rusqlite::Result<Option<T>> {
-    db.prepare_cached("SELECT body FROM objects WHERE kind = ?1 AND id = ?2")?
-        .query_row(params![T::KIND, id], |row| json(row, 0))
+    db.prepare_cached(select_objects!("kind = ?1 AND id = ?2"))?
+        .query_row(params![T::KIND, id], object)
         .optional()
 }
 
 /// The node with that number in the consensus.
 pub(crate) fn node_by_number(db: &Connection, number: u64) -> rusqlite::Result<Option<Node>> {
-    db.prepare_cached(
-        "SELECT body FROM objects WHERE kind = ?1 AND json_extract(body, '$.number') = ?2",
-    )?
-    .query_row(params![Node::KIND, number.cast_signed()], |row| {
-        json(row, 0)
-    })
+    db.prepare_cached(select_objects!(
+        "kind = ?1 AND json_extract(body, '$.number') = ?2"
+    ))?
+    .query_row(params![Node::KIND, number.cast_signed()], object)
     .optional()
+}
+
+/// The object of a row of [`select_objects`].
+pub(super) fn object<T: DeserializeOwned>(row: &Row<'_>) -> rusqlite::Result<T> {
+    seal::check("objects", row)?;
+    json(row, 0)
 }
 
 pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {

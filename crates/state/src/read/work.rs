@@ -7,9 +7,9 @@ use super::Reader;
 use super::row::{json, unsigned};
 use crate::fault::Fault;
 use crate::model::Work;
+use crate::seal;
 
-const COLUMNS: &str =
-    "job, epoch, claim, roots, pairs, trouble, closed, open, closes, counts, targets";
+const COLUMNS: &str = seal::WORK_AND_SUM;
 
 /// What an item is.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -148,6 +148,7 @@ pub(crate) fn work_by_job(db: &Connection, job: &str) -> rusqlite::Result<Option
 }
 
 fn work(row: &Row<'_>) -> rusqlite::Result<Work> {
+    seal::check("work", row)?;
     let trouble: Option<String> = row.get(5)?;
     Ok(Work {
         job: row.get(0)?,

@@ -71,11 +71,12 @@ fn make_only(
     without_row: u64,
     is_own: impl Fn(&Node) -> bool,
 ) -> Result<Restored, Fault> {
-    let nodes: Vec<Node> = Reader::new(copy.to_owned()).objects()?;
+    let new = bring(directory, copy)?;
+    let nodes: Vec<Node> = Reader::new(new.join("state.db")).objects()?;
     let (own, others): (Vec<Node>, Vec<Node>) = nodes.into_iter().partition(is_own);
     let node = own.into_iter().next();
     let number = node.as_ref().map_or(without_row, |node| node.number);
-    let new = prepare(directory, copy, number)?;
+    prepare(directory, copy, &new, number)?;
     remove(&new.join("state.db"), &others, at)?;
     Ok(Restored {
         kept: exchange(directory, &new)?,
@@ -119,8 +120,8 @@ fn exchange(directory: &Directory, new: &Path) -> Result<Option<PathBuf>, Fault>
     Ok(kept)
 }
 
-/// Makes both files in a directory of their own, as the node will open them.
-fn prepare(directory: &Directory, copy: &Path, number: u64) -> Result<PathBuf, Fault> {
+/// Makes the state in a directory of its own, of the newest version.
+fn bring(directory: &Directory, copy: &Path) -> Result<PathBuf, Fault> {
     let new = directory.restored();
     match fs::remove_dir_all(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -129,9 +130,16 @@ fn prepare(directory: &Directory, copy: &Path, number: u64) -> Result<PathBuf, F
         _ => {}
     }
     make_directory(&new)?;
-    let (state, log) = (new.join("state.db"), new.join("raft.db"));
+    let state = new.join("state.db");
     copy_into(copy, &state)?;
-    // Brings an older backup forward. SQLite takes its own files away when the last connection closes.
+    // SQLite takes its own files away when the last connection closes.
+    Store::open(&state)?;
+    Ok(new)
+}
+
+/// Makes the node of that number the only voter, and the log to the state.
+fn prepare(directory: &Directory, copy: &Path, new: &Path, number: u64) -> Result<(), Fault> {
+    let (state, log) = (new.join("state.db"), new.join("raft.db"));
     let mut store = Store::open(&state)?;
     let position = store.position()?.unwrap_or_default();
     let (log_id, _) = read_position(Some(&position)).map_err(|error| Fault::io(copy, error))?;
@@ -150,8 +158,7 @@ fn prepare(directory: &Directory, copy: &Path, number: u64) -> Result<PathBuf, F
     Log::open(&log, directory.guard())?
         .begin_after(log_id, vote_of(log_id))
         .map_err(|error| Fault::io(&log, error))?;
-    sync_directory(&new)?;
-    Ok(new)
+    sync_directory(new)
 }
 
 /// Moves the files that are there to a directory of their own.

@@ -32,7 +32,7 @@ pub(crate) const STATE: Schema = Schema {
 /// The log and the vote: "GwRa".
 pub(crate) const RAFT: Schema = Schema {
     application_id: 0x4777_5261,
-    steps: &[include_str!("raft_v1.sql")],
+    steps: &[include_str!("raft_v1.sql"), include_str!("raft_v2.sql")],
 };
 
 impl Schema {
@@ -43,7 +43,7 @@ impl Schema {
 
     /// Refuses a file of another kind or of a newer version, and gives its version.
     pub(crate) fn check(&self, connection: &Connection, file: &Path) -> Result<usize, Fault> {
-        let fault = |error| Fault::sqlite(file, error);
+        let fault = |error| Fault::sqlite_opening(file, error);
         let id: i32 = connection
             .pragma_query_value(None, "application_id", |row| row.get(0))
             .map_err(fault)?;
@@ -67,7 +67,7 @@ impl Schema {
 
     /// Brings a file to the newest version, one transaction for each step.
     pub(crate) fn migrate(&self, connection: &mut Connection, file: &Path) -> Result<(), Fault> {
-        let fault = |error| Fault::sqlite(file, error);
+        let fault = |error| Fault::sqlite_opening(file, error);
         let version = self.check(connection, file)?;
         for (index, step) in self.steps.iter().enumerate().skip(version) {
             let transaction = connection

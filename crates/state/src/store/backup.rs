@@ -12,6 +12,7 @@ use rusqlite::backup::Backup;
 use super::{Position, Store, check_integrity, position};
 use crate::fault::{Fault, FaultKind};
 use crate::schema;
+use crate::seal;
 
 /// Pages that are copied at a time: 4 MiB, so that a copy needs little memory.
 const PAGES: i32 = 1_024;
@@ -34,6 +35,7 @@ impl Store {
         let from = crate::read::open(copy)?;
         run(&from, &mut self.connection, &self.file)?;
         schema::STATE.migrate(&mut self.connection, &self.file)?;
+        seal::prepare(&mut self.connection, &self.file)?;
         self.sync()
     }
 }
@@ -64,7 +66,8 @@ pub(crate) fn check_copy(copy: &Path) -> Result<Position, Fault> {
         return Err(Fault::new(copy, FaultKind::Foreign));
     }
     check_integrity(&connection, copy)?;
-    let position = position(&connection).map_err(|error| Fault::sqlite(copy, error))?;
+    seal::check_copy(&connection, copy)?;
+    let position = position(&connection).map_err(|error| Fault::sqlite_opening(copy, error))?;
     Ok(position.unwrap_or_default())
 }
 

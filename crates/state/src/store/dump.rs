@@ -26,12 +26,17 @@ impl Store {
             .collect::<Result<_, _>>()?;
         let mut dump = String::new();
         for table in tables {
-            let mut statement = self.connection.prepare(&format!("SELECT * FROM {table}"))?;
-            let columns = statement.column_count();
+            // Checksums say nothing more, and older programs have none.
+            let names: Vec<String> = self
+                .connection
+                .prepare("SELECT name FROM pragma_table_info(?1) WHERE name <> 'sum'")?
+                .query_map([&table], |row| row.get(0))?
+                .collect::<Result<_, _>>()?;
+            let columns = names.len();
             let order: Vec<String> = (1..=columns).map(|column| column.to_string()).collect();
-            drop(statement);
-            statement = self.connection.prepare(&format!(
-                "SELECT * FROM {table} ORDER BY {}",
+            let mut statement = self.connection.prepare(&format!(
+                "SELECT {} FROM {table} ORDER BY {}",
+                names.join(", "),
                 order.join(", ")
             ))?;
             let mut rows = statement.query([])?;

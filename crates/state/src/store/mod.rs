@@ -18,6 +18,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::model::{Applied, Command, CommandError, level_trouble};
 use crate::read::committed_level;
 use crate::schema::{self, Schema};
+use crate::seal;
 
 pub(crate) use backup::{check_copy, copy_into, sync_directory};
 
@@ -51,7 +52,9 @@ impl Store {
     pub fn open(file: &Path) -> Result<Self, Fault> {
         // The log is synced before each acknowledgement, and this file before the log is cut: what a power cut takes
         // from here is applied again.
-        let connection = open_database(file, &schema::STATE, "NORMAL")?;
+        let mut connection = open_database(file, &schema::STATE, "NORMAL")?;
+        seal::prepare(&mut connection, file)?;
+        seal::watch(&connection).map_err(|error| Fault::sqlite(file, error))?;
         Ok(Self {
             connection,
             file: file.to_owned(),
@@ -178,6 +181,7 @@ impl Batch<'_> {
             Err(Stop::Broken(error)) => return Err(fault(error)),
         };
         apply::audit(&self.transaction, command, &applied).map_err(fault)?;
+        seal::seal(&self.transaction).map_err(fault)?;
         Ok(applied)
     }
 
@@ -194,8 +198,8 @@ impl Batch<'_> {
     pub fn mark(&mut self, position: &Position) -> Result<(), Fault> {
         self.transaction
             .prepare_cached(
-                "INSERT INTO applied (one, log_index, position, membership) VALUES (1, ?1, ?2, ?3) \
-                 ON CONFLICT (one) DO UPDATE SET log_index = ?1, position = ?2, membership = ?3",
+                "INSERT INTO applied (one, log_index, position, membership, sealed) VALUES (1, ?1, ?2, ?3, ?1) \
+                 ON CONFLICT (one) DO UPDATE SET log_index = ?1, position = ?2, membership = ?3, sealed = ?1",
             )
             .and_then(|mut statement| {
                 statement.execute(params![
@@ -204,7 +208,7 @@ impl Batch<'_> {
                     position.membership
                 ])
             })
-            .map(drop)
+            .and_then(|_| seal::seal(&self.transaction))
             .map_err(|error| Fault::sqlite(self.file, error))
     }
 
@@ -226,7 +230,7 @@ pub(crate) fn open_database(
     schema: &Schema,
     synchronous: &str,
 ) -> Result<Connection, Fault> {
-    let fault = |error| Fault::sqlite(file, error);
+    let fault = |error| Fault::sqlite_opening(file, error);
     // SQLite gives its other files the mode of this one.
     OpenOptions::new()
         .create(true)
@@ -257,7 +261,7 @@ pub(crate) fn open_database(
 pub(crate) fn check_integrity(connection: &Connection, file: &Path) -> Result<(), Fault> {
     let found: String = connection
         .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
-        .map_err(|error| Fault::sqlite(file, error))?;
+        .map_err(|error| Fault::sqlite_opening(file, error))?;
     if found == "ok" {
         return Ok(());
     }

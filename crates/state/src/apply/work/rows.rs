@@ -6,6 +6,7 @@ use rusqlite::{OptionalExtension as _, Row as SqlRow, params};
 use super::super::{Context, Stop, sql};
 use crate::model::{OpenWork, Runner, Work, WorkCounts, WorkPart, WorkTargets};
 use crate::read::work_by_job;
+use crate::seal;
 
 /// What an item is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -83,7 +84,7 @@ pub(super) struct Row {
     pub(super) instance: Option<String>,
 }
 
-const COLUMNS: &str = "number, kind, state, root, path, piece, pieces, bytes, generation, parent, waits, failed, lease, node, instance";
+const COLUMNS: &str = seal::ITEMS_AND_SUM;
 
 impl WorkRow {
     pub(super) fn new(context: &Context<'_>, job: &str, open: &OpenWork) -> Self {
@@ -252,13 +253,14 @@ pub(super) fn parts_of(
     let parts = context
         .db
         .prepare_cached(
-            "SELECT piece, bytes, digest FROM work_items WHERE work = ?1 AND parent = ?2 AND kind = 1 ORDER BY piece",
+            &format!("SELECT {COLUMNS} FROM work_items WHERE work = ?1 AND parent = ?2 AND kind = 1 ORDER BY piece"),
         )?
         .query_map(params![work, sql(assemble)], |row| {
+            seal::check("work_items", row)?;
             Ok(WorkPart {
-                offset: unsigned(row, 0)?,
-                bytes: unsigned(row, 1)?,
-                digest: row.get::<_, Option<String>>(2)?.unwrap_or_default(),
+                offset: unsigned(row, 5)?,
+                bytes: unsigned(row, 7)?,
+                digest: row.get::<_, Option<String>>("digest")?.unwrap_or_default(),
             })
         })?
         .collect::<Result<_, _>>()?;
@@ -412,6 +414,7 @@ pub(super) fn return_of(
 }
 
 fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
+    seal::check("work_items", row)?;
     Ok(Row {
         number: unsigned(row, 0)?,
         kind: match row.get::<_, i64>(1)? {
