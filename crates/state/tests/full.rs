@@ -173,6 +173,9 @@ fn fill_up() {
         assert!(number < 10_000, "there is room without end");
     };
     assert!(matches!(error, ProposeError::Ended(_)), "{error}");
+    // From the first write that failed on, the node is not ready.
+    let ready = replica.check_ready().expect_err("not ready");
+    assert!(ready.to_string().contains(".db: "), "{ready}");
     // The process is told to end, and why.
     let ended = wait(ended).to_string();
     assert!(ended.contains(".db: "), "names the file: {ended}");

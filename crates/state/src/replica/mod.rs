@@ -318,6 +318,10 @@ impl Replica {
     /// # Errors
     /// Says what is in the way.
     pub fn check_ready(&self) -> Result<(), ProposeError> {
+        // The consensus ends with the first file that fails, and the process soon after.
+        if let Some(fault) = self.directory.guard().fault() {
+            return Err(ProposeError::Ended(Ended(fault.to_owned())));
+        }
         self.check_leader()?;
         self.check_room()
     }
