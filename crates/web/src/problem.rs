@@ -166,6 +166,7 @@ impl From<ProposeError> for ApiError {
             }
             ProposeError::NotLeader { .. } => unavailable("not_leader"),
             ProposeError::NoMajority { .. } => unavailable("no_majority"),
+            ProposeError::Unable { .. } => unavailable("leader_unable"),
             ProposeError::Busy => unavailable("busy"),
             ProposeError::Unknown => unavailable("outcome_unknown"),
             ProposeError::Ended(_) => unavailable("state_stopped"),

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use data_encoding::BASE64;
-use openraft::raft::{AppendEntriesRequest, VoteRequest};
+use openraft::raft::{AppendEntriesRequest, TransferLeaderRequest, VoteRequest};
 use openraft::type_config::alias::{SnapshotOf, VoteOf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -61,6 +61,13 @@ impl Hearing {
                 Ok(rpc) => written(raft.pre_vote(rpc).await),
                 Err(error) => Err(error),
             },
+            network::TRANSFER => {
+                let leader = |rpc: &TransferLeaderRequest<Types>| *rpc.from_leader();
+                match read(message, from, leader) {
+                    Ok(rpc) => written(raft.handle_transfer_leader(rpc).await),
+                    Err(error) => Err(error),
+                }
+            }
             network::SNAPSHOT => match read(message, from, |piece: &Piece| piece.vote) {
                 Ok(piece) => self.take(raft, from, piece).await,
                 Err(error) => Err(error),
@@ -145,7 +152,7 @@ fn read<T: DeserializeOwned>(
 
 fn read_vote(message: &[u8], from: u64) -> io::Result<VoteRequest<Types>> {
     let mut rpc = read(message, from, |rpc: &VoteRequest<Types>| rpc.vote)?;
-    // That the leader gave its leave cannot be proven, and no leader here ever gives it.
+    // That the leader gave its leave cannot be proven. A leader that hands over says so to each voter itself.
     rpc.leadership_transfer = false;
     Ok(rpc)
 }

@@ -20,7 +20,7 @@ use crate::store::Position;
 pub(crate) use hearing::Hearing;
 pub(crate) use log::Log;
 pub(crate) use machine::Machine;
-pub(crate) use network::{APPEND, Network, say};
+pub(crate) use network::{APPEND, Network, ROOM, say};
 pub use network::{Answer, NoPeers, PROPOSE, Peers, is_short};
 
 openraft::declare_raft_types!(

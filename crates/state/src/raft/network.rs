@@ -14,7 +14,8 @@ use openraft::entry::RaftEntry as _;
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
 use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse,
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderRequest,
+    TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use openraft::type_config::alias::{SnapshotMetaOf, SnapshotOf, VoteOf};
 use openraft::{BasicNode, OptionalSend};
@@ -42,6 +43,10 @@ pub(crate) const VOTE: &str = "vote";
 pub(crate) const PRE_VOTE: &str = "pre-vote";
 /// A piece of a snapshot.
 pub(crate) const SNAPSHOT: &str = "snapshot";
+/// The leader hands over.
+pub(crate) const TRANSFER: &str = "transfer";
+/// Whether this voter could write what a leader has to.
+pub(crate) const ROOM: &str = "room";
 /// A command for the leader. Of all messages it alone does something else when it arrives twice.
 pub const PROPOSE: &str = "propose";
 
@@ -62,7 +67,7 @@ pub trait Peers: Debug + Send + Sync + 'static {
 /// Whether messages of this kind are answered at once: proposals wait for other voters, and pieces of snapshots for the disk.
 #[must_use]
 pub fn is_short(kind: &str) -> bool {
-    [APPEND, VOTE, PRE_VOTE].contains(&kind)
+    [APPEND, VOTE, PRE_VOTE, TRANSFER, ROOM].contains(&kind)
 }
 
 /// The answer of a node, once it comes.
@@ -209,6 +214,14 @@ impl RaftNetworkV2<Types> for Voter {
         option: RPCOption,
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
         self.ask(PRE_VOTE, &rpc, option.soft_ttl()).await
+    }
+
+    async fn transfer_leader(
+        &mut self,
+        rpc: TransferLeaderRequest<Types>,
+        option: RPCOption,
+    ) -> Result<TransferLeaderResponse<Types>, RPCError<Types>> {
+        self.ask(TRANSFER, &rpc, option.soft_ttl()).await
     }
 
     async fn full_snapshot(

@@ -33,11 +33,22 @@ pub enum ProposeError {
     },
     /// No leader has a majority. Nothing was changed, unless the majority comes back and finds the change on its way.
     #[error(
-        "too few of the cluster's {voters} voters can be reached, so nothing can be changed; running transfers go on. Start the missing nodes or mend the network; if a majority is lost for good: godwit cluster recover"
+        "too few of the cluster's {voters} voters can be reached, so nothing can be changed; running transfers go on. Start the missing nodes or mend the network{}",
+        recovery(*voters, *answering)
     )]
     NoMajority {
         /// How many vote.
         voters: usize,
+        /// How many of the others answered lately.
+        answering: usize,
+    },
+    /// The leader can write nothing, and no other voter leads yet. Nothing was changed.
+    #[error("node number {number} leads, and takes no change: {why}")]
+    Unable {
+        /// Number of the leader.
+        number: u64,
+        /// What it said.
+        why: String,
     },
     /// Too many proposals wait. Nothing was changed.
     #[error("too many changes wait for the disk; try again later")]
@@ -75,6 +86,17 @@ pub enum ProposeError {
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 #[error("the node's state stopped: {0}. Restart the node")]
 pub struct Ended(pub String);
+
+/// A survivor that is made the cluster while others live makes two of it.
+fn recovery(voters: usize, answering: usize) -> String {
+    match answering {
+        0 => "; if a majority is lost for good: godwit cluster recover".to_owned(),
+        _ => format!(
+            ". {answering} of the {} others answer",
+            voters.saturating_sub(1)
+        ),
+    }
+}
 
 fn hint(leader: Option<&(u64, String)>) -> String {
     match leader {

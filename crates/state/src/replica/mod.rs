@@ -6,9 +6,11 @@
 //! next one. A node that does not lead passes proposals on (`propose`). When a file fails, the consensus ends, `Replica::ended`
 //! resolves, and the process must end.
 
+mod answering;
 mod directory;
 mod error;
 mod follow;
+mod handover;
 mod members;
 mod origin;
 mod propose;
@@ -26,7 +28,9 @@ use openraft::{BasicNode, Config, Instant as _, SnapshotPolicy};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Semaphore, watch};
 
+use self::answering::{Heard, Noting};
 use self::directory::Directory;
+use self::handover::Handover;
 use crate::fault::Fault;
 use crate::model::{COMMAND_BYTES_MAX, Command, CommandError, Effect, FEATURE_LEVEL, LEVEL_FIRST};
 use crate::raft::{Guard, Hearing, Log, Machine, Network, NoPeers, Peers, Raft};
@@ -111,6 +115,8 @@ pub struct Replica {
     permits: Arc<Semaphore>,
     directory: Directory,
     hearing: Hearing,
+    /// Which other voters answer.
+    answering: Heard,
     /// When the leader was heard last.
     heard: Mutex<Option<Instant>>,
     options: Options,
@@ -122,7 +128,12 @@ impl Replica {
     /// # Errors
     /// When a file is damaged or from a newer program, when the files do not belong together, when another process
     /// uses them, or when the disk does not do its work. The files are left as they are.
-    pub fn open(options: Options) -> Result<Self, OpenError> {
+    pub fn open(mut options: Options) -> Result<Self, OpenError> {
+        let answering = Heard::default();
+        options.peers = Arc::new(Noting {
+            peers: options.peers,
+            heard: answering.clone(),
+        });
         let directory = Directory::lock(&options.directory)?;
         directory.check_restored()?;
         let log = Log::open(&directory.log(), directory.guard())?;
@@ -154,9 +165,18 @@ impl Replica {
                 return Err(OpenError::Start(fault.unwrap_or(what)));
             }
         };
+        let handover = Handover {
+            raft: raft.clone(),
+            peers: Arc::clone(&options.peers),
+            number: options.voter,
+            directory: options.directory.clone(),
+            free_bytes_min: options.free_bytes_min,
+        };
+        runtime.spawn(handover.run());
         Ok(Self {
             raft,
             runtime: Some(runtime),
+            answering,
             reader: Arc::new(Reader::new(directory.state())),
             applied,
             permits: Arc::new(Semaphore::new(PROPOSALS_MAX)),
@@ -294,6 +314,7 @@ impl Replica {
             let what = format!("the message is for node number {to}, and this is number {own}");
             return Err(io::Error::new(io::ErrorKind::NotConnected, what));
         }
+        self.answering.mark(from);
         self.handle().block_on(async {
             if let Some(answer) = self.hearing.hear(&self.raft, from, kind, message).await {
                 if kind == crate::raft::APPEND && answer.is_ok() {
@@ -354,15 +375,19 @@ impl Replica {
             let recent = acked.is_some_and(|at| at.elapsed() < LEADERLESS_AFTER);
             return match voters < 2 || recent {
                 true => Ok(()),
-                false => Err(ProposeError::NoMajority { voters }),
+                false => Err(self.no_majority()),
             };
         }
         let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         match heard.is_some_and(|at| at.elapsed() < LEADERLESS_AFTER) {
             true => Ok(()),
             false if voters == 0 => Err(ProposeError::NotLeader { leader: None }),
-            false => Err(ProposeError::NoMajority { voters }),
+            false => Err(self.no_majority()),
         }
+    }
+
+    fn no_majority(&self) -> ProposeError {
+        propose::no_majority(&self.raft, self.options.voter, &self.answering)
     }
 
     fn check_room(&self) -> Result<(), ProposeError> {

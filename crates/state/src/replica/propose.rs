@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::answering::Heard;
 use super::{Done, Ended, ProposeError, Replica, ended, origin};
 use crate::model::{Command, CommandError, Effect};
-use crate::raft::{Guard, PROPOSE, Peers, Raft, say};
+use crate::raft::{Guard, PROPOSE, Peers, ROOM, Raft, say};
 
 /// Between two looks at who leads.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -24,6 +25,7 @@ pub(super) struct Proposal {
     permits: Arc<Semaphore>,
     applied: watch::Receiver<u64>,
     guard: Arc<Guard>,
+    answering: Heard,
     number: u64,
     within: Duration,
     command: Command,
@@ -33,11 +35,16 @@ pub(super) struct Proposal {
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Told {
-    Done { index: u64, effect: Effect },
+    Done {
+        index: u64,
+        effect: Effect,
+    },
     Refused(CommandError),
     NotLeader,
     Busy,
     Unknown,
+    /// The leader takes no change; this is why. Nothing was changed.
+    Unable(String),
 }
 
 /// What came of one try.
@@ -55,6 +62,7 @@ impl Proposal {
             permits: Arc::clone(&replica.permits),
             applied: replica.applied.clone(),
             guard: replica.directory.guard(),
+            answering: replica.answering.clone(),
             number: replica.options.voter,
             within: replica.options.propose_within,
             command,
@@ -81,7 +89,12 @@ impl Proposal {
                 Tried::Again(why) => why,
             };
             if Instant::now() + LOOK_EVERY >= until {
-                return Err(self.no_majority().unwrap_or(why));
+                return Err(match why {
+                    ProposeError::NotLeader { .. } if self.raft.voter_ids().count() > 1 => {
+                        no_majority(&self.raft, self.number, &self.answering)
+                    }
+                    why => why,
+                });
             }
             sleep(LOOK_EVERY).await;
         }
@@ -131,13 +144,22 @@ impl Proposal {
             }
             Told::Busy => Err(ProposeError::Busy),
             Told::Unknown => Err(ProposeError::Unknown),
+            // It hands over, if another voter can lead.
+            Told::Unable(why) => {
+                let number = to.0;
+                return Tried::Again(ProposeError::Unable { number, why });
+            }
         })
     }
+}
 
-    /// Says that voters are missing, where several vote.
-    fn no_majority(&self) -> Option<ProposeError> {
-        let voters = self.raft.voter_ids().count();
-        (voters > 1).then_some(ProposeError::NoMajority { voters })
+/// Says that voters are missing, and whether any other one answers.
+pub(super) fn no_majority(raft: &Raft, own: u64, answering: &Heard) -> ProposeError {
+    let voters: Vec<u64> = raft.voter_ids().collect();
+    let others = voters.iter().copied().filter(|voter| *voter != own);
+    ProposeError::NoMajority {
+        voters: voters.len(),
+        answering: answering.among(others),
     }
 }
 
@@ -148,6 +170,10 @@ pub(super) async fn hear(
     kind: &str,
     message: &[u8],
 ) -> io::Result<Vec<u8>> {
+    if kind == ROOM {
+        let can = replica.check_room().is_ok() && replica.directory.guard().fault().is_none();
+        return Ok(serde_json::to_vec(&can)?);
+    }
     if kind != PROPOSE {
         let what = format!("messages of the kind {kind:?} are not known; update the older node");
         return Err(io::Error::new(io::ErrorKind::Unsupported, what));
@@ -168,6 +194,9 @@ pub(super) async fn hear(
             }
         }
         Err(ProposeError::Refused(error)) => Told::Refused(error),
+        Err(error @ (ProposeError::Full { .. } | ProposeError::Fault(_))) => {
+            Told::Unable(error.to_string())
+        }
         Err(ProposeError::Ended(Ended(what))) => return Err(io::Error::other(what)),
         Err(error) => return Err(io::Error::other(error.to_string())),
     };

@@ -56,6 +56,8 @@ impl Peers for Way {
 pub(crate) struct Cluster {
     air: Air,
     pub(crate) homes: TempDir,
+    /// Room that replicas need.
+    free_bytes_min: u64,
     pub(crate) nodes: BTreeMap<u64, Arc<Replica>>,
 }
 
@@ -65,9 +67,14 @@ pub(crate) fn address(number: u64) -> String {
 
 impl Cluster {
     pub(crate) fn of_one() -> Self {
+        Self::of_one_in(tempfile::tempdir().expect("a directory"), 0)
+    }
+
+    pub(crate) fn of_one_in(homes: TempDir, free_bytes_min: u64) -> Self {
         let mut cluster = Self {
             air: Air::default(),
-            homes: tempfile::tempdir().expect("a directory"),
+            homes,
+            free_bytes_min,
             nodes: BTreeMap::new(),
         };
         cluster.open(1);
@@ -84,7 +91,7 @@ impl Cluster {
             voter: number,
             address: own.clone(),
             joins: number != 1,
-            free_bytes_min: 0,
+            free_bytes_min: self.free_bytes_min,
             peers: Arc::new(Way {
                 air: self.air.clone(),
                 own: own.clone(),

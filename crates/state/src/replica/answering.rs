@@ -1,0 +1,62 @@
+//! Owns which other voters answered lately.
+//! Carries nothing itself: it stands before the carrier.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::raft::{Answer, Peers};
+
+/// A voter that has been silent for this long may be gone.
+const ANSWERING: Duration = Duration::from_secs(10);
+
+/// When each other node was heard last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Heard {
+    at: Arc<Mutex<BTreeMap<u64, Instant>>>,
+}
+
+impl Heard {
+    pub(super) fn mark(&self, number: u64) {
+        self.lock().insert(number, Instant::now());
+    }
+
+    /// How many of these nodes were heard lately.
+    pub(super) fn among(&self, numbers: impl Iterator<Item = u64>) -> usize {
+        let heard = self.lock();
+        numbers
+            .filter_map(|number| heard.get(&number))
+            .filter(|at| at.elapsed() < ANSWERING)
+            .count()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Instant>> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A carrier that notes who answers.
+#[derive(Debug)]
+pub(super) struct Noting {
+    pub(super) peers: Arc<dyn Peers>,
+    pub(super) heard: Heard,
+}
+
+impl Peers for Noting {
+    fn call(
+        &self,
+        to: u64,
+        address: &str,
+        kind: &'static str,
+        message: Vec<u8>,
+        within: Duration,
+    ) -> Answer {
+        let answer = self.peers.call(to, address, kind, message, within);
+        let heard = self.heard.clone();
+        Box::pin(async move {
+            let answer = answer.await?;
+            heard.mark(to);
+            Ok(answer)
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! Owns what a leader without room does: it hands over to a voter that has some.
+//! Does not refuse commands: `Replica::check_ready` and proposals do.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use openraft::async_runtime::WatchReceiver as _;
+use tokio::time::{sleep, timeout};
+
+use crate::raft::{Peers, ROOM, Raft, say};
+use crate::store::free_bytes;
+
+/// Between two looks at the room.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long another voter may take to say whether it has room.
+const SAID_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long an election may take before another voter is chosen.
+const ELECTED_WITHIN: Duration = Duration::from_secs(5);
+
+/// What a voter needs to hand over.
+pub(super) struct Handover {
+    pub(super) raft: Raft,
+    pub(super) peers: Arc<dyn Peers>,
+    pub(super) number: u64,
+    pub(super) directory: PathBuf,
+    pub(super) free_bytes_min: u64,
+}
+
+impl Handover {
+    /// Hands over whenever this voter leads and has no room. Runs as long as the replica.
+    pub(super) async fn run(self) {
+        loop {
+            sleep(LOOK_EVERY).await;
+            if !self.raft.is_leader() || self.has_room() {
+                continue;
+            }
+            if let Some(to) = self.choose().await {
+                // An error says that the consensus has ended.
+                let _ = self.raft.trigger().transfer_leader(to).await;
+                sleep(ELECTED_WITHIN).await;
+            }
+        }
+    }
+
+    /// What cannot be looked at is left to the first write that fails.
+    fn has_room(&self) -> bool {
+        free_bytes(&self.directory).map_or(true, |free| free >= self.free_bytes_min)
+    }
+
+    /// The voter with room that has the most of the log. An older program does not answer, and is not chosen.
+    async fn choose(&self) -> Option<u64> {
+        for (number, address) in self.others() {
+            let said = say(&*self.peers, (number, &address), ROOM, &(), SAID_WITHIN);
+            if matches!(timeout(SAID_WITHIN, said).await, Ok(Ok(true))) {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn others(&self) -> Vec<(u64, String)> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let membership = metrics.membership_config.membership();
+        let matched = |number: u64| {
+            let replication = metrics.replication.as_ref()?;
+            replication.get(&number)?.as_ref().map(|at| at.index)
+        };
+        let mut others: Vec<(u64, String)> = membership
+            .voter_ids()
+            .filter(|voter| *voter != self.number)
+            .filter_map(|voter| Some((voter, membership.get_node(&voter)?.addr.clone())))
+            .collect();
+        others.sort_by_key(|(number, _)| std::cmp::Reverse(matched(*number)));
+        others
+    }
+}

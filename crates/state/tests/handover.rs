@@ -1,0 +1,95 @@
+//! Tests a leader without room, and what is said while nothing can be changed: the reason is the true one, and a cluster that answers is not recovered.
+//! Leaves full disks of a node that is alone to `full`.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use support::air::{Cluster, site, wait_until};
+
+const MIB: usize = 1 << 20;
+const ROOM: u64 = 4 << 20;
+
+/// A small file system. Goes away when dropped.
+struct Small<'a>(&'a Path);
+
+impl<'a> Small<'a> {
+    fn mount(at: &'a Path) -> Self {
+        std::fs::create_dir(at).expect("made");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=64m", "none"])
+            .arg(at)
+            .status();
+        assert!(mounted.expect("mount runs").success(), "mounted");
+        Self(at)
+    }
+}
+
+impl Drop for Small<'_> {
+    fn drop(&mut self) {
+        // A test that failed may have left files open in it.
+        let _ = Command::new("umount").arg("--lazy").arg(self.0).status();
+    }
+}
+
+#[test]
+fn a_leader_without_room_hands_over_and_changes_go_on() {
+    // Only root mounts.
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let homes = tempfile::tempdir().expect("a directory");
+    let full = homes.path().join("node-1");
+    let _small = Small::mount(&full);
+    let mut cluster = Cluster::of_one_in(homes, ROOM);
+    cluster.grow(&[2, 3]);
+    assert_eq!(cluster.leader(&[1, 2, 3]), 1);
+    let filler = full.join("filler");
+    std::fs::write(&filler, vec![1; 61 * MIB]).expect("filled");
+    let refused = cluster.nodes[&1]
+        .propose_blocking(site("refused"))
+        .expect_err("no room");
+    assert!(refused.to_string().contains("make room"), "{refused}");
+    // The others change things, whoever led when they asked.
+    for number in [2, 3] {
+        let name = format!("site{number}");
+        cluster.nodes[&number]
+            .propose_blocking(site(&name))
+            .expect("changed");
+    }
+    assert_ne!(cluster.leader(&[2, 3]), 1);
+    let ready = cluster.nodes[&1].check_ready().expect_err("no room");
+    assert!(ready.to_string().contains("make room"), "{ready}");
+    wait_until("the full node has what was changed", || {
+        cluster.sites(1) == ["site2", "site3"]
+    });
+    std::fs::remove_file(&filler).expect("room");
+    cluster.nodes[&1]
+        .propose_blocking(site("site1"))
+        .expect("there is room");
+    for number in [1, 2, 3] {
+        cluster.kill(number);
+    }
+}
+
+#[test]
+fn recover_is_no_advice_while_a_voter_answers() {
+    let mut cluster = Cluster::of_one();
+    cluster.grow(&[2, 3, 4, 5]);
+    // Two of five: they have no majority, but each other.
+    cluster.part(&[4, 5]);
+    let says = |part: &str| {
+        let cluster = &cluster;
+        let part = part.to_owned();
+        move || {
+            let ready = cluster.nodes[&4].check_ready();
+            ready.is_err_and(|error| error.to_string().contains(&part))
+        }
+    };
+    wait_until("the majority is missed", says("1 of the 4 others"));
+    let error = cluster.nodes[&4].check_ready().expect_err("no majority");
+    assert!(!error.to_string().contains("recover"), "{error}");
+    cluster.cut(&[1, 2, 3, 4, 5]);
+    wait_until("no voter answers", says("godwit cluster recover"));
+}
