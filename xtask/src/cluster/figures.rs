@@ -43,7 +43,7 @@ impl Figures<'_> {
     /// A job fails, or what arrives is not what was sent.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let sites = Sites::start(self.program, self.root, &self.shape, self.check)?;
-        let source = sites.export(0).join("set");
+        let source = sites.shared(0).join("set");
         let amount = self.set.make(&source, 1)?;
         for round in 0..self.rounds {
             (self.check)()?;
@@ -66,7 +66,7 @@ impl Figures<'_> {
         let idle = float(all(&sites.network.carried()?) - quiet) / IDLE.as_secs_f64();
 
         let name = format!("copy-{round}");
-        let copy = sites.export(sites.shape.sources).join(&name);
+        let copy = sites.shared(sites.shape.sources).join(&name);
         let home = sites.nodes[0].home();
         let entries = || {
             query(

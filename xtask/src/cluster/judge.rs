@@ -34,7 +34,7 @@ pub(crate) fn judge(
     if !differences.is_empty() {
         wrong.push(format!("rsync would change {}", some(&differences)));
     }
-    let export = sites.export(sites.shape.sources);
+    let export = sites.shared(sites.shape.sources);
     let temporaries = temporaries(&export)?;
     if !temporaries.is_empty() {
         wrong.push(format!("left behind: {}", some(&temporaries)));

@@ -6,6 +6,7 @@ mod data;
 mod figures;
 mod job;
 mod judge;
+mod mount;
 mod network;
 mod node;
 mod rate;
@@ -14,12 +15,13 @@ mod sites;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::bench::world::World;
-use chaos::Chaos;
+use chaos::{Chaos, FAULTS, ROLES, Wish};
 use data::Set;
 use figures::Figures;
 use sites::Shape;
@@ -62,6 +64,7 @@ pub(crate) fn command() -> Command {
     let chaos = Command::new("chaos")
         .about("Kills, stops and cuts off nodes while jobs run")
         .args(seeds)
+        .args(wish_arguments())
         .args(shape_arguments("3", "3", "40"))
         .arg(path(
             "logs",
@@ -114,6 +117,46 @@ fn shape_arguments(
             "Where all is that the nodes have; must not exist [default: in /dev/shm]",
         ),
     ]
+}
+
+fn wish_arguments() -> Vec<Arg> {
+    let one_of = |name: &'static str, names: Vec<&'static str>, help: &'static str| {
+        Arg::new(name).long(name).value_parser(names).help(help)
+    };
+    let roles = ROLES.map(|(name, _)| name).to_vec();
+    let faults = FAULTS.map(|(name, _)| name).to_vec();
+    let seconds = number(
+        "seconds",
+        "0",
+        "How long --fault lasts; 0 is until the end of the job",
+    );
+    vec![
+        one_of("role", roles, "Which node [default: by the seed]"),
+        one_of("fault", faults, "What happens [default: by the seed]"),
+        seconds,
+        one_of(
+            "parts",
+            vec!["yes", "no"],
+            "A file in parts [default: by the seed]",
+        ),
+        Arg::new("mounts")
+            .long("mounts")
+            .action(ArgAction::SetTrue)
+            .help("Each node of the destination has a mount of its own, by bindfs"),
+    ]
+}
+
+fn wish(matches: &ArgMatches) -> Wish {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let seconds = matches.get_one::<u64>("seconds").copied().unwrap_or(0);
+    let during = (seconds > 0).then_some(Duration::from_secs(seconds));
+    let role = text("role").and_then(|name| ROLES.iter().find(|(one, _)| *one == name));
+    let fault = text("fault").and_then(|name| FAULTS.iter().find(|(one, _)| *one == name));
+    Wish {
+        role: role.map(|(_, role)| *role),
+        fault: fault.map(|(_, make)| make(during)),
+        has_parts: text("parts").map(|text| text == "yes"),
+    }
 }
 
 fn number(name: &'static str, default: &'static str, help: &'static str) -> Arg {
@@ -171,6 +214,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
                 root: world.root(),
                 logs: &given("logs").unwrap_or_else(|| temporary.join(own)),
                 shape,
+                wish: wish(matches),
                 check: &check,
                 say: &say,
             };
@@ -204,5 +248,6 @@ fn shape(matches: &ArgMatches) -> anyhow::Result<Shape> {
         destinations: nodes("destinations").context("how many destinations")?,
         rate_mbit: *matches.get_one::<u32>("rate").context("which rate")?,
         is_plain: matches.get_flag("plain"),
+        is_mounted: matches.try_get_one::<bool>("mounts").ok().flatten() == Some(&true),
     })
 }

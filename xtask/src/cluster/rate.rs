@@ -49,6 +49,21 @@ impl Samples {
         rates.fold(0.0, f64::max)
     }
 
+    /// The longest time between two moments in which no window had this rate, in bytes per second.
+    pub(crate) fn longest_below(&self, from: Duration, to: Duration, level: f64) -> Duration {
+        let starts = std::iter::once(from).chain(self.0.iter().map(|(at, _)| *at));
+        let starts = starts.filter(|at| *at >= from && *at + WINDOW <= to);
+        let mut longest = Duration::ZERO;
+        let mut since = from;
+        for at in starts {
+            if self.rate(at, at + WINDOW).unwrap_or(0.0) >= level {
+                longest = longest.max(at.saturating_sub(since));
+                since = at + WINDOW;
+            }
+        }
+        longest.max(to.saturating_sub(since))
+    }
+
     /// How long after a fault the rate of a window is back at 0.9 of `expected` bytes per second; None where that never comes before
     /// `end`. Windows of this length that begin with each sample are looked at.
     pub(crate) fn back_after(
@@ -118,6 +133,18 @@ mod tests {
             samples.back_after(SECOND / 4, end, 20.0),
             Some(Duration::ZERO)
         );
+    }
+
+    #[test]
+    fn the_time_below_a_rate_is_the_longest_without_a_window_of_it() {
+        // 40 a second, nothing for a second and a half, then 40 a second again.
+        let received = [0, 10, 20, 30, 40, 40, 40, 40, 40, 40, 40, 50, 60, 70, 80];
+        let samples = samples(&received);
+        let end = SECOND * 14 / 4;
+        let below = |level| samples.longest_below(SECOND / 4, end, level);
+        assert_eq!(below(35.0), SECOND * 3 / 2);
+        assert!(below(20.0) < SECOND);
+        assert_eq!(below(50.0), SECOND * 13 / 4);
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! Owns two sites in one network: the nodes of each are a cluster and share one directory, and the first site may write to the second one.
 //! Gives no job to them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use rustix::process::Signal;
 use serde_json::Value;
 
+use super::mount::Mount;
 use super::network::{LINKS, Network};
 use super::node::{Node, PORT};
 
@@ -30,6 +33,8 @@ pub(crate) struct Shape {
     pub(crate) rate_mbit: u32,
     /// Whether block contents may leave in clear.
     pub(crate) is_plain: bool,
+    /// Whether each node of the destination has a mount of its own of what they share, by `bindfs`.
+    pub(crate) is_mounted: bool,
 }
 
 impl Shape {
@@ -41,6 +46,8 @@ impl Shape {
 
 /// The two sites. Nodes die before the network goes.
 pub(crate) struct Sites {
+    /// Mounts of the nodes, by the number of the node. They go first: a process that waits for one that hangs cannot be killed.
+    mounts: BTreeMap<usize, Mount>,
     /// Nodes of the source, then those of the destination.
     pub(crate) nodes: Vec<Node>,
     /// The network.
@@ -64,6 +71,7 @@ impl Sites {
         let hosts = shape.sources + shape.destinations;
         let mut sites = Self {
             nodes: Vec::new(),
+            mounts: BTreeMap::new(),
             network: Network::make(shape.sources, shape.destinations, shape.rate_mbit)?,
             shape: shape.clone(),
             root: root.to_owned(),
@@ -78,7 +86,14 @@ impl Sites {
             let label = format!("{letter}{}", host - first + 1);
             let name = if host == first { "node1" } else { &label };
             let home = root.join("homes").join(&label);
-            let node = Node::new(program, host, name, &home, &sites.export(host))?;
+            let mut export = sites.shared(host);
+            if shape.is_mounted && !is_source {
+                fs::create_dir_all(&export)?;
+                let place = root.join("mounts").join(&label);
+                sites.mounts.insert(host, Mount::make(&export, &place)?);
+                export = place;
+            }
+            let node = Node::new(program, host, name, &home, &export)?;
             sites.nodes.push(node);
         }
         sites.join(0..shape.sources, check)?;
@@ -162,8 +177,20 @@ impl Sites {
         self.nodes[node].start(&self.network, more)
     }
 
-    /// The directory that the nodes of a site share, by any of them.
-    pub(crate) fn export(&self, node: usize) -> PathBuf {
+    /// Sends a signal to the file system that a node has mounted.
+    ///
+    /// # Errors
+    /// The node has no mount of its own.
+    pub(crate) fn signal_mount(&self, node: usize, signal: Signal) -> anyhow::Result<()> {
+        let mount = self.mounts.get(&node);
+        mount
+            .context("only nodes of the destination have mounts, with --mounts")?
+            .signal(signal);
+        Ok(())
+    }
+
+    /// The directory that the nodes of a site share, by no mount.
+    pub(crate) fn shared(&self, node: usize) -> PathBuf {
         let site = if node < self.shape.sources {
             "near"
         } else {

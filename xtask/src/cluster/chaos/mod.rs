@@ -5,6 +5,7 @@ mod plan;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use rustix::process::Signal;
@@ -14,7 +15,8 @@ use super::job::Job;
 use super::judge::{items, journals, judge};
 use super::rate::quantile;
 use super::sites::{Shape, Sites};
-use plan::{Fault, Plan, Role};
+pub(crate) use plan::{FAULTS, Fault, ROLES, Wish};
+use plan::{Plan, Role};
 
 /// Small files: a first scan takes 4,096 of them, and leaves the other directories to all.
 const SMALL: Set = Set {
@@ -39,6 +41,7 @@ pub(crate) struct Chaos<'a> {
     /// Where the logs of runs that failed are kept.
     pub(crate) logs: &'a Path,
     pub(crate) shape: Shape,
+    pub(crate) wish: Wish,
     pub(crate) check: &'a dyn Fn() -> anyhow::Result<()>,
     pub(crate) say: &'a dyn Fn(&str),
 }
@@ -51,13 +54,19 @@ struct Outcome {
     wrong: Vec<String>,
 }
 
+/// Of what the nodes that are left carry together, they carry this part at least, but for so long.
+const FLOOR: f64 = 0.6;
+const BELOW_FLOOR_MAX: Duration = Duration::from_secs(10);
+
 impl Chaos<'_> {
     /// Runs these seeds one after the other.
     ///
     /// # Errors
     /// A run failed; the others were made all the same.
     pub(crate) fn run(&self, seeds: std::ops::Range<u64>) -> anyhow::Result<()> {
-        (self.say)("seed\tnode\twhat\tafter %\tparts\tseconds\tback after s\toutcome");
+        (self.say)(
+            "seed\tnode\twhat\tafter %\tparts\tseconds\tback after s\tbelow 0.6 for s\toutcome",
+        );
         let mut sites: Option<Sites> = None;
         let (mut backs, mut failed, mut runs, mut unseen) = (Vec::new(), Vec::new(), 0, 0);
         for seed in seeds {
@@ -67,7 +76,7 @@ impl Chaos<'_> {
                 Some(at) => at,
                 None => Sites::start(self.program, &root, &self.shape, self.check)?,
             };
-            let plan = Plan::of(seed, &self.shape);
+            let plan = Plan::of(seed, &self.shape, self.wish);
             let (at, outcome) = self.one(at, &plan);
             (self.check)()?;
             runs += 1;
@@ -112,7 +121,7 @@ impl Chaos<'_> {
             true => ("with-parts", WITH_PARTS),
             false => ("small", SMALL),
         };
-        let path = sites.export(0).join(name);
+        let path = sites.shared(0).join(name);
         // Made again for each network; its seed is its own.
         let amount = match path.exists() {
             true => measure(&path)?,
@@ -132,7 +141,7 @@ impl Chaos<'_> {
         }
         let (name, source, amount) = self.source(sites, plan)?;
         let copy_name = format!("copy-{}", plan.seed);
-        let copy = sites.export(sites.shape.sources).join(&copy_name);
+        let copy = sites.shared(sites.shape.sources).join(&copy_name);
         let mut job = Job::submit(sites, 0, &name, &copy_name)?;
         let wanted = amount.bytes * plan.after_percent / 100;
         let first = sites.shape.sources;
@@ -196,6 +205,15 @@ impl Chaos<'_> {
         let expected = before * survivors(&sites.shape, victim, plan.fault);
         let back = job.samples.back_after(fault_at, end, expected);
         let ended_first = back.is_none();
+        let below = job.samples.longest_below(fault_at, end, expected * FLOOR);
+        if below > BELOW_FLOOR_MAX {
+            wrong.push(format!("below 0.6 of what is left for {below:.1?}"));
+        }
+        let attempts = ended["attempts"].as_u64().unwrap_or(0);
+        let is_of_source = victim < sites.shape.sources;
+        if attempts > 1 && !is_of_source {
+            wrong.push(format!("{attempts} attempts"));
+        }
         let outcome = Outcome {
             back: back.map(|back| back.as_secs_f64()),
             ended_first,
@@ -209,7 +227,7 @@ impl Chaos<'_> {
             wrong => format!("WRONG: {}", wrong.join("; ")),
         };
         (self.say)(&format!(
-            "{}\t{label} {}\t{}\t{}\t{}\t{seconds:.1}\t{}\t{told}",
+            "{}\t{label} {}\t{}\t{}\t{}\t{seconds:.1}\t{}\t{:.1}\t{told}",
             plan.seed,
             plan.role,
             plan.fault,
@@ -218,6 +236,7 @@ impl Chaos<'_> {
             outcome
                 .back
                 .map_or_else(|| "-".to_owned(), |s| format!("{s:.2}")),
+            below.as_secs_f64(),
         ));
         if outcome.wrong.is_empty() {
             fs::remove_dir_all(&copy).context("cannot remove the copy")?;
@@ -274,6 +293,7 @@ fn inject(sites: &mut Sites, victim: usize, fault: Fault) -> anyhow::Result<()> 
             }
         }
         Fault::CutLink(link, _) => sites.network.set_link(victim, link, false)?,
+        Fault::HangMount(_) => sites.signal_mount(victim, Signal::STOP)?,
     }
     Ok(())
 }
@@ -288,6 +308,7 @@ fn lift(sites: &mut Sites, victim: usize, fault: Fault) -> anyhow::Result<()> {
             }
         }
         Fault::CutLink(link, _) => sites.network.set_link(victim, link, true)?,
+        Fault::HangMount(_) => sites.signal_mount(victim, Signal::CONT)?,
     }
     Ok(())
 }

@@ -35,13 +35,41 @@ pub(crate) enum Role {
 pub(crate) enum Fault {
     /// SIGKILL, and a start afterwards or never.
     Kill(Option<Duration>),
-    /// SIGSTOP, and SIGCONT.
-    Stop(Duration),
-    /// Both links are cut, and joined.
-    CutNode(Duration),
+    /// SIGSTOP, and SIGCONT or none before the end of the job.
+    Stop(Option<Duration>),
+    /// Both links are cut, and joined or not.
+    CutNode(Option<Duration>),
     /// One link is cut, and joined or not.
     CutLink(usize, Option<Duration>),
+    /// The file system of the node's export answers no more, and does again or not before the end of the job.
+    HangMount(Option<Duration>),
 }
+
+/// What happens in all runs, where the seed does not choose it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wish {
+    pub(crate) role: Option<Role>,
+    pub(crate) fault: Option<Fault>,
+    pub(crate) has_parts: Option<bool>,
+}
+
+/// Roles by their names on the command line.
+pub(crate) const ROLES: [(&str, Role); 5] = [
+    ("controller", Role::Controller),
+    ("leader", Role::Leader),
+    ("worker", Role::Worker),
+    ("door", Role::Door),
+    ("target", Role::Target),
+];
+
+/// Faults by their names on the command line; the second part makes one of how long it lasts.
+pub(crate) const FAULTS: [(&str, fn(Option<Duration>) -> Fault); 5] = [
+    ("kill", Fault::Kill),
+    ("stop", Fault::Stop),
+    ("cut", Fault::CutNode),
+    ("cut-link", |during| Fault::CutLink(0, during)),
+    ("hang-mount", Fault::HangMount),
+];
 
 /// One run.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -57,16 +85,9 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// The run of this seed between two sites.
-    pub(crate) fn of(seed: u64, shape: &Shape) -> Self {
+    pub(crate) fn of(seed: u64, shape: &Shape, wish: Wish) -> Self {
         let mut seeded = Seeded::new(seed);
-        let roles = [
-            Role::Controller,
-            Role::Leader,
-            Role::Worker,
-            Role::Door,
-            Role::Target,
-        ];
-        let role = *seeded.one_of(&roles);
+        let role = seeded.one_of(&ROLES).1;
         let nodes = match role {
             Role::Controller | Role::Leader | Role::Worker => shape.sources,
             Role::Door | Role::Target => shape.destinations,
@@ -75,20 +96,28 @@ impl Plan {
         let during = Duration::from_millis(seeded.between(least, most));
         let is_for_good = seeded.between(0, 2) == 0;
         let link = usize::try_from(seeded.between(0, LINKS as u64)).unwrap_or(0);
-        let fault = match seeded.between(0, 4) {
+        // Only the nodes of the destination have mounts of their own.
+        let kinds = match shape.is_mounted && matches!(role, Role::Door | Role::Target) {
+            true => 5,
+            false => 4,
+        };
+        let fault = match seeded.between(0, kinds) {
             0 if is_for_good && nodes >= SPARE_NODES => Fault::Kill(None),
             0 => Fault::Kill(Some(during)),
-            1 => Fault::Stop(during),
-            2 => Fault::CutNode(during),
+            1 => Fault::Stop(Some(during)),
+            2 => Fault::CutNode(Some(during)),
+            4 => Fault::HangMount((!is_for_good).then_some(during)),
             _ => Fault::CutLink(link, (!is_for_good).then_some(during)),
         };
         let (early, late) = WHEN_PERCENT;
+        let after_percent = seeded.between(early, late);
+        let has_parts = seeded.between(0, 3) == 0;
         Self {
             seed,
-            role,
-            fault,
-            after_percent: seeded.between(early, late),
-            has_parts: seeded.between(0, 3) == 0,
+            role: wish.role.unwrap_or(role),
+            fault: wish.fault.unwrap_or(fault),
+            after_percent,
+            has_parts: wish.has_parts.unwrap_or(has_parts),
         }
     }
 }
@@ -97,15 +126,18 @@ impl Fault {
     /// How long it lasts; None where it is for good.
     pub(crate) fn during(self) -> Option<Duration> {
         match self {
-            Self::Kill(during) | Self::CutLink(_, during) => during,
-            Self::Stop(during) | Self::CutNode(during) => Some(during),
+            Self::Kill(during)
+            | Self::CutLink(_, during)
+            | Self::Stop(during)
+            | Self::CutNode(during)
+            | Self::HangMount(during) => during,
         }
     }
 
     /// Links of the node that carry nothing meanwhile.
     pub(crate) fn links_lost(self) -> usize {
         match self {
-            Self::Kill(_) | Self::Stop(_) | Self::CutNode(_) => LINKS,
+            Self::Kill(_) | Self::Stop(_) | Self::CutNode(_) | Self::HangMount(_) => LINKS,
             Self::CutLink(..) => 1,
         }
     }
@@ -130,6 +162,7 @@ impl fmt::Display for Fault {
             Self::Stop(_) => f.write_str("SIGSTOP"),
             Self::CutNode(_) => f.write_str("both links cut"),
             Self::CutLink(link, _) => write!(f, "link {link} cut"),
+            Self::HangMount(_) => f.write_str("mount hung"),
         }?;
         match self.during() {
             Some(during) => write!(f, " for {:.1} s", during.as_secs_f64()),
@@ -148,14 +181,16 @@ mod tests {
             destinations,
             rate_mbit: 40,
             is_plain: false,
+            is_mounted: false,
         }
     }
 
     #[test]
     fn all_that_may_happen_does_within_some_seeds() {
         let shape = shape(3, 3);
-        let plans: Vec<Plan> = (0..200).map(|seed| Plan::of(seed, &shape)).collect();
-        assert_eq!(plans[7], Plan::of(7, &shape));
+        let of = |seed| Plan::of(seed, &shape, Wish::default());
+        let plans: Vec<Plan> = (0..200).map(of).collect();
+        assert_eq!(plans[7], of(7));
         for role in ["controller", "leader", "worker", "door", "target"] {
             let with = plans.iter().filter(|plan| plan.role.to_string() == role);
             let faults: Vec<String> = with.map(|plan| plan.fault.to_string()).collect();
@@ -175,7 +210,7 @@ mod tests {
     #[test]
     fn a_site_is_never_lost_for_good() {
         for seed in 0..500 {
-            let plan = Plan::of(seed, &shape(2, 1));
+            let plan = Plan::of(seed, &shape(2, 1), Wish::default());
             assert!(plan.fault != Fault::Kill(None), "{plan:?}");
         }
     }

@@ -1,0 +1,69 @@
+//! Owns a mount of one directory at another place, by the program `bindfs`: a file system of which one node alone can lose the answers.
+//! Does not know who uses it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use anyhow::{Context as _, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long it may take until it is there.
+const MOUNTED_WITHIN: Duration = Duration::from_secs(10);
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A mount; gone when dropped, whatever it does then.
+pub(crate) struct Mount {
+    place: PathBuf,
+    program: Child,
+}
+
+impl Mount {
+    /// Mounts `directory` at `place`, which it makes.
+    ///
+    /// # Errors
+    /// `bindfs` is missing, or cannot mount.
+    pub(crate) fn make(directory: &Path, place: &Path) -> anyhow::Result<Self> {
+        fs::create_dir_all(place)?;
+        let before = device(place)?;
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--", "bindfs", "-f"]);
+        let command = command.args([directory, place]).stdin(Stdio::null());
+        let program = command.spawn().context("cannot run setpriv")?;
+        let mount = Self {
+            place: place.to_owned(),
+            program,
+        };
+        let until = Instant::now() + MOUNTED_WITHIN;
+        while device(place)? == before {
+            let is_late = Instant::now() > until;
+            ensure!(
+                !is_late,
+                "bindfs does not mount {place:?}; is it installed?"
+            );
+            thread::sleep(LOOK_EVERY);
+        }
+        Ok(mount)
+    }
+
+    /// Sends a signal to the file system.
+    pub(crate) fn signal(&self, signal: Signal) {
+        // One that has ended answers no more either.
+        let _ = kill_process(Pid::from_child(&self.program), signal);
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+        let _ = Command::new("umount").arg("-l").arg(&self.place).output();
+    }
+}
+
+fn device(place: &Path) -> anyhow::Result<u64> {
+    use std::os::unix::fs::MetadataExt as _;
+    Ok(fs::metadata(place)?.dev())
+}
