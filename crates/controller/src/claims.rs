@@ -4,15 +4,23 @@
 //! A claim is set at each node that serves the destination, so that any of them takes members in. The first one makes a mark there, before
 //! anything is brought. Each other node, and one that comes back, has to see the mark: else its export of that name is another file
 //! system. A node that does not answer may still have members that write, until its lease is over; until then nothing is put together.
+//! Meanwhile such a node is asked only what makes its lease no longer: a question waits in a stopped node for as long as the node.
 
 use std::time::Duration;
 
 use godwit_api::ask::{Mark, Peer, Refusal, code};
 
-/// How long a claim lasts without being renewed.
-pub(crate) const LEASE: Duration = Duration::from_secs(20);
+/// How long a claim lasts without being renewed: four times as long as until it is. A node that is lost holds the end of the job back for
+/// at most two of these.
+pub(crate) const LEASE: Duration = Duration::from_secs(8);
+/// How long a claim lasts after a question that only looks whether the node answers: the least that a node takes.
+pub(crate) const PROBE_LEASE: Duration = Duration::from_secs(1);
 /// How often a claim is renewed: often, so that a destination that was restarted is claimed again within seconds.
-const RENEW_EVERY: Duration = Duration::from_secs(3);
+const RENEW_EVERY: Duration = Duration::from_secs(2);
+/// A node that has not answered for so long gets nothing more, though its answer is still waited for.
+const LATE: Duration = Duration::from_secs(4);
+/// After so long no answer comes any more, and the node is asked again.
+const FORGOTTEN: Duration = Duration::from_secs(60);
 /// After a claim that failed.
 const CLAIM_AGAIN: Duration = Duration::from_millis(500);
 /// After a claim that was refused for good, while other nodes hold it.
@@ -29,6 +37,8 @@ const CLAIM_WITHIN: Duration = Duration::from_secs(120);
 pub(crate) struct Ask {
     /// Sets the claim rather than lets it last longer.
     pub(crate) sets: bool,
+    /// Looks only whether the node answers.
+    pub(crate) probes: bool,
     /// Ends the transfers of all members there, for nobody knows what the node has missed.
     pub(crate) fences_all: bool,
     /// What becomes of the mark.
@@ -57,6 +67,10 @@ struct At {
     /// The site says that the node serves the destination.
     serves: bool,
     is_asked: bool,
+    /// When it was asked last.
+    asked_at: Duration,
+    /// The last question was not answered, and may be heard at any time.
+    is_deaf: bool,
     /// The node holds the claim, and has seen the mark or made it.
     is_held: bool,
     /// It did not answer last. What it holds it may hold still.
@@ -129,6 +143,8 @@ impl Claims {
                 peer,
                 serves: true,
                 is_asked: false,
+                asked_at: Duration::ZERO,
+                is_deaf: false,
                 is_held: false,
                 is_silent: false,
                 may_hold_until: Duration::ZERO,
@@ -175,6 +191,14 @@ impl Claims {
 
     /// Whom to ask what now. Each of them is being asked from then on.
     pub(crate) fn due(&mut self, now: Duration) -> Vec<(Peer, Ask)> {
+        for at in &mut self.nodes {
+            at.is_asked &= now < at.asked_at + FORGOTTEN;
+            if at.is_asked && !at.is_silent && now >= at.asked_at + LATE {
+                at.is_silent = true;
+                let message = "it does not answer; what it holds ends by itself";
+                at.refused = Some(Refusal::later(code::GIVEN_UP, message));
+            }
+        }
         let first = self.first();
         let mut asks = Vec::new();
         for (place, at) in self.nodes.iter_mut().enumerate() {
@@ -192,12 +216,13 @@ impl Claims {
                 continue;
             }
             let ask = Ask {
-                sets: !at.is_held || at.order != self.order,
+                sets: !at.is_deaf && (!at.is_held || at.order != self.order),
+                probes: at.is_deaf,
                 fences_all: !at.is_held || (at.is_silent && at.order != self.order),
                 mark,
                 order: self.order,
             };
-            at.is_asked = true;
+            (at.is_asked, at.asked_at) = (true, now);
             asks.push((at.peer.clone(), ask));
         }
         asks
@@ -226,17 +251,19 @@ impl Claims {
         at.is_asked = false;
         match answer {
             Ok(()) => {
-                if ask.mark == Mark::Make {
+                if ask.sets && ask.mark == Mark::Make {
                     self.marked = Marked::Made;
                 }
-                // It may have been asked before it went away.
-                at.is_held = at.serves;
-                (at.is_silent, at.refused) = (false, None);
-                at.may_hold_until = now + LEASE;
                 if ask.sets {
                     at.order = ask.order;
                 }
-                at.ask_at = match at.order == self.order {
+                // It may have been asked before it went away. One that was silent may have missed what ended transfers of members; and
+                // a node whose mark was not looked at is set again.
+                at.is_held = at.serves && (ask.sets || ask.mark == Mark::Untouched);
+                at.is_silent &= at.order != self.order;
+                (at.is_deaf, at.refused) = (false, None);
+                at.may_hold_until = at.may_hold_until.max(now + LEASE);
+                at.ask_at = match at.is_held && at.order == self.order {
                     true => now + RENEW_EVERY,
                     false => now,
                 };
@@ -250,8 +277,15 @@ impl Claims {
                     (at.is_silent, at.ask_at, at.refused) = (true, now, None);
                     return;
                 }
-                if may_have_set(&refusal) && at.may_hold_until > Duration::ZERO {
-                    at.may_hold_until = now + LEASE;
+                if may_have_set(&refusal) {
+                    // It may be heard as long as the lease holds. One that is over does not begin again, and a claim that is set later ends
+                    // what was begun under it.
+                    if at.may_hold_until > at.asked_at {
+                        at.may_hold_until += if ask.probes { PROBE_LEASE } else { LEASE };
+                    }
+                    at.is_deaf = true;
+                } else if refusal.code != code::UNREACHABLE {
+                    at.is_deaf = false;
                 }
                 at.is_silent = true;
                 at.is_held &= is_silence(&refusal);
@@ -272,6 +306,12 @@ impl Claims {
     pub(crate) fn ready(&self) -> impl Iterator<Item = &Peer> {
         let ready = self.nodes.iter().filter(|at| at.is_ready());
         ready.map(|at| &at.peer)
+    }
+
+    /// The nodes that answer.
+    pub(crate) fn answering(&self) -> impl Iterator<Item = &Peer> {
+        let answering = self.nodes.iter().filter(|at| !at.is_deaf && !at.is_asked);
+        answering.map(|at| &at.peer)
     }
 
     /// The nodes at which a claim may hold.

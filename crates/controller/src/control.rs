@@ -5,8 +5,8 @@
 
 mod asking;
 
-use std::collections::HashSet;
-use std::sync::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ use crate::batch::Base;
 use crate::claims::{Ask, Claims};
 use crate::course::{LOOK_EVERY, Ring, Step, next};
 use crate::place::Mapping;
-use crate::questions::{Destination, failure_of};
+use crate::questions::{Destination, Site, failure_of};
 use crate::watch::{Traffic, Watch};
 
 /// A job to divide.
@@ -88,7 +88,7 @@ pub enum End {
 /// Controls a job until its work is done, or `goes_on` says no.
 pub fn control(
     node: &Node,
-    sites: &dyn AskSites,
+    sites: Arc<dyn AskSites>,
     order: &Order<'_>,
     limit: &dyn Fn() -> u64,
     goes_on: &(dyn Fn() -> bool + Sync),
@@ -96,10 +96,15 @@ pub fn control(
 ) -> End {
     let driver = Driver {
         node,
-        sites,
         order,
         goes_on,
-        vouched: Mutex::default(),
+        site: Arc::new(Site {
+            sites,
+            is_over: AtomicBool::new(false),
+            known: order.peer.clone(),
+            below: Text(order.destination.below_exports()),
+            vouched: Default::default(),
+        }),
     };
     match driver.run(limit, seen) {
         Ok(end) => end,
@@ -109,11 +114,9 @@ pub fn control(
 
 pub(crate) struct Driver<'a> {
     pub(crate) node: &'a Node,
-    pub(crate) sites: &'a dyn AskSites,
     pub(crate) order: &'a Order<'a>,
     pub(crate) goes_on: &'a (dyn Fn() -> bool + Sync),
-    /// Nodes of the destination that have said that they are of its site.
-    pub(crate) vouched: Mutex<HashSet<String>>,
+    pub(crate) site: Arc<Site>,
 }
 
 /// Between two looks at who may work.
@@ -222,23 +225,25 @@ impl Driver<'_> {
             asked: 0,
         };
         sight.claims.serving(Duration::ZERO, serving);
-        let destination = Destination {
-            driver: self,
+        let destination = Arc::new(Destination {
+            site: Arc::clone(&self.site),
             claim,
+            epoch: self.order.epoch,
+            known_as: self.order.known_as.to_owned(),
+            gives_access: self.order.gives_access,
+            now: Arc::clone(&self.node.now),
             path: match roots.as_slice() {
                 [root] => Text::from(root.destination.as_str()),
-                _ => Text(self.order.destination.below_exports()),
+                _ => self.site.below.clone(),
             },
-        };
-        let end = thread::scope(|scope| {
-            let (tell, heard) = mpsc::sync_channel(HEARD_MAX);
-            let asking = Asking {
-                scope,
-                tell,
-                destination: &destination,
-            };
-            self.follow(&asking, &heard, &mut sight, &roots, limit, seen)
         });
+        let (tell, heard) = mpsc::sync_channel(HEARD_MAX);
+        let asking = Asking {
+            tell,
+            destination: Arc::clone(&destination),
+        };
+        let end = self.follow(&asking, &heard, &mut sight, &roots, limit, seen);
+        self.site.is_over.store(true, Ordering::SeqCst);
         let is_over = match &end {
             Ok(End::Done(_) | End::Undivided(_)) => true,
             // A job that has ended needs its claim no more; any other goes on later.
@@ -249,7 +254,7 @@ impl Driver<'_> {
             _ => false,
         };
         if is_over {
-            let nodes: Vec<Peer> = sight.claims.all().cloned().collect();
+            let nodes: Vec<Peer> = sight.claims.answering().cloned().collect();
             let own = &self.node.runner.node;
             let others = sight.members.iter().any(|member| member.mate.name != *own);
             // Earlier starts of this node may have let nodes in that are gone.
@@ -264,16 +269,16 @@ impl Driver<'_> {
         let mapping = Mapping {
             node: self.node,
             order: self.order,
-            ask: &|question| self.ask(&self.order.peer, question),
+            ask: &|question| self.site.ask(&self.order.peer, question),
         };
         let roots = mapping.roots()?;
-        let nodes = self.nodes_of(&self.order.peer);
+        let nodes = self.site.nodes_of(&self.order.peer);
         Ok((roots, nodes.map_err(|refusal| refusal.message)?))
     }
 
     fn follow(
         &self,
-        asking: &Asking<'_, '_, '_>,
+        asking: &Asking,
         heard: &Receiver<Heard>,
         sight: &mut Sight,
         roots: &[WorkRoot],

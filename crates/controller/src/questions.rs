@@ -1,20 +1,22 @@
 //! The questions of the controller of a divided job to the nodes of its destination.
 //! Decides nothing about the answers, and keeps none of them.
 
-use std::sync::PoisonError;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{
-    Answer, ClaimPlace, GrantJob, Peer, Question, Refusal, ReleaseClaim, RenewClaim, code,
+    Answer, AskSites, ClaimPlace, GrantJob, Peer, Question, Refusal, ReleaseClaim, RenewClaim, code,
 };
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Timestamp;
-use godwit_state::{TARGETS_MAX, Taken};
+use godwit_state::{TARGETS_MAX, Taken, UnixMillis};
 
-use crate::claims::{ANSWER_WITHIN, Ask, LEASE};
-use crate::control::{Driver, Mate};
+use crate::claims::{ANSWER_WITHIN, Ask, LEASE, PROBE_LEASE};
+use crate::control::Mate;
 
 /// How long a node may take to say that it is of the site that named it.
 const VOUCH_WITHIN: Duration = Duration::from_secs(3);
@@ -27,16 +29,37 @@ const NAME_SIGNS_MAX: usize = 60;
 /// it has given ends by then.
 const GRANT_MS: u64 = 5 * 60_000;
 
-/// The destination of one divided job.
-pub(crate) struct Destination<'a> {
-    pub(crate) driver: &'a Driver<'a>,
-    /// The claim of the job there.
-    pub(crate) claim: ClaimId,
-    /// The place below which the job writes, export first.
-    pub(crate) path: Text,
+/// The site of the destination, as its nodes are asked. Threads that ask hold it, for nobody waits until the last one has its answer.
+pub(crate) struct Site {
+    pub(crate) sites: Arc<dyn AskSites>,
+    /// The controller has ended, and wants no more answers.
+    pub(crate) is_over: AtomicBool,
+    /// The node by which the site is known.
+    pub(crate) known: Peer,
+    /// The destination of the job, export first.
+    pub(crate) below: Text,
+    /// Nodes that have said that they are of the site.
+    pub(crate) vouched: Mutex<HashSet<String>>,
 }
 
-impl Driver<'_> {
+/// The destination of one divided job.
+pub(crate) struct Destination {
+    pub(crate) site: Arc<Site>,
+    /// The claim of the job there.
+    pub(crate) claim: ClaimId,
+    /// Epoch of the controller.
+    pub(crate) epoch: u64,
+    /// The place below which the job writes, export first.
+    pub(crate) path: Text,
+    /// Id by which the destination knows the access of the job.
+    pub(crate) known_as: String,
+    /// The access of the other nodes was given by this one, which takes it back at the end.
+    pub(crate) gives_access: bool,
+    /// Tells the time.
+    pub(crate) now: Arc<dyn Fn() -> UnixMillis + Send + Sync>,
+}
+
+impl Site {
     fn is_vouched(&self, node: &Peer) -> bool {
         let vouched = self.vouched.lock();
         vouched
@@ -54,19 +77,22 @@ impl Driver<'_> {
     /// Asks a node.
     pub(crate) fn ask(&self, peer: &Peer, question: &Question) -> Result<Answer, Refusal> {
         let until = Instant::now() + ANSWER_WITHIN;
-        self.sites.ask(Some(peer), question, &mut |_| {
-            (self.goes_on)() && Instant::now() < until
-        })
+        let mut go_on = |_| self.goes_on() && Instant::now() < until;
+        self.sites.ask(Some(peer), question, &mut go_on)
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.is_over.load(Ordering::SeqCst)
     }
 
     /// The nodes that serve the destination, as this one of them says. The one by which the site is known keeps the addresses that
     /// it is known by.
     pub(crate) fn nodes_of(&self, asked: &Peer) -> Result<Vec<Peer>, Refusal> {
         let question = |of: Option<&Peer>| Question::Nodes {
-            path: Text(self.order.destination.below_exports()),
+            path: self.below.clone(),
             of: of.map(|node| node.identity.clone()),
         };
-        let known = &self.order.peer;
+        let known = &self.known;
         let nodes = match self.ask(asked, &question(None)) {
             Ok(Answer::Nodes(nodes)) if !nodes.is_empty() => nodes,
             Ok(_) => vec![known.clone()],
@@ -90,7 +116,7 @@ impl Driver<'_> {
             let is_known = one.identity == known.identity || one.identity == asked.identity;
             is_known || self.is_vouched(one) || {
                 let until = Instant::now() + VOUCH_WITHIN;
-                let mut go_on = |_| (self.goes_on)() && Instant::now() < until;
+                let mut go_on = |_| self.goes_on() && Instant::now() < until;
                 let vouches = self
                     .sites
                     .ask(Some(one), &question(Some(known)), &mut go_on)
@@ -123,15 +149,16 @@ pub fn vouched(nodes: Vec<Peer>, check: &(dyn Fn(&Peer) -> bool + Sync)) -> Vec<
     })
 }
 
-impl Destination<'_> {
+impl Destination {
     /// The question by which a node sets or renews the claim, for these members. Transfers of those in `taken` end.
     pub(crate) fn claim(&self, ask: Ask, members: &[&Mate], taken: &[Taken]) -> Question {
         let claim = self.claim;
-        let lease_ms = u64::try_from(LEASE.as_millis()).unwrap_or(u64::MAX);
+        let lease = if ask.probes { PROBE_LEASE } else { LEASE };
+        let lease_ms = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
         if !ask.sets {
             return Question::Renew(RenewClaim {
                 claim,
-                epoch: self.driver.order.epoch,
+                epoch: self.epoch,
                 lease_ms,
             });
         }
@@ -140,7 +167,7 @@ impl Destination<'_> {
         let fence = members.iter().filter(is_fenced);
         Question::Claim(ClaimPlace {
             claim,
-            epoch: self.driver.order.epoch,
+            epoch: self.epoch,
             path: self.path.clone(),
             fence: fence.map(|mate| mate.identity.clone()).collect(),
             members: members.iter().map(|mate| mate.identity.clone()).collect(),
@@ -151,31 +178,31 @@ impl Destination<'_> {
 
     /// Has the destination let another node in for this job: it may do there what this node may.
     pub(crate) fn let_in(&self, peer: &Peer, mate: &Mate) -> Result<(), Refusal> {
-        let until = (self.driver.node.now)().after(GRANT_MS);
+        let until = (self.now)().after(GRANT_MS);
         let question = Question::Grant(GrantJob {
-            job: self.driver.order.known_as.to_owned(),
+            job: self.known_as.clone(),
             identity: mate.identity.clone(),
             paths: vec![self.path.clone()],
             write: true,
             until: Timestamp(until.0),
         });
-        self.driver.ask(peer, &question).map(drop)
+        self.site.ask(peer, &question).map(drop)
     }
 
-    /// Lets others write to the destination. Where that fails, the claim ends by itself.
+    /// Lets others write to the destination, at nodes that answer. Where that fails, the claim ends by itself.
     pub(crate) fn release(&self, nodes: &[Peer], ready: Option<&Peer>, let_in: bool) {
         let claim = self.claim;
         let ask = |peer: &Peer, question: &Question| {
             let until = Instant::now() + ANSWER_WITHIN;
             let mut go_on = |_| Instant::now() < until;
-            drop(self.driver.sites.ask(Some(peer), question, &mut go_on));
+            drop(self.site.sites.ask(Some(peer), question, &mut go_on));
         };
         let release = Question::Release(ReleaseClaim {
             claim,
-            epoch: self.driver.order.epoch,
+            epoch: self.epoch,
         });
         let revoke = Question::Revoke {
-            job: self.driver.order.known_as.to_owned(),
+            job: self.known_as.clone(),
         };
         thread::scope(|scope| {
             for peer in nodes {
@@ -183,7 +210,7 @@ impl Destination<'_> {
             }
             // Any node of the destination takes it: they have one state.
             let peer = ready.or_else(|| nodes.first());
-            if let Some(peer) = peer.filter(|_| let_in && self.driver.order.gives_access) {
+            if let Some(peer) = peer.filter(|_| let_in && self.gives_access) {
                 ask(peer, &revoke);
             }
         });

@@ -1,20 +1,26 @@
 //! Runs the transfer of one lease, again and to other nodes of the destination while that may help.
 //! Knows no items: the description of the transfer comes from whoever leased them.
 
+mod patience;
+mod steering;
+
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use godwit_api::event::{Channel, Event, EventSink, Summary};
-use godwit_api::failure::{Failure, FailureCode, Retry};
+use godwit_api::failure::{Culprit, Failure, FailureCode, Retry};
 use godwit_api::job::JobSpec;
 use godwit_api::rest::ChannelView;
 use godwit_run::{Control, GivenList, Runner};
-use godwit_state::{Target, Works};
+use godwit_state::{Target, Work, Works};
 
 use crate::Node;
 use crate::batch::{Heard, To};
+use patience::Patience;
+pub(crate) use steering::Steering;
 
 /// Between two looks for a node of the destination.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -23,6 +29,8 @@ const TRY_AGAIN: Duration = Duration::from_millis(250);
 const TRY_AGAIN_MAX: Duration = Duration::from_secs(2);
 /// How long a refusal may be one that passes: the nodes of the destination learn of access one after the other.
 const REFUSED_FOR: Duration = Duration::from_secs(10);
+/// Between two looks whether a try is to be left.
+const WATCH_EVERY: Duration = Duration::from_millis(250);
 
 /// The transfer of one lease.
 pub(crate) struct Sending<'a> {
@@ -32,22 +40,23 @@ pub(crate) struct Sending<'a> {
     pub(crate) lease: u64,
     /// How long tries go on while none of them works.
     pub(crate) retry_for: Duration,
-    pub(crate) control: &'a Control,
-    pub(crate) stopped: &'a AtomicBool,
+    pub(crate) steering: &'a Steering,
     /// What is on its way.
     pub(crate) flight: &'a Arc<Mutex<Flight>>,
 }
 
 impl Sending<'_> {
     fn goes_on(&self) -> bool {
-        !self.stopped.load(Ordering::SeqCst)
+        self.steering.goes_on()
     }
 
-    /// Runs one transfer, again where its end may pass by itself: to the node of the destination that the controller names by then.
+    /// Runs one transfer, again where its end may pass by itself: to the node of the destination that the controller names by then. A node
+    /// that the controller names no more is left at once, and one that takes next to nothing after a while, where it `brings` contents.
     pub(crate) fn transfer(
         &self,
         make: &dyn Fn(To) -> Result<JobSpec, Failure>,
         list: Option<GivenList>,
+        brings: bool,
     ) -> Sent {
         let heard = Arc::new(Told {
             heard: Mutex::default(),
@@ -58,9 +67,12 @@ impl Sending<'_> {
         let began = Instant::now();
         let mut wait = TRY_AGAIN;
         let mut last = None;
-        for tried in 0.. {
-            let (to, targets) = match self.choose(tried) {
-                Chosen::To(to, targets) => (to, targets),
+        // How often each node of the destination was tried, and how many tries were left.
+        let mut tried: BTreeMap<String, u32> = BTreeMap::new();
+        let mut left = 0;
+        loop {
+            let (to, target, targets) = match self.choose(&tried) {
+                Chosen::To(to, target, targets) => (to, target, targets),
                 Chosen::Later if began.elapsed() < self.retry_for && self.goes_on() => {
                     thread::sleep(LOOK_EVERY);
                     continue;
@@ -69,12 +81,31 @@ impl Sending<'_> {
             };
             let mut env = (self.node.make_env)(&targets);
             env.list.clone_from(&list);
-            let ended = make(to).and_then(|spec| Runner::run(&spec, &env, &events, self.control));
+            let control = self.steering.begin(to.limit);
+            let patience = brings.then(|| Patience::new(left, to.limit));
+            self.clear_flight();
+            let (is_left, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+            let ended = thread::scope(|scope| {
+                let watch = scope.spawn({
+                    let (control, is_over, is_left) = (&control, &is_over, &is_left);
+                    let target = &target;
+                    move || self.watch(target, control, patience, is_over, is_left)
+                });
+                let _ends = Ends(&is_over, watch.thread().clone());
+                make(to).and_then(|spec| Runner::run(&spec, &env, &events, &control))
+            });
+            *tried.entry(target.identity.clone()).or_default() += 1;
+            let is_left = is_left.load(Ordering::SeqCst);
+            left += u32::from(is_left);
+            let is_untried = |one: &Target| !tried.contains_key(&one.identity);
             let is_early = |most: Duration| began.elapsed() < most;
             let passes = |failure: &Failure| match failure.code {
                 FailureCode::AccessDenied | FailureCode::BusyDestination => {
                     is_early(REFUSED_FOR.min(self.retry_for))
                 }
+                _ if is_left => is_early(self.retry_for),
+                // It may be the fault of this node of the destination alone.
+                code if code.culprit() == Culprit::Destination && self.takes(&is_untried) => true,
                 code => code.retry() == Retry::Transient && is_early(self.retry_for),
             };
             match &ended {
@@ -88,6 +119,9 @@ impl Sending<'_> {
                 }
             }
             last = Some(ended);
+            if is_left {
+                continue;
+            }
             thread::sleep(wait);
             wait = (wait * 2).min(TRY_AGAIN_MAX);
         }
@@ -102,9 +136,59 @@ impl Sending<'_> {
         }
     }
 
-    /// Where a try goes. The nodes of the destination that the controller chose for this node come in turn; where one does not take it, any
-    /// other one is tried that somebody sends to.
-    fn choose(&self, tried: usize) -> Chosen {
+    /// Ends a try once the controller has nobody send to its node any more, or patience with it is over; in either case only where there is
+    /// another node to send to.
+    fn watch(
+        &self,
+        target: &Target,
+        control: &Control,
+        mut patience: Option<Patience>,
+        is_over: &AtomicBool,
+        is_left: &AtomicBool,
+    ) {
+        let began = Instant::now();
+        loop {
+            thread::park_timeout(WATCH_EVERY);
+            if is_over.load(Ordering::SeqCst) {
+                return;
+            }
+            let is_named = self.takes(&|one| one.identity == target.identity);
+            let has_others = self.takes(&|one| one.identity != target.identity);
+            let flight = self.flight.lock();
+            let (bytes, files) = {
+                let flight = flight.unwrap_or_else(PoisonError::into_inner);
+                (flight.bytes, flight.files)
+            };
+            let at = began.elapsed();
+            let is_slow = patience
+                .as_mut()
+                .is_some_and(|patience| patience.is_over(at, bytes, files));
+            if has_others && (!is_named || is_slow) {
+                is_left.store(true, Ordering::SeqCst);
+                control.cancel();
+                return;
+            }
+        }
+    }
+
+    /// Whether a node of the destination to which anybody sends now is one of these.
+    fn takes(&self, is_it: &dyn Fn(&Target) -> bool) -> bool {
+        let reader = self.node.replica.reader();
+        let work = Works(&reader).of(self.job);
+        let Ok(Some(work)) = work else {
+            return false;
+        };
+        named(&work).any(is_it)
+    }
+
+    fn clear_flight(&self) {
+        let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
+        *flight = Flight::default();
+    }
+
+    /// Where a try goes: to the node of the destination that was tried least. The nodes that the controller chose for this node come in
+    /// turn, then any other one that somebody sends to.
+    fn choose(&self, tried: &BTreeMap<String, u32>) -> Chosen {
         let reader = self.node.replica.reader();
         let work = match Works(&reader).of(self.job) {
             Ok(Some(work)) if work.epoch == self.epoch => work,
@@ -129,15 +213,14 @@ impl Sending<'_> {
                 places.push(other);
             }
         }
-        if places.is_empty() {
-            return Chosen::Later;
-        }
-        let place = usize::try_from(places[tried % places.len()]).ok();
-        let Some(target) = place.and_then(|place| work.targets.nodes.get(place)) else {
+        let tries = |target: &Target| tried.get(&target.identity).copied().unwrap_or(0);
+        let targets = places.iter().filter_map(|place| target_at(&work, *place));
+        // The first one of those that were tried as often.
+        let Some(target) = targets.min_by_key(|target| tries(target)) else {
             return Chosen::Later;
         };
         let addresses = &target.addresses;
-        let round = tried / places.len();
+        let round = usize::try_from(tries(target)).unwrap_or(0);
         let Some(address) = addresses.get(round % addresses.len().max(1)) else {
             return Chosen::Later;
         };
@@ -145,7 +228,27 @@ impl Sending<'_> {
             address: address.clone(),
             limit: pair.limit,
         };
-        Chosen::To(to, work.targets.nodes)
+        Chosen::To(to, target.clone(), work.targets.nodes)
+    }
+}
+
+fn target_at(work: &Work, place: u32) -> Option<&Target> {
+    work.targets.nodes.get(usize::try_from(place).ok()?)
+}
+
+/// The nodes of the destination to which anybody sends.
+fn named(work: &Work) -> impl Iterator<Item = &Target> {
+    let places = work.pairs.iter().flat_map(|pair| pair.to.iter());
+    places.filter_map(|place| target_at(work, *place))
+}
+
+/// Ends the watch of a try, however the try ends.
+struct Ends<'a>(&'a AtomicBool, Thread);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+        self.1.unpark();
     }
 }
 
@@ -160,7 +263,7 @@ pub(crate) struct Sent {
 /// Where a transfer goes now.
 enum Chosen {
     /// To a node of the destination, one of these.
-    To(To, Vec<Target>),
+    To(To, Target, Vec<Target>),
     /// The controller has to say.
     Later,
     /// The work is another controller's.

@@ -5,7 +5,6 @@
 //! controller ends the attempt.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -14,8 +13,8 @@ use godwit_api::event::Summary;
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::ClaimId;
 use godwit_api::sight::is_same_sight;
+use godwit_run::GivenList;
 use godwit_run::walk::{PART_BYTES, Walk, WalkLimits, Walked};
-use godwit_run::{Control, GivenList};
 use godwit_state::{
     Effect, Found, Op, Reason, Settle, Settled, Settlement, TakeWork, Task, WORK_LIST_MAX,
     WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkOp, WorkPath, WorkRoot, Works,
@@ -23,7 +22,7 @@ use godwit_state::{
 
 use crate::Node;
 use crate::batch::{Base, Heard, To, Way, clip, closed, item_of, settlements};
-use crate::sending::{Flight, Sending};
+use crate::sending::{Flight, Sending, Steering};
 
 /// Scans of one lease, each of some thousand files, and as many parts of the least length: at the beginning, and at most. Nobody is to hold
 /// much while others wait, and each lease costs a transfer of its own.
@@ -34,6 +33,9 @@ const TAKES_LEAST: Duration = Duration::from_secs(8);
 const TAKES_MOST: Duration = Duration::from_secs(20);
 /// How often an idle worker looks for items.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// A node whose transfer was cut begins no other one before each node of the destination has ended what is left of that one, which would end
+/// the next one, too; longer than this it does not wait.
+const FENCED_WITHIN: Duration = Duration::from_secs(5);
 
 /// A worker that runs, or has ended.
 pub struct Worker {
@@ -44,9 +46,7 @@ pub struct Worker {
 
 #[derive(Default)]
 struct Shared {
-    stopped: AtomicBool,
-    limit: AtomicU64,
-    control: Control,
+    steering: Steering,
     flight: Arc<Mutex<Flight>>,
 }
 
@@ -101,15 +101,12 @@ impl Worker {
 
     /// Changes its share of the job's limit; 0 is none.
     pub fn set_limit(&self, limit: u64) {
-        if self.shared.limit.swap(limit, Ordering::SeqCst) != limit {
-            self.shared.control.set_limit(limit);
-        }
+        self.shared.steering.set_limit(limit);
     }
 
     /// Has it end soon.
     pub fn stop(&self) {
-        self.shared.stopped.store(true, Ordering::SeqCst);
-        self.shared.control.cancel();
+        self.shared.steering.stop();
     }
 
     /// Waits until it has ended.
@@ -140,7 +137,7 @@ struct Brought {
 
 impl Doing<'_> {
     fn goes_on(&self) -> bool {
-        !self.shared.stopped.load(Ordering::SeqCst)
+        self.shared.steering.goes_on()
     }
 
     fn run(&self) {
@@ -149,6 +146,7 @@ impl Doing<'_> {
         let (job, name) = (self.job, &self.node.runner.node);
         let mut has_looked = false;
         let mut size = SIZE_FIRST;
+        let mut fenced_since = None;
         while self.goes_on() {
             let work = match works.of(job) {
                 Ok(Some(work)) if work.epoch == self.epoch => work,
@@ -170,6 +168,15 @@ impl Doing<'_> {
                 thread::sleep(LOOK_EVERY);
                 continue;
             };
+            if work.targets.taken.iter().any(|taken| taken.node == *name) {
+                let since: Instant = *fenced_since.get_or_insert_with(Instant::now);
+                if since.elapsed() < FENCED_WITHIN {
+                    thread::sleep(LOOK_EVERY);
+                    continue;
+                }
+            } else {
+                fenced_since = None;
+            }
             if !has_looked {
                 if let Err(failure) = self.look(&work) {
                     let why = trouble(&failure);
@@ -291,8 +298,7 @@ impl Doing<'_> {
             epoch: self.epoch,
             lease: leased.lease,
             retry_for: self.base.retry_for,
-            control: &self.shared.control,
-            stopped: &self.shared.stopped,
+            steering: &self.shared.steering,
             flight: &self.shared.flight,
         }
     }
@@ -302,7 +308,7 @@ impl Doing<'_> {
         self.look(leased.work)?;
         let deletes = leased.work.counts.scans_failed == 0;
         let make = |to: To| self.way(leased, to)?.close(deletes);
-        let sent = self.sending(leased).transfer(&make, None);
+        let sent = self.sending(leased).transfer(&make, None, false);
         let ended = match sent.ended {
             Ok(ended) => ended,
             Err(failure) => {
@@ -374,7 +380,7 @@ impl Doing<'_> {
             let is_listed = !names.is_empty();
             let make = |to: To| self.way(leased, to)?.members(work.clone(), is_listed);
             let list = is_listed.then(|| GivenList::in_memory(names));
-            let sent = self.sending(leased).transfer(&make, list);
+            let sent = self.sending(leased).transfer(&make, list, true);
             (heard, brought.cut) = (sent.heard, sent.cut);
             match sent.ended {
                 Ok(Summary::Transfer(summary)) => {

@@ -163,14 +163,14 @@ pub(crate) fn carry_out(
     };
     let limit = || shared.live.limit(&job.id).unwrap_or(0);
     let goes_on = || !steering.is_cancelled() && !shared.stopping.load(Ordering::SeqCst);
-    let sites = Mandated {
-        sites: &*shared.config.sites,
-        mandate,
-    };
+    let sites = Arc::new(Mandated {
+        sites: Arc::clone(&shared.config.sites),
+        mandate: mandate.cloned(),
+    });
     let end = std::thread::scope(|scope| {
         scope.spawn(|| flights.follow(shared));
         let _ends = flights.ends();
-        control(&node, &sites, &order, &limit, &goes_on, &mut |work| {
+        control(&node, sites, &order, &limit, &goes_on, &mut |work| {
             if work.counts.leases > 0 {
                 told.enter(JobState::Running);
             }
@@ -211,12 +211,12 @@ fn claim_of(job: &Job) -> ClaimId {
 }
 
 /// Asks for a job of another node.
-struct Mandated<'a> {
-    sites: &'a dyn AskSites,
-    mandate: Option<&'a Mandate>,
+struct Mandated {
+    sites: Arc<dyn AskSites>,
+    mandate: Option<Mandate>,
 }
 
-impl AskSites for Mandated<'_> {
+impl AskSites for Mandated {
     fn ask_for(
         &self,
         mandate: Option<&Mandate>,
@@ -225,7 +225,7 @@ impl AskSites for Mandated<'_> {
         go_on: &mut GoOn<'_>,
     ) -> Result<Answer, Refusal> {
         self.sites
-            .ask_for(mandate.or(self.mandate), site, question, go_on)
+            .ask_for(mandate.or(self.mandate.as_ref()), site, question, go_on)
     }
 
     fn reach(&self, site: &Peer, within: Duration) -> Result<(), Refusal> {

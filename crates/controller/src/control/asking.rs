@@ -1,8 +1,9 @@
-//! Threads that ask the nodes of the destination for one controller.
+//! Threads that ask the nodes of the destination for one controller, and outlive it where a node does not answer.
 //! Decides nothing: `claims` says what is due, and the controller hears the answers.
 
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::thread::Scope;
+use std::thread::Builder;
 use std::time::Instant;
 
 use godwit_api::ask::Peer;
@@ -11,21 +12,21 @@ use super::{Heard, Mate, Sight};
 use crate::questions::Destination;
 
 /// Threads that ask.
-pub(super) struct Asking<'scope, 'env, 'a> {
-    pub(super) scope: &'scope Scope<'scope, 'env>,
+pub(super) struct Asking {
     pub(super) tell: SyncSender<Heard>,
-    pub(super) destination: &'scope Destination<'a>,
+    pub(super) destination: Arc<Destination>,
 }
 
-impl Asking<'_, '_, '_> {
+impl Asking {
     /// Has threads ask what is to be asked.
     pub(super) fn ask_due(&self, sight: &mut Sight) {
-        let destination = self.destination;
+        let destination = &self.destination;
         for (peer, ask) in sight.claims.due(sight.now()) {
             let members: Vec<&Mate> = sight.crew().collect();
             let question = destination.claim(ask, &members, &sight.taken);
+            let site = Arc::clone(&destination.site);
             self.spawn(peer, move |peer| {
-                let answer = destination.driver.ask(&peer, &question).map(drop);
+                let answer = site.ask(&peer, &question).map(drop);
                 Heard::Claim(peer.identity, ask, answer)
             });
         }
@@ -37,9 +38,8 @@ impl Asking<'_, '_, '_> {
         if sight.nodes_at.is_some_and(|at| now >= at) {
             (sight.nodes_at, sight.asked) = (None, sight.asked + 1);
             let peer = ready[sight.asked % ready.len()].clone();
-            self.spawn(peer, |peer| {
-                Heard::Nodes(destination.driver.nodes_of(&peer))
-            });
+            let site = Arc::clone(&destination.site);
+            self.spawn(peer, move |peer| Heard::Nodes(site.nodes_of(&peer)));
         }
         for member in &mut sight.members {
             if member.ask_at.is_none_or(|at| now < at) {
@@ -47,6 +47,7 @@ impl Asking<'_, '_, '_> {
             }
             member.ask_at = None;
             let mate = member.mate.clone();
+            let destination = Arc::clone(destination);
             self.spawn(first.clone(), move |peer| {
                 let answer = destination.let_in(&peer, &mate);
                 Heard::Access(mate, answer)
@@ -55,10 +56,14 @@ impl Asking<'_, '_, '_> {
     }
 }
 
-impl<'scope> Asking<'scope, '_, '_> {
-    fn spawn(&self, peer: Peer, ask: impl FnOnce(Peer) -> Heard + Send + 'scope) {
+impl Asking {
+    fn spawn(&self, peer: Peer, ask: impl FnOnce(Peer) -> Heard + Send + 'static) {
         let tell = self.tell.clone();
-        // Who is gone needs no answer.
-        self.scope.spawn(move || drop(tell.send(ask(peer))));
+        let ask = Builder::new()
+            .name("gw-ask".to_owned())
+            // A controller that has ended needs no answer.
+            .spawn(move || drop(tell.send(ask(peer))));
+        // Without a thread the node stays unasked until it counts as silent.
+        drop(ask);
     }
 }

@@ -1,0 +1,87 @@
+//! Decides when a transfer that brings next to nothing is left for another node of the destination.
+//! Reads no clock.
+
+use std::time::Duration;
+
+/// A transfer that brings less than the least rate for so long is left; the next one of the same items has twice as long.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Until the first byte it may take so many times as long: a transfer may wait for its turn.
+const FIRST_TIMES: u32 = 2;
+/// The least rate, in bytes per second; a file counts for so many bytes.
+const RATE_MIN: u64 = 32 << 10;
+/// Of a limit so much at least is to be seen.
+const LIMIT_PARTS: u64 = 4;
+
+/// How long one try is waited for.
+pub(crate) struct Patience {
+    lasts: Duration,
+    rate_min: u64,
+    /// When the amount was last seen to have grown enough, and what it was.
+    since: Duration,
+    amount: u64,
+}
+
+impl Patience {
+    /// For a try that begins now, after so many that were left.
+    pub(crate) fn new(left: u32, limit: u64) -> Self {
+        let rate_min = match limit {
+            0 => RATE_MIN,
+            limit => RATE_MIN.min(limit / LIMIT_PARTS),
+        };
+        Self {
+            lasts: PATIENCE * 2_u32.saturating_pow(left.min(16)),
+            rate_min,
+            since: Duration::ZERO,
+            amount: 0,
+        }
+    }
+
+    /// Whether it is over, where so much was brought by this time after the beginning.
+    pub(crate) fn is_over(&mut self, at: Duration, bytes: u64, files: u64) -> bool {
+        let amount = bytes.saturating_add(files.saturating_mul(RATE_MIN));
+        let lasts = match self.amount {
+            0 => self.lasts * FIRST_TIMES,
+            _ => self.lasts,
+        };
+        let wanted = self.rate_min.saturating_mul(lasts.as_secs()).max(1);
+        // What grows in steps is waited for, too: only the end of the time counts.
+        if amount >= self.amount.saturating_add(wanted) || (self.amount == 0 && amount > 0) {
+            (self.since, self.amount) = (at, amount);
+        }
+        at >= self.since + lasts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After how many seconds a try is left that brings so much each second.
+    fn left_after(left: u32, limit: u64, bytes_a_second: u64) -> Option<u64> {
+        let mut patience = Patience::new(left, limit);
+        (1..1_000).find(|at| patience.is_over(Duration::from_secs(*at), at * bytes_a_second, 0))
+    }
+
+    #[test]
+    fn who_brings_next_to_nothing_is_left_and_who_is_slow_is_not() {
+        assert_eq!(left_after(0, 0, 0), Some(20));
+        assert_eq!(left_after(0, 0, 1), Some(11));
+        assert_eq!(left_after(2, 0, 1), Some(41));
+        assert_eq!(left_after(0, 0, 40_000), None);
+        // As slow as it was told to be.
+        assert_eq!(left_after(0, 1_000, 900), None);
+    }
+
+    #[test]
+    fn what_comes_in_steps_is_waited_for() {
+        let mut patience = Patience::new(0, 0);
+        let over = (1..200).find(|at| {
+            // A large batch each nine seconds.
+            patience.is_over(Duration::from_secs(*at), at / 9 * (64 << 20), 0)
+        });
+        assert_eq!(over, None);
+        let mut patience = Patience::new(0, 0);
+        let over = (1..200).find(|at| patience.is_over(Duration::from_secs(*at), 0, *at));
+        assert_eq!(over, None);
+    }
+}
