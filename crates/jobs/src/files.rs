@@ -18,6 +18,9 @@ const LOG_BYTES_MAX: u64 = 16 << 20;
 /// Samples of a job; when there are as many, every second one goes, and those that follow come half as often.
 const SAMPLES_MAX: usize = 2_048;
 
+/// Bytes of the samples of a job, after which they are thinned out in the same way: more than twice what a transfer with all figures takes.
+const SAMPLES_BYTES_MAX: usize = 12 << 20;
+
 /// Time between samples at the beginning, in milliseconds.
 const SAMPLE_EVERY_MS: i64 = 1_000;
 
@@ -48,6 +51,7 @@ pub(crate) struct Recorder {
     /// The last line that was copied from another site.
     copied: Option<LineOrigin>,
     samples: Vec<SampleView>,
+    samples_bytes: usize,
     file: Option<File>,
     every_ms: i64,
 }
@@ -75,7 +79,7 @@ impl Recorder {
             .and_then(|log| log.metadata().ok())
             .map_or(0, |meta| meta.len());
         let (seq, copied) = last_lines(&directory.join(LOG));
-        let samples = read_lines(&directory.join(SAMPLES)).unwrap_or_default();
+        let samples: Vec<SampleView> = read_lines(&directory.join(SAMPLES)).unwrap_or_default();
         let mut recorder = Self {
             file: append(SAMPLES),
             directory,
@@ -85,9 +89,11 @@ impl Recorder {
             seq,
             copied,
             every_ms: SAMPLE_EVERY_MS,
+            samples_bytes: samples.iter().map(bytes_of).sum(),
             samples,
         };
         recorder.every_ms = recorder.usual_distance();
+        recorder.thin_out();
         recorder
     }
 
@@ -97,7 +103,7 @@ impl Recorder {
             .samples
             .windows(2)
             .filter(|pair| pair[0].attempt == pair[1].attempt)
-            .map(|pair| pair[1].at.0 - pair[0].at.0);
+            .map(|pair| pair[1].at.0.saturating_sub(pair[0].at.0));
         let least = distances.min().unwrap_or(SAMPLE_EVERY_MS);
         let mut every = SAMPLE_EVERY_MS;
         while every.saturating_mul(2) <= least {
@@ -180,7 +186,7 @@ impl Recorder {
             return true;
         };
         // A clock that was set back does not end the samples.
-        let since = timestamp().0 - last.at.0;
+        let since = timestamp().0.saturating_sub(last.at.0);
         last.attempt != self.attempt || since >= self.every_ms || since < 0
     }
 
@@ -198,14 +204,25 @@ impl Recorder {
             // What cannot be written is missing in the report, and nowhere else.
             let _ = file.write_all(text.as_bytes());
         }
+        self.samples_bytes += bytes_of(&sample);
         self.samples.push(sample);
-        if self.samples.len() >= SAMPLES_MAX {
+        self.thin_out();
+    }
+
+    /// Removes every second sample until there are no more than may be.
+    fn thin_out(&mut self) {
+        let mut is_thinned = false;
+        while self.samples.len() >= SAMPLES_MAX || self.samples_bytes > SAMPLES_BYTES_MAX {
             let mut number = 0_usize;
             self.samples.retain(|_| {
                 number += 1;
                 number.is_multiple_of(2)
             });
+            self.samples_bytes = self.samples.iter().map(bytes_of).sum();
             self.every_ms = self.every_ms.saturating_mul(2);
+            is_thinned = true;
+        }
+        if is_thinned {
             self.rewrite();
         }
     }
@@ -232,6 +249,11 @@ impl Recorder {
             self.file = Some(file);
         }
     }
+}
+
+/// Bytes of the line of a sample.
+fn bytes_of(sample: &SampleView) -> usize {
+    size(sample) + 1
 }
 
 /// The number of the last whole line of a log, and the origin of the last one that another site wrote.

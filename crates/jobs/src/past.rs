@@ -208,7 +208,7 @@ fn told_samples(shared: &Shared, id: &str, node: &str) -> Result<Vec<SampleView>
         let past = ask(shared, node, id, 0, NO_LINES, after)?;
         let more = past.more && !past.samples.is_empty();
         samples.extend(past.samples.into_iter().filter(|sample| sample.at > after));
-        if !more {
+        if !more || samples.len() >= SAMPLES_MAX {
             break;
         }
     }
