@@ -17,7 +17,9 @@ use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::is_request_id;
 use godwit_api::units::{counted, human_size};
 use godwit_run::{Control, Env, Runner};
-use godwit_state::{Command, Finish, Job, JobOp, Op, Outcome, ProposeError, Reason, Site};
+use godwit_state::{
+    Command, CommandError, Finish, Job, JobOp, Op, Outcome, ProposeError, Reason, Site,
+};
 
 use crate::live::Attempt;
 use crate::record::Recording;
@@ -272,11 +274,26 @@ fn conclude(
     settle(shared, &job.id, &op);
 }
 
-/// Tells the state how an attempt ended, until it takes it.
+/// Reports to the state how an attempt ended, until the state takes it. Words that the state does not take are left out.
 fn settle(shared: &Shared, id: &str, op: &JobOp) {
+    let mut plain = None;
     loop {
-        match propose(shared, id, op.clone()) {
-            Ok(()) | Err(ProposeError::Refused(_)) => return,
+        let told = plain.as_ref().unwrap_or(op);
+        match propose(shared, id, told.clone()) {
+            // The claim has ended: a user stopped the job, or another node has it.
+            Ok(())
+            | Err(ProposeError::Refused(
+                CommandError::Stale { .. } | CommandError::NotFound { .. },
+            )) => return,
+            Err(ProposeError::Refused(error)) => {
+                (shared.config.log)(&format!(
+                    "job {id}: the state does not take the end of the attempt: {error}"
+                ));
+                if plain.is_some() {
+                    return;
+                }
+                plain = Some(without_words(op, &error));
+            }
             Err(error) => {
                 (shared.config.log)(&format!("job {id}: {error}"));
                 // The next start of the node finds the claim, and returns the job to the queue.
@@ -287,6 +304,34 @@ fn settle(shared: &Shared, id: &str, op: &JobOp) {
                 std::thread::sleep(PROPOSE_AGAIN);
             }
         }
+    }
+}
+
+/// The same end with no words but those of this node.
+fn without_words(op: &JobOp, error: &CommandError) -> JobOp {
+    let text = format!("The attempt ended. Its own report was refused here: {error}");
+    let plain = Reason::new(FailureCode::LocalFailure.as_str(), clip(&text));
+    match op.clone() {
+        JobOp::Finish(finish) => JobOp::Finish(Box::new(Finish {
+            reason: (finish.outcome != Outcome::Complete).then_some(plain),
+            summary: "{}".to_owned(),
+            failures: Vec::new(),
+            ..*finish
+        })),
+        JobOp::Backoff {
+            epoch,
+            next_attempt,
+            bytes,
+            files,
+            ..
+        } => JobOp::Backoff {
+            epoch,
+            reason: plain,
+            next_attempt,
+            bytes,
+            files,
+        },
+        other => other,
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod access;
 mod attempt;
+mod border;
 mod clock;
 mod divided;
 mod elsewhere;

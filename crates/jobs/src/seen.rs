@@ -3,17 +3,22 @@
 //!
 //! An outline has state, times and figures, and no name of an entry. A path that the caller may not list is `SITE:/EXPORT/…` in it. What
 //! consists of names (log, report, manifest) is refused. An admin sees everything.
+//!
+//! Another site may have run a job whose sources are there. What it says of the end is its words, whatever code they come with. An outline
+//! has none of them: codes that the program knows, the figures that a summary has, and no text.
 
+use godwit_api::event::{Status, Summary, Verdict};
 use godwit_api::grant::Right;
 use godwit_api::rest::{
-    AttemptView, FailureView, JobList, JobReport, JobView, LogPage, NewJob, Place, ReasonView,
-    SampleView, WorkView,
+    AttemptView, FailureView, JobList, JobReport, JobStateName, JobView, LogPage, NewJob, Place,
+    ReasonView, SampleView, WorkView,
 };
 use godwit_api::settings::{Kind, Scope, Setting};
 use godwit_state::{Cursor, JobFilter, Role, reason};
 use serde_json::{Map, Value};
 
 use crate::access::Granted;
+use crate::border;
 use crate::error::JobsError;
 use crate::guests::is_of_site;
 use crate::{Jobs, Manifest, manifest_of, report, work_of};
@@ -98,11 +103,19 @@ impl Seen {
     /// # Errors
     /// As [`Jobs::attempts`].
     pub fn attempts(&self, id: &str) -> Result<Vec<AttemptView>, JobsError> {
-        let is_whole = self.is_whole(&self.jobs.job(id)?);
+        let job = self.jobs.job(id)?;
         let mut attempts = self.jobs.attempts(id)?;
-        if !is_whole {
+        if !self.is_whole(&job) {
             for attempt in &mut attempts {
-                attempt.reason = attempt.reason.take().map(outlined);
+                // A runner elsewhere gives reasons for these ends alone.
+                let ends = ["partial", "failed", "backoff"];
+                let ended = ends.map(Some).contains(&attempt.outcome.as_deref());
+                let by = if ended && is_elsewhere(&job) {
+                    foreign
+                } else {
+                    outlined
+                };
+                attempt.reason = attempt.reason.take().map(by);
             }
         }
         Ok(attempts)
@@ -113,11 +126,14 @@ impl Seen {
     /// # Errors
     /// As [`Jobs::failures`].
     pub fn failures(&self, id: &str) -> Result<Vec<FailureView>, JobsError> {
-        let is_whole = self.is_whole(&self.jobs.job(id)?);
+        let job = self.jobs.job(id)?;
         let mut failures = self.jobs.failures(id)?;
-        if !is_whole {
+        if !self.is_whole(&job) {
             for group in &mut failures {
-                group.reason.text = HIDDEN_REASON.to_owned();
+                HIDDEN_REASON.clone_into(&mut group.reason.text);
+                if is_elsewhere(&job) {
+                    known_code(&mut group.reason.code);
+                }
                 group.examples.clear();
             }
         }
@@ -138,7 +154,15 @@ impl Seen {
     /// # Errors
     /// As [`Jobs::samples`].
     pub fn samples(&self, id: &str) -> Result<Vec<SampleView>, JobsError> {
-        self.jobs.samples(id)
+        let mut samples = self.jobs.samples(id)?;
+        if samples.iter().any(|sample| sample.site.is_some()) && !self.is_whole(&self.jobs.job(id)?)
+        {
+            for sample in samples.iter_mut().filter(|sample| sample.site.is_some()) {
+                sample.stages.clear();
+                sample.host.clear();
+            }
+        }
+        Ok(samples)
     }
 
     /// Everything that is known of the job, in one document.
@@ -189,7 +213,21 @@ impl Seen {
         }
         job.sources = self.places(&job.owner, &job.sources);
         job.destination = self.place(&job.owner, &job.destination);
-        job.reason = job.reason.take().map(outlined);
+        let is_elsewhere = is_elsewhere(&job);
+        let is_end = matches!(job.state, JobStateName::Partial | JobStateName::Failed);
+        let waits = job.next_attempt.is_some();
+        let by = if is_elsewhere && (is_end || waits) {
+            foreign
+        } else {
+            outlined
+        };
+        job.reason = job.reason.take().map(by);
+        if is_elsewhere {
+            job.summary = job.summary.take().and_then(of_program);
+            if let Some(progress) = &mut job.progress {
+                progress.stages.clear();
+            }
+        }
         job.summary = job.summary.as_ref().and_then(figures);
         job
     }
@@ -285,13 +323,72 @@ impl Seen {
 
 /// The reason without words that may name entries.
 fn outlined(reason: ReasonView) -> ReasonView {
-    if PLAIN_REASONS.contains(&reason.code.as_str()) {
+    if is_plain_reason(&reason.code) {
         return reason;
     }
     ReasonView {
         text: HIDDEN_REASON.to_owned(),
         ..reason
     }
+}
+
+/// The reason without any word that another site may have chosen.
+fn foreign(mut reason: ReasonView) -> ReasonView {
+    known_code(&mut reason.code);
+    HIDDEN_REASON.clone_into(&mut reason.text);
+    reason
+}
+
+/// Leaves a code that the program has.
+fn known_code(code: &mut String) {
+    if !border::is_known(code) && !is_own_end(code) {
+        border::OTHER.clone_into(code);
+    }
+}
+
+/// Codes of ends that are no failures of the catalogue.
+fn is_own_end(code: &str) -> bool {
+    let ends = [
+        reason::DEADLINE_PASSED,
+        reason::RETRIES_EXHAUSTED,
+        reason::CANCELLED,
+        "entries_failed",
+        "extra",
+    ];
+    is_plain_reason(code) || ends.contains(&code)
+}
+
+/// Whether the words of a reason with this code are the program's own, and name no entry. Another site may not give such a code.
+pub(crate) fn is_plain_reason(code: &str) -> bool {
+    PLAIN_REASONS.contains(&code)
+}
+
+/// Whether another site may have run the job.
+fn is_elsewhere(job: &JobView) -> bool {
+    let is_here = |source: &String| {
+        let place: Result<Place, _> = source.parse();
+        place.is_ok_and(|place| place.is_here())
+    };
+    !job.sources.iter().any(is_here)
+}
+
+/// The fields of a summary that the program knows.
+fn of_program(told: Value) -> Option<Value> {
+    let known: Summary = serde_json::from_value(told).ok()?;
+    serde_json::to_value(known).ok()
+}
+
+/// Whether a summary may say so of its own event, and of how the job ended.
+fn is_status(word: &str) -> bool {
+    let ends = [
+        Status::Complete,
+        Status::Partial,
+        Status::Interrupted,
+        Status::Failed,
+    ];
+    let verdicts = [Verdict::Same, Verdict::Different, Verdict::Interrupted];
+    let ends = ends.map(Status::name);
+    word == "summary" || ends.contains(&word) || verdicts.map(Verdict::name).contains(&word)
 }
 
 /// Whether the values of a setting of jobs are figures or words of the program, and no text of the submitter.
@@ -314,7 +411,7 @@ fn figures(summary: &Value) -> Option<Value> {
             let is_word = |name: &str| ["event", "status"].contains(&name);
             let fields = fields.iter().filter_map(|(name, value)| {
                 let kept = match value {
-                    Value::String(_) if is_word(name) => Some(value.clone()),
+                    Value::String(word) if is_word(name) && is_status(word) => Some(value.clone()),
                     value => figures(value),
                 };
                 kept.map(|value| (name.clone(), value))

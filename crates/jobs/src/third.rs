@@ -29,7 +29,7 @@ use godwit_state::{Job, JobOp, JobState, Site, UnixMillis};
 
 use crate::attempt::AttemptEvents;
 use crate::error::JobsError;
-use crate::{Shared, access, attempt, reached, spec};
+use crate::{Shared, access, attempt, border, reached, spec};
 use follow::Followed;
 use past::Copying;
 use way::Way;
@@ -392,9 +392,9 @@ impl<'a> Third<'a> {
             return brought::ask_here(self.shared, own, question);
         }
         let sites = &self.shared.config.sites;
-        sites.ask(Some(site), question, &mut |_| {
+        border::of_site(sites.ask(Some(site), question, &mut |_| {
             !self.shared.stopping.load(Ordering::SeqCst)
-        })
+        }))
     }
 }
 

@@ -7,11 +7,11 @@ use godwit_api::rest::JobStateName;
 use godwit_state::{FailureGroup, Finish, Job, JobOp, Outcome, Reason};
 
 use super::Third;
-use crate::Shared;
 use crate::attempt::{AttemptEvents, clip};
 use crate::error::JobsError;
+use crate::{Shared, border};
 
-/// The end that the other site tells of.
+/// The end that the other site reports. Its words are within bounds already (`border`).
 pub(super) fn ended(third: &Third<'_>, seen: &JobSeen) -> JobOp {
     let view = &seen.view;
     let (outcome, lead) = match view.state {
@@ -20,10 +20,12 @@ pub(super) fn ended(third: &Third<'_>, seen: &JobSeen) -> JobOp {
         JobStateName::Cancelled => (Outcome::Failed, "the site that ran the job gave it up: "),
         _ => (Outcome::Failed, ""),
     };
-    let reason = view
-        .reason
-        .as_ref()
-        .filter(|_| outcome != Outcome::Complete);
+    // Only a complete job needs no reason.
+    let (code, text) = view.reason.as_ref().map_or(
+        (border::OTHER, "the site that ran the job gives no reason"),
+        |reason| (reason.code.as_str(), reason.text.as_str()),
+    );
+    let reason = border::reason(code, &format!("{lead}{text}"));
     let number = |name: &str| {
         let summary = view.summary.as_ref();
         summary.and_then(|summary| summary.get(name)?.as_u64())
@@ -32,8 +34,7 @@ pub(super) fn ended(third: &Third<'_>, seen: &JobSeen) -> JobOp {
     JobOp::Finish(Box::new(Finish {
         epoch: third.epoch,
         outcome,
-        reason: reason
-            .map(|reason| Reason::new(&reason.code, clip(&format!("{lead}{}", reason.text)))),
+        reason: (outcome != Outcome::Complete).then_some(reason),
         summary: match &view.summary {
             Some(summary) => summary.to_string(),
             None => "{}".to_owned(),
@@ -44,9 +45,9 @@ pub(super) fn ended(third: &Third<'_>, seen: &JobSeen) -> JobOp {
             .failures
             .iter()
             .map(|group| FailureGroup {
-                reason: Reason::new(&group.reason.code, clip(&group.reason.text)),
+                reason: border::reason(&group.reason.code, &group.reason.text),
                 count: group.count,
-                examples: group.examples.iter().map(|path| clip(path)).collect(),
+                examples: group.examples.clone(),
             })
             .collect(),
     }))
@@ -69,7 +70,7 @@ pub(super) fn refused(
         code::UNREACHABLE => FailureCode::Unreachable.as_str(),
         other => other,
     };
-    let reason = Reason::new(word, clip(&refusal.message));
+    let reason = border::reason(word, &refusal.message);
     // A job that is not found any more was lost with the state of its site: the next attempt starts it anew.
     let passing =
         refusal.retryable || [code::NO_SUCH_JOB, code::BROKEN].contains(&refusal.code.as_str());

@@ -1,0 +1,301 @@
+//! Brings what other sites and nodes say of a job within the bounds that this node has for its own words.
+//! Asks no one, and decides nothing about the job.
+//!
+//! Another site may say anything. All answers pass here before an attempt reads them, so the state, the files and the memory of this node
+//! hold no more of a job elsewhere than of a job here.
+
+use std::collections::BTreeMap;
+
+use godwit_api::ask::{Answer, JobPast, JobSeen, Refusal};
+use godwit_api::event::Event;
+use godwit_api::failure::FailureCode;
+use godwit_api::grant::is_job_id;
+use godwit_api::rest::{
+    ChannelView, FailureView, LogLine, ProgressView, ReasonView, SampleView, Timestamp,
+};
+use godwit_state::Reason;
+use serde_json::{Map, Value};
+
+use crate::attempt::clip;
+
+/// The longest code, and the longest name of a figure.
+const WORD_BYTES_MAX: usize = 64;
+
+/// The code in the place of one that is no word, or that only this node gives.
+pub(crate) const OTHER: &str = "other";
+
+/// The stages that may limit a transfer.
+const BOTTLENECKS: [&str; 6] = [
+    "source storage",
+    "source CPU",
+    "network",
+    "destination CPU",
+    "destination storage",
+    "limit",
+];
+
+/// Figures of one sample of each kind: about twice as many as a node measures.
+const FIGURES_MAX: usize = 64;
+
+/// Network paths of one transfer, as many as HELLO allows.
+const CHANNELS_MAX: usize = 64;
+
+/// Groups of failed entries. The state takes four more.
+const GROUPS_MAX: usize = 60;
+
+/// Paths that a group names.
+const EXAMPLES_MAX: usize = 16;
+
+/// The longest summary: some hundred times that of a transfer. The state takes four times as much.
+const SUMMARY_BYTES_MAX: usize = 64 << 10;
+
+/// The longest line of a log: the beginning of a job with hundreds of sources fits.
+const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// Times of samples: from 1970 to 9999-12-31.
+const TIMES: std::ops::Range<i64> = 0..253_402_214_400_000;
+
+/// What another site answers.
+pub(crate) fn of_site(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
+    let mut answer = of_node(answer)?;
+    if let Answer::Job(seen) = &mut answer {
+        job(seen);
+    }
+    Ok(answer)
+}
+
+/// What a node of the cluster answers, or a site about its nodes.
+pub(crate) fn of_node(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
+    let mut answer = answer.map_err(|refusal| Refusal {
+        code: word(&refusal.code),
+        message: clip(&refusal.message),
+        ..refusal
+    })?;
+    if let Answer::Past(told) = &mut answer {
+        past(told);
+    }
+    Ok(answer)
+}
+
+/// The reason of another site, as the state takes it. Words for which this node alone is the source get another code.
+pub(crate) fn reason(code: &str, text: &str) -> Reason {
+    let code = match crate::seen::is_plain_reason(code) {
+        true => OTHER.to_owned(),
+        false => word(code),
+    };
+    Reason::new(&code, clip(text))
+}
+
+/// Whether the program has this code. Any other one is a word that another site chose.
+pub(crate) fn is_known(code: &str) -> bool {
+    code == OTHER || FailureCode::parse(code).is_some()
+}
+
+fn word(text: &str) -> String {
+    match is_word(text) {
+        true => text.to_owned(),
+        false => OTHER.to_owned(),
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    (1..=WORD_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits)
+}
+
+fn job(seen: &mut JobSeen) {
+    let view = &mut seen.view;
+    if !is_job_id(&view.id) {
+        OTHER.clone_into(&mut view.id);
+    }
+    view.reason = view.reason.take().map(|told| ReasonView {
+        code: word(&told.code),
+        text: clip(&told.text),
+    });
+    view.summary = view.summary.take().and_then(summary);
+    if let Some(told) = &mut view.progress {
+        progress(told);
+    }
+    seen.failures = groups(std::mem::take(&mut seen.failures));
+}
+
+/// A summary is an object of a usual length; of a longer one the figures are left.
+fn summary(told: Value) -> Option<Value> {
+    if !told.is_object() {
+        return None;
+    }
+    if told.to_string().len() <= SUMMARY_BYTES_MAX {
+        return Some(told);
+    }
+    let fields = told.as_object()?.iter();
+    let figures = fields.filter(|(name, value)| is_word(name) && value.is_number());
+    let figures = figures.take(FIGURES_MAX);
+    Some(Value::Object(
+        figures
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect::<Map<_, _>>(),
+    ))
+}
+
+fn groups(told: Vec<FailureView>) -> Vec<FailureView> {
+    let mut told = told.into_iter();
+    let mut groups: Vec<FailureView> = told
+        .by_ref()
+        .take(GROUPS_MAX - 1)
+        .map(|mut group| {
+            group.examples.truncate(EXAMPLES_MAX);
+            FailureView {
+                reason: ReasonView {
+                    code: word(&group.reason.code),
+                    text: clip(&group.reason.text),
+                },
+                count: group.count,
+                examples: group.examples.iter().map(|path| clip(path)).collect(),
+            }
+        })
+        .collect();
+    let rest = told.fold(0_u64, |sum, group| sum.saturating_add(group.count.max(1)));
+    if rest > 0 {
+        groups.push(FailureView {
+            reason: ReasonView {
+                code: OTHER.to_owned(),
+                text: "further reasons that the site names".to_owned(),
+            },
+            count: rest,
+            examples: Vec::new(),
+        });
+    }
+    groups
+}
+
+/// Progress is shown to all who may look: no text of another site stays in it.
+fn progress(told: &mut ProgressView) {
+    told.bottleneck_text = None;
+    bottleneck(&mut told.bottleneck);
+    figures(&mut told.stages);
+    told.channels.truncate(CHANNELS_MAX);
+    for ChannelView { name, number, .. } in &mut told.channels {
+        *name = format!("path {number}");
+    }
+}
+
+fn bottleneck(told: &mut Option<String>) {
+    *told = told
+        .take()
+        .filter(|stage| BOTTLENECKS.contains(&stage.as_str()));
+}
+
+fn figures(told: &mut BTreeMap<String, f64>) {
+    told.retain(|name, _| is_word(name));
+    while told.len() > FIGURES_MAX {
+        told.pop_last();
+    }
+}
+
+fn past(told: &mut JobPast) {
+    told.lines.iter_mut().for_each(line);
+    told.samples.retain(|sample| TIMES.contains(&sample.at.0));
+    for SampleView {
+        bottleneck: stage,
+        stages,
+        host,
+        site,
+        node,
+        ..
+    } in &mut told.samples
+    {
+        bottleneck(stage);
+        figures(stages);
+        figures(host);
+        short(site);
+        *node = None;
+    }
+}
+
+fn short(name: &mut Option<String>) {
+    *name = name.take().filter(|name| name.len() <= 255);
+}
+
+fn line(told: &mut LogLine) {
+    told.at = Timestamp(told.at.0.clamp(TIMES.start, TIMES.end));
+    told.node = None;
+    told.from = told
+        .from
+        .take()
+        .filter(|from| from.site.len() <= 255 && is_job_id(&from.job));
+    let bytes = told.event.to_string().len();
+    if bytes > LINE_BYTES_MAX || !told.event.is_object() {
+        let message = format!("a line of {bytes} bytes is left out here; its site has it");
+        // Plain fields: it always becomes JSON.
+        told.event = serde_json::to_value(Event::Note { message }).unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stages_are_those_of_the_program() {
+        use godwit_engine::Bottleneck as Stage;
+        let stages = [
+            Stage::SourceStorage,
+            Stage::SourceCpu,
+            Stage::Network,
+            Stage::DestinationCpu,
+            Stage::DestinationStorage,
+            Stage::Limit,
+        ];
+        assert_eq!(stages.map(Stage::as_str), BOTTLENECKS);
+    }
+
+    #[test]
+    fn groups_beyond_the_bound_are_counted_under_one() {
+        let group = |n: u64| FailureView {
+            reason: ReasonView {
+                code: format!("c{n}"),
+                text: "x".to_owned(),
+            },
+            count: n,
+            examples: vec!["x".repeat(10_000); 100],
+        };
+        let told = groups((1..=100).map(group).collect());
+        assert_eq!(told.len(), GROUPS_MAX);
+        assert_eq!(told.iter().map(|group| group.count).sum::<u64>(), 5_050);
+        assert!(
+            told.iter()
+                .all(|group| group.examples.len() <= EXAMPLES_MAX)
+        );
+        assert_eq!(groups((1..=59).map(group).collect()).len(), 59);
+    }
+
+    #[test]
+    fn codes_of_this_node_alone_are_not_taken_from_others() {
+        for (told, taken) in [
+            ("permission", "permission"),
+            ("of_a_newer_version", "of_a_newer_version"),
+            ("node_lost", OTHER),
+            ("complete", OTHER),
+            ("a\nb", OTHER),
+            ("", OTHER),
+            (&"x".repeat(65), OTHER),
+        ] {
+            assert_eq!(reason(told, "").code, taken);
+        }
+    }
+
+    #[test]
+    fn a_refusal_has_a_word_and_a_text_that_the_state_takes() {
+        let told = of_site(Err(Refusal::new("a\nb", "x".repeat(1 << 20))));
+        let told = told.expect_err("refused");
+        assert_eq!(told.code, OTHER);
+        assert!(told.message.len() < 4_352);
+    }
+
+    #[test]
+    fn a_long_summary_keeps_its_figures() {
+        let told = serde_json::json!({"bytes": 7, "words": "x".repeat(SUMMARY_BYTES_MAX)});
+        assert_eq!(summary(told), Some(serde_json::json!({"bytes": 7})));
+        assert_eq!(summary(serde_json::json!("words")), None);
+    }
+}
