@@ -464,3 +464,32 @@ fn times_in_whole_seconds_count_as_the_same_and_are_mended() {
         assert_eq!(meta.mtime_nsec(), 250_000_000, "{way:?}");
     }
 }
+
+/// What makes way for directories counts, and goes at once in a real run.
+#[test]
+fn a_dry_run_counts_deletions_as_the_real_run_does() {
+    for way in WAYS {
+        for max in ["1", "2", "3", "4"] {
+            let mut world = Rig::for_user(false);
+            let (source, destination) = way.places();
+            for name in ["a", "b"] {
+                world.write(&format!("{source}/{name}/in"), name);
+            }
+            for name in ["a", "b", "c", "d"] {
+                world.write(&format!("{destination}/{name}"), name);
+            }
+            world.start(&[]);
+            let flags = ["--delete", "--max-delete", max];
+            let dry = way.sync(&world, &[&flags[..], &["--dry-run"]].concat());
+            let real = way.sync(&world, &flags);
+            assert_eq!(dry.code, real.code, "{way:?} {max}");
+            let counts = [&dry, &real].map(|outcome| outcome.number("deleted"));
+            assert_eq!(counts[0], counts[1], "{way:?} {max}: {dry:?}");
+            assert_eq!(
+                of(&items(&dry), "delete"),
+                of(&items(&real), "delete"),
+                "{way:?} {max}"
+            );
+        }
+    }
+}

@@ -9,9 +9,11 @@ use std::sync::{Arc, Mutex};
 
 use godwit_engine::{entry, lock};
 use godwit_proto::{EntryId, Fault, FaultCode, Side};
+use godwit_store::seen::SeenSet;
 use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind};
 
 use super::agenda::Agenda;
+use super::announced::Key;
 use super::delete::kind_number;
 use super::spelling::{LastDirectory, Spelling, taken};
 use super::target::{Target, below, destination_fault, spill_error};
@@ -32,8 +34,8 @@ pub(super) struct Directories {
     fresh: Mutex<HashSet<Box<[u8]>>>,
     /// Whether there were any: most runs over what is there make none.
     made_any: AtomicBool,
-    /// Held while something makes way for a directory.
-    replacing: Mutex<()>,
+    /// Held while something makes way for a directory. Of a dry run, what would have made way.
+    replacing: Mutex<SeenSet>,
 }
 
 impl Directories {
@@ -45,7 +47,7 @@ impl Directories {
             agenda: Arc::clone(agenda),
             fresh: Mutex::default(),
             made_any: AtomicBool::new(false),
-            replacing: Mutex::default(),
+            replacing: Mutex::new(SeenSet::new(&config.spill_directory)),
         }
     }
 
@@ -212,13 +214,14 @@ impl Directories {
         path: &RelPath,
         below: &[u8],
     ) -> Result<(), StoreError> {
-        let _one_at_a_time = lock(&self.replacing);
+        let mut replaced = lock(&self.replacing);
         let comparison = self.target.comparison();
         let storage = &self.target.config.storage;
         let Some(there) = storage.stat(path)? else {
             return Ok(());
         };
-        if there.kind == Kind::Directory {
+        let is_noted = || replaced.contains(path.as_bytes());
+        if there.kind == Kind::Directory || comparison.dry_run && matches!(is_noted(), Ok(true)) {
             return Ok(());
         }
         self.hold_what_is_there(path)?;
@@ -237,14 +240,14 @@ impl Directories {
             });
         }
         if comparison.dry_run {
-            // The survey finds it, and tells it; the root only if it is told of it.
-            if below.is_empty() {
-                *lock(&self.agenda.way_at_root) = Some(there.kind);
-            }
-            return Ok(());
+            // It is there still, and is counted here: the survey is not to find it as well.
+            let noted = replaced.insert(path.as_bytes());
+            noted.map_err(|error| spill_error(path, &error))?;
+            self.agenda.announced.add(&[Key::new(0, below, false)]);
+        } else {
+            storage.remove_entry(path, false)?;
+            storage.make_directory(path, 0o700)?;
         }
-        storage.remove_entry(path, false)?;
-        storage.make_directory(path, 0o700)?;
         self.target.counters.entries_deleted.add(1);
         let mut item = vec![kind_number(there.kind)];
         item.extend_from_slice(below);

@@ -53,7 +53,9 @@ impl Finisher {
     /// Everything was sent: makes all of it durable and final.
     pub(super) fn finish(&self, ending: &mut Ending<'_>) -> Result<(), FinishError> {
         if self.target.comparison().dry_run {
-            self.deleter().delete_extras(ending);
+            let deleter = self.deleter();
+            deleter.tell_replaced(ending).map_err(ListError)?;
+            deleter.delete_extras(ending);
             self.committer.stop(true);
             return Ok(());
         }
