@@ -28,8 +28,8 @@ pub struct Acks {
     inner: Mutex<Inner>,
     /// Nothing that is still being compared is of interest.
     over: AtomicBool,
-    /// Something failed for want of room.
-    no_space: AtomicBool,
+    /// Whether something failed for want of room at this end.
+    pub no_space: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -128,11 +128,6 @@ impl Acks {
             });
         }
         inner.wake_one();
-    }
-
-    /// Whether something failed for want of room at this end.
-    pub fn has_met_no_space(&self) -> bool {
-        self.no_space.load(Ordering::Relaxed)
     }
 
     /// Counts an entry as failed; false if that was done before.

@@ -70,7 +70,7 @@ impl Deleter<'_> {
             ending.tell(Notice::note(
                 "nothing was deleted at the destination, because not everything of the source could be looked at and delivered",
             ));
-            if self.target.acks.has_met_no_space() {
+            if self.target.acks.no_space.load(Ordering::Relaxed) {
                 ending.tell(Notice::note(
                     "the destination is full: the same command with --existing --ignore-existing added deletes and sends nothing; run that first, then this again",
                 ));
