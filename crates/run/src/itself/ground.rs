@@ -170,7 +170,7 @@ impl Finder {
                 &mut around
             };
             if let Ok(meta) = std::fs::symlink_metadata(os(level)) {
-                if *device.get_or_insert(meta.dev()) != meta.dev() && mount.is_none() {
+                if *device.get_or_insert_with(|| meta.dev()) != meta.dev() && mount.is_none() {
                     break;
                 }
                 let inode = [meta.dev().to_le_bytes(), meta.ino().to_le_bytes()].concat();
