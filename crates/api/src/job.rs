@@ -89,6 +89,9 @@ pub struct Selection {
     /// Directories that the list names are meant with all that is in them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recursive: bool,
+    /// What is mounted in a tree does not belong to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_file_system: bool,
 }
 
 /// One rule.

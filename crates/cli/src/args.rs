@@ -360,6 +360,7 @@ const SHORTS: &[(&str, char)] = &[
     ("checksum", 'c'),
     ("dry-run", 'n'),
     ("from0", '0'),
+    ("one-file-system", 'x'),
     ("recursive", 'r'),
     ("update", 'u'),
     ("verbose", 'v'),

@@ -163,10 +163,6 @@ const HABITS: &[(&[&str], &str)] = &[
         "no earlier copy is looked at but the destination itself; a snapshot of its file system keeps an earlier state",
     ),
     (
-        &["-x", "--one-file-system"],
-        "file systems mounted below the source are copied as well; keep them out by --exclude /PATH/",
-    ),
-    (
         &["-I", "--ignore-times"],
         "--force sends what seems the same, --checksum compares contents",
     ),

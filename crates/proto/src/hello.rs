@@ -53,6 +53,8 @@ pub mod capability {
     pub const RANDOM_ORDER: u64 = 16384;
     /// Transfers and questions for a job of another node: `mandate` of OPEN, `for` of ASK.
     pub const MANDATE: u64 = 32768;
+    /// Trees without what is mounted in them: `one_file_system` of a selection.
+    pub const ONE_FILE_SYSTEM: u64 = 65536;
     /// All that this program knows.
     pub const ALL: u64 = PLAIN_PAYLOAD
         | BLAKE3
@@ -69,7 +71,8 @@ pub mod capability {
         | PARTS
         | EARLIER
         | RANDOM_ORDER
-        | MANDATE;
+        | MANDATE
+        | ONE_FILE_SYSTEM;
 
     /// What people call the lowest of these capabilities; empty if there is none that is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -90,6 +93,7 @@ pub mod capability {
             PARTS => "taking a part in a job of many nodes",
             EARLIER => "going on with a job that another node began",
             RANDOM_ORDER => "sending in a random order (--order random)",
+            ONE_FILE_SYSTEM => "leaving out what is mounted in a tree (--one-file-system)",
             MANDATE => "acting for a job of another site",
             SHARING => "--priority background and --congestion",
             _ => "",

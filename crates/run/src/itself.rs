@@ -18,18 +18,31 @@ pub fn ground(paths: &[Vec<u8>]) -> Ground {
     ground::ground(paths)
 }
 
-/// Why the sources of this process must not go to its destinations, each to its own, if there is a reason.
-pub fn reason_here(sources: &[Vec<u8>], destinations: &[Vec<u8>], deletes: bool) -> Option<String> {
-    let meet = || meeting(&ground(sources), &ground(destinations), deletes);
-    reason(sources, destinations, deletes)
-        .or_else(|| meet().map(|meeting| said(meeting, sources, destinations)))
+/// One end of a transfer: its real paths, and where they lie.
+type End<'a> = (&'a [Vec<u8>], &'a Ground);
+
+/// Why the sources of this process must not go to its destinations, each to its own, if there is a reason. With `bounded`, what
+/// is mounted in a tree does not belong to it.
+pub fn reason_here(
+    sources: &[Vec<u8>],
+    destinations: &[Vec<u8>],
+    deletes: bool,
+    bounded: bool,
+) -> Option<String> {
+    let (from, to) = (ground(sources), ground(destinations));
+    let by_path = !(bounded && is_known(&from, &to));
+    let by_path = by_path.then(|| reason(sources, destinations, deletes));
+    let ends = ((sources, &from), (destinations, &to));
+    by_path
+        .flatten()
+        .or_else(|| by_ground(ends, deletes, bounded))
 }
 
 /// Why the sources of the client that asks must not go to these destinations, if there is a reason.
 pub fn reason_of_push(open: &Open, destinations: &[Vec<u8>]) -> Option<String> {
-    reason_of(open, &open.sources, destinations, |theirs, deletes| {
-        meeting(theirs, &ground(destinations), deletes)
-    })
+    let ours = ground(destinations);
+    let theirs = open.ground.clone().unwrap_or_default();
+    reason_of(open, (&open.sources, &theirs), (destinations, &ours))
 }
 
 /// Why these sources must not go to the destinations of the client that asks, if there is a reason.
@@ -38,25 +51,41 @@ pub fn reason_of_pull(
     sources: &[Vec<u8>],
     destinations: &[Vec<u8>],
 ) -> Option<String> {
-    reason_of(open, sources, destinations, |theirs, deletes| {
-        meeting(&ground(sources), theirs, deletes)
-    })
+    let ours = ground(sources);
+    let theirs = open.ground.clone().unwrap_or_default();
+    reason_of(open, (sources, &ours), (destinations, &theirs))
 }
 
-fn reason_of(
-    open: &Open,
-    sources: &[Vec<u8>],
-    destinations: &[Vec<u8>],
-    meet: impl FnOnce(&Ground, bool) -> Option<Meeting>,
-) -> Option<String> {
+fn reason_of(open: &Open, from: End<'_>, to: End<'_>) -> Option<String> {
     let deletes = open.comparison.is_some_and(|wanted| wanted.delete);
-    if is_ours(&open.view)
-        && let Some(why) = reason(sources, destinations, deletes)
-    {
-        return Some(why);
+    let bounded = open.keeps_to_one_file_system();
+    let by_path = is_ours(&open.view) && !(bounded && is_known(from.1, to.1));
+    let by_path = by_path.then(|| reason(from.0, to.0, deletes));
+    by_path
+        .flatten()
+        .or_else(|| by_ground((from, to), deletes, bounded))
+}
+
+fn by_ground((from, to): (End<'_>, End<'_>), deletes: bool, bounded: bool) -> Option<String> {
+    let meeting = match bounded {
+        true => meeting(&without_mounts(from.1), &without_mounts(to.1), deletes),
+        false => meeting(from.1, to.1, deletes),
+    };
+    meeting.map(|meeting| said(meeting, from.0, to.0))
+}
+
+fn without_mounts(ground: &Ground) -> Ground {
+    Ground {
+        mounts: Vec::new(),
+        mounts_around: Vec::new(),
+        ..ground.clone()
     }
-    let theirs = open.ground.as_ref()?;
-    meet(theirs, deletes).map(|meeting| said(meeting, sources, destinations))
+}
+
+/// Whether it is known where both ends lie, so that their paths need not be compared.
+fn is_known(one: &Ground, other: &Ground) -> bool {
+    let is_known = |ground: &Ground| !ground.tops.is_empty() || !ground.around.is_empty();
+    is_known(one) && is_known(other)
 }
 
 /// Which files this process sees. Another process that has the same sees the same file by any absolute path: its kernel is this

@@ -31,6 +31,7 @@ pub fn read_selection(settings: &SelectionSettings) -> Result<Option<job::Select
         }),
         // Without a list it says what is done anyway, and people type -r.
         recursive: settings.recursive && settings.files_from.is_some(),
+        one_file_system: settings.one_file_system,
     };
     Ok((selection != job::Selection::default()).then_some(selection))
 }

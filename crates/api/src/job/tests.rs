@@ -125,20 +125,23 @@ fn selection() -> impl Strategy<Value = Selection> {
     let list = prop_oneof![Just(ListForm::Lines), Just(ListForm::Zeros)];
     (
         vec(rule, 0..4),
-        any::<(Option<u64>, Option<u64>, bool)>(),
+        any::<(Option<u64>, Option<u64>, [bool; 2])>(),
         option::of(when.clone()),
         option::of(when),
         option::of(list),
     )
         .prop_map(
-            |(rules, (bytes_min, bytes_max, recursive), newer, older, list)| Selection {
-                rules,
-                bytes_min,
-                bytes_max,
-                newer,
-                older,
-                list,
-                recursive,
+            |(rules, (bytes_min, bytes_max, [recursive, one_file_system]), newer, older, list)| {
+                Selection {
+                    rules,
+                    bytes_min,
+                    bytes_max,
+                    newer,
+                    older,
+                    list,
+                    recursive,
+                    one_file_system,
+                }
             },
         )
 }

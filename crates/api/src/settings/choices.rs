@@ -80,6 +80,18 @@ pub(super) const CHOICES: &[Setting] = &[
         detail: "",
     },
     Setting {
+        name: "one-file-system",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_ONE_FILE_SYSTEM",
+        heading: Heading::Choosing,
+        obeyed_by: ObeyedBy::Rules,
+        given_in: CHOOSING,
+        help: "Leave out what is mounted in the source, and delete nothing of what is mounted in the destination",
+        detail: "A mount point in the source becomes a directory; what the destination has in it stays.",
+    },
+    Setting {
         name: "newer",
         scopes: CP,
         kind: Kind::Text { form: "TIME|FILE" },

@@ -30,6 +30,8 @@ pub struct SelectionSettings {
     pub from0: bool,
     /// Directories that a list names, with all that is in them.
     pub recursive: bool,
+    /// What is mounted in a tree does not belong to it.
+    pub one_file_system: bool,
 }
 
 /// A rule, or a file of them.
@@ -102,6 +104,7 @@ impl SelectionSettings {
             }),
             from0: values.flag("from0"),
             recursive: values.flag("recursive"),
+            one_file_system: values.flag("one-file-system"),
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use super::full::unshare;
 use super::rig::Rig;
-use super::sync::state;
+use super::sync::{WAYS, state};
 
 /// The start of a line that makes these mounts in a namespace of its own, between names of the rig's directory: `what on where`.
 fn with_mounts(rig: &Rig, binds: &[(&str, &str)]) -> Option<Vec<String>> {
@@ -190,4 +190,66 @@ fn a_file_system_that_only_the_destination_has_is_named_before_it_is_emptied() {
     assert!(!rig.path("mounted/old").exists());
     let spared = ["--exclude", "/extra"];
     rig.client(&[&line[..], &spared].concat()).complete();
+}
+
+/// As with rsync, what is mounted belongs to neither tree.
+#[test]
+fn one_file_system_ends_at_mounts_at_both_ends() {
+    for way in WAYS {
+        let mut rig = Rig::for_user(false);
+        let (source, destination) = way.places();
+        rig.write("mounted/in", "in");
+        rig.write("other/kept", "kept");
+        for name in ["x", "d/y"] {
+            rig.write(&format!("{source}/{name}"), name);
+        }
+        rig.make_dirs(&format!("{source}/d/point"));
+        rig.write(&format!("{destination}/d/point/stays"), "stays");
+        rig.write(&format!("{destination}/extra/goes"), "goes");
+        rig.make_dirs(&format!("{destination}/extra/point"));
+        let inner = format!("{source}/d/point");
+        let outer = format!("{destination}/extra/point");
+        let binds = [("mounted", inner.as_str()), ("other", outer.as_str())];
+        let Some(mounts) = with_mounts(&rig, &binds) else {
+            return;
+        };
+        rig.wrap_client(&mounts);
+        rig.wrap_daemon(&mounts);
+        rig.start(&[]);
+        let dry = way.sync(&rig, &["--delete", "-x", "--dry-run"]);
+        let outcome = way.sync(&rig, &["--delete", "-x"]);
+        outcome.complete();
+        assert_eq!(outcome.number("deleted"), 1, "{way:?} {outcome:?}");
+        assert_eq!(dry.number("deleted"), 1, "{way:?} {dry:?}");
+        let there = |name: &str| rig.path(destination).join(name).exists();
+        assert!(
+            there("d/y") && there("d/point/stays") && !there("d/point/in"),
+            "{way:?}"
+        );
+        assert!(there("extra/point") && !there("extra/goes"), "{way:?}");
+        assert_eq!(rig.read("other/kept"), b"kept");
+        // Without it, what is mounted arrives.
+        way.sync(&rig, &[]).complete();
+        assert!(there("d/point/in"), "{way:?}");
+    }
+}
+
+/// A whole system goes to a disk that is mounted in it.
+#[test]
+fn with_one_file_system_a_tree_goes_to_what_is_mounted_in_it() {
+    let mut rig = Rig::for_user(false);
+    rig.write("tree/x", "x");
+    rig.write("disk/old", "old");
+    rig.make_dirs("tree/point");
+    let Some(mounts) = with_mounts(&rig, &[("disk", "tree/point")]) else {
+        return;
+    };
+    rig.wrap_client(mounts);
+    let line = ["sync", "--json", "--delete", "tree", "tree/point"];
+    rig.client(&line).expect(1, "failed").says(ITSELF);
+    assert_eq!(rig.read("disk/old"), b"old");
+    rig.client(&[&line[..], &["--one-file-system"]].concat())
+        .complete();
+    assert_eq!(rig.read("disk/x"), b"x");
+    assert!(!rig.path("disk/old").exists());
 }

@@ -30,6 +30,10 @@ pub struct Selection {
     /// Directories that the list names are meant with all that is in them.
     #[prost(bool, tag = "7")]
     pub recursive: bool,
+    /// What is mounted below a source is left out, but for the mount point; at the destination it is not deleted. Needs
+    /// [`capability::ONE_FILE_SYSTEM`](crate::hello::capability::ONE_FILE_SYSTEM).
+    #[prost(bool, tag = "8")]
+    pub one_file_system: bool,
 }
 
 /// Which entries are in or out.

@@ -139,6 +139,12 @@ impl Open {
         DigestKind(u8::try_from(self.digest).unwrap_or(0))
     }
 
+    /// Whether what is mounted in a tree does not belong to it.
+    pub fn keeps_to_one_file_system(&self) -> bool {
+        let selection = self.selection.as_ref();
+        selection.is_some_and(|selection| selection.one_file_system)
+    }
+
     /// The capabilities that a daemon must have to understand this request; one that does not would ignore a part of it.
     pub fn capabilities_needed(&self) -> u64 {
         let need = |asked: bool, bit: u64| if asked { bit } else { 0 };
@@ -149,6 +155,7 @@ impl Open {
         need(compares, capability::COMPARISON)
             | need(self.preserve.is_some(), capability::PRESERVE)
             | need(self.selection.is_some(), capability::SELECTION)
+            | need(self.keeps_to_one_file_system(), capability::ONE_FILE_SYSTEM)
             | need(self.sharing.is_some(), capability::SHARING)
             | need(
                 self.verification.is_some() || self.in_order,

@@ -138,6 +138,19 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
             }),
         ),
         (
+            "open_one_file_system",
+            Frame::Open(Open {
+                direction: Direction::PULL.0,
+                sources: vec![b"e/f".to_vec()],
+                digest: DigestKind::CRC64_NVME.0.into(),
+                selection: Some(Selection {
+                    one_file_system: true,
+                    ..Selection::default()
+                }),
+                ..Open::default()
+            }),
+        ),
+        (
             "open_ground",
             Frame::Open(Open {
                 direction: Direction::PULL.0,

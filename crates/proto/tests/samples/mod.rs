@@ -117,6 +117,7 @@ fn selecting() -> Open {
         }),
         listed: true,
         recursive: true,
+        one_file_system: false,
     };
     Open {
         direction: Direction::PULL.0,

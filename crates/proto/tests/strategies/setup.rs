@@ -18,7 +18,7 @@ prop_compose! {
         rules in vec((any::<bool>(), name()), 0..4),
         (bytes_min, bytes_max) in any::<(u64, Option<u64>)>(),
         [newer, older] in [option::of((any::<i64>(), 0..1_000_000_000_u32)), option::of((any::<i64>(), 0..1_000_000_000_u32))],
-        (listed, recursive) in any::<(bool, bool)>(),
+        [listed, recursive, one_file_system] in any::<[bool; 3]>(),
     ) -> Selection {
         let moment = |(seconds, nanoseconds)| Moment { seconds, nanoseconds };
         Selection {
@@ -29,6 +29,7 @@ prop_compose! {
             older: older.map(moment),
             listed,
             recursive: recursive && listed,
+            one_file_system,
         }
     }
 }

@@ -95,6 +95,7 @@ impl<'a> Ends<'a> {
                     &absolute,
                     prepared,
                     self.job.settings.comparison.delete,
+                    self.job.chosen.select.keeps_to_one_file_system(),
                 )?)
             }
             _ => None,
@@ -458,8 +459,10 @@ fn refuse_into_itself(
     sources: &[Vec<u8>],
     prepared: PreparedDestination,
     deletes: bool,
+    bounded: bool,
 ) -> Result<PreparedDestination, Failure> {
-    let Some(reason) = itself::reason_here(sources, &prepared.destinations, deletes) else {
+    let Some(reason) = itself::reason_here(sources, &prepared.destinations, deletes, bounded)
+    else {
         return Ok(prepared);
     };
     match prepared.put_away() {

@@ -132,5 +132,6 @@ fn wire_of(selection: &job::Selection) -> Result<Selection, Failure> {
         older: selection.older.map(moment),
         listed: selection.list.is_some(),
         recursive: selection.recursive,
+        one_file_system: selection.one_file_system,
     })
 }

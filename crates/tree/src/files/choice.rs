@@ -49,9 +49,15 @@ impl Selecting {
         self.takes_name(start.file_name().unwrap_or_default(), false)
     }
 
+    /// Whether another file system is mounted at this path below a root, so that what is in it is left out.
+    pub(super) fn ends_at(&self, root: &TreeRoot, path: &RelPath) -> bool {
+        self.select.keeps_to_one_file_system() && *path != root.start && root.storage.is_mount(path)
+    }
+
     /// What a scan of `root` asks; `None` if it need not.
     pub(super) fn choice(&self, root: &TreeRoot) -> Option<Arc<dyn Choice>> {
-        self.select.has_rules().then(|| self.choice_in(root, false))
+        let asks = self.select.has_rules() || self.select.keeps_to_one_file_system();
+        asks.then(|| self.choice_in(root, false))
     }
 
     /// What a scan below `root` asks; with `flat` it does not go into directories.
@@ -77,7 +83,7 @@ impl Choice for RootChoice {
             .takes_name(self.root.below(path), is_directory)
         {
             Pick::Leave
-        } else if self.flat {
+        } else if self.flat || is_directory && self.selecting.ends_at(&self.root, path) {
             Pick::TakeAlone
         } else {
             Pick::Take

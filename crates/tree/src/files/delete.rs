@@ -133,6 +133,7 @@ impl Deleter<'_> {
         if let Some(kind) = *lock(&self.agenda.way_at_root) {
             self.found(&mut survey, base, b"", kind)?;
         }
+        let select = &self.target.config.select;
         let mut trouble = None;
         let mut each = |item: SurveyItem| {
             if survey.count.is_multiple_of(LOOK_EVERY) && survey.is_silent() {
@@ -147,6 +148,18 @@ impl Deleter<'_> {
                     let below = below(base, &path);
                     if is_mount {
                         survey.meet_mount(&path);
+                    }
+                    let kept = match select.keeps_to_one_file_system() {
+                        true => self.keep_mount(&mut survey, base, &path, is_mount),
+                        false => Ok(false),
+                    };
+                    match kept {
+                        Ok(true) => return true,
+                        Ok(false) => {}
+                        Err(error) => {
+                            trouble = Some(error);
+                            return false;
+                        }
                     }
                     if let Err(error) = self.found(&mut survey, &path, below, kind) {
                         trouble = Some(error);
@@ -188,7 +201,7 @@ impl Deleter<'_> {
         for (number, mount) in &survey.mounts {
             if extras.has(*number) {
                 ending.tell(Notice::note(&format!(
-                    "a file system is mounted at {mount}, which the source does not have: what is in it is deleted, and the mount point stays"
+                    "a file system is mounted at {mount}, which the source does not have: what is in it is deleted, and the mount point stays; --one-file-system spares it"
                 )));
             }
         }
@@ -264,6 +277,27 @@ impl Deleter<'_> {
         survey.paths.push(&item)?;
         survey.count += 1;
         Ok(())
+    }
+
+    /// Whether the entry is a mount point or in one, and stays.
+    fn keep_mount(
+        &self,
+        survey: &mut Survey,
+        base: &RelPath,
+        path: &RelPath,
+        is_mount: bool,
+    ) -> io::Result<bool> {
+        if survey
+            .mounts
+            .iter()
+            .any(|(_, mount)| mount != path && path.starts_with(mount))
+        {
+            return Ok(true);
+        }
+        if is_mount {
+            self.keep(survey, base, path)?;
+        }
+        Ok(is_mount)
     }
 
     /// What is at `path` stays, and so do the directories around it.

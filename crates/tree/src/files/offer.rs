@@ -54,7 +54,14 @@ impl Offering {
             ScanItem::Link { entry: found, .. } if self.selecting.passes_over(&found.meta) => {
                 self.pass_over(place, root, found, out);
             }
-            ScanItem::Entry(found) => self.offer_entry(place, root, found, out),
+            ScanItem::Entry(found) => {
+                if found.meta.kind == Kind::Directory && self.selecting.ends_at(place, &found.path)
+                {
+                    // What the counterpart has in it is not missed here.
+                    self.pass_over(place, root, found.clone(), out);
+                }
+                self.offer_entry(place, root, found, out);
+            }
             ScanItem::Link {
                 entry: found,
                 first,

@@ -36,6 +36,7 @@ pub struct Select {
     older: Option<Timestamp>,
     listed: bool,
     recursive: bool,
+    one_file_system: bool,
 }
 
 /// Why a selection cannot be used.
@@ -77,6 +78,7 @@ impl Select {
             older: selection.older.map(timestamp),
             listed: selection.listed,
             recursive: selection.recursive,
+            one_file_system: selection.one_file_system,
         })
     }
 
@@ -135,6 +137,11 @@ impl Select {
     /// Whether there are rules, so that names must be asked about.
     pub fn has_rules(&self) -> bool {
         !self.includes.is_empty()
+    }
+
+    /// Whether what is mounted in a tree does not belong to it.
+    pub fn keeps_to_one_file_system(&self) -> bool {
+        self.one_file_system
     }
 
     /// Whether only what a list names is meant.
