@@ -193,7 +193,7 @@ mod tests {
             "[fe80::1%]",
             "[fe80::1%a/b]",
             "[fe80::1%a%b]",
-            "[fe80::1%a_name_too_long]",
+            "[fe80::1%an_interface_name]",
             "host:",
             "host:x",
             "host:65536",
