@@ -4,10 +4,13 @@
 use std::collections::BTreeMap;
 
 use openraft::async_runtime::WatchReceiver as _;
-use openraft::errors::RaftError;
+use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
 use openraft::{BasicNode, ChangeMembers};
 
+use tokio::time::error::Elapsed;
+
 use super::Replica;
+use crate::raft::Types;
 
 /// The members of the consensus, as this node sees them.
 #[derive(Clone, Copy, Debug)]
@@ -92,12 +95,75 @@ impl Members<'_> {
     }
 }
 
-fn told<T, E: std::error::Error>(
-    changed: Result<Result<T, RaftError<crate::raft::Types, E>>, tokio::time::error::Elapsed>,
-) -> Result<(), String> {
+type Trouble = RaftError<Types, ClientWriteError<Types>>;
+
+fn told<T>(changed: Result<Result<T, Trouble>, Elapsed>) -> Result<(), String> {
     match changed {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(error.to_string()),
+        Ok(Err(error)) => Err(words(&error)),
         Err(_) => Err("no majority of the voters answered in time".to_owned()),
+    }
+}
+
+/// What the library's error means to an operator. All but the last pass by themselves: whoever leads tries again.
+fn words(error: &Trouble) -> String {
+    let error = match error {
+        RaftError::APIError(error) => error,
+        RaftError::Fatal(_) => {
+            return "the consensus of this node has ended; restart the node, whose log says why"
+                .to_owned();
+        }
+    };
+    let words = match error {
+        ClientWriteError::ForwardToLeader(_) => "another node leads now, and makes this change",
+        ClientWriteError::LogEntryDiscarded(_) => {
+            "another node leads since this change began; whether it was made is not known yet, and that node makes it if not"
+        }
+        ClientWriteError::ChangeMembershipError(ChangeMembershipError::InProgress(_)) => {
+            "another change of the members is not finished yet"
+        }
+        ClientWriteError::ChangeMembershipError(ChangeMembershipError::UncommittedLeaderLog(_)) => {
+            "this node has only begun to lead"
+        }
+        other => return format!("the consensus refuses this change of its members: {other}"),
+    };
+    words.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use openraft::errors::{ForwardToLeader, InProgress};
+
+    use super::*;
+
+    #[test]
+    fn errors_of_the_library_have_words_for_operators() {
+        let nobody = ForwardToLeader::empty;
+        let in_progress = InProgress {
+            committed: None,
+            membership_log_id: None,
+        };
+        for (error, said) in [
+            (
+                ClientWriteError::LogEntryDiscarded(nobody()),
+                "whether it was made is not known yet",
+            ),
+            (
+                ClientWriteError::ForwardToLeader(nobody()),
+                "another node leads now",
+            ),
+            (
+                ClientWriteError::ChangeMembershipError(in_progress.into()),
+                "another change of the members",
+            ),
+        ] {
+            let words = words(&RaftError::APIError(error));
+            assert!(words.contains(said), "{words}");
+            for raw in ["log entry", "application", "LogId", "None"] {
+                assert!(!words.contains(raw), "{words}");
+            }
+        }
+        let stopped = words(&RaftError::Fatal(openraft::errors::Fatal::Stopped));
+        assert!(!stopped.contains("raft"), "{stopped}");
     }
 }

@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use openraft::async_runtime::WatchReceiver as _;
+use openraft::errors::Fatal;
 use openraft::{BasicNode, Config, Instant as _, SnapshotPolicy};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Semaphore, watch};
@@ -33,7 +34,7 @@ use self::directory::Directory;
 use self::handover::Handover;
 use crate::fault::Fault;
 use crate::model::{COMMAND_BYTES_MAX, Command, CommandError, Effect, FEATURE_LEVEL, LEVEL_FIRST};
-use crate::raft::{Guard, Hearing, Log, Machine, Network, NoPeers, Peers, Raft};
+use crate::raft::{Guard, Hearing, Log, Machine, Network, NoPeers, Peers, Raft, Types};
 use crate::read::{Agreed, Reader};
 use crate::store::{Store, copy_into};
 
@@ -259,10 +260,10 @@ impl Replica {
             loop {
                 let state = metrics.borrow_watched().running_state.clone();
                 if let Err(fatal) = state {
-                    return ended(&guard, &fatal.to_string());
+                    return ended(&guard, &fatal);
                 }
                 if metrics.changed().await.is_err() {
-                    return ended(&guard, "the consensus is gone");
+                    return ended(&guard, &Fatal::Stopped);
                 }
             }
         }
@@ -290,7 +291,7 @@ impl Replica {
         let raft = self.raft.clone();
         self.handle()
             .block_on(async move { raft.trigger().snapshot().await })
-            .map_err(|fatal| Ended(fatal.to_string()))
+            .map_err(|fatal| Ended(words(&fatal)))
     }
 
     /// Ends the replica: what is on its way is finished or fails. Blocks.
@@ -475,6 +476,17 @@ async fn start(
 }
 
 /// A failure of a file says more than what the consensus makes of it.
-fn ended(guard: &Guard, what: &str) -> Ended {
-    Ended(guard.fault().unwrap_or(what).to_owned())
+fn ended(guard: &Guard, fatal: &Fatal<Types>) -> Ended {
+    Ended(guard.fault().map_or_else(|| words(fatal), str::to_owned))
+}
+
+/// What the library's last error means to an operator.
+fn words(fatal: &Fatal<Types>) -> String {
+    match fatal {
+        Fatal::StorageError(error) => format!("the log or the state cannot be written: {error}"),
+        Fatal::Panicked => {
+            "internal error: the consensus has panicked (see the log above); please report it, and start the node again".to_owned()
+        }
+        Fatal::Stopped => "the node is stopping".to_owned(),
+    }
 }

@@ -116,7 +116,7 @@ impl Proposal {
             // Membership and preconditions are not asked for by a proposal.
             Ok(Err(RaftError::APIError(_))) | Err(_) => Err(ProposeError::Unknown),
             Ok(Err(RaftError::Fatal(fatal))) => {
-                Err(ProposeError::Ended(ended(&self.guard, &fatal.to_string())))
+                Err(ProposeError::Ended(ended(&self.guard, &fatal)))
             }
         })
     }
