@@ -186,7 +186,7 @@ pub(in crate::commands) fn leave(matches: &ArgMatches, home: &Home) -> Result<Ex
         .is_none_or(|member| member.number == NUMBER_ALONE);
     if first && !matches.get_flag("yes") {
         return Err(Failure::usage(
-            "the state of this node may be the only one there is: jobs, users, rules; to move it aside all the same, say: godwit cluster leave --yes",
+            "this node was the first of its cluster, so its state (jobs, users, rules) may be the only one; if another node of the cluster has it (see there: godwit cluster status), or nothing of it is needed, say: godwit cluster leave --yes",
         ));
     }
     let state = home.path().join("state");
