@@ -71,6 +71,7 @@ pub use error::JobsError;
 pub use guests::Guests;
 pub use manifest::Manifest;
 pub use seen::Seen;
+pub use spec::check_source_count;
 pub use submit::WAITING_OF_OWNER_MAX;
 pub use work::work_of;
 pub use zone::{check_time_zone, time_zone_trouble};

@@ -6,7 +6,7 @@ use godwit_api::endpoint::{Endpoint, Place as Named, Remote};
 use godwit_api::host::HostPort;
 use godwit_api::job::{JOB_VERSION, JobSpec, Text};
 use godwit_api::rest::{NewJob, Place};
-use godwit_state::Site;
+use godwit_state::{SOURCES_MAX, SPEC_BYTES_MAX, Site};
 
 use crate::error::JobsError;
 use crate::stored::Stored;
@@ -26,6 +26,33 @@ pub(crate) struct Prepared {
 pub(crate) fn check_settings(new: &NewJob) -> Result<(), JobsError> {
     let checked = new.kind.check_settings(new.settings.keys());
     checked.map_err(|error| JobsError::invalid("invalid", format!("settings: {error}")))
+}
+
+/// Whether a job may have so many sources, and what to do instead.
+///
+/// # Errors
+/// There are too many.
+pub fn check_source_count(count: usize) -> Result<(), String> {
+    if count <= SOURCES_MAX {
+        return Ok(());
+    }
+    Err(format!(
+        "{count} sources: a job takes {SOURCES_MAX} at most, for each node of the cluster keeps its description; name a directory above them and choose in it with --include and --exclude, or submit several jobs (godwit cp takes 65535 sources)"
+    ))
+}
+
+/// Whether a description is short enough to be kept.
+pub(crate) fn check_length(new: &NewJob) -> Result<(), JobsError> {
+    let bytes = serde_json::to_vec(new).map_or(0, |text| text.len());
+    if bytes <= SPEC_BYTES_MAX {
+        return Ok(());
+    }
+    Err(JobsError::invalid(
+        "invalid",
+        format!(
+            "sources, rules and settings have {bytes} bytes together; a job keeps {SPEC_BYTES_MAX} at most: name a directory above the sources, or submit several jobs"
+        ),
+    ))
 }
 
 /// Reads the places of a description.

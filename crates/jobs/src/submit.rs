@@ -160,6 +160,9 @@ pub(crate) fn check_known(
     new: &NewJob,
     is_known: &dyn Fn(&str) -> Result<bool, JobsError>,
 ) -> Result<(Vec<Place>, Place), JobsError> {
+    spec::check_source_count(new.sources.len())
+        .map_err(|what| JobsError::invalid("invalid", format!("sources: {what}")))?;
+    spec::check_length(new)?;
     let (sources, destination) = spec::places(new)?;
     if new.kind == JobKind::Verify {
         check_verification(new, &sources)?;

@@ -8,11 +8,12 @@ const NAME_BYTES_MAX: usize = 255;
 /// Longest free text: a Linux path, and a sentence that names one.
 const TEXT_BYTES_MAX: usize = 4_352;
 /// Longest specification or summary: 60 sources with paths of the longest kind.
-const SPEC_BYTES_MAX: usize = 256 << 10;
+pub const SPEC_BYTES_MAX: usize = 256 << 10;
 /// Addresses of a site, events of a webhook, windows of a limit.
 pub(crate) const LIST_MAX: usize = 64;
-/// Sources of one job; the specification has room for as many of usual length.
-pub(crate) const SOURCES_MAX: usize = 1_024;
+/// Sources of one job; the specification has room for as many of usual length. A transfer without a job takes more: no node keeps
+/// its description.
+pub const SOURCES_MAX: usize = 1_024;
 /// Groups of failed entries of a job: more than the failure catalogue has codes.
 pub(crate) const FAILURE_GROUPS_MAX: usize = 64;
 /// Paths that a group of failed entries names.

@@ -64,6 +64,7 @@ mod schema;
 mod seal;
 mod store;
 
+pub use bounds::{SOURCES_MAX, SPEC_BYTES_MAX};
 pub use fault::{Fault, FaultKind};
 pub use model::*;
 pub use raft::{Answer, NoPeers, PROPOSE, Peers, is_short};

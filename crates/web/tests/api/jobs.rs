@@ -18,6 +18,34 @@ pub(crate) fn later(label: &str) -> serde_json::Value {
     })
 }
 
+/// All nodes of a cluster keep the description of a job.
+#[test]
+fn too_many_sources_are_refused_with_what_to_do() {
+    let world = World::new();
+    let client = world.client();
+    let with = |sources: Vec<String>| {
+        let mut job = later("many");
+        job["sources"] = json!(sources);
+        client.post("/api/v1/jobs", &job)
+    };
+    let sources = |count: usize| (0..count).map(|n| format!("here:/data/{n}")).collect();
+    with(sources(1024)).expect(201);
+    let refused = with(sources(1025));
+    let text = refused.expect(422).json()["detail"].to_string();
+    assert!(
+        text.contains("a job takes 1024 at most") && text.contains("submit several jobs"),
+        "{text}"
+    );
+    let long = "x".repeat(200);
+    let refused = with(
+        (0..1024)
+            .map(|n| format!("here:/data/{long}/{long}{n}"))
+            .collect(),
+    );
+    let text = refused.expect(422).json()["detail"].to_string();
+    assert!(text.contains("262144 at most"), "{text}");
+}
+
 #[test]
 fn a_job_is_submitted_listed_changed_and_steered() {
     let world = World::new();

@@ -54,6 +54,7 @@ fn describe(matches: &ArgMatches) -> Result<NewJob, Failure> {
         .pop()
         .filter(|_| !sources.is_empty())
         .ok_or_else(|| Failure::usage("name at least one source, and a destination"))?;
+    godwit_jobs::check_source_count(sources.len()).map_err(Failure::usage)?;
     let time = |option: &str, name: &str| {
         optional(matches, name)?
             .map(|text| clock.parse(option, &text))

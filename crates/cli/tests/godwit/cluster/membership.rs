@@ -155,6 +155,30 @@ fn a_removed_node_does_not_come_back_by_its_invitation() {
 }
 
 #[test]
+fn the_first_node_leaves_once_its_operator_has_said_yes() {
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    rig.kill_daemon();
+    let refused = rig.admin(&["cluster", "leave"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    refused
+        .says("this node was the first of its cluster")
+        .says("godwit cluster leave --yes");
+    let left = rig.admin(&["cluster", "leave", "--yes"]);
+    assert_eq!(left.code, Some(0), "{left:?}");
+}
+
+#[test]
+fn a_job_with_too_many_sources_is_refused_before_it_is_sent() {
+    let rig = Rig::new();
+    let mut line = vec!["job".to_owned(), "submit".to_owned()];
+    line.extend((0..1026).map(|number| format!("here:/data/{number}")));
+    let refused = rig.client(&line);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    refused.says("a job takes 1024 at most");
+}
+
+#[test]
 fn a_member_speaks_for_itself_and_the_audit_log_names_it() {
     let mut rig = Rig::new();
     rig.serve(&[]);
