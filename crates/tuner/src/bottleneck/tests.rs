@@ -94,6 +94,7 @@ fn files_without_bytes_are_counted_by_the_piece() {
         busy(source, destination);
         source.blocked_sending_ns = 0;
         source.cpu_ns = 38 * SECOND;
+        destination.files_done = 1_000_000;
     });
     let finding = at_source.unwrap();
     assert_eq!(finding.stage, Bottleneck::SourceCpu);
