@@ -53,7 +53,7 @@ pub(super) fn apply(
     target: &Target<'_>,
     meta: &FinalMeta,
     allowed: Allowed,
-    birth: Birth<'_>,
+    mut birth: Birth<'_>,
 ) -> Result<Lost, Trouble> {
     let mut lost = Lost::NOTHING;
     // Before the mode, since it clears set-id bits, and before the attributes, since it clears capabilities.
@@ -71,10 +71,7 @@ pub(super) fn apply(
             }
         }
     }
-    let birth = Birth {
-        has_mode: birth.has_mode && opened.from.is_none(),
-        ..birth
-    };
+    birth.has_mode &= opened.from.is_none();
     let is_link = matches!(target, Target::Link(..));
     let acls = meta.extended.acls.as_ref().filter(|_| !is_link);
     let may_have_acls = !birth.is_new || birth.inherits;
