@@ -44,7 +44,16 @@ impl Cluster {
             }
         });
         match from_leader {
-            Some(view) => Ok(view),
+            Some(mut view) => {
+                // The leader knows nothing of the disk of this node.
+                let own = shared.config.replica.check_ready().err();
+                if let Some(why) = own {
+                    let name = &shared.config.home.name;
+                    let problem = || format!("{name} can change nothing: {why}");
+                    view.problem.get_or_insert_with(problem);
+                }
+                Ok(view)
+            }
             None => self.view_here(),
         }
     }
