@@ -205,6 +205,8 @@ pub mod code {
     pub const GIVEN_UP: &str = "given_up";
     /// The asker is no node of this cluster, or means another cluster.
     pub const OTHER_CLUSTER: &str = "other_cluster";
+    /// The answering node was made the only one of the asker's cluster, so the asker was left behind.
+    pub const RECOVERED: &str = "recovered";
     /// The invitation is not good.
     pub const BAD_INVITATION: &str = "bad_invitation";
     /// Another node has the name.

@@ -76,7 +76,16 @@ fn serve(
     let process = Process::with_pool(settings.memory_bytes);
     let news = News::new(settings, home);
     let claims = Arc::default();
-    let opened = cluster::open(settings, home, &plan.exports, &process, &claims, level)?;
+    let left_behind = ends.left_behind();
+    let opened = cluster::open(
+        settings,
+        home,
+        &plan.exports,
+        &process,
+        &claims,
+        level,
+        left_behind,
+    )?;
     let jobs = jobs::start(
         settings,
         home,
@@ -143,6 +152,9 @@ fn serve(
     daemon.stop();
     match end {
         End::Signal => Ok(()),
+        End::LeftBehind(why) => Err(Failure::local(format!(
+            "this node was left behind by its cluster, and ends so that there are no two of it: {why}"
+        ))),
         End::State(why) => Err(Failure::local(format!(
             "the state of the node ended: {why}. Transfers were stopped and can be resumed; see to the file system of {}, and start the node again",
             home.path().display()

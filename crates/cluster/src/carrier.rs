@@ -16,13 +16,23 @@ use godwit_state::{Answer, PROPOSE, Peers, is_short};
 pub struct Carrier {
     sites: Arc<dyn AskSites>,
     cluster: String,
+    left_behind: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Carrier {
-    /// Carries within the cluster of this id.
+    /// Carries within the cluster of this id. `left_behind` hears of a node that was made the only one of this cluster by a
+    /// recovery: those of before must not go on beside it.
     #[must_use]
-    pub fn new(sites: Arc<dyn AskSites>, cluster: String) -> Self {
-        Self { sites, cluster }
+    pub fn new(
+        sites: Arc<dyn AskSites>,
+        cluster: String,
+        left_behind: Arc<dyn Fn(&str) + Send + Sync>,
+    ) -> Self {
+        Self {
+            sites,
+            cluster,
+            left_behind,
+        }
     }
 }
 
@@ -69,6 +79,7 @@ impl Peers for Carrier {
             peer_at(address),
         );
         let until = Instant::now() + within;
+        let left_behind = Arc::clone(&self.left_behind);
         Box::pin(async move {
             let asked = tokio::task::spawn_blocking(move || {
                 let message = serde_json::from_slice(&message)?;
@@ -81,7 +92,7 @@ impl Peers for Carrier {
                     message,
                 };
                 let question = Question::Cluster(Box::new(ClusterQuestion::Carry(carried)));
-                ask(&*sites, &peer, &question, until)
+                ask(&*sites, &peer, &question, until, &*left_behind)
             });
             asked.await.map_err(io::Error::other)?
         })
@@ -93,6 +104,7 @@ fn ask(
     peer: &Peer,
     question: &Question,
     until: Instant,
+    left_behind: &dyn Fn(&str),
 ) -> io::Result<Vec<u8>> {
     match sites.ask(Some(peer), question, &mut |_| Instant::now() < until) {
         Ok(Replied::Cluster(answer)) => match *answer {
@@ -108,7 +120,12 @@ fn ask(
         Err(refusal) if [code::BROKEN, code::GIVEN_UP].contains(&refusal.code.as_str()) => {
             Err(io::Error::other(refusal.message))
         }
-        Err(refusal) => Err(io::Error::new(io::ErrorKind::NotConnected, refusal.message)),
+        Err(refusal) => {
+            if refusal.code == code::RECOVERED {
+                left_behind(&refusal.message);
+            }
+            Err(io::Error::new(io::ErrorKind::NotConnected, refusal.message))
+        }
     }
 }
 

@@ -87,9 +87,16 @@ impl Shared {
 
     /// Lets nodes of this cluster speak; gives the number of the node that does.
     fn admit(&self, asker: &str, of: &str) -> Result<u64, Refusal> {
+        if self.config.home.is_recovered_from(of) {
+            let message = format!(
+                "the node {} was made the only one of its cluster by a recovery, and the asking node is of the cluster of before; have it join anew: godwit cluster leave, then godwit serve --join",
+                self.config.home.name
+            );
+            return Err(Refusal::new(code::RECOVERED, message));
+        }
         if of != self.config.home.cluster {
             let message = format!(
-                "the node {} is of another cluster ({}); if the asking node was left behind by a recovery, have it join anew: godwit cluster leave, then godwit serve --join",
+                "the node {} is of another cluster ({}); the asking node can leave its own and join it: godwit cluster leave, then godwit serve --join",
                 self.config.home.name, self.config.home.cluster
             );
             return Err(Refusal::new(code::OTHER_CLUSTER, message));

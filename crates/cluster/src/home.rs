@@ -102,6 +102,18 @@ impl ClusterHome {
         self
     }
 
+    /// Whether this cluster was made anew from a survivor of the one with that id.
+    pub(crate) fn is_recovered_from(&self, of: &str) -> bool {
+        let parts = |id: &str| {
+            let (first, times) = id.rsplit_once('/')?;
+            Some((first.to_owned(), times.parse::<u64>().ok()?))
+        };
+        match (parts(&self.cluster), parts(of)) {
+            (Some((own, now)), Some((other, then))) => own == other && now > then,
+            _ => false,
+        }
+    }
+
     /// Reads the file of a home; None if there is none.
     ///
     /// # Errors
@@ -180,7 +192,11 @@ mod tests {
             ClusterHome::read(home.path()).expect("one"),
             Some(one.clone())
         );
-        let again = one.recovered().recovered();
+        let again = one.clone().recovered().recovered();
+        assert!(again.is_recovered_from(&one.cluster));
+        assert!(!one.is_recovered_from(&again.cluster));
+        assert!(!again.is_recovered_from(&again.cluster));
+        assert!(!again.is_recovered_from("gw1-other/0"));
         assert_eq!(again.cluster, "gw1-a/2");
         fs::write(home.path().join(FILE), "{").expect("spoilt");
         let error = ClusterHome::read(home.path())

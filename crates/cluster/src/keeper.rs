@@ -332,7 +332,7 @@ fn tell(shared: &Shared, to: &Peer, question: &Question) -> Result<Option<KnownN
 fn is_final(refusal: &Refusal) -> bool {
     matches!(
         refusal.code.as_str(),
-        code::OTHER_CLUSTER | code::UNSUPPORTED
+        code::OTHER_CLUSTER | code::RECOVERED | code::UNSUPPORTED
     )
 }
 

@@ -38,6 +38,7 @@ pub(super) fn open(
     process: &Process,
     claims: &Arc<ClaimTable>,
     level: u32,
+    left_behind: Arc<dyn Fn(&str) + Send + Sync>,
 ) -> Result<Opened, Failure> {
     let identity = home.identity()?;
     let tls = ClientTls::new(&identity, &Cipher::ALL).map_err(Failure::local)?;
@@ -58,7 +59,7 @@ pub(super) fn open(
     };
     let identity = identity.id().to_string();
     let member = member.unwrap_or_else(|| ClusterHome::of_one(&identity));
-    let carrier = Carrier::new(Arc::clone(&sites), member.cluster.clone());
+    let carrier = Carrier::new(Arc::clone(&sites), member.cluster.clone(), left_behind);
     let options = Options {
         voter: member.number,
         joins: !member.nodes.is_empty(),

@@ -2,6 +2,7 @@
 //! Does not stop anything itself.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use godwit_jobs::Jobs;
 use sd_notify::NotifyState;
 use signal_hook::iterator::Signals;
 
-/// Ends that may come at once: a signal, and that of the state.
-const ENDS_MAX: usize = 2;
+/// Ends that may come at once: a signal, that of the state, and that of the cluster.
+const ENDS_MAX: usize = 3;
 
 /// Why a node ends.
 pub(super) enum End {
@@ -18,6 +19,8 @@ pub(super) enum End {
     Signal,
     /// The state accepts nothing any more, so no job could be kept.
     State(String),
+    /// Another node was made the only one of this cluster.
+    LeftBehind(String),
 }
 
 /// Waits for what ends a node.
@@ -51,6 +54,15 @@ impl Ends {
         jobs.replica().on_end(move |ended| {
             let _ = own.send(End::State(ended.0));
         });
+    }
+
+    /// Hears that another node was made the only one of this cluster.
+    pub(super) fn left_behind(&self) -> Arc<dyn Fn(&str) + Send + Sync> {
+        let own = self.sender.clone();
+        Arc::new(move |why| {
+            // It is said again and again; the first time is enough.
+            let _ = own.try_send(End::LeftBehind(why.to_owned()));
+        })
     }
 
     /// Waits for the first of them.

@@ -1,6 +1,8 @@
 //! A cluster that has lost a majority for good: one survivor is made the cluster, and the others join it anew.
 //! Leaves the files of the state to the tests of `state`.
 
+use rustix::process::Signal;
+
 use super::*;
 
 #[test]
@@ -55,10 +57,20 @@ fn after_the_loss_of_a_majority_one_survivor_is_made_the_cluster() {
     assert!(sites.out.contains("kept"), "{sites:?}");
     let change = site.nodes[2].admin(&["site", "remove", "kept"]);
     assert_eq!(change.code, Some(0), "{change:?}");
-    // Those of before are told that theirs is another cluster, and do not disturb it.
-    site.nodes[1].serve(&[]);
-    site.nodes[1].daemon().wait_for("of another cluster");
-    site.nodes[1].kill_daemon();
+    // Those of before are a majority of before. They find the survivor, and end.
+    for number in [0, 1] {
+        site.nodes[number].serve(&[]);
+    }
+    for number in [0, 1] {
+        // A signal that changes nothing: the node ends by itself.
+        let ended = site.nodes[number].stop_daemon(Signal::CONT);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.complaint.contains("was left behind"), "{ended:?}");
+        assert!(
+            ended.complaint.contains("dtn3 was made the only one"),
+            "{ended:?}"
+        );
+    }
     let left = site.nodes[1].admin(&["cluster", "leave", "--yes"]);
     assert_eq!(left.code, Some(0), "{left:?}");
     let mut back = site.nodes.remove(1);
