@@ -251,7 +251,7 @@ pub(crate) fn watch(connection: &Connection) -> rusqlite::Result<()> {
         let (one, two) = (
             format!("NEW.{}", key[0]),
             key.get(1)
-                .map_or("0".to_owned(), |name| format!("NEW.{name}")),
+                .map_or_else(|| "0".to_owned(), |name| format!("NEW.{name}")),
         );
         let condition = condition(key, &[&one, &two]);
         let empty = format!("UPDATE {table} SET sum = NULL WHERE {condition}; ");
