@@ -17,6 +17,7 @@ pub mod shown;
 pub mod sight;
 pub mod time;
 pub mod units;
+pub mod watched;
 
 /// The one port of a node, where none is named.
 pub const PORT_DEFAULT: u16 = 7272;

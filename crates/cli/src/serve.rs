@@ -73,6 +73,8 @@ fn serve(
     let tls = ServerTls::new(&identity, &Cipher::ALL).map_err(Failure::local)?;
     home.journals()?;
     home.spill()?;
+    let log: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(log::line);
+    godwit_node::watch(&plan.exports, &log).map_err(Failure::local)?;
     let process = Process::with_pool(settings.memory_bytes);
     let news = News::new(settings, home);
     let claims = Arc::default();
@@ -124,7 +126,7 @@ fn serve(
         cluster: Some(Arc::new(cluster.clone())),
         web: plan.manage.is_empty().then(|| api.taker()),
         tells: news.hearer(),
-        log: Arc::new(log::line),
+        log,
     };
     let mut daemon = Daemon::start(config, &identity).map_err(Failure::local)?;
     let addresses = cluster::reached_at(&settings.cluster, daemon.addresses());

@@ -56,8 +56,9 @@ mod godwit {
     pub(crate) mod meanings;
     pub(crate) mod metadata;
     pub(crate) mod metrics;
+    pub(crate) mod binds;
     pub(crate) mod mounts;
-    mod named;
+    pub(crate) mod named;
     #[path = "../support/netns.rs"]
     pub(crate) mod netns;
     pub(crate) mod order;

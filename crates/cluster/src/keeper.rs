@@ -33,6 +33,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     while !shared.stopping.load(Ordering::SeqCst) {
         let began = Instant::now();
         let beaten = beat(shared);
+        shared.mark_odd();
         let trouble = beaten.err().unwrap_or_default();
         if !trouble.is_empty() && trouble != said {
             (shared.config.log)(&format!("cluster: {trouble}"));
@@ -59,7 +60,7 @@ impl Shared {
         Announce {
             of: self.config.home.cluster.clone(),
             node: self.known(),
-            exports: self.config.exports.clone(),
+            exports: self.exports(),
             version: self.config.version.clone(),
             level: self.config.level,
             resources: (self.config.resources)(),

@@ -21,12 +21,15 @@ mod sights;
 mod status;
 mod voters;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use godwit_api::ask::{AskSites, KnownNode, Peer};
 use godwit_api::rest::NodeResources;
+use godwit_api::watched::Watched;
 use godwit_state::{Agreed, Fault, LEVEL_ORIGIN, Node, Replica, UnixMillis};
 
 pub use carrier::{Carrier, address_of};
@@ -34,6 +37,9 @@ pub use home::{ClusterHome, HomeError, NODE_ALONE, NUMBER_ALONE};
 pub use invite::Token;
 pub use join::{JoinError, Joining, join};
 pub use sights::Look;
+
+/// Beats for which the row of a node may lack an export before that counts: a row follows what its node announces.
+const LACKS_FOR: u32 = 2;
 
 /// What the cluster's part of a node is told at the beginning.
 pub struct ClusterConfig {
@@ -45,6 +51,8 @@ pub struct ClusterConfig {
     pub identity: String,
     /// Exports of this node.
     pub exports: Vec<String>,
+    /// What is known of their file systems, by name.
+    pub watched: BTreeMap<String, Watched>,
     /// Accounts of this machine that are admins without being users.
     pub admins: Vec<String>,
     /// Version of the program.
@@ -77,6 +85,8 @@ pub(crate) struct Shared {
     /// Who lives, as far as this node heard as the leader.
     pub(crate) live: live::Live,
     pub(crate) sights: sights::Sights,
+    /// For how many beats the row of this node has lacked each of its exports.
+    lacks: Mutex<BTreeMap<String, u32>>,
     pub(crate) stopping: AtomicBool,
 }
 
@@ -89,6 +99,7 @@ impl Cluster {
             addresses: Mutex::default(),
             live: live::Live::default(),
             sights: sights::Sights::default(),
+            lacks: Mutex::default(),
             stopping: AtomicBool::new(false),
         };
         Self {
@@ -156,6 +167,46 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The exports whose file systems answer.
+    pub(crate) fn exports(&self) -> Vec<String> {
+        let now = Instant::now();
+        let hangs = |name: &String| {
+            let watched = self.config.watched.get(name);
+            watched.is_some_and(|watched| watched.hangs_for(now).is_some())
+        };
+        let exports = self.config.exports.iter();
+        exports.filter(|name| !hangs(name)).cloned().collect()
+    }
+
+    /// Has this node refuse those of its exports that the row of the node lacks: the leader knows them for other file systems. What has
+    /// not answered lately was left out by this node itself.
+    pub(crate) fn mark_odd(&self) {
+        let Ok(rows) = self.config.replica.reader().objects::<Node>() else {
+            return;
+        };
+        let own = rows
+            .iter()
+            .find(|row| row.number == self.config.home.number);
+        for name in &self.config.exports {
+            let is_listed = own.is_none_or(|row| row.exports.contains(name));
+            let is_odd = rows.len() > 1 && !is_listed;
+            let mut lacks = self.lacks.lock().unwrap_or_else(PoisonError::into_inner);
+            let times = lacks.entry(name.clone()).or_default();
+            *times = if is_odd { times.saturating_add(1) } else { 0 };
+            let is_odd = *times > LACKS_FOR;
+            drop(lacks);
+            let Some(watched) = self.config.watched.get(name) else {
+                continue;
+            };
+            if is_odd && !watched.is_odd() {
+                (self.config.log)(&format!(
+                    "cluster: the export {name} is another file system here than at most nodes, or is not mounted; it is refused until it is mounted as at the others"
+                ));
+            }
+            watched.set_odd(is_odd);
+        }
+    }
+
     /// This node, as others reach it.
     pub(crate) fn known(&self) -> KnownNode {
         KnownNode {
@@ -184,7 +235,7 @@ impl Shared {
             number: known.number,
             identity: known.identity,
             addresses: known.addresses,
-            exports: self.config.exports.clone(),
+            exports: self.exports(),
             version: self.config.version.clone(),
             level: self.config.level,
             draining: earlier.is_some_and(|row| row.draining),

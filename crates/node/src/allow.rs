@@ -321,7 +321,7 @@ pub(crate) fn refuse_export(error: &ExportError) -> Denial {
     let code = match error {
         ExportError::Unknown(..) => ErrorCode::NO_EXPORT,
         ExportError::Path(_) => ErrorCode::OUTSIDE,
-        ExportError::Closed { .. } => ErrorCode::DESTINATION,
+        _ => ErrorCode::DESTINATION,
     };
     Denial::new(code, error.to_string())
 }

@@ -2,10 +2,13 @@
 //! Does not know who the peers are (`allow`).
 
 use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use godwit_api::endpoint::Place as Named;
+use godwit_api::watched::{Room, Watched};
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, Syncs};
 
 use godwit_run::local::Access;
@@ -25,6 +28,10 @@ pub struct Export {
     pub security_xattrs: bool,
     /// Device nodes are made, where a peer asks for it.
     pub devices: bool,
+    /// Nothing is done in the directory unless a file system is mounted at it.
+    pub require_mount: bool,
+    /// What is known of its file system.
+    pub watched: Watched,
 }
 
 /// Why a path in an export cannot be used.
@@ -43,6 +50,38 @@ pub enum ExportError {
         name: String,
         /// What is wrong.
         message: String,
+    },
+    /// Its file system does not answer now.
+    #[error(
+        "the file system of the export {name:?} has not answered this node for {seconds} s; look at the mount of {path} there"
+    )]
+    Silent {
+        /// Its name.
+        name: String,
+        /// Its directory.
+        path: String,
+        /// For how long.
+        seconds: u64,
+    },
+    /// The cluster of the node knows that it is another file system than at the other nodes.
+    #[error(
+        "the export {name:?} is another file system at this node than at most nodes of its cluster, or is not mounted; mount {path} there as at the others"
+    )]
+    Odd {
+        /// Its name.
+        name: String,
+        /// Its directory.
+        path: String,
+    },
+    /// It has to be a mount, and is none.
+    #[error(
+        "nothing is mounted at {path}, the directory of the export {name:?}, which must be a mount (require-mount); mount its file system"
+    )]
+    NotMounted {
+        /// Its name.
+        name: String,
+        /// Its directory.
+        path: String,
     },
 }
 
@@ -82,7 +121,39 @@ pub(crate) fn locate<'a>(
     }
 }
 
+impl ExportError {
+    /// Whether it may pass without anybody changing the settings of the node.
+    pub(crate) const fn passes(&self) -> bool {
+        matches!(
+            self,
+            Self::Silent { .. } | Self::Odd { .. } | Self::NotMounted { .. }
+        )
+    }
+}
+
 impl Export {
+    /// Refuses what would hang, or go astray, without a touch of the file system.
+    pub(crate) fn check(&self) -> Result<(), ExportError> {
+        let (name, path) = (self.name.clone(), self.path.display().to_string());
+        if let Some(lasts) = self.watched.hangs_for(Instant::now()) {
+            let seconds = lasts.as_secs();
+            return Err(ExportError::Silent {
+                name,
+                path,
+                seconds,
+            });
+        }
+        match self.watched.is_odd() {
+            true => Err(ExportError::Odd { name, path }),
+            false => Ok(()),
+        }
+    }
+
+    /// The room of its file system, as it was last seen.
+    pub(crate) fn room(&self) -> Option<Room> {
+        self.watched.room_or(|| crate::watch::room_of(&self.path))
+    }
+
     /// Opens the export for a transfer that wants this of it. Gives the real path of the directory that was opened, too: a link on
     /// the way may lead elsewhere a moment later.
     pub(crate) fn open(
@@ -91,6 +162,13 @@ impl Export {
         access: Access,
         syncs: &Syncs,
     ) -> Result<(Arc<dyn Storage>, Vec<u8>), ExportError> {
+        self.check()?;
+        if self.require_mount && !is_mount(&self.path) {
+            return Err(ExportError::NotMounted {
+                name: self.name.clone(),
+                path: self.path.display().to_string(),
+            });
+        }
         // Where the real path is not to be had, opening the directory fails with a reason.
         let real = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let preserve = access.preserve;
@@ -112,5 +190,14 @@ impl Export {
                 message: error.to_string(),
             })?;
         Ok((Arc::new(storage), real.into_os_string().into_vec()))
+    }
+}
+
+/// Whether a file system is mounted at the directory: it is on another device than the one above, or is the root.
+fn is_mount(path: &Path) -> bool {
+    let above = path.parent().map_or(path, |above| above);
+    match (std::fs::metadata(path), std::fs::metadata(above)) {
+        (Ok(own), Ok(above)) => own.dev() != above.dev() || own.ino() == above.ino(),
+        _ => false,
     }
 }

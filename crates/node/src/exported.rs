@@ -63,7 +63,7 @@ impl Exported {
             let code = match error {
                 ExportError::Unknown(..) => FaultCode::NOT_FOUND,
                 ExportError::Path(_) => FaultCode::NAME,
-                ExportError::Closed { .. } => FaultCode::IO,
+                _ => FaultCode::IO,
             };
             LocalError::new(code, format!("{shown}: {error}"))
         };
@@ -142,8 +142,8 @@ impl ExportedFiles for Exported {
 
     fn free_bytes(&self, path: &Path) -> Option<u64> {
         let found = self.find(path, Access::default()).ok()?;
-        let room = rustix::fs::statvfs(OsStr::from_bytes(&found.real)).ok()?;
-        Some(room.f_bavail.saturating_mul(room.f_frsize))
+        let room = crate::watch::room_of(Path::new(OsStr::from_bytes(&found.real)))?;
+        Some(room.free)
     }
 
     fn claimed(&self, destinations: &[Vec<u8>]) -> Option<String> {

@@ -26,6 +26,7 @@ mod refusal;
 mod session;
 mod table;
 mod verify;
+mod watch;
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -49,6 +50,7 @@ pub use claims::ClaimTable;
 pub use export::{Export, ExportError};
 pub use exported::Exported;
 pub use grants::Grants;
+pub use watch::watch;
 
 use budget::Budget;
 use gate::{Gate, Limits};

@@ -127,6 +127,8 @@ impl World {
             owner: false,
             security_xattrs: false,
             devices: false,
+            require_mount: false,
+            watched: godwit_api::watched::Watched::default(),
         };
         let config = DaemonConfig {
             process: process.clone(),

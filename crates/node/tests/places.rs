@@ -21,6 +21,8 @@ fn here(directory: &Path) -> Here {
         owner: false,
         security_xattrs: false,
         devices: false,
+        require_mount: false,
+        watched: godwit_api::watched::Watched::default(),
     };
     for name in ["data", "other", "home/journals"] {
         fs::create_dir_all(directory.join(name)).expect("made");

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use godwit_api::settings::ToldSetting;
+use godwit_api::watched::Watched;
 use godwit_cluster::Cluster;
 use godwit_jobs::Jobs;
 
@@ -88,4 +89,6 @@ pub struct ExportInfo {
     pub name: String,
     /// Its directory, which no answer shows.
     pub path: PathBuf,
+    /// What is known of its file system.
+    pub watched: Watched,
 }

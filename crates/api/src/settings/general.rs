@@ -359,7 +359,7 @@ pub(super) const GENERAL: &[Setting] = &[
         name: "export",
         scopes: SERVE,
         kind: Kind::List {
-            form: "NAME=PATH[,set-id][,owner][,security-xattrs][,devices]",
+            form: "NAME=PATH[,set-id][,owner][,security-xattrs][,devices][,require-mount]",
         },
         default: "",
         variable: "GODWIT_EXPORT",
@@ -368,7 +368,8 @@ pub(super) const GENERAL: &[Setting] = &[
         given_in: NODE_ONLY,
         help: "A directory that granted clients may reach, and its name (repeatable)",
         detail: "With `set-id` the set-user-id and set-group-id bits of arriving files are applied; with `owner` \
-                 their owner and group are. Without them such files arrive as ordinary ones of the daemon's user.",
+                 their owner and group are. Without them such files arrive as ordinary ones of the daemon's user. With `require-mount` \
+                 the export is refused while no file system is mounted at its directory.",
     },
     Setting {
         name: "connections-per-peer",

@@ -33,6 +33,7 @@ pub(super) fn start(
     let export = |export: &Export| ExportInfo {
         name: export.name.clone(),
         path: export.path.clone(),
+        watched: export.watched.clone(),
     };
     let config = WebConfig {
         jobs: jobs.clone(),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use godwit_api::ask::AskSites;
 use godwit_api::rest::{NodeInterface, NodeResources, NodeRoom};
@@ -75,6 +76,10 @@ pub(super) fn open(
         home: member,
         identity,
         exports: names,
+        watched: {
+            let of = |export: &Export| (export.name.clone(), export.watched.clone());
+            exports.iter().map(of).collect()
+        },
         admins: godwit_web::machine_admins(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         level,
@@ -184,9 +189,10 @@ pub(super) fn reached_at(settings: &ClusterSettings, listening: &[SocketAddr]) -
     found
 }
 
-/// What this node sees of its exports. One that cannot be looked at is like no other.
+/// What this node sees of its exports. One that cannot be looked at is like no other; one that does not answer is left out.
 fn sights(exports: &[Export]) -> BTreeMap<String, Vec<u64>> {
-    let seen = exports.iter().map(|export| {
+    let answers = |export: &&Export| export.watched.hangs_for(Instant::now()).is_none();
+    let seen = exports.iter().filter(answers).map(|export| {
         let sight = sight_of(&export.path).unwrap_or_else(|_error| UNSEEN.to_vec());
         (export.name.clone(), sight)
     });
@@ -211,9 +217,7 @@ fn resources(exports: &[Export]) -> NodeResources {
             .iter()
             .map(|export| NodeRoom {
                 export: export.name.clone(),
-                free_bytes: rustix::fs::statvfs(&export.path)
-                    .ok()
-                    .map(|room| room.f_bavail.saturating_mul(room.f_frsize)),
+                free_bytes: export.watched.room_or(|| None).map(|room| room.free),
             })
             .collect(),
     }

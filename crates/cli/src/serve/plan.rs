@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use godwit_api::host::HostPort;
 use godwit_api::settings::{ServeSettings, SettingError, SettingErrors, SettingProblem, Values};
+use godwit_api::watched::Watched;
 use godwit_net::own_interfaces;
 use godwit_node::{Announce, Export};
 use godwit_web::{CertificateSource, Network};
@@ -59,6 +60,8 @@ pub(crate) fn make(
                 owner: export.owner,
                 security_xattrs: export.security_xattrs,
                 devices: export.devices,
+                require_mount: export.require_mount,
+                watched: Watched::default(),
             })
         })
         .collect();

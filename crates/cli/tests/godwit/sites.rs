@@ -34,7 +34,7 @@ pub(crate) fn two_sites() -> (Rig, Rig) {
 
 /// Lets an identity in, in all exports.
 #[track_caller]
-fn allow(rig: &Rig, identity: &str, rights: &[&str]) {
+pub(crate) fn allow(rig: &Rig, identity: &str, rights: &[&str]) {
     let line = [&["access", "allow", identity, "--all-exports"], rights].concat();
     let outcome = rig.admin(&line);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
@@ -49,7 +49,7 @@ fn deny(rig: &Rig, identity: &str) {
 
 /// Names a node to another one.
 #[track_caller]
-fn know(rig: &Rig, name: &str, other: &Rig) {
+pub(crate) fn know(rig: &Rig, name: &str, other: &Rig) {
     let line = [
         "site",
         "add",

@@ -141,6 +141,8 @@ impl World {
             owner: false,
             security_xattrs: false,
             devices: false,
+            require_mount: false,
+            watched: godwit_api::watched::Watched::default(),
         };
         let exports = vec![export("from"), export("to")];
         let spill = Home::at(self.path("home")).spill().expect("made");

@@ -143,7 +143,7 @@ impl Here {
             );
             Refusal::new(code::NO_SUCH_CLAIM, message)
         })?;
-        self.find(&place.asked, Right::Write, may).map(drop)
+        self.allowed(&place.asked, Right::Write, may).map(drop)
     }
 }
 

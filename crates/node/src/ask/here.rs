@@ -13,7 +13,6 @@ use godwit_api::job::Text;
 use godwit_api::rest::Timestamp;
 use godwit_run::local::Access;
 use godwit_store::{Kind, Meta, RelPath, Storage, StoreError, StoreErrorKind, Syncs};
-use rustix::fs::statvfs;
 
 use super::claim::Holder;
 use super::{change, clean, list};
@@ -149,48 +148,59 @@ impl Here {
     /// The exports in which the asker may do anything, with their room.
     pub(super) fn rooms(&self, may: &dyn Fn(&str, Right) -> bool) -> Vec<ExportRoom> {
         let rooms = self.exports.iter().map(|export| {
-            let room = statvfs(&export.path).ok();
-            let bytes = |blocks: u64, size: u64| blocks.saturating_mul(size);
+            let room = export.room();
             ExportRoom {
                 name: export.name.clone(),
                 read: may(&export.name, Right::Read),
                 write: may(&export.name, Right::Write),
-                bytes_total: room
-                    .as_ref()
-                    .map(|room| bytes(room.f_blocks, room.f_frsize)),
-                bytes_free: room.map(|room| bytes(room.f_bavail, room.f_frsize)),
+                bytes_total: room.map(|room| room.total),
+                bytes_free: room.map(|room| room.free),
             }
         });
         rooms.filter(|room| room.read || room.write).collect()
     }
 
     pub(super) fn find(&self, path: &Text, right: Right, may: &May<'_>) -> Result<Found, Refusal> {
-        let refuse = |error: ExportError| {
-            let code = match error {
-                ExportError::Unknown(..) => code::NO_SUCH_EXPORT,
-                ExportError::Path(_) => code::OUTSIDE,
-                ExportError::Closed { .. } => code::IO,
-            };
-            Refusal::new(code, error.to_string())
-        };
-        match locate(&self.exports, &path.0).map_err(refuse)? {
+        let (export, below) = self.allowed(path, right, may)?;
+        let spill = self.journals();
+        let opened = export.open(&spill, Access::default(), &self.syncs);
+        let (storage, real) = opened.map_err(refusal_of)?;
+        Ok(Found {
+            storage,
+            real,
+            path: below,
+            export: export.name.clone(),
+        })
+    }
+
+    /// The export and the path below it that a question names, where the asker has the right and the export can be used. Touches no file.
+    pub(super) fn allowed(
+        &self,
+        path: &Text,
+        right: Right,
+        may: &May<'_>,
+    ) -> Result<(&Export, RelPath), Refusal> {
+        match locate(&self.exports, &path.0).map_err(refusal_of)? {
             ExportPath::Below(export, below) => {
                 may(&export.name, &below, right)?;
-                let spill = self.journals();
-                let opened = export.open(&spill, Access::default(), &self.syncs);
-                let (storage, real) = opened.map_err(refuse)?;
-                Ok(Found {
-                    storage,
-                    real,
-                    path: below,
-                    export: export.name.clone(),
-                })
+                export.check().map_err(refusal_of)?;
+                Ok((export, below))
             }
             ExportPath::Null | ExportPath::Memory(_) => Err(Refusal::new(
                 code::INVALID,
                 "mem: and null: have no entries; name a path in an export",
             )),
         }
+    }
+}
+
+fn refusal_of(error: ExportError) -> Refusal {
+    let message = error.to_string();
+    match error {
+        ExportError::Unknown(..) => Refusal::new(code::NO_SUCH_EXPORT, message),
+        ExportError::Path(_) => Refusal::new(code::OUTSIDE, message),
+        error if error.passes() => Refusal::later(code::IO, message),
+        _ => Refusal::new(code::IO, message),
     }
 }
 

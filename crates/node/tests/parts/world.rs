@@ -401,6 +401,8 @@ fn export(name: &str, path: &Path) -> Export {
         owner: false,
         security_xattrs: false,
         devices: false,
+        require_mount: false,
+        watched: godwit_api::watched::Watched::default(),
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use godwit_api::rest::{ExportView, NodeView};
+use godwit_api::watched::Room;
 use rustix::fs::statvfs;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -50,19 +51,23 @@ async fn exports(
         .map(Json)
 }
 
-/// The exports with the room that is left in each. Blocks.
+/// The exports with the room that is left in each. Blocks where nothing watches them.
 pub(crate) fn exports_of(exports: &[ExportInfo]) -> Vec<ExportView> {
     exports
         .iter()
         .map(|export| {
-            let room = statvfs(&export.path).ok();
-            let bytes = |blocks: u64, size: u64| blocks.saturating_mul(size);
+            let room = export.watched.room_or(|| {
+                let room = statvfs(&export.path).ok()?;
+                let bytes = |blocks: u64| blocks.saturating_mul(room.f_frsize);
+                Some(Room {
+                    free: bytes(room.f_bavail),
+                    total: bytes(room.f_blocks),
+                })
+            });
             ExportView {
                 name: export.name.clone(),
-                bytes_free: room
-                    .as_ref()
-                    .map(|room| bytes(room.f_bavail, room.f_frsize)),
-                bytes_total: room.map(|room| bytes(room.f_blocks, room.f_frsize)),
+                bytes_free: room.map(|room| room.free),
+                bytes_total: room.map(|room| room.total),
             }
         })
         .collect()

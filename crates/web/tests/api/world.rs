@@ -98,6 +98,8 @@ impl World {
             owner: false,
             security_xattrs: false,
             devices: false,
+            require_mount: false,
+            watched: godwit_api::watched::Watched::default(),
         };
         let process = Process::default();
         let spill = home.spill().unwrap();
@@ -164,6 +166,7 @@ impl World {
                     .map(|name| ExportInfo {
                         name: name.to_owned(),
                         path: path(name),
+                        watched: godwit_api::watched::Watched::default(),
                     })
                     .to_vec(),
                 settings: [

@@ -21,10 +21,12 @@ pub struct Export {
     pub security_xattrs: bool,
     /// Make device nodes.
     pub devices: bool,
+    /// Do nothing in the directory unless a file system is mounted at it.
+    pub require_mount: bool,
 }
 
 impl Export {
-    /// Reads `NAME=PATH[,set-id][,owner][,security-xattrs][,devices]`.
+    /// Reads `NAME=PATH[,set-id][,owner][,security-xattrs][,devices][,require-mount]`.
     ///
     /// # Errors
     /// Says what is wrong, without repeating the text.
@@ -38,6 +40,7 @@ impl Export {
         let mut path = &bytes[equals + 1..];
         let (mut set_id, mut owner, mut security_xattrs, mut devices) =
             (false, false, false, false);
+        let mut require_mount = false;
         // Only what is known is cut off: a path may hold commas.
         loop {
             if let Some(rest) = path.strip_suffix(b",set-id") {
@@ -48,6 +51,8 @@ impl Export {
                 (path, security_xattrs) = (rest, true);
             } else if let Some(rest) = path.strip_suffix(b",devices") {
                 (path, devices) = (rest, true);
+            } else if let Some(rest) = path.strip_suffix(b",require-mount") {
+                (path, require_mount) = (rest, true);
             } else {
                 break;
             }
@@ -65,6 +70,7 @@ impl Export {
             owner,
             security_xattrs,
             devices,
+            require_mount,
         })
     }
 }

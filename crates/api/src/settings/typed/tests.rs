@@ -199,7 +199,10 @@ fn listening_and_exporting() {
             ("listen", "127.0.0.1:0"),
             ("listen", "[::1]"),
             ("export", "data=/data"),
-            ("export", "in=/a,b=c,owner,devices,security-xattrs,set-id"),
+            (
+                "export",
+                "in=/a,b=c,owner,devices,require-mount,security-xattrs,set-id",
+            ),
         ],
         &[],
     )
@@ -213,6 +216,7 @@ fn listening_and_exporting() {
         owner: both,
         security_xattrs: both,
         devices: both,
+        require_mount: both,
     };
     assert_eq!(
         settings.exports,

@@ -4,9 +4,12 @@
 use std::fs;
 use std::path::Path;
 
+use rustix::process::Signal;
+
 use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries};
+use super::super::mounts::Mount;
 use super::super::rig::Rig;
-use super::super::sites::{submit, wait_for};
+use super::super::sites::{allow, know as know_by, submit, wait_for};
 use super::divided::senders;
 use super::{Site, invite, join_by, up};
 
@@ -189,4 +192,105 @@ fn a_node_whose_mount_is_missing_takes_no_job() {
         assert_eq!(ended["state"], "complete", "{ended}");
     }
     assert!(!senders(&there.nodes[0]).contains(&site.nodes[2].identity));
+}
+
+#[test]
+fn a_node_whose_export_is_another_file_system_takes_no_undivided_job_into_it() {
+    let mut there = Site::of(2);
+    fs::write(there.nodes[0].export.join("here"), b"the file system").expect("written");
+    let own = tempfile::tempdir_in(there.shared.path()).expect("a directory");
+    join_odd(&mut there, Rig::with(own, None, None));
+    there.wait("it is odd", |view| lacks_export(view, "odd"));
+    let odd = &there.nodes[2];
+    odd.daemon()
+        .wait_for("is refused until it is mounted as at the others");
+    let mut here = Rig::new();
+    here.serve(&[]);
+    allow(odd, &here.identity, &["--read", "--write"]);
+    know_by(&here, "siteB", odd);
+    fs::create_dir_all(here.export.join("set")).expect("made");
+    fs::write(here.export.join("set/f"), b"content").expect("written");
+    let line = ["--setting", "retry-for=1s"];
+    let id = submit(&here, "here:/data/set", "siteB:/data/copy", &line);
+    wait_for(&here, &id, |job| {
+        assert_ne!(job["state"], "complete", "{job}");
+        job["reason"].to_string().contains("is not mounted")
+    });
+    let written = fs::read_dir(&odd.export).expect("read").count();
+    assert_eq!(written, 0, "nothing is in the empty mount point");
+}
+
+/// Files of which one node brings many leases, most of them in parts.
+fn fill_large(export: &Path) {
+    for n in 0..3_u32 {
+        fs::create_dir_all(export.join("set")).expect("made");
+        let content: Vec<u8> = (0..(280 << 18) + n)
+            .flat_map(|at| (at ^ (n << 30)).to_le_bytes())
+            .collect();
+        fs::write(export.join(format!("set/large{n}")), content).expect("written");
+    }
+}
+
+/// Brings a set while something happens to the last node of the destination, for as long as the job lasts. All others go on, and no
+/// second attempt is needed.
+fn bring_though(site: &Site, there: &Site, hurt: impl FnOnce(), heal: impl FnOnce()) {
+    know(site, there);
+    fill_large(&site.nodes[0].export);
+    // No end of a connection by itself helps.
+    let line = [
+        "--limit",
+        "40MB",
+        "--divide",
+        "always",
+        "--setting",
+        "stall-deadline=600s",
+    ];
+    let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
+    wait_for(&site.nodes[0], &id, |job| {
+        job["state"] == "running" && job["progress"]["bytes"].as_u64() > Some(30_000_000)
+    });
+    hurt();
+    let job = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
+    heal();
+    let log = site.nodes[0].admin(&["job", "log", &id]).out;
+    assert_eq!(job["state"], "complete", "{job}\n{log}");
+    assert_eq!(job["attempts"], 1, "{job}\n{log}");
+    let copy = there.nodes[0].export.join("copy");
+    assert_identical_to_rsync("-aH", &site.nodes[0].export.join("set"), &copy);
+}
+
+#[test]
+fn a_stopped_node_of_the_destination_holds_nobody_up() {
+    let (site, there) = (Site::of(2), Site::of(3));
+    let last = &there.nodes[2];
+    let stop = || last.daemon().signal(Signal::STOP);
+    let resume = || last.daemon().signal(Signal::CONT);
+    bring_though(&site, &there, stop, resume);
+}
+
+#[test]
+fn a_node_whose_mount_hangs_says_so_and_holds_nobody_up() {
+    let (site, mut there) = (Site::of(2), Site::of(2));
+    let shared = there.nodes[0].export.clone();
+    let Some(mount) = Mount::of(&shared, &there.shared.path().join("mount")) else {
+        return;
+    };
+    let own = tempfile::tempdir_in(there.shared.path()).expect("a directory");
+    join_odd(&mut there, Rig::with(own, Some(mount.place()), None));
+    there.wait("three nodes", |view| up(view).len() == 3);
+    let hang = || mount.signal(Signal::STOP);
+    let resume = || {
+        // Whoever leads hears of the mount, and a node that has a mount that hangs answers.
+        for node in 0..3 {
+            there.wait_at(&[node], "one does without", |view| {
+                lacks_export(view, "odd") && up(view).len() == 3
+            });
+        }
+        let log = there.nodes[2].daemon();
+        log.wait_for("the file system of the export data");
+        mount.signal(Signal::CONT);
+        log.wait_for("answers again");
+    };
+    bring_though(&site, &there, hang, resume);
+    drop(there);
 }

@@ -1,0 +1,255 @@
+//! Owns the tests of trees with mounts: one directory that several paths lead to.
+//! Links to directories and ends of one path are tested in `itself`.
+
+use super::full::unshare;
+use super::rig::Rig;
+use super::sync::{WAYS, state};
+
+/// The start of a line that makes these mounts in a namespace of its own, between names of the rig's directory: `what on where`.
+fn with_mounts(rig: &Rig, binds: &[(&str, &str)]) -> Option<Vec<String>> {
+    let unshare = unshare()?;
+    let mounts: Vec<String> = binds
+        .iter()
+        .map(|(what, point)| {
+            let (what, point) = (rig.path(what), rig.path(point));
+            format!("mount --bind '{}' '{}'", what.display(), point.display())
+        })
+        .collect();
+    let script = format!("{} && exec \"$@\"", mounts.join(" && "));
+    let line = unshare.into_iter().chain(["sh", "-c", &script, "sh"]);
+    Some(line.map(str::to_owned).collect())
+}
+
+/// A tree with a source inside, and places to mount parts of it.
+fn world() -> Rig {
+    let rig = Rig::for_user(false);
+    for name in ["top/f", "top/a/g", "top/a/deep/h", "other/sub/i", "other/j"] {
+        rig.write(&format!("export/{name}"), name);
+    }
+    for name in ["bt", "ba", "top/m", "free"] {
+        rig.make_dirs(&format!("export/{name}"));
+    }
+    rig
+}
+
+const BINDS: [(&str, &str); 3] = [
+    ("export/top", "export/bt"),
+    ("export/top/a", "export/ba"),
+    ("export/other/sub", "export/top/m"),
+];
+
+const INSIDE: &str = "inside the destination";
+const ITSELF: &str = "into itself";
+
+/// What must not be done: a command, a source, a destination, and what is said.
+const NEVER: [(&[&str], &str, &str, &str); 9] = [
+    (&["sync", "--delete"], "top/a", "bt", INSIDE),
+    (&["sync", "--delete"], "bt/a", "top", INSIDE),
+    (&["sync", "--delete"], "ba", "top", INSIDE),
+    // A part of the source is mounted in the destination.
+    (&["sync", "--delete"], "other", "top", INSIDE),
+    (&["sync", "--delete"], "top", "bt", ITSELF),
+    (&["sync"], "top", "ba/new", ITSELF),
+    (&["cp"], "top", "ba/x", ITSELF),
+    // By way of what is mounted in the source.
+    (&["cp"], "top", "other/sub/x", ITSELF),
+    (&["cp"], "top/f", "bt/f", ITSELF),
+];
+
+#[test]
+fn a_directory_under_two_mounts_is_one_directory() {
+    let mut rig = world();
+    let Some(mounts) = with_mounts(&rig, &BINDS) else {
+        return;
+    };
+    rig.wrap_client(mounts);
+    let before = state(&rig.export);
+    for (command, from, to, words) in NEVER {
+        let (from, to) = (format!("export/{from}"), format!("export/{to}"));
+        let line = [command, &["--json", &from, &to]].concat();
+        rig.client(&line).expect(1, "failed").says(words);
+        assert_eq!(state(&rig.export), before, "{line:?}");
+    }
+    // Beside each other they may be, whatever leads there.
+    let beside = ["sync", "--json", "--delete", "export/ba", "export/bt/b"];
+    rig.client(&beside).complete();
+    assert_eq!(rig.read("export/top/b/deep/h"), b"top/a/deep/h");
+    rig.client(&["sync", "--json", "--delete", "export/bt", "export/free"])
+        .complete();
+    assert_eq!(rig.read("export/free/f"), b"top/f");
+    assert!(rig.path("export/top/a/g").exists());
+}
+
+/// The two ends see the same files, and each has mounts of its own.
+#[test]
+fn a_directory_is_one_for_a_node_that_has_other_mounts() {
+    let mut rig = world();
+    let Some(mounts) = with_mounts(&rig, &BINDS) else {
+        return;
+    };
+    rig.start(&[]);
+    rig.wrap_client(mounts);
+    let before = state(&rig.export);
+    for (command, from, to, words) in NEVER {
+        let local = [from, to].map(|place| format!("export/{place}"));
+        let far = [from, to].map(|place| rig.url(place));
+        // The node's own side is one that has no mounts on its way.
+        let is_plain = |place: &str| !place.starts_with('b') && place != "top";
+        let mut lines = Vec::new();
+        if is_plain(to) || to == "top" && from != "other" {
+            lines.push([command, &["--json", &local[0], &far[1]]].concat());
+        }
+        if is_plain(from) {
+            lines.push([command, &["--json", &far[0], &local[1]]].concat());
+        }
+        for line in lines {
+            rig.client(&line).expect(1, "failed").says(words);
+            assert_eq!(state(&rig.export), before, "{line:?}");
+        }
+        for home in [&rig.client_home(), &rig.daemon_home] {
+            let journals = Rig::journals(home);
+            assert!(journals.is_empty(), "{from} {to}: {journals:?}");
+        }
+    }
+    let line = ["sync", "--json", "--delete", "export/ba", &rig.url("free")];
+    rig.client(&line).complete();
+    assert_eq!(rig.read("export/free/deep/h"), b"top/a/deep/h");
+}
+
+/// A node whose two exports are one file system.
+#[test]
+fn a_directory_is_one_for_a_job_between_two_exports() {
+    let mut rig = world();
+    let Some(mounts) = with_mounts(&rig, &BINDS) else {
+        return;
+    };
+    rig.wrap_daemon(mounts);
+    let second = format!("second={}", rig.path("export/bt").display());
+    rig.serve(&["--export", &second]);
+    let before = state(&rig.export);
+    for (from, to, words) in [
+        ("here:/data/top/a", "here:/second", INSIDE),
+        ("here:/second/a", "here:/data/top", INSIDE),
+        ("here:/data/top", "here:/second/a/x", ITSELF),
+    ] {
+        let set = ["--sync", "--setting", "delete=true", "--wait"];
+        let line = [&["job", "submit", from, to][..], &set].concat();
+        let outcome = rig.admin(&line);
+        assert_ne!(outcome.code, Some(0), "{outcome:?}");
+        outcome.says(words);
+        assert_eq!(state(&rig.export), before, "{line:?}");
+    }
+}
+
+/// A mount point cannot go, so what is in it need not go either.
+#[test]
+fn nothing_is_emptied_that_is_mounted_where_a_file_is_to_be() {
+    let mut rig = Rig::for_user(false);
+    rig.write("source/file", "file");
+    rig.write("mounted/precious", "precious");
+    rig.write("tree/x", "x");
+    for name in ["plain", "copy/x/deep"] {
+        rig.make_dirs(name);
+    }
+    rig.write("copy/extra", "extra");
+    let binds = [("mounted", "plain"), ("mounted", "copy/x/deep")];
+    let Some(mounts) = with_mounts(&rig, &binds) else {
+        return;
+    };
+    rig.wrap_client(mounts);
+    for (from, to) in [("source/file", "plain"), ("tree", "copy")] {
+        for dry in [&["--dry-run"][..], &[]] {
+            let line = [&["sync", "--json", "--delete", from, to], dry].concat();
+            let outcome = rig.client(&line);
+            outcome
+                .expect(3, "partial")
+                .says("a file system is mounted at");
+            assert_eq!(outcome.number("deleted"), 0, "{outcome:?}");
+            assert_eq!(rig.read("mounted/precious"), b"precious");
+            assert_eq!(rig.read("copy/extra"), b"extra");
+        }
+    }
+}
+
+#[test]
+fn a_file_system_that_only_the_destination_has_is_named_before_it_is_emptied() {
+    let mut rig = Rig::for_user(false);
+    rig.write("tree/x", "x");
+    rig.write("mounted/old", "old");
+    rig.make_dirs("copy/extra/point");
+    let Some(mounts) = with_mounts(&rig, &[("mounted", "copy/extra/point")]) else {
+        return;
+    };
+    rig.wrap_client(mounts);
+    let note = "a file system is mounted at copy/extra/point";
+    let line = ["sync", "--json", "--delete", "--dry-run", "tree", "copy"];
+    rig.client(&line).complete().says(note);
+    assert_eq!(rig.read("mounted/old"), b"old");
+    let line = ["sync", "--json", "--delete", "tree", "copy"];
+    rig.client(&line).expect(3, "partial").says(note);
+    assert!(!rig.path("mounted/old").exists());
+    let spared = ["--exclude", "/extra"];
+    rig.client(&[&line[..], &spared].concat()).complete();
+}
+
+/// As with rsync, what is mounted belongs to neither tree.
+#[test]
+fn one_file_system_ends_at_mounts_at_both_ends() {
+    for way in WAYS {
+        let mut rig = Rig::for_user(false);
+        let (source, destination) = way.places();
+        rig.write("mounted/in", "in");
+        rig.write("other/kept", "kept");
+        for name in ["x", "d/y"] {
+            rig.write(&format!("{source}/{name}"), name);
+        }
+        rig.make_dirs(&format!("{source}/d/point"));
+        rig.write(&format!("{destination}/d/point/stays"), "stays");
+        rig.write(&format!("{destination}/extra/goes"), "goes");
+        rig.make_dirs(&format!("{destination}/extra/point"));
+        let inner = format!("{source}/d/point");
+        let outer = format!("{destination}/extra/point");
+        let binds = [("mounted", inner.as_str()), ("other", outer.as_str())];
+        let Some(mounts) = with_mounts(&rig, &binds) else {
+            return;
+        };
+        rig.wrap_client(&mounts);
+        rig.wrap_daemon(&mounts);
+        rig.start(&[]);
+        let dry = way.sync(&rig, &["--delete", "-x", "--dry-run"]);
+        let outcome = way.sync(&rig, &["--delete", "-x"]);
+        outcome.complete();
+        assert_eq!(outcome.number("deleted"), 1, "{way:?} {outcome:?}");
+        assert_eq!(dry.number("deleted"), 1, "{way:?} {dry:?}");
+        let there = |name: &str| rig.path(destination).join(name).exists();
+        assert!(
+            there("d/y") && there("d/point/stays") && !there("d/point/in"),
+            "{way:?}"
+        );
+        assert!(there("extra/point") && !there("extra/goes"), "{way:?}");
+        assert_eq!(rig.read("other/kept"), b"kept");
+        // Without it, what is mounted arrives.
+        way.sync(&rig, &[]).complete();
+        assert!(there("d/point/in"), "{way:?}");
+    }
+}
+
+/// A whole system goes to a disk that is mounted in it.
+#[test]
+fn with_one_file_system_a_tree_goes_to_what_is_mounted_in_it() {
+    let mut rig = Rig::for_user(false);
+    rig.write("tree/x", "x");
+    rig.write("disk/old", "old");
+    rig.make_dirs("tree/point");
+    let Some(mounts) = with_mounts(&rig, &[("disk", "tree/point")]) else {
+        return;
+    };
+    rig.wrap_client(mounts);
+    let line = ["sync", "--json", "--delete", "tree", "tree/point"];
+    rig.client(&line).expect(1, "failed").says(ITSELF);
+    assert_eq!(rig.read("disk/old"), b"old");
+    rig.client(&[&line[..], &["--one-file-system"]].concat())
+        .complete();
+    assert_eq!(rig.read("disk/x"), b"x");
+    assert!(!rig.path("disk/old").exists());
+}

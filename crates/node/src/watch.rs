@@ -1,0 +1,92 @@
+//! Looks at the file system of each export by a thread of its own, so that one that does not answer holds up nobody else.
+//! Decides nothing: `export` refuses what does not answer.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, Builder};
+use std::time::{Duration, Instant};
+
+use godwit_api::watched::{Room, Watched};
+use rustix::fs::statvfs;
+
+use crate::export::Export;
+
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long the first looks are waited for.
+const FIRST_WITHIN: Duration = Duration::from_secs(2);
+
+/// Watches exports from now on, for as long as the process lives, and says a line when one answers no more or again. Waits a moment for the
+/// first look at each.
+///
+/// # Errors
+/// There is no thread for it.
+pub fn watch(exports: &[Export], log: &Arc<dyn Fn(&str) + Send + Sync>) -> std::io::Result<()> {
+    let looked = Arc::new(AtomicUsize::new(0));
+    for export in exports {
+        let (export, looked) = (export.clone(), Arc::clone(&looked));
+        export.watched.begins(Instant::now());
+        Builder::new().name("gw-watch".to_owned()).spawn(move || {
+            follow(&export, &looked);
+        })?;
+    }
+    let exports_said = exports.to_vec();
+    let log = Arc::clone(log);
+    // A thread that looks cannot say that it hangs.
+    Builder::new()
+        .name("gw-watch".to_owned())
+        .spawn(move || say(&exports_said, &*log))?;
+    let until = Instant::now() + FIRST_WITHIN;
+    while looked.load(Ordering::SeqCst) < exports.len() && Instant::now() < until {
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+fn follow(export: &Export, looked: &AtomicUsize) {
+    let mut is_first = true;
+    loop {
+        export.watched.begins(Instant::now());
+        export.watched.ends(room_of(&export.path));
+        if std::mem::replace(&mut is_first, false) {
+            looked.fetch_add(1, Ordering::SeqCst);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn say(exports: &[Export], log: &dyn Fn(&str)) {
+    let mut hanging = vec![false; exports.len()];
+    while !exports.is_empty() {
+        for (export, hung) in exports.iter().zip(&mut hanging) {
+            let hangs = hangs(&export.watched);
+            let (name, path) = (&export.name, export.path.display());
+            match (*hung, hangs) {
+                (false, true) => log(&format!(
+                    "the file system of the export {name} ({path}) does not answer; this node takes nothing of it until it does: look at the mount"
+                )),
+                (true, false) => log(&format!(
+                    "the file system of the export {name} ({path}) answers again"
+                )),
+                _ => {}
+            }
+            *hung = hangs;
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn hangs(watched: &Watched) -> bool {
+    watched.hangs_for(Instant::now()).is_some()
+}
+
+/// The room of the file system at a path. Blocks for as long as the file system does.
+pub(crate) fn room_of(path: &Path) -> Option<Room> {
+    let room = statvfs(path).ok()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(room.f_frsize);
+    Some(Room {
+        free: bytes(room.f_bavail),
+        total: bytes(room.f_blocks),
+    })
+}
