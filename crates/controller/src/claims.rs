@@ -41,6 +41,8 @@ pub(crate) struct Ask {
     pub(crate) probes: bool,
     /// Ends the transfers of all members there, for nobody knows what the node has missed.
     pub(crate) fences_all: bool,
+    /// Files of several parts are put together in copies.
+    pub(crate) copies: bool,
     /// What becomes of the mark.
     pub(crate) mark: Mark,
     /// The members that the claim is set for.
@@ -75,6 +77,8 @@ struct At {
     is_held: bool,
     /// It did not answer last. What it holds it may hold still.
     is_silent: bool,
+    /// Members may have written there, and it has not confirmed that those have ended.
+    is_unclear: bool,
     /// Until then members may write there, whatever is known.
     may_hold_until: Duration,
     ask_at: Duration,
@@ -107,6 +111,10 @@ enum Marked {
 pub(crate) struct Claims {
     nodes: Vec<At>,
     order: u64,
+    /// A node that may still write serves no more.
+    has_lost_one: bool,
+    /// What nodes were told last, or are to be told.
+    copies: bool,
     marked: Marked,
     was_held: bool,
     open_since: Duration,
@@ -118,6 +126,8 @@ impl Claims {
         let mut claims = Self {
             nodes: Vec::new(),
             order: 1,
+            has_lost_one: false,
+            copies: false,
             marked: match was_used {
                 true => Marked::Made,
                 false => Marked::No,
@@ -129,6 +139,7 @@ impl Claims {
             let at = claims.add(peer, now);
             // The earlier controller may renew until it hears of this one.
             at.may_hold_until = now + LEASE + RENEW_EVERY + ANSWER_WITHIN;
+            at.is_unclear = was_used;
         }
         claims
     }
@@ -145,6 +156,7 @@ impl Claims {
                 is_asked: false,
                 asked_at: Duration::ZERO,
                 is_deaf: false,
+                is_unclear: false,
                 is_held: false,
                 is_silent: false,
                 may_hold_until: Duration::ZERO,
@@ -165,6 +177,7 @@ impl Claims {
             at.serves = peers.iter().any(|peer| peer.identity == at.peer.identity);
             // It is renewed no more, and members may write there until its lease is over.
             at.is_held &= at.serves;
+            at.is_unclear |= !at.serves && at.may_hold_until > Duration::ZERO;
         }
         for peer in peers {
             let at = self.add(peer, now);
@@ -172,8 +185,10 @@ impl Claims {
                 (at.serves, at.ask_at) = (true, now);
             }
         }
-        self.nodes
-            .retain(|at| at.serves || at.is_asked || at.may_hold_until > now);
+        let stays = |at: &At| at.serves || at.is_asked || at.may_hold_until > now;
+        let mut gone = self.nodes.iter().filter(|at| !stays(at));
+        self.has_lost_one |= gone.any(|at| at.is_unclear);
+        self.nodes.retain(stays);
     }
 
     /// Other members are to be let in, or some are to be fenced.
@@ -197,7 +212,12 @@ impl Claims {
                 at.is_silent = true;
                 let message = "it does not answer; what it holds ends by itself";
                 at.refused = Some(Refusal::later(code::GIVEN_UP, message));
+                at.is_unclear |= at.may_hold_until > Duration::ZERO;
             }
+        }
+        let copies = self.has_lost_one || self.nodes.iter().any(|at| at.is_unclear);
+        if std::mem::replace(&mut self.copies, copies) != copies {
+            self.members_changed(now);
         }
         let first = self.first();
         let mut asks = Vec::new();
@@ -219,6 +239,7 @@ impl Claims {
                 sets: !at.is_deaf && (!at.is_held || at.order != self.order),
                 probes: at.is_deaf,
                 fences_all: !at.is_held || (at.is_silent && at.order != self.order),
+                copies: self.copies,
                 mark,
                 order: self.order,
             };
@@ -261,6 +282,7 @@ impl Claims {
                 // a node whose mark was not looked at is set again.
                 at.is_held = at.serves && (ask.sets || ask.mark == Mark::Untouched);
                 at.is_silent &= at.order != self.order;
+                at.is_unclear &= !at.is_held || at.is_silent;
                 (at.is_deaf, at.refused) = (false, None);
                 at.may_hold_until = at.may_hold_until.max(now + LEASE);
                 at.ask_at = match at.is_held && at.order == self.order {
@@ -288,9 +310,12 @@ impl Claims {
                     at.is_deaf = false;
                 }
                 at.is_silent = true;
+                at.is_unclear |= at.may_hold_until > Duration::ZERO;
                 at.is_held &= is_silence(&refusal);
                 at.ask_at = match () {
                     () if refusal.code == code::OTHER_PLACE => now + OTHER_PLACE_AGAIN,
+                    // Each further question makes a lease of a stopped node a little longer.
+                    () if refusal.code == code::GIVEN_UP => now + REFUSED_AGAIN,
                     () if may_pass(&refusal) => now + CLAIM_AGAIN,
                     () => now + REFUSED_AGAIN,
                 };
@@ -319,11 +344,12 @@ impl Claims {
         self.nodes.iter().map(|at| &at.peer)
     }
 
-    /// Whether members may write through a node that does not know what the others know.
+    /// Whether members may write through a node that does not know what the others know, or nodes have to hear first that files are put
+    /// together in copies.
     pub(crate) fn waits(&self, now: Duration) -> bool {
-        self.nodes
-            .iter()
-            .any(|at| !at.is_ready() && at.may_hold_until > now)
+        let mut nodes = self.nodes.iter();
+        let may_write = nodes.any(|at| !at.is_ready() && at.may_hold_until > now);
+        may_write || (self.copies && !self.all_know(self.order))
     }
 
     /// Whether each node that holds the claim knows the members of this order.

@@ -172,6 +172,7 @@ impl Destination {
             fence: fence.map(|mate| mate.identity.clone()).collect(),
             members: members.iter().map(|mate| mate.identity.clone()).collect(),
             lease_ms,
+            copies: ask.copies,
             mark: ask.mark,
         })
     }

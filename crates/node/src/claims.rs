@@ -80,6 +80,10 @@ impl Fence for Hold {
     fn holds(&self) -> bool {
         self.holds_at(Instant::now())
     }
+
+    fn copies(&self) -> bool {
+        self.lease.copies.load(Ordering::SeqCst)
+    }
 }
 
 /// The destination of a claim.
@@ -101,6 +105,8 @@ pub(crate) struct Wish {
     pub(crate) fence: HashSet<IdentityId>,
     pub(crate) holder: String,
     pub(crate) who: Option<Who>,
+    /// Files of several parts are put together in copies.
+    pub(crate) copies: bool,
     pub(crate) lease: Duration,
 }
 
@@ -110,6 +116,7 @@ pub(crate) struct Lease {
     /// Nanoseconds after the beginning.
     ends_after: AtomicU64,
     ended: AtomicBool,
+    copies: AtomicBool,
 }
 
 impl Lease {
@@ -118,6 +125,7 @@ impl Lease {
             begin: now,
             ends_after: AtomicU64::new(nanoseconds(lasts)),
             ended: AtomicBool::new(false),
+            copies: AtomicBool::new(false),
         })
     }
 
@@ -192,6 +200,7 @@ impl ClaimTable {
                     return Err(too_many_of_one());
                 }
                 if held.lease.renew(now, wish.lease) {
+                    held.lease.copies.store(wish.copies, Ordering::SeqCst);
                     held.set_members(&wish.members, &wish.fence);
                     (held.holder, held.who) = (wish.holder, wish.who);
                     return Ok(());
@@ -216,13 +225,15 @@ impl ClaimTable {
             table.remove(&oldest);
         }
         let members = wish.members.into_iter();
+        let lease = Lease::new(now, wish.lease);
+        lease.copies.store(wish.copies, Ordering::SeqCst);
         let held = Held {
             epoch: wish.epoch,
             place: wish.place,
             members: members.map(|member| (member, Entry::new())).collect(),
             holder: wish.holder,
             who: wish.who,
-            lease: Lease::new(now, wish.lease),
+            lease,
         };
         table.insert(wish.claim, held);
         Ok(())

@@ -181,6 +181,7 @@ fn the_mark_of_a_claim_is_seen_where_the_place_is_the_same() {
     let (first, same, odd) = (here(one.path()), here(one.path()), here(other.path()));
     let claim = |mark: Mark| {
         Question::Claim(ClaimPlace {
+            copies: false,
             claim: ClaimId([7; 16]),
             epoch: 1,
             path: "data/set/deep".into(),

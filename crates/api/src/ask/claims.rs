@@ -27,6 +27,10 @@ pub struct ClaimPlace {
     /// Members whose transfers of before end: what they send late is not written any more. Transfers of who is no member end as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fence: Vec<String>,
+    /// A node of the destination may still write what it was given, and nobody can tell: files of several parts are put together in copies, so
+    /// that what comes late meets a file without a name. A node that does not know this puts them together in place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copies: bool,
     /// What becomes of the mark of the claim.
     #[serde(default, skip_serializing_if = "Mark::is_untouched")]
     pub mark: Mark,

@@ -60,6 +60,7 @@ fn every_question_is_known() {
         Question::Rename(RenamePlace::default()),
         Question::Clean(CleanPlace::default()),
         Question::Claim(ClaimPlace {
+            copies: false,
             claim: ClaimId([1; 16]),
             epoch: 1,
             path: path(),

@@ -95,6 +95,7 @@ impl Client<'_> {
             identity: node.identity.clone(),
         };
         let question = Question::Claim(ClaimPlace {
+            copies: false,
             claim: CLAIM,
             epoch: 1,
             path: "data".into(),

@@ -182,6 +182,63 @@ fn a_node_out_of_reach_holds_the_end_back_for_one_lease() {
 }
 
 #[test]
+fn a_stopped_node_gets_nothing_more_and_holds_the_end_back_for_two_leases_at_most() {
+    let mut claims = held();
+    let asked = claims.due(4 * SECOND);
+    assert_eq!(asked.len(), 3);
+    for (peer, ask) in asked.iter().filter(|(peer, _)| peer.name != "b") {
+        claims.answered(4 * SECOND, &peer.identity, *ask, Ok(()));
+    }
+    // Before its question ends.
+    round(&mut claims, 4 * SECOND + LATE, |_, _| Ok(()));
+    assert_eq!(ready(&claims), ["a", "c"]);
+    let (stopped, ask) = &asked[1];
+    let given_up = || Err(refusal(code::GIVEN_UP));
+    claims.answered(9 * SECOND, &stopped.identity, *ask, given_up());
+    claims.members_changed(9 * SECOND);
+    for second in 10..40 {
+        let asked = round(&mut claims, second * SECOND, |name, _| match name {
+            "b" => given_up(),
+            _ => Ok(()),
+        });
+        let mut of_b = asked.iter().filter(|(name, _)| name == "b");
+        assert!(of_b.all(|(_, ask)| ask.probes && !ask.sets));
+    }
+    // It was renewed at 1 s, and may have heard the question of 4 s just before that lease was over.
+    assert!(claims.waits(4 * SECOND + LEASE));
+    let probes = 8 * SECOND;
+    assert!(!claims.waits(SECOND + 2 * LEASE + probes));
+    // It goes on: all that it has missed is told to it before it gets anything.
+    let mut all = Vec::new();
+    for second in 41..46 {
+        let asked = round(&mut claims, second * SECOND, |_, ask| match ask.sets {
+            true => Ok(()),
+            false => Err(refusal(code::NO_SUCH_CLAIM)),
+        });
+        all.extend(asked);
+    }
+    let fenced = all.iter().any(|(name, ask)| name == "b" && ask.fences_all);
+    assert!(fenced && ready(&claims).contains(&"b".to_owned()));
+}
+
+#[test]
+fn a_node_that_was_silent_for_a_moment_hears_what_it_missed_first() {
+    let mut claims = held();
+    let asked = claims.due(4 * SECOND);
+    round(&mut claims, 4 * SECOND + LATE, |_, _| Ok(()));
+    assert!(ready(&claims).is_empty());
+    claims.members_changed(4 * SECOND + LATE);
+    for (peer, ask) in asked {
+        claims.answered(5 * SECOND + LATE, &peer.identity, ask, Ok(()));
+    }
+    // Their leases hold, but for what was fenced meanwhile.
+    assert!(ready(&claims).is_empty());
+    let asked = round(&mut claims, 5 * SECOND + LATE, |_, _| Ok(()));
+    assert!(asked.iter().all(|(_, ask)| ask.sets && ask.fences_all));
+    assert_eq!(ready(&claims), ["a", "b", "c"]);
+}
+
+#[test]
 fn a_node_that_serves_no_more_holds_the_end_back_too() {
     let mut claims = held();
     let asked = claims.due(4 * SECOND);

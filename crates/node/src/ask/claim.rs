@@ -93,6 +93,7 @@ impl Here {
             fence,
             holder: holder.name.to_owned(),
             who: holder.who.cloned(),
+            copies: wish.copies,
             lease,
         };
         let (claim, epoch) = (wish.claim, wish.epoch);

@@ -21,6 +21,7 @@ fn wish(claim: u8, epoch: u64, path: &str, seconds: u64) -> Wish {
         fence: HashSet::new(),
         holder: "the controller".to_owned(),
         who: None,
+        copies: false,
         lease: Duration::from_secs(seconds),
     }
 }

@@ -133,6 +133,7 @@ impl World {
     /// The claim of the client on the destination at a node.
     pub(crate) fn claim(&self, epoch: u64, lease: Duration) -> Question {
         Question::Claim(ClaimPlace {
+            copies: false,
             claim: CLAIM,
             epoch,
             path: "to/set".into(),
@@ -147,6 +148,20 @@ impl World {
     pub(crate) fn claim_all(&self) {
         for node in 0..self.nodes.len() {
             self.ask(node, &self.claim(1, DEADLINE)).expect("claimed");
+        }
+    }
+
+    /// Has all nodes put files together in copies from now on.
+    pub(crate) fn claim_copies(&self) {
+        for node in 0..self.nodes.len() {
+            let Question::Claim(place) = self.claim(1, DEADLINE) else {
+                panic!("no claim");
+            };
+            let copies = ClaimPlace {
+                copies: true,
+                ..place
+            };
+            self.ask(node, &Question::Claim(copies)).expect("claimed");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Parts that arrive, and the file that becomes of them.
 
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 
 use godwit_api::event::{Event, Status};
 
@@ -102,6 +103,48 @@ fn an_interrupted_part_resumes_from_the_journal() {
     let ended = world.run(world.member(0, vec![world.assemble("big", &parts)], &[]));
     assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");
     world.assert_same("big");
+}
+
+#[test]
+fn a_late_write_meets_no_file_that_has_a_name() {
+    let world = World::new();
+    world.file("big", 2 * PART + 100_000);
+    world.claim_all();
+    let parts = world.bring("big", &[]);
+    let shared = world.temporary().remove(0);
+    // As a node has it that hangs in a write: no fence ends what the kernel does.
+    let late = fs::OpenOptions::new().write(true).open(&shared);
+    let late = late.expect("opened");
+    world.claim_copies();
+    let ended = world.run(world.member(1, vec![world.assemble("big", &parts)], &[]));
+    assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");
+    world.assert_same("big");
+    let modified = || {
+        let meta = fs::metadata(world.path("to/set/big")).expect("there");
+        meta.modified().expect("a time")
+    };
+    let before = modified();
+    late.write_all_at(b"late", 5).expect("written");
+    assert_eq!(modified(), before);
+    world.assert_same("big");
+    assert!(world.temporary().is_empty(), "{:?}", world.temporary());
+}
+
+#[test]
+fn a_copy_of_something_else_gets_no_name() {
+    let world = World::new();
+    world.file("big", 2 * PART + 100_000);
+    world.claim_all();
+    let parts = world.bring("big", &[]);
+    let shared = fs::OpenOptions::new()
+        .write(true)
+        .open(world.temporary().remove(0));
+    let shared = shared.expect("opened");
+    shared.write_all_at(b"damage", PART + 7).expect("written");
+    world.claim_copies();
+    let ended = world.run(world.member(1, vec![world.assemble("big", &parts)], &[]));
+    assert_eq!(ended.digests(1), [None], "{ended:?}");
+    assert!(!world.path("to/set/big").exists());
 }
 
 #[test]

@@ -5,6 +5,9 @@
 //! left. The file that all members write parts of has a name that follows from the claim, the path below the root and the generation; it does
 //! not follow from where a node has mounted the storage. Any other file is written under a name of its transfer alone: with a shared name,
 //! a rename could name another writer's half-written file.
+//!
+//! A write that hangs in the kernel of a node passes no fence. Where there may be one, a file is put together in a copy of the shared file, so
+//! that what is written late never reaches the file that has the name.
 
 use std::sync::Arc;
 
@@ -18,6 +21,11 @@ use super::target::{Target, destination_fault};
 pub trait Fence: Send + Sync {
     /// Whether it does. Once it does not, it never does again.
     fn holds(&self) -> bool;
+
+    /// Whether another node may still write to the files that members share, so that a file is put together in a copy.
+    fn copies(&self) -> bool {
+        false
+    }
 }
 
 /// What makes a transfer a member of a claim.
@@ -77,6 +85,12 @@ impl Target {
             true => Err(destination_fault(entry, FaultCode::IO, FENCED.to_owned())),
             false => Ok(()),
         }
+    }
+
+    /// Whether a file is put together in a copy of what members share.
+    pub(super) fn copies(&self) -> bool {
+        let member = self.config.member.as_ref();
+        member.is_some_and(|member| member.fence.copies())
     }
 
     /// Whether the end of this transfer does what concerns the whole tree.

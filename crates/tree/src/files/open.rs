@@ -25,6 +25,8 @@ pub(super) struct OpenFile {
     pub(super) temp: TempName,
     /// Other transfers write to the temporary file, too: it is never removed here.
     pub(super) shared: bool,
+    /// The file that it is a copy of, which others may still write.
+    pub(super) copied: Option<TempName>,
     /// The range that this transfer brings of it, if it is not all.
     pub(super) part: Option<Part>,
     /// The ranges that it is put together of, if it is.

@@ -512,6 +512,7 @@ impl Walk {
         self.claims.set(self.claims.get() + 1);
         let claim = ClaimId([self.claims.get(); 16]);
         let question = Question::Claim(ClaimPlace {
+            copies: false,
             claim,
             epoch: 1,
             path: path.clone(),

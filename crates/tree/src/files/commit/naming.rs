@@ -45,7 +45,7 @@ impl OpenFile {
             path: &self.path,
             temp: &self.temp,
             counted: lock(&self.progress).counted,
-            shared: self.shared,
+            shared: self.shared && self.copied.is_none(),
             elsewhere: &self.elsewhere,
         }
     }
@@ -143,7 +143,8 @@ impl Committer {
         }
         let named = file.named(seq);
         let digest = lock(&file.progress).end.as_ref().map(|(digest, _)| *digest);
-        let verify = self.target.config.verify || file.shared && rereads_assembled(&self.target);
+        let rereads = file.copied.is_some() || file.shared && rereads_assembled(&self.target);
+        let verify = self.target.config.verify || rereads;
         if verify && !self.reads_back(&named, file.bytes(), digest) {
             // Nothing is wrong with what could not be read to its end: a later run goes on with it.
             if !self.is_stopping() {
@@ -151,7 +152,12 @@ impl Committer {
             }
             return false;
         }
-        self.commit(&named, file.replace)
+        let is_named = self.commit(&named, file.replace);
+        if let Some(copied) = file.copied.as_ref().filter(|_| is_named) {
+            // What cannot be removed now is swept by the close.
+            let _ = self.target.config.storage.discard(&file.path, copied);
+        }
+        is_named
     }
 
     fn commit(&self, file: &Named<'_>, replace: Replace) -> bool {

@@ -8,12 +8,15 @@ use godwit_proto::{
     EntryId, Fault, FaultCode, HeldRange, Portion, Record, RecordFlags, Side, UNKNOWN_BYTES,
 };
 use godwit_store::digest::FileDigest;
-use godwit_store::{Create, FinalMeta, Replace, StoreError};
+use godwit_store::{Create, FinalMeta, RelPath, Replace, StoreError, TempName, WriteFile};
 
 use super::{Writer, too_scattered};
 use crate::files::member::key_of;
 use crate::files::open::{OpenFile, Progress, part_of};
 use crate::files::target::destination_fault;
+
+/// Copied at a time.
+const COPY_BYTES: usize = 1 << 20;
 
 impl Writer {
     /// Makes the temporary file of an entry, or opens the one that is there.
@@ -22,7 +25,8 @@ impl Writer {
         self.directories.hold_before_making(record.id, &path)?;
         let portion = portion_of(record)?;
         let (part, shared) = (part_of(&portion), portion != Portion::Whole);
-        let temp = match shared {
+        let copied = matches!(portion, Portion::Assemble(_)) && self.target.copies();
+        let temp = match shared && !copied {
             true => self.target.shared_temp(record),
             false => self.target.temp(&path),
         };
@@ -49,6 +53,7 @@ impl Writer {
         self.target.hold_fence(record.id)?;
         let storage = &self.target.config.storage;
         let how = match held {
+            _ if copied => Create::Fresh,
             _ if shared => Create::Shared,
             Some(_) => Create::Resume,
             None => Create::Fresh,
@@ -58,6 +63,10 @@ impl Writer {
             .directories
             .within_its_directory(&path, &|| storage.create(&path, &temp, how, bytes));
         let file = made.map_err(fault)?;
+        let copied = copied.then(|| self.target.shared_temp(record));
+        if let Some(from) = &copied {
+            self.copy(record, &path, from, &*file)?;
+        }
         if held.is_none() {
             // Of no other file: whoever writes into the journal waits for it to be synced, and all streams for whoever opens a file.
             if is_in_journal {
@@ -79,6 +88,7 @@ impl Writer {
             path,
             temp,
             shared,
+            copied,
             part,
             elsewhere: match portion {
                 Portion::Assemble(ranges) => ranges,
@@ -101,6 +111,38 @@ impl Writer {
                 over: false,
             }),
         })
+    }
+
+    /// Copies what members have written of a file, but for its holes.
+    fn copy(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        from: &TempName,
+        to: &dyn WriteFile,
+    ) -> Result<(), Fault> {
+        let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
+        let storage = &self.target.config.storage;
+        let from = storage.open_temp(path, from).map_err(fault)?;
+        // Another node has written a part of it.
+        from.drop_cache();
+        let mut buffer = vec![0; COPY_BYTES];
+        let mut at = 0;
+        while let Some(data) = from.next_data(at).map_err(fault)? {
+            at = data.start.max(at);
+            while at < data.end {
+                self.target.hold_fence(record.id)?;
+                let wanted = usize::try_from(data.end - at).unwrap_or(COPY_BYTES);
+                let buffer = &mut buffer[..wanted.min(COPY_BYTES)];
+                let read = from.read_at(at, buffer).map_err(fault)?;
+                if read == 0 {
+                    return Ok(());
+                }
+                to.write_at(at, &buffer[..read]).map_err(fault)?;
+                at += read as u64;
+            }
+        }
+        Ok(())
     }
 
     /// What other transfers hold of a file.
