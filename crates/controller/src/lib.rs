@@ -12,12 +12,13 @@
 //! whole tree: links, files with several names, times of directories, deletion. The **close** of a root, an ordinary transfer of the whole
 //! tree, brings that, and whatever an item left or failed at.
 //!
-//! `claims`, `course`, `watch` and `batch` are pure: time, answers, leased items and events are arguments.
+//! `claims`, `course`, `pace`, `watch` and `batch` are pure: time, answers, leased items and events are arguments.
 
 mod batch;
 mod claims;
 mod control;
 mod course;
+mod pace;
 mod place;
 mod questions;
 mod sending;

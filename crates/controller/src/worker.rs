@@ -4,6 +4,8 @@
 //! What passes by itself is tried again here, with the same items. What does not is told to the state with the items, and the
 //! controller ends the attempt.
 
+mod leased;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -16,21 +18,16 @@ use godwit_api::sight::is_same_sight;
 use godwit_run::GivenList;
 use godwit_run::walk::{PART_BYTES, Walk, WalkLimits, Walked};
 use godwit_state::{
-    Effect, Found, Op, Reason, Settle, Settled, Settlement, TakeWork, Task, WORK_LIST_MAX,
-    WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkOp, WorkPath, WorkRoot, Works,
+    Effect, Found, Op, Pair, Settle, Settled, Settlement, TakeWork, Task, WORK_LIST_MAX,
+    WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkKind, WorkOp, WorkPath, Works,
 };
 
 use crate::Node;
-use crate::batch::{Base, Heard, To, Way, clip, closed, item_of, settlements};
+use crate::batch::{Base, Heard, To, Way, closed, item_of, settlements};
+use crate::pace::{Left, Pace};
 use crate::sending::{Flight, Sending, Steering};
+use leased::{Brought, Leased, back, is_paced, trouble};
 
-/// Scans of one lease, each of some thousand files, and as many parts of the least length: at the beginning, and at most. Nobody is to hold
-/// much while others wait, and each lease costs a transfer of its own.
-const SIZE_FIRST: u32 = 2;
-const SIZE_MAX: u32 = 8;
-/// A lease that takes less is followed by a larger one, and a lease that takes more by a smaller one.
-const TAKES_LEAST: Duration = Duration::from_secs(8);
-const TAKES_MOST: Duration = Duration::from_secs(20);
 /// How often an idle worker looks for items.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A node whose transfer was cut begins no other one before each node of the destination has ended what is left of that one, which would end
@@ -124,17 +121,6 @@ struct Doing<'a> {
     shared: &'a Shared,
 }
 
-/// What came of the items of one root.
-#[derive(Default)]
-struct Brought {
-    settled: Vec<Settled>,
-    files: u64,
-    bytes: u64,
-    trouble: Option<Reason>,
-    /// A transfer was cut.
-    cut: bool,
-}
-
 impl Doing<'_> {
     fn goes_on(&self) -> bool {
         self.shared.steering.goes_on()
@@ -145,7 +131,7 @@ impl Doing<'_> {
         let works = Works(&reader);
         let (job, name) = (self.job, &self.node.runner.node);
         let mut has_looked = false;
-        let mut size = SIZE_FIRST;
+        let (began, mut pace) = (Instant::now(), Pace::new());
         let mut fenced_since = None;
         while self.goes_on() {
             let work = match works.of(job) {
@@ -186,6 +172,11 @@ impl Doing<'_> {
                 }
                 has_looked = true;
             }
+            pace.saw(began.elapsed(), work.counts.scans + work.counts.parts);
+            let Some(size) = pace.next(began.elapsed(), self.left(&work)) else {
+                thread::sleep(LOOK_EVERY);
+                continue;
+            };
             let take = WorkOp::Lease(TakeWork {
                 epoch: self.epoch,
                 runner: self.node.runner.clone(),
@@ -194,9 +185,12 @@ impl Doing<'_> {
             });
             match self.node.propose(Op::Work(job.to_owned(), take)) {
                 Ok(Effect::Leased { lease, items }) if !items.is_empty() => {
-                    let began = Instant::now();
-                    self.carry_out(&work, lease, items);
-                    size = next_size(size, began.elapsed());
+                    let leased = Instant::now();
+                    let count = items.iter().filter(|item| is_paced(&item.task)).count() as u64;
+                    let settled = self.carry_out(&work, lease, items);
+                    if count > 0 {
+                        pace.took(count, settled, leased.elapsed());
+                    }
                 }
                 _ => thread::sleep(LOOK_EVERY),
             }
@@ -234,8 +228,30 @@ impl Doing<'_> {
         self.node.insist(&op, &|| self.goes_on()).is_some()
     }
 
-    /// Does the items of one lease, root by root.
-    fn carry_out(&self, work: &Work, lease: u64, items: Vec<WorkItem>) {
+    /// What is open of the job for this node and the others.
+    fn left(&self, work: &Work) -> Left {
+        let reader = self.node.replica.reader();
+        let own = &self.node.runner.node;
+        let sends = |pair: &&Pair| pair.node != *own && !pair.to.is_empty();
+        let mut left = Left {
+            others: work.pairs.iter().filter(sends).count() as u64,
+            ..Left::default()
+        };
+        for open in Works(&reader).open_items(self.job).unwrap_or_default() {
+            match (open.kind, &open.node, open.waits) {
+                (WorkKind::Assemble | WorkKind::Close, ..) | (_, None, true) => {}
+                (_, None, false) => left.ready += open.items,
+                (_, Some(node), _) if node != own => left.held += open.items,
+                (_, Some(_), _) => {}
+            }
+        }
+        left
+    }
+
+    /// Does the items of one lease, root by root; tells how many scans and parts are settled.
+    fn carry_out(&self, work: &Work, lease: u64, items: Vec<WorkItem>) -> u64 {
+        let mut paced_done = 0;
+        let is_done = |settled: &&Settled| !matches!(settled.outcome, Settlement::Back {});
         let mut roots: BTreeMap<u32, Vec<WorkItem>> = BTreeMap::new();
         for item in items {
             roots.entry(item.root).or_default().push(item);
@@ -257,6 +273,11 @@ impl Doing<'_> {
                 Err(_) if !self.goes_on() => back(&items, None),
                 Err(failure) => back(&items, Some(&failure)),
             };
+            let paced = items.iter().filter(|item| is_paced(&item.task));
+            let paced: Vec<u64> = paced.map(|item| item.number).collect();
+            let settled = brought.settled.iter().filter(is_done);
+            let settled = settled.filter(|settled| paced.contains(&settled.number));
+            paced_done += settled.count() as u64;
             let settle = WorkOp::Settle(Box::new(Settle {
                 runner: self.node.runner.clone(),
                 lease,
@@ -276,6 +297,7 @@ impl Doing<'_> {
             let op = Op::Work(self.job.to_owned(), settle);
             self.node.insist(&op, &|| self.goes_on());
         }
+        paced_done
     }
 
     fn way<'a>(&'a self, leased: &Leased<'a>, to: To) -> Result<Way<'a>, Failure> {
@@ -437,52 +459,4 @@ impl Doing<'_> {
         }
         finds.is_empty() || tell(&mut finds)
     }
-}
-
-/// The size of the next lease, after one that took so long.
-fn next_size(size: u32, took: Duration) -> u32 {
-    if took < TAKES_LEAST {
-        (size * 2).min(SIZE_MAX)
-    } else if took > TAKES_MOST {
-        (size / 2).max(1)
-    } else {
-        size
-    }
-}
-
-/// What a node leased of one root.
-struct Leased<'a> {
-    work: &'a Work,
-    lease: u64,
-    root: u32,
-    items: &'a [WorkItem],
-}
-
-impl<'a> Leased<'a> {
-    fn root_of(&self) -> Option<&'a WorkRoot> {
-        let root = usize::try_from(self.root).ok()?;
-        self.work.roots.get(root)
-    }
-}
-
-/// All items return.
-fn back(items: &[WorkItem], why: Option<&Failure>) -> Brought {
-    let settled = items.iter().map(|item| Settled {
-        number: item.number,
-        outcome: Settlement::Back {},
-    });
-    Brought {
-        settled: settled.collect(),
-        trouble: why.map(trouble),
-        ..Brought::default()
-    }
-}
-
-fn trouble(failure: &Failure) -> Reason {
-    // A transfer that somebody cancelled from outside is tried again by the next attempt.
-    let code = match failure.code {
-        FailureCode::Cancelled => FailureCode::ConnectionLost,
-        code => code,
-    };
-    Reason::new(code.as_str(), clip(&failure.message))
 }

@@ -1,0 +1,60 @@
+//! Owns what a node leased of one root, and what came of it.
+//! Brings nothing.
+
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_state::{Reason, Settled, Settlement, Task, Work, WorkItem, WorkRoot};
+
+use crate::batch::clip;
+
+/// What came of the items of one root.
+#[derive(Default)]
+pub(super) struct Brought {
+    pub(super) settled: Vec<Settled>,
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    pub(super) trouble: Option<Reason>,
+    /// A transfer was cut.
+    pub(super) cut: bool,
+}
+
+/// Whether an item is one of those by which the pace of nodes is measured.
+pub(super) const fn is_paced(task: &Task) -> bool {
+    matches!(task, Task::Scan { .. } | Task::Part { .. })
+}
+
+/// What a node leased of one root.
+pub(super) struct Leased<'a> {
+    pub(super) work: &'a Work,
+    pub(super) lease: u64,
+    pub(super) root: u32,
+    pub(super) items: &'a [WorkItem],
+}
+
+impl<'a> Leased<'a> {
+    pub(super) fn root_of(&self) -> Option<&'a WorkRoot> {
+        let root = usize::try_from(self.root).ok()?;
+        self.work.roots.get(root)
+    }
+}
+
+/// All items return.
+pub(super) fn back(items: &[WorkItem], why: Option<&Failure>) -> Brought {
+    let settled = items.iter().map(|item| Settled {
+        number: item.number,
+        outcome: Settlement::Back {},
+    });
+    Brought {
+        settled: settled.collect(),
+        trouble: why.map(trouble),
+        ..Brought::default()
+    }
+}
+
+pub(super) fn trouble(failure: &Failure) -> Reason {
+    // A transfer that somebody cancelled from outside is tried again by the next attempt.
+    let code = match failure.code {
+        FailureCode::Cancelled => FailureCode::ConnectionLost,
+        code => code,
+    };
+    Reason::new(code.as_str(), clip(&failure.message))
+}
