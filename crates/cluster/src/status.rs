@@ -89,6 +89,8 @@ impl Cluster {
                     () if !leads && !own => NodeState::Unknown,
                     () if is_lost => NodeState::Lost,
                     () if member.is_none() && rows.len() > 1 => NodeState::Joining,
+                    // A new leader has not heard everybody yet, and knows nothing of who may be gone.
+                    () if !own && heard_ms.is_none() => NodeState::Unknown,
                     () if row.draining && running > 0 => NodeState::Draining,
                     () if row.draining => NodeState::Drained,
                     () => NodeState::Up,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal, RunningJob};
 use godwit_api::event::{Event, EventSink as _, Summary};
@@ -27,6 +27,7 @@ use crate::error::JobsError;
 use crate::flights::Flights;
 use crate::nodes::reaches;
 use crate::spec::{self, Prepared};
+use crate::steady::{Amount, Steady};
 use crate::stored::Stored;
 use crate::{Shared, attempt, guests, reached};
 
@@ -170,11 +171,15 @@ pub(crate) fn carry_out(
     let end = std::thread::scope(|scope| {
         scope.spawn(|| flights.follow(shared));
         let _ends = flights.ends();
+        let mut steady = Steady::new(Instant::now());
         control(&node, sites, &order, &limit, &goes_on, &mut |work| {
             if work.counts.leases > 0 {
                 told.enter(JobState::Running);
             }
-            told.seen(view(work, &flights.sum()));
+            let counted = (work.counts.bytes, work.counts.files);
+            let now = Instant::now();
+            let shown = steady.show(now, counted, |since| flights.since(since));
+            told.seen(view(work, shown, &flights.sum()));
         })
     });
     match end {
@@ -267,11 +272,11 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
     summary
 }
 
-fn view(work: &Work, flight: &ProgressView) -> ProgressView {
+fn view(work: &Work, (bytes, files): Amount, flight: &ProgressView) -> ProgressView {
     ProgressView {
         at: timestamp(),
-        bytes: work.counts.bytes + flight.bytes,
-        files: work.counts.files + flight.files,
+        bytes,
+        files,
         scanning: work.open > 0,
         bytes_per_second: flight.bytes_per_second,
         streams: flight.streams,

@@ -11,6 +11,7 @@ use godwit_api::rest::{ChannelView, ProgressView};
 use godwit_controller::Traffic;
 use godwit_state::{Node, Works};
 
+use crate::steady::Amount;
 use crate::{Shared, elsewhere};
 
 /// Between two rounds of questions.
@@ -32,7 +33,7 @@ pub(crate) struct Flights {
 #[derive(Default)]
 struct Told {
     has_ended: bool,
-    /// What each node told last, and when, in the order in which they told something first.
+    /// What each node told last, and when it was asked for that, in the order in which they told something first.
     nodes: Vec<(String, ProgressView, Instant)>,
     /// Nodes that are being asked.
     asked: BTreeSet<String>,
@@ -70,7 +71,7 @@ impl Flights {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All together; without a rate while nothing moves.
+    /// All rates and paths together; without a rate while nothing moves.
     pub(crate) fn sum(&self) -> ProgressView {
         let mut sum = ProgressView::default();
         let mut rate = 0.0;
@@ -78,8 +79,6 @@ impl Flights {
         // Numbers of channels stay with their node.
         for (first, (node, view, at)) in (0..).step_by(CHANNELS_MAX).zip(&told.nodes) {
             if at.elapsed() < OLD_AFTER {
-                sum.bytes += view.bytes;
-                sum.files += view.files;
                 sum.streams += view.streams;
                 rate += view.bytes_per_second.unwrap_or(0.0);
                 for channel in view.channels.iter().take(CHANNELS_MAX) {
@@ -93,6 +92,16 @@ impl Flights {
         }
         sum.bytes_per_second = (rate > 0.0).then_some(rate);
         sum
+    }
+
+    /// Bytes and files on their way, as nodes told that were asked after a time.
+    pub(crate) fn since(&self, time: Instant) -> Amount {
+        let told = self.lock();
+        let new = told.nodes.iter();
+        let new = new.filter(|(.., at)| *at > time && at.elapsed() < OLD_AFTER);
+        new.fold((0, 0), |(bytes, files), (_, view, _)| {
+            (bytes + view.bytes, files + view.files)
+        })
     }
 
     /// What each node does, as far as it tells.
@@ -125,9 +134,11 @@ impl Flights {
     /// answer would hold up the others, and the end of the job.
     pub(crate) fn follow(self: &Arc<Self>, shared: &Arc<Shared>) {
         loop {
+            let asked = Instant::now();
             let own = shared.workers.flights();
             self.update(
                 &shared.config.node,
+                asked,
                 own.into_iter()
                     .find(|one| one.id == self.job)
                     .map(|one| one.progress),
@@ -156,22 +167,22 @@ impl Flights {
         let _ = thread::Builder::new()
             .name("gw-flight".to_owned())
             .spawn(move || {
+                let at = Instant::now();
                 let told = own.ask(&shared, &node);
-                own.update(&node.name, told);
+                own.update(&node.name, at, told);
                 drop(asked);
             });
     }
 
-    fn update(&self, node: &str, view: Option<ProgressView>) {
+    fn update(&self, node: &str, asked: Instant, view: Option<ProgressView>) {
         // What does not answer gets old.
         let Some(view) = view else {
             return;
         };
         let mut told = self.lock();
-        let now = Instant::now();
         match told.nodes.iter_mut().find(|(known, ..)| known == node) {
-            Some(known) => (known.1, known.2) = (view, now),
-            None => told.nodes.push((node.to_owned(), view, now)),
+            Some(known) => (known.1, known.2) = (view, asked),
+            None => told.nodes.push((node.to_owned(), view, asked)),
         }
     }
 

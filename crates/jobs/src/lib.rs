@@ -39,6 +39,7 @@ mod schedule;
 mod scheduler;
 mod seen;
 mod spec;
+mod steady;
 mod stored;
 mod submit;
 mod third;
