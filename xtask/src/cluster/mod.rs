@@ -142,7 +142,7 @@ fn wish_arguments() -> Vec<Arg> {
         Arg::new("mounts")
             .long("mounts")
             .action(ArgAction::SetTrue)
-            .help("Each node of the destination has a mount of its own, by bindfs"),
+            .help("Each node of the destination has a mount of its own, by mergerfs"),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! Owns a mount of one directory at another place, by the program `bindfs`: a file system of which one node alone can lose the answers.
+//! Owns a mount of one directory at another place, by the program `mergerfs`: a file system of which one node alone can lose the answers.
 //! Does not know who uses it.
 
 use std::path::{Path, PathBuf};
@@ -9,6 +9,8 @@ use std::{fs, thread};
 use anyhow::{Context as _, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
+/// What is below has the same numbers by each mount, and all of its times.
+const OPTIONS: &str = "use_ino,inodecalc=passthrough,category.create=ff,minfreespace=0";
 /// How long it may take until it is there.
 const MOUNTED_WITHIN: Duration = Duration::from_secs(10);
 /// Between two looks.
@@ -24,12 +26,12 @@ impl Mount {
     /// Mounts `directory` at `place`, which it makes.
     ///
     /// # Errors
-    /// `bindfs` is missing, or cannot mount.
+    /// `mergerfs` is missing, or cannot mount.
     pub(crate) fn make(directory: &Path, place: &Path) -> anyhow::Result<Self> {
         fs::create_dir_all(place)?;
         let before = device(place)?;
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--", "bindfs", "-f"]);
+        command.args(["--pdeathsig", "KILL", "--", "mergerfs", "-f", "-o", OPTIONS]);
         let command = command.args([directory, place]).stdin(Stdio::null());
         let program = command.spawn().context("cannot run setpriv")?;
         let mount = Self {
@@ -41,7 +43,7 @@ impl Mount {
             let is_late = Instant::now() > until;
             ensure!(
                 !is_late,
-                "bindfs does not mount {place:?}; is it installed?"
+                "mergerfs does not mount {place:?}; is it installed?"
             );
             thread::sleep(LOOK_EVERY);
         }

@@ -33,7 +33,7 @@ pub(crate) struct Shape {
     pub(crate) rate_mbit: u32,
     /// Whether block contents may leave in clear.
     pub(crate) is_plain: bool,
-    /// Whether each node of the destination has a mount of its own of what they share, by `bindfs`.
+    /// Whether each node of the destination has a mount of its own of what they share, by `mergerfs`.
     pub(crate) is_mounted: bool,
 }
 

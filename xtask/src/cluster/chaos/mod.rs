@@ -54,9 +54,11 @@ struct Outcome {
     wrong: Vec<String>,
 }
 
-/// Of what the nodes that are left carry together, they carry this part at least, but for so long.
+/// How long less than this part of what is left was carried is shown: near the end one node may be alone with a part of a file.
 const FLOOR: f64 = 0.6;
-const BELOW_FLOOR_MAX: Duration = Duration::from_secs(10);
+/// Less than this part of it is a job that stands still, which it may do for so long.
+const STILL: f64 = 0.1;
+const STILL_MAX: Duration = Duration::from_secs(20);
 
 impl Chaos<'_> {
     /// Runs these seeds one after the other.
@@ -206,8 +208,9 @@ impl Chaos<'_> {
         let back = job.samples.back_after(fault_at, end, expected);
         let ended_first = back.is_none();
         let below = job.samples.longest_below(fault_at, end, expected * FLOOR);
-        if below > BELOW_FLOOR_MAX {
-            wrong.push(format!("below 0.6 of what is left for {below:.1?}"));
+        let still = job.samples.longest_below(fault_at, end, expected * STILL);
+        if still > STILL_MAX {
+            wrong.push(format!("stands still for {still:.1?}"));
         }
         let attempts = ended["attempts"].as_u64().unwrap_or(0);
         let is_of_source = victim < sites.shape.sources;
