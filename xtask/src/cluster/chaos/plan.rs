@@ -62,8 +62,11 @@ pub(crate) const ROLES: [(&str, Role); 5] = [
     ("target", Role::Target),
 ];
 
+/// Makes a fault of how long it lasts.
+pub(crate) type MakeFault = fn(Option<Duration>) -> Fault;
+
 /// Faults by their names on the command line; the second part makes one of how long it lasts.
-pub(crate) const FAULTS: [(&str, fn(Option<Duration>) -> Fault); 5] = [
+pub(crate) const FAULTS: [(&str, MakeFault); 5] = [
     ("kill", Fault::Kill),
     ("stop", Fault::Stop),
     ("cut", Fault::CutNode),
