@@ -11,7 +11,9 @@ use godwit_api::ask::{Answer, GrantJob, MayUse, Refusal, code};
 use godwit_api::grant::{JOB_ID_BYTES_MAX, Mandate, Subject, is_job_id};
 use godwit_api::job::Text;
 use godwit_api::rest::Timestamp;
-use godwit_state::{AccessRight, AccessRule, Change, Op, UnixMillis};
+use godwit_state::{
+    AccessRight, AccessRule, Change, Op, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, UnixMillis,
+};
 
 use crate::Shared;
 use crate::guests::{propose, refuse};
@@ -22,11 +24,11 @@ const LASTS_MAX_MILLIS: i64 = 24 * 3_600_000;
 /// Access for less than this is refused: nothing could be done with it.
 const LEAST_MILLIS: i64 = 60_000;
 
-/// Paths of all jobs of one asker: a fifth of the rules that the state takes, so that nobody takes the room of others.
-const RULES_MAX: usize = 2_000;
-
 /// Paths of one job: as many as the state takes sources.
 const PATHS_MAX: usize = 1_024;
+
+/// What the ids of all rules for jobs begin with.
+const JOB_RULE: &str = "job:";
 
 /// How often the rules of a job are looked for until none is left.
 const REVOKE_PASSES_MAX: usize = 8;
@@ -63,26 +65,40 @@ pub(crate) fn grant(
     let now = shared.now().0;
     let most = now.saturating_add(LASTS_MAX_MILLIS);
     let mut until = wish.until.0.min(most);
-    let own = format!("job:{giver}:");
+    let own = format!("{JOB_RULE}{giver}:");
     let until_first = UnixMillis(until);
     let wished: Vec<AccessRule> = wish
         .paths
         .iter()
         .map(|path| rule(giver, wish, path, until_first))
         .collect::<Result<_, _>>()?;
-    let mut ids: HashSet<String> = rules(shared)?.into_iter().map(|rule| rule.id).collect();
-    ids.retain(|id| id.starts_with(&own));
-    let before = ids.len();
-    ids.extend(wished.into_iter().map(|rule| rule.id));
-    if ids.len() > RULES_MAX {
-        let message = format!(
-            "this identity has given access for {before} paths of jobs here, and may give {RULES_MAX}; wait until some jobs have ended"
-        );
-        return Err(Refusal::later(code::BUSY, message));
-    }
     // All are asked for before one is given.
     for path in &wish.paths {
         until = lasts(path, wish.write, now, until, may)?;
+    }
+    // The state counts the rules, too, but refuses in the middle of a question.
+    let _turn = shared.turns.take(format!("access of {giver}"));
+    let mut ids: HashSet<String> = rules(shared)?.into_iter().map(|rule| rule.id).collect();
+    ids.retain(|id| id.starts_with(JOB_RULE));
+    let of_all = ids.len();
+    let before = ids.iter().filter(|id| id.starts_with(&own)).count();
+    ids.extend(wished.into_iter().map(|rule| rule.id));
+    let after = ids.iter().filter(|id| id.starts_with(&own)).count();
+    // Access that is there is renewed whatever the number.
+    let over = |count: usize, max: u64| {
+        ids.len() > of_all && u64::try_from(count).is_ok_and(|count| count > max)
+    };
+    if over(after, RULES_OF_ASKER_MAX) {
+        let message = format!(
+            "this identity has given access for {before} paths of jobs here, and may give {RULES_OF_ASKER_MAX}; wait until some jobs have ended"
+        );
+        return Err(Refusal::later(code::BUSY, message));
+    }
+    if over(ids.len(), RULES_OF_JOBS_MAX) {
+        let message = format!(
+            "all sites together have given access for as many paths of jobs as this node takes ({RULES_OF_JOBS_MAX}); ask again later"
+        );
+        return Err(Refusal::later(code::BUSY, message));
     }
     let mut given = Vec::new();
     for path in &wish.paths {
@@ -156,7 +172,7 @@ fn rule(
 
 /// What the ids of all rules of a job begin with. No asker and no id of a job has a colon.
 fn prefix(asker: &str, job: &str) -> String {
-    format!("job:{asker}:{job}:")
+    format!("{JOB_RULE}{asker}:{job}:")
 }
 
 /// Whether a text can be the id of an asker's job.
@@ -173,7 +189,7 @@ pub(crate) fn check_job(job: &str) -> Result<(), Refusal> {
 /// The mandate that a rule belongs to, by its id; None for a rule of no job, or with an id that no rule of a job has.
 pub(crate) fn mandate_of(rule: &AccessRule) -> Option<Mandate> {
     let job = rule.job.clone()?;
-    let (asker, rest) = rule.id.strip_prefix("job:")?.split_once(':')?;
+    let (asker, rest) = rule.id.strip_prefix(JOB_RULE)?.split_once(':')?;
     let mandate = Mandate {
         asker: asker.to_owned(),
         job,

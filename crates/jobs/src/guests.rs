@@ -15,7 +15,9 @@ use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::grant::Mandate;
 use godwit_api::job::Text;
 use godwit_api::rest::{ChangeJob, JobStateName, JobView, NewJob, Place, Timestamp, is_request_id};
-use godwit_state::{Actor, Command, Job, JobFilter, JobState, Node, Op, ProposeError, Site};
+use godwit_state::{
+    Actor, Command, CommandError, Job, JobFilter, JobState, Node, Op, ProposeError, Site,
+};
 
 use crate::error::JobsError;
 use crate::stored::{Guest, Stored};
@@ -210,6 +212,7 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
         }
         return told(jobs, &found.id);
     }
+    let _turn = jobs.turn("jobs", asker);
     check_room(jobs, asker)?;
     let id = submit_for(jobs, asker, wish, stored).map_err(|error| refuse(&error))?;
     let request = wish.request.as_deref();
@@ -443,6 +446,9 @@ pub(crate) fn refuse(error: &JobsError) -> Refusal {
         JobsError::NoJob(_) => Refusal::new(code::NO_SUCH_JOB, message),
         JobsError::Invalid { code: word, .. } if *word == "no_such_export" => {
             Refusal::new(code::NO_SUCH_EXPORT, message)
+        }
+        JobsError::Propose(ProposeError::Refused(CommandError::TooMany { .. })) => {
+            Refusal::later(code::BUSY, message)
         }
         JobsError::Invalid { .. } | JobsError::Propose(ProposeError::Refused(_)) => {
             Refusal::new(code::INVALID, message)

@@ -43,6 +43,7 @@ mod steady;
 mod stored;
 mod submit;
 mod third;
+mod turns;
 mod view;
 mod work;
 mod zone;
@@ -74,6 +75,7 @@ pub use manifest::Manifest;
 pub use seen::Seen;
 pub use spec::check_source_count;
 pub use submit::WAITING_OF_OWNER_MAX;
+pub use turns::Turn;
 pub use work::work_of;
 pub use zone::{check_time_zone, time_zone_trouble};
 
@@ -168,6 +170,8 @@ pub(crate) struct Shared {
     pub(crate) woken: probe::Woken,
     /// The sites that other nodes had tried from here.
     pub(crate) reaching: guests::Reaching,
+    /// Who adds to what one owner may have only so much of.
+    pub(crate) turns: turns::Turns,
     /// What does items of divided jobs here.
     pub(crate) workers: divided::Workers,
 }
@@ -200,6 +204,7 @@ impl Jobs {
             untold: third::untold::Untold::default(),
             woken: probe::Woken::default(),
             reaching: guests::Reaching::default(),
+            turns: turns::Turns::default(),
             workers: divided::Workers::default(),
             stopping: AtomicBool::new(false),
         });
@@ -232,6 +237,20 @@ impl Jobs {
     #[must_use]
     pub fn exports(&self) -> &[String] {
         &self.shared.config.exports
+    }
+
+    /// Waits until no other request looks at how many of `what` the owner has and adds one.
+    #[must_use]
+    pub fn turn(&self, what: &str, owner: &str) -> Turn<'_> {
+        self.shared.turns.take(format!("{what} of {owner}"))
+    }
+
+    /// The sites of jobs that ended because their owner was removed hear so.
+    ///
+    /// # Errors
+    /// The state cannot be read.
+    pub fn stop_elsewhere(&self, owner: &str) -> Result<(), JobsError> {
+        third::untold::add_ended(&self.shared, owner)
     }
 
     /// What is granted to whom at this node.

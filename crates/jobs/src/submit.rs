@@ -40,6 +40,8 @@ pub(crate) fn submit(
         Some(key) => reader.job_by_key(owner, key)?.is_some(),
         None => false,
     };
+    // Submissions at once come no further than those one after the other.
+    let _turn = shared.turns.take(format!("jobs of {owner}"));
     if !is_repeated {
         check_room(shared, owner)?;
     }

@@ -150,6 +150,7 @@ pub(crate) fn make(app: &App, actor: Actor, wish: Wish<'_>) -> Result<(Token, St
         ),
         None => (wish.role, wish.expires),
     };
+    let _turn = app.jobs.turn("tokens", user);
     let tokens = app.reader().objects::<Token>()?;
     let own = tokens.iter().filter(|token| token.user == user);
     let is_over = |token: &&Token| {

@@ -127,6 +127,7 @@ pub(crate) fn begin(
     from: Option<&Standing>,
 ) -> Result<(Token, String), ApiError> {
     let at = now();
+    let _turn = app.jobs.turn("sessions", &user.name);
     let mut open: Vec<Token> = app.reader().objects::<Token>()?;
     open.retain(|token| {
         token.user == user.name

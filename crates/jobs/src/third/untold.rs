@@ -164,6 +164,22 @@ fn look_back(shared: &Shared) {
     }
 }
 
+/// Remembers the jobs of one owner that have ended of late.
+pub(crate) fn add_ended(shared: &Shared, owner: &str) -> Result<(), JobsError> {
+    let filter = JobFilter {
+        states: vec![JobState::Failed, JobState::Cancelled],
+        owner: Some(owner.to_owned()),
+        ..JobFilter::default()
+    };
+    let page = shared.replica.reader().jobs(&filter, None, JOBS_MAX)?;
+    for job in page.jobs {
+        if may_run_elsewhere(&job) && job.attempts > 0 && !is_old(shared, &job) {
+            shared.untold.add(&job.id);
+        }
+    }
+    Ok(())
+}
+
 /// Whether no access for the job can be left.
 fn is_old(shared: &Shared, job: &Job) -> bool {
     job.since.after(millis(GRANT_FOR)) < shared.now()

@@ -161,6 +161,31 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
     Ok(effect(&job))
 }
 
+/// Ends the jobs of a user who is removed. From: all that have not ended. To: failed; cancelled, where a node runs the job.
+pub(super) fn end_of(context: &Context<'_>, owner: &str) -> Result<(), Stop> {
+    let ids: Vec<String> = context
+        .db
+        .prepare_cached("SELECT id FROM jobs WHERE owner = ?1 AND ended IS NULL ORDER BY id")?
+        .query_map([owner], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let text = format!("The user {owner} was removed, so the job ended.");
+    for id in ids {
+        let Some(mut job) = job_by_id(context.db, &id)? else {
+            continue;
+        };
+        let (cause, to) = match job.state.moves() {
+            true => (Cause::Cancel, JobState::Cancelled),
+            false => (Cause::Deny, JobState::Failed),
+        };
+        let why = Reason::new(reason::USER_REMOVED, clip(text.clone()));
+        claims::stop(context, &mut job, cause, to, why)?;
+        work::end(context, &id)?;
+        save(context, &job)?;
+        notices::job(context, &job, true)?;
+    }
+    Ok(())
+}
+
 /// Sets state, reason and time, if the table allows it.
 pub(super) fn shift(
     context: &Context<'_>,

@@ -14,8 +14,8 @@ mod work;
 use rusqlite::{Connection, ErrorCode};
 
 use crate::model::{
-    Actor, Applied, COMMAND_VERSION, Command, CommandError, Effect, LEVEL_FIRST, LEVEL_ORIGIN, Op,
-    UnixMillis,
+    Actor, Applied, COMMAND_VERSION, Command, CommandError, Effect, LEVEL_FIRST, LEVEL_LEFT,
+    LEVEL_ORIGIN, Op, UnixMillis,
 };
 use crate::read::committed_level;
 use crate::seal;
@@ -192,6 +192,11 @@ fn refusal(checked: Result<(), Stop>) -> rusqlite::Result<Result<(), CommandErro
 /// Whether the cluster is at the level from which commands name their origin.
 fn knows_origin(db: &Connection) -> Result<bool, rusqlite::Error> {
     Ok(committed_level(db)? >= LEVEL_ORIGIN)
+}
+
+/// Whether the cluster is at the level from which access for jobs is counted, and removed users leave no jobs.
+fn counts_what_is_left(db: &Connection) -> Result<bool, rusqlite::Error> {
+    Ok(committed_level(db)? >= LEVEL_LEFT)
 }
 
 /// A number as SQLite holds it.

@@ -3,11 +3,12 @@
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::{Context, Stop, jobs, knows_origin, notices, sql};
+use super::{Context, Stop, counts_what_is_left, jobs, knows_origin, notices, sql};
 use crate::bounds;
 use crate::model::{
     AccessRule, Change, CommandError, Effect, LEVEL_PASSWORD, Learn, Names, NewJob, NewPassword,
-    Node, Object, Reason, Schedule, Site, Token, TokenOrigin, Topic, UnixMillis, User, reason,
+    Node, Object, Reason, Role, Schedule, Site, Token, TokenOrigin, Topic, UnixMillis, User,
+    reason,
 };
 use crate::read::{committed_level, object_by_id};
 use crate::seal::{object_body, select_objects};
@@ -100,8 +101,8 @@ pub(super) fn fired(
 }
 
 /// A new password revokes what was signed in with the earlier one.
-/// A user who is removed takes tokens and access rules along, and the schedules of the user are disabled: a later user of the name
-/// has none of them.
+/// A user who is removed takes tokens, access rules and jobs that have not ended along, and the schedules of the user are disabled: a later
+/// user of the name, and an account of a machine that has the name, has none of them.
 pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effect, Stop> {
     if let Change::Create(user) | Change::Put(user) = change {
         let earlier = object_by_id::<User>(context.db, &user.name)?;
@@ -115,6 +116,12 @@ pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effec
     }
     if let Change::Remove(id) = change {
         disable_schedules(context, id)?;
+        // The user that stands for an account of a machine goes; the account and its jobs stay.
+        let removed = object_by_id::<User>(context.db, id)?;
+        let may_be_account = |user: &User| user.role == Role::Admin && user.password.is_none();
+        if removed.is_some_and(|user| !may_be_account(&user)) && counts_what_is_left(context.db)? {
+            jobs::end_of(context, id)?;
+        }
         context.db.execute(
             "DELETE FROM objects WHERE kind = ?1 AND json_extract(body, '$.user') = ?2",
             params![Token::KIND, id],

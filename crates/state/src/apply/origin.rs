@@ -227,7 +227,7 @@ fn for_site(db: &Connection, site: &str, op: &Op, at: UnixMillis) -> Result<bool
 const ALL_EXPORTS: &str = "*";
 
 /// Begins the ids of rules that belong to a job of another node.
-const JOB_RULE: &str = "job:";
+pub(super) const JOB_RULE: &str = "job:";
 
 /// The longest time for which a job's rule holds: a day, and an hour for clocks that differ.
 const JOB_RULE_MILLIS_MAX: i64 = 25 * 3_600_000;

@@ -3,7 +3,9 @@
 
 use rusqlite::params;
 
-use super::{Context, Stop, objects};
+use super::origin::JOB_RULE;
+use super::{Context, Stop, counts_what_is_left, objects, sql};
+use crate::bounds;
 use crate::model::{AccessRule, Change, CommandError, Effect, Object as _, Site};
 use crate::read::object_by_id;
 
@@ -34,7 +36,32 @@ pub(super) fn rule(context: &Context<'_>, change: &Change<AccessRule>) -> Result
             return Err(CommandError::invalid("site", what).into());
         }
     }
+    if let Change::Create(rule) | Change::Put(rule) = change
+        && let Some(of_job) = rule.id.strip_prefix(JOB_RULE)
+        && counts_what_is_left(context.db)?
+        && object_by_id::<AccessRule>(context.db, &rule.id)?.is_none()
+    {
+        let asker = of_job.split_once(':').map_or(of_job, |(asker, _)| asker);
+        let of_asker = format!("{JOB_RULE}{asker}:");
+        check_room(context, &of_asker, bounds::RULES_OF_ASKER_MAX)?;
+        check_room(context, JOB_RULE, bounds::RULES_OF_JOBS_MAX)?;
+    }
     objects::change(context, change)
+}
+
+/// Refuses one more rule where there are as many as may be whose ids begin so. `prefix` ends with a colon.
+fn check_room(context: &Context<'_>, prefix: &str, max: u64) -> Result<(), Stop> {
+    // In the order of bytes a semicolon follows the colon.
+    let end = format!("{};", &prefix[..prefix.len() - 1]);
+    let count: i64 = context
+        .db
+        .prepare_cached("SELECT count(*) FROM objects WHERE kind = ?1 AND id >= ?2 AND id < ?3")?
+        .query_row(params![AccessRule::KIND, prefix, end], |row| row.get(0))?;
+    if count < sql(max) {
+        return Ok(());
+    }
+    let kind = "access rule for job".to_owned();
+    Err(CommandError::TooMany { kind, max }.into())
 }
 
 fn remove_rules(context: &Context<'_>, site: &str) -> Result<(), Stop> {

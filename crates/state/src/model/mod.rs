@@ -25,7 +25,7 @@ pub use event::{Event, Topic};
 pub use id::sortable_id;
 pub use job::{Attempt, FailureGroup, Job, JobState, Place, Placed, Reason, Route, Runner, reason};
 pub use level::{
-    FEATURE_LEVEL, LEVEL_FIRST, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST, LEVEL_ROUTE,
+    FEATURE_LEVEL, LEVEL_FIRST, LEVEL_LEFT, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST, LEVEL_ROUTE,
     level_trouble,
 };
 pub use name::Names;

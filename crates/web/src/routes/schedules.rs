@@ -57,6 +57,7 @@ async fn put_schedule(
         "UTC".clone_into(&mut new.time_zone);
     }
     app.run(move |app| {
+        let _turn = app.jobs.turn("schedules", &caller.name);
         let earlier = of_caller(app, &caller, &id)?;
         let owner = match &earlier {
             Some(earlier) => &earlier.owner,

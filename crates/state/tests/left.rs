@@ -1,0 +1,137 @@
+//! What the state keeps free of what others leave: room for access rules of admins, and jobs of users who were removed.
+//! Leaves rules and users themselves to `objects`.
+
+mod support;
+
+use godwit_state::{
+    AccessRight, AccessRule, Change, CommandError, JobOp, JobState, Node, Op, RULES_OF_ASKER_MAX,
+    RULES_OF_JOBS_MAX, Role, Secret, UnixMillis, User,
+};
+use support::state::State;
+use support::{claim, new_job};
+
+fn rule(id: &str, job: Option<&str>) -> Op {
+    Op::Access(Change::Put(AccessRule {
+        id: id.to_owned(),
+        subject: format!("gw1-{}", "a".repeat(52)),
+        site: None,
+        export: "data".to_owned(),
+        path: "in".to_owned(),
+        rights: vec![AccessRight::Read],
+        expires: Some(UnixMillis(1_000_000)),
+        comment: String::new(),
+        job: job.map(ToOwned::to_owned),
+    }))
+}
+
+fn of_job(asker: u64, n: u64) -> Op {
+    rule(&format!("job:gw1-{asker}:j:{n}"), Some("j"))
+}
+
+#[track_caller]
+fn is_full(result: Result<godwit_state::Effect, CommandError>) {
+    let error = result.expect_err("full");
+    assert!(matches!(error, CommandError::TooMany { .. }), "{error}");
+}
+
+#[test]
+fn rules_for_jobs_leave_room_for_those_of_admins() {
+    let mut state = State::new();
+    state.op(0, Op::Level(4)).expect("alone");
+    let askers = RULES_OF_JOBS_MAX / RULES_OF_ASKER_MAX;
+    for asker in 0..askers {
+        for n in 0..RULES_OF_ASKER_MAX {
+            state.op(1, of_job(asker, n)).expect("room");
+        }
+        is_full(state.op(1, of_job(asker, RULES_OF_ASKER_MAX)));
+        // One that is there is renewed.
+        state.op(1, of_job(asker, 0)).expect("renewed");
+    }
+    is_full(state.op(1, of_job(askers, 0)));
+    state.op(1, rule("admin", None)).expect("room");
+    let remove = Op::Access(Change::Remove("job:gw1-0:j:0".to_owned()));
+    state.op(2, remove).expect("removed");
+    state.op(2, of_job(askers, 0)).expect("room again");
+}
+
+#[test]
+fn an_older_cluster_counts_no_rules_for_jobs() {
+    let mut state = State::new();
+    state.op(0, Op::Level(3)).expect("alone");
+    for n in 0..=RULES_OF_ASKER_MAX {
+        state.op(1, of_job(0, n)).expect("as before");
+    }
+}
+
+fn bob(role: Role, password: Option<&str>) -> Op {
+    Op::User(Change::Put(User {
+        name: "bob".to_owned(),
+        role,
+        password: password.map(Secret::new),
+        disabled: false,
+    }))
+}
+
+fn submit(state: &mut State, id: &str) {
+    let mut new = new_job(id);
+    new.owner = "bob".to_owned();
+    state.op(1, Op::Submit(Box::new(new))).expect("submitted");
+}
+
+fn job(state: &mut State, id: &str, op: JobOp) {
+    state.op(2, Op::Job(id.to_owned(), op)).expect("done");
+}
+
+/// The machine of a node that joins has an account of the name of a user: it gets no jobs of that user.
+#[test]
+fn a_user_who_is_removed_leaves_no_job_to_an_account_of_that_name() {
+    for (level, ends) in [(3, false), (4, true)] {
+        let mut state = State::new();
+        state.op(0, Op::Level(level)).expect("alone");
+        state.op(0, bob(Role::Operator, Some("x"))).expect("made");
+        for id in ["paused", "waits", "runs"] {
+            submit(&mut state, id);
+        }
+        job(&mut state, "paused", JobOp::Pause);
+        job(&mut state, "runs", claim(0));
+        let node = Node {
+            name: "dtn2".to_owned(),
+            number: 7,
+            identity: format!("gw1-{}", "b".repeat(52)),
+            addresses: vec!["192.0.2.1:7600".to_owned()],
+            exports: Vec::new(),
+            version: "1".to_owned(),
+            level: 4,
+            draining: false,
+            voter: false,
+            joined: UnixMillis(2),
+            admins: vec!["bob".to_owned()],
+        };
+        state.op(3, Op::Node(Change::Put(node))).expect("joined");
+        let remove = Op::User(Change::Remove("bob".to_owned()));
+        state.op(4, remove).expect("removed");
+        for (id, end) in [
+            ("paused", JobState::Failed),
+            ("waits", JobState::Failed),
+            ("runs", JobState::Cancelled),
+        ] {
+            let job = state.reader.job(id).expect("read").expect("there");
+            assert_eq!(job.state.ended(), ends, "{id} at level {level}");
+            if ends {
+                assert_eq!(job.state, end);
+                assert_eq!(job.reason.expect("a reason").code, "user_removed");
+            }
+        }
+    }
+}
+
+#[test]
+fn jobs_of_an_account_stay_when_the_user_that_stands_for_it_goes() {
+    let mut state = State::new();
+    state.op(0, Op::Level(4)).expect("alone");
+    state.op(0, bob(Role::Admin, None)).expect("made");
+    submit(&mut state, "job");
+    let remove = Op::User(Change::Remove("bob".to_owned()));
+    state.op(4, remove).expect("removed");
+    assert_eq!(state.state().0, JobState::Queued);
+}
