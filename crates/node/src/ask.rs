@@ -5,6 +5,7 @@ pub(crate) mod asker;
 mod change;
 mod claim;
 mod clean;
+mod held;
 pub(crate) mod here;
 mod list;
 
@@ -192,10 +193,24 @@ fn answer(
         true => None,
         false => Some(shared.gate.question(peer).map_err(too_many)?),
     };
+    // The nodes of a cluster act for the same users, whose rights the asking node has looked at.
+    let is_member = || who.mandate.is_none() && is_member(shared, peer);
+    let may_now = |export: &str, path: &godwit_store::RelPath, right: Right| {
+        if is_member() {
+            return Ok(());
+        }
+        shared
+            .places
+            .may_use(who, export, path, right, now())
+            .map_err(refusal)
+    };
+    let held = held::Held::new(&may_now);
+    let may = |export: &str, path: &godwit_store::RelPath, right| held.may(export, path, right);
+    let is_member = is_member();
     let mut last = Instant::now();
     let mut go_on = |done: u64| {
         // Nothing may come before the reply, so whatever comes is the end of the connection.
-        if shared.stopping() || !matches!(stream.try_recv(), Ok(None)) {
+        if shared.stopping() || !matches!(stream.try_recv(), Ok(None)) || !held.hold() {
             return false;
         }
         if last.elapsed() < SIGN_EVERY {
@@ -208,17 +223,6 @@ fn answer(
             done,
         };
         send(stream, &sign).is_some()
-    };
-    // The nodes of a cluster act for the same users, whose rights the asking node has looked at.
-    let is_member = who.mandate.is_none() && is_member(shared, peer);
-    let may = |export: &str, path: &godwit_store::RelPath, right: Right| {
-        if is_member {
-            return Ok(());
-        }
-        shared
-            .places
-            .may_use(who, export, path, right, now())
-            .map_err(refusal)
     };
     if question == (Question::Exports {}) {
         let may =
@@ -249,7 +253,8 @@ fn answer(
         }
         return answered;
     }
-    shared.here.answer(&question, &may, &mut go_on)
+    let answered = shared.here.answer(&question, &may, &mut go_on);
+    answered.map_err(|refusal| held.ended().unwrap_or(refusal))
 }
 
 /// Has a question within the cluster answered, which checks who asks.

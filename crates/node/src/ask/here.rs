@@ -19,6 +19,9 @@ use super::{change, clean, list};
 use crate::claims::ClaimTable;
 use crate::export::{Export, ExportError, ExportPath, locate};
 
+/// Faults at a path that say what stands there, or on the way to it.
+const SAYS_WHAT_IS_THERE: [&str; 3] = [code::NOT_FOUND, code::NOT_A_DIRECTORY, code::OUTSIDE];
+
 /// Says whether the asker has a right at a path of an export.
 pub type May<'a> = dyn Fn(&str, &RelPath, Right) -> Result<(), Refusal> + 'a;
 
@@ -104,13 +107,22 @@ impl Here {
                     Ok(found) => return found.view().map(Answer::Entry),
                     Err(refused) => refused,
                 };
-                // Who may write there may know whether a directory is there, and nothing of files.
+                // A writer may know whether a directory is there. A file and nothing at all get the same answer. Only changes say more,
+                // such as a directory that cannot be made because something stands there.
                 let found = self
                     .find(path, Right::Write, may)
                     .map_err(|_no_right| refused.clone())?;
-                match found.view()? {
-                    view if view.kind == EntryKind::Directory => Ok(Answer::Entry(view)),
-                    _ => Err(refused),
+                match found.view() {
+                    Ok(view) if view.kind == EntryKind::Directory => Ok(Answer::Entry(view)),
+                    Err(fault) if !SAYS_WHAT_IS_THERE.contains(&fault.code.as_str()) => Err(fault),
+                    _ => Err(Refusal::new(
+                        code::NOT_FOUND,
+                        format!(
+                            "{}: no directory is there, and of all else: {}",
+                            found.shown(),
+                            refused.message
+                        ),
+                    )),
                 }
             }
             Question::MakeDirectory(wish) => {

@@ -171,7 +171,13 @@ fn who_may_only_write_learns_nothing_of_files_by_looking() {
             .expect_err("no right")
             .code
     };
-    assert_eq!(look("data/data/secret"), look("data/data/no-such-file"));
+    let none = look("data/data/no-such-file");
+    assert_eq!(none, "not_found", "as jobs need it");
+    assert_eq!(look("data/data/secret"), none);
+    assert_eq!(look("data/data/secret/below"), none);
+    let path = Text::from("data/data");
+    let directory = trust.c_asks(&trust.b, &Question::Stat { path });
+    directory.expect("of directories it learns");
 }
 
 #[test]
