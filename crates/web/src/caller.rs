@@ -11,13 +11,14 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use godwit_api::rest::RoleName;
 use godwit_jobs::now;
-use godwit_state::{Actor, Names, Role, UnixMillis, User};
+use godwit_state::{Actor, Names, Role, Token, UnixMillis, User};
 
 use crate::app::App;
+use crate::machine;
 use crate::middleware::Label;
 use crate::places::{Connected, Key};
 use crate::problem::ApiError;
-use crate::standing::{self, Shown, Standing};
+use crate::standing::{self, Shown, Standing, Unfit};
 use crate::turns::Holder;
 use crate::{browser, session, throttle};
 
@@ -49,6 +50,9 @@ pub(crate) struct Caller {
     pub(crate) role: Role,
     /// The token or session that the request shows; None for a user of this machine.
     pub(crate) standing: Option<Standing>,
+    /// The other end, and what the request needs.
+    peer: Option<Peer>,
+    need: Need,
     remote: String,
     request: String,
 }
@@ -71,6 +75,29 @@ impl Caller {
             "{} from {}, request {}",
             self.name, self.remote, self.request
         )
+    }
+
+    /// The caller as the state is now, if it still has what the request needs. Blocks.
+    pub(crate) fn again(&self, app: &App) -> Result<Self, ApiError> {
+        let (role, standing) = match (&self.standing, self.peer) {
+            (Some(standing), _) => {
+                let token = app.reader().object::<Token>(&standing.token.id)?;
+                let token = token.ok_or(Unfit::Unknown)?;
+                let standing = standing::judge(token, now(), app)??;
+                (standing.role, Some(standing))
+            }
+            (None, Some(Peer::Local { uid })) => (machine::by_uid(uid, app)?.role, None),
+            (None, _) => (self.role, None),
+        };
+        let caller = Self {
+            role,
+            standing,
+            ..self.clone()
+        };
+        match self.need.check(&caller) {
+            Ok(()) => Ok(caller),
+            Err(detail) => Err(ApiError::forbidden("role_too_small", detail)),
+        }
     }
 
     /// Whether a person sent the request: signed in with a password, or from this machine.
@@ -263,6 +290,8 @@ impl Request {
                     name,
                     role,
                     standing,
+                    peer: self.peer,
+                    need,
                     remote: self.remote(),
                     request: self.id.clone(),
                 };
@@ -307,7 +336,7 @@ impl Request {
             return by_token(authorization, app);
         }
         match (self.peer, &self.session) {
-            (Some(Peer::Local { uid }), _) if !self.forwarded => by_uid(uid, app),
+            (Some(Peer::Local { uid }), _) if !self.forwarded => machine::by_uid(uid, app),
             (_, Some(cookie)) => cookie.identify(&self.method, app),
             _ => Err(ApiError::unauthenticated(
                 "no_credentials",
@@ -392,64 +421,6 @@ pub(crate) fn known(user: &User, app: &App) -> Result<Role, ApiError> {
         ));
     }
     Ok(user.role)
-}
-
-/// The number of root.
-const ROOT: u32 = 0;
-
-/// The names of the accounts of this machine that are admins without being users of the state: root, and the node's own user.
-#[must_use]
-pub fn machine_admins() -> Vec<String> {
-    let mut names = vec![machine_admin(ROOT), machine_admin(own_uid())];
-    names.dedup();
-    names
-}
-
-fn own_uid() -> u32 {
-    rustix::process::geteuid().as_raw()
-}
-
-/// The name under which root or the node's own user acts.
-fn machine_admin(uid: u32) -> String {
-    account(uid).unwrap_or_else(|| match uid {
-        ROOT => "root".to_owned(),
-        _ => format!("uid-{uid}"),
-    })
-}
-
-fn account(uid: u32) -> Option<String> {
-    let name = godwit_sys::accounts::user_name(uid)?;
-    String::from_utf8(name).ok().filter(|name| !name.is_empty())
-}
-
-/// The node's own user and root are admins; all others need a user of their name in the state.
-fn by_uid(uid: u32, app: &App) -> Result<Identified, ApiError> {
-    let identified = |name: String, role: Role| Identified {
-        name,
-        role,
-        expires: None,
-        standing: None,
-    };
-    if uid == own_uid() || uid == ROOT {
-        return Ok(identified(machine_admin(uid), Role::Admin));
-    }
-    let Some(name) = account(uid) else {
-        return Err(ApiError::forbidden(
-            "unknown_user",
-            format!("this machine has no user with the number {uid}"),
-        ));
-    };
-    let user = app.reader().object::<User>(&name)?;
-    let user = user.ok_or_else(|| {
-        ApiError::forbidden(
-            "unknown_user",
-            format!(
-                "this node has no user {name:?}; an admin adds it with: godwit user add {name} --role operator"
-            ),
-        )
-    })?;
-    let role = known(&user, app)?;
-    Ok(identified(name, role))
 }
 
 /// The role as the documents name it.

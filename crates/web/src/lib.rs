@@ -10,12 +10,14 @@ mod browser;
 mod caller;
 mod config;
 mod credentials;
+mod errand;
 mod extract;
 mod graphite;
 mod hub;
 mod lasting;
 mod lingering;
 mod logins;
+mod machine;
 mod metrics;
 mod middleware;
 mod page;
@@ -47,9 +49,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-pub use caller::machine_admins;
 pub use config::{ExportInfo, NodeInfo, Patience, UNREAD_MAX, WebConfig};
 pub use graphite::PUSH_EVERY;
+pub use machine::machine_admins;
 pub use tls::{CertificateError, CertificateSource, check_certificate};
 pub use webhooks::address::{Network, NetworkError};
 

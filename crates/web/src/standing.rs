@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use godwit_state::{Fault, Names, Node, Reader, Role, Token, TokenOrigin, UnixMillis, User};
 
 use crate::app::App;
-use crate::caller::machine_admins;
+use crate::machine::machine_admins;
 use crate::problem::ApiError;
 use crate::secret;
 

@@ -2,29 +2,28 @@
 //! Touches no file and dials nobody: whatever asks for the node does.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use godwit_api::ask::{
     Answer, CleanPlace, Cleaned, EntryView, ExportRoom, LIST_MAX, ListPlace, Listing,
-    MakeDirectory, Peer, Question, Refusal, RemovePlace, Removed, RenamePlace, code,
+    MakeDirectory, Question, RemovePlace, Removed, RenamePlace, code,
 };
 use godwit_api::grant::Right;
 use godwit_api::job::Text;
 use godwit_api::rest::{
     CleanEntries, HERE, NewDirectory, Place, RemoveEntry, RenameEntry, whole_site,
 };
-use godwit_jobs::{Granted, sites_of};
-use godwit_state::{AuditEntry, Op, Site};
+use godwit_jobs::Granted;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Problems;
 use crate::app::App;
-use crate::caller::{Caller, Operator, Viewer};
+use crate::caller::{Operator, Viewer};
+use crate::errand::{Errand, ask, change};
 use crate::extract::Body;
 use crate::problem::ApiError;
 
@@ -120,23 +119,29 @@ async fn space(
             (place.site, Some(place.export))
         }
     };
-    let (at, within) = (site.clone(), export.clone());
-    let granted = app
-        .run(move |app| {
-            find(app, &at)?;
+    let (at, within, asker) = (site.clone(), export.clone(), caller.clone());
+    let errand = Errand {
+        site: site.clone(),
+        question: Question::Exports {},
+        line: None,
+        allowed: move |app: &App| {
+            let caller = asker.again(app)?;
             let granted = app.jobs.access().of(&caller.name, caller.role)?;
             if at != HERE {
                 granted.check_site(&at, within.as_deref())?;
             }
-            Ok(granted)
-        })
-        .await?;
-    let answer = ask_site(&app, site.clone(), Question::Exports {}).await?;
-    let Answer::Exports(mut rooms) = answer else {
+            Ok(())
+        },
+    };
+    let Answer::Exports(mut rooms) = errand.run(&app).await? else {
         return Err(other());
     };
     if site != HERE {
-        rooms = rooms_of(&granted, &site, rooms);
+        let granted = app.run(move |app| {
+            let caller = caller.again(app)?;
+            Ok(app.jobs.access().of(&caller.name, caller.role)?)
+        });
+        rooms = rooms_of(&granted.await?, &site, rooms);
     }
     if let Some(export) = export {
         rooms.retain(|room| room.name == export);
@@ -247,103 +252,6 @@ async fn clean(
     }
 }
 
-/// Becomes true when the request is given up: it is dropped with its handler.
-struct GivenUp(Arc<AtomicBool>);
-
-impl Drop for GivenUp {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Asks the site of the places, or this node, if the caller may do this there. A site decides beside that what it allows to the identity
-/// of this node.
-async fn ask(
-    app: &Arc<App>,
-    caller: Caller,
-    wishes: Vec<(Place, Right)>,
-    question: Question,
-) -> Result<Answer, ApiError> {
-    let site = wishes.first().map(|(place, _)| place.site.clone());
-    let site = site.unwrap_or_default();
-    let at = site.clone();
-    app.run(move |app| {
-        find(app, &at)?;
-        let granted = app.jobs.access().of(&caller.name, caller.role)?;
-        for (place, right) in &wishes {
-            granted.check(place, *right)?;
-        }
-        Ok(())
-    })
-    .await?;
-    ask_site(app, site, question).await
-}
-
-/// Asks the site, or this node.
-async fn ask_site(app: &Arc<App>, site: String, question: Question) -> Result<Answer, ApiError> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let given_up = GivenUp(Arc::clone(&flag));
-    let answer = app
-        .run_at_places(move |app| {
-            let peer = find(app, &site)?;
-            let stopping = app.stopping.clone();
-            let mut go_on = |_done| !flag.load(Ordering::Relaxed) && !*stopping.borrow();
-            let asked = sites_of(&app.jobs).ask(peer.as_ref(), &question, &mut go_on);
-            asked.map_err(refuse)
-        })
-        .await;
-    drop(given_up);
-    answer
-}
-
-/// Asks for a change, and writes it into the audit log.
-async fn change(
-    app: &Arc<App>,
-    caller: Caller,
-    action: &'static str,
-    wishes: Vec<(Place, Right)>,
-    question: Question,
-) -> Result<Answer, ApiError> {
-    let mut object = wishes
-        .first()
-        .map_or_else(String::new, |(place, _)| place.to_string());
-    let asked = ask(app, caller.clone(), wishes, question).await;
-    object.truncate(object.floor_char_boundary(OBJECT_BYTES_MAX));
-    let entry = AuditEntry {
-        action: action.to_owned(),
-        object,
-        outcome: match &asked {
-            Ok(_) => "ok".to_owned(),
-            Err(error) => error.code().to_owned(),
-        },
-    };
-    app.run(move |app| app.propose(caller.actor(), Op::Audit(entry)))
-        .await?;
-    asked
-}
-
-/// A place in a line of the audit log.
-const OBJECT_BYTES_MAX: usize = 256;
-
-/// The site as it is reached; None for this node.
-fn find(app: &App, name: &str) -> Result<Option<Peer>, ApiError> {
-    if name == HERE {
-        return Ok(None);
-    }
-    let site = app.reader().object::<Site>(name)?.ok_or_else(|| {
-        ApiError::new(
-            StatusCode::NOT_FOUND,
-            "unknown_site",
-            format!("this node knows no site {name:?}; list the sites with: godwit site list"),
-        )
-    })?;
-    Ok(Some(Peer {
-        name: site.name,
-        addresses: site.addresses,
-        identity: site.identity,
-    }))
-}
-
 fn place(text: &[u8]) -> Result<Place, ApiError> {
     Place::from_bytes(text).map_err(|error| ApiError::invalid(format!("place: {error}")))
 }
@@ -360,21 +268,6 @@ fn other() -> ApiError {
     let detail =
         "the site gave the answer to another question; ask its operator which version runs there";
     ApiError::new(StatusCode::BAD_GATEWAY, code::BROKEN, detail)
-}
-
-fn refuse(refusal: Refusal) -> ApiError {
-    let status = match refusal.code.as_str() {
-        code::INVALID | code::OUTSIDE => StatusCode::UNPROCESSABLE_ENTITY,
-        code::NOT_GRANTED | code::UNKNOWN_IDENTITY | code::PERMISSION => StatusCode::FORBIDDEN,
-        code::NO_SUCH_EXPORT | code::NOT_FOUND => StatusCode::NOT_FOUND,
-        code::NOT_A_DIRECTORY | code::EXISTS => StatusCode::CONFLICT,
-        code::NO_SPACE => StatusCode::INSUFFICIENT_STORAGE,
-        code::BUSY | code::GIVEN_UP => StatusCode::SERVICE_UNAVAILABLE,
-        code::UNREACHABLE | code::BROKEN => StatusCode::BAD_GATEWAY,
-        code::UNSUPPORTED => StatusCode::NOT_IMPLEMENTED,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
-    };
-    ApiError::new(status, &refusal.code, refusal.message)
 }
 
 /// The parameters of a query as bytes: names of files need not be UTF-8.

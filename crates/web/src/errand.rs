@@ -1,0 +1,258 @@
+//! Owns one question about places: its site is found once, the rights of its caller are looked at before and during the work, and a change
+//! stands in the audit log whoever hangs up. Touches no file and dials nobody: whatever asks for the node does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
+use godwit_api::grant::Right;
+use godwit_api::rest::{HERE, Place};
+use godwit_jobs::sites_of;
+use godwit_state::{Actor, AuditEntry, Op, Site};
+
+use crate::app::App;
+use crate::caller::Caller;
+use crate::problem::ApiError;
+
+/// A place in a line of the audit log.
+const OBJECT_BYTES_MAX: usize = 256;
+
+/// How often the rights are looked at: a fast disk removes some 100,000 files in this time.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// A right that is missing is looked at once more after this time: a file of grants that is being written is empty for a moment.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
+
+/// How long the work goes on while the rights cannot be read.
+const UNREAD_MAX: Duration = Duration::from_secs(10);
+
+/// Asks the site of the places, or this node, if the caller may do this there. A site decides beside that what it allows to the identity
+/// of this node.
+pub(crate) async fn ask(
+    app: &Arc<App>,
+    caller: Caller,
+    wishes: Vec<(Place, Right)>,
+    question: Question,
+) -> Result<Answer, ApiError> {
+    errand(caller, wishes, question, None).run(app).await
+}
+
+/// Asks for a change, and writes it into the audit log.
+pub(crate) async fn change(
+    app: &Arc<App>,
+    caller: Caller,
+    action: &'static str,
+    wishes: Vec<(Place, Right)>,
+    question: Question,
+) -> Result<Answer, ApiError> {
+    let place = wishes.first();
+    let mut object = place.map_or_else(String::new, |(place, _)| place.to_string());
+    object.truncate(object.floor_char_boundary(OBJECT_BYTES_MAX));
+    let line = Line {
+        actor: caller.actor(),
+        action,
+        object,
+    };
+    let errand = errand(caller, wishes, question, Some(line));
+    errand.run(app).await
+}
+
+fn errand(
+    caller: Caller,
+    wishes: Vec<(Place, Right)>,
+    question: Question,
+    line: Option<Line>,
+) -> Errand<impl Fn(&App) -> Result<(), ApiError> + Send + 'static> {
+    let site = wishes.first().map(|(place, _)| place.site.clone());
+    Errand {
+        site: site.unwrap_or_default(),
+        question,
+        line,
+        allowed: move |app: &App| {
+            let caller = caller.again(app)?;
+            let granted = app.jobs.access().of(&caller.name, caller.role)?;
+            for (place, right) in &wishes {
+                granted.check(place, *right)?;
+            }
+            Ok(())
+        },
+    }
+}
+
+/// A question to a site, or to this node.
+pub(crate) struct Errand<C> {
+    pub(crate) site: String,
+    pub(crate) question: Question,
+    /// What the audit log says of it; None for a question that changes nothing.
+    pub(crate) line: Option<Line>,
+    /// Whether the caller may have it done at this moment. It is asked again while the work lasts.
+    pub(crate) allowed: C,
+}
+
+/// A line of the audit log, but for its outcome.
+pub(crate) struct Line {
+    actor: Actor,
+    action: &'static str,
+    object: String,
+}
+
+/// Becomes true when the request is given up: it is dropped with its handler.
+struct GivenUp(Arc<AtomicBool>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
+    /// Has it done. The work and its line of the audit log are on a thread that outlives the request.
+    pub(crate) async fn run(self, app: &Arc<App>) -> Result<Answer, ApiError> {
+        let flag = Arc::new(AtomicBool::new(false));
+        let given_up = GivenUp(Arc::clone(&flag));
+        let answer = app.run_at_places(move |app| self.work(app, &flag)).await;
+        drop(given_up);
+        answer
+    }
+
+    fn work(self, app: &App, given_up: &AtomicBool) -> Result<Answer, ApiError> {
+        let mut done = 0;
+        let mut was_ended = false;
+        let asked = self.ask(app, &mut |now| {
+            done = done.max(now);
+            let goes_on = !given_up.load(Ordering::Relaxed) && !*app.stopping.borrow();
+            was_ended |= !goes_on;
+            goes_on
+        });
+        let Some(line) = self.line else {
+            return asked;
+        };
+        match &asked {
+            Ok(_) => line.write(app, "ok")?,
+            Err(error) if was_ended || done > 0 || is_halfway(error) => {
+                line.write(app, error.code())?;
+            }
+            // Nothing has changed.
+            Err(error) => app.refused(line.actor, line.action, &line.object, error.code()),
+        }
+        asked
+    }
+
+    fn ask(&self, app: &App, goes_on: &mut dyn FnMut(u64) -> bool) -> Result<Answer, ApiError> {
+        let peer = find(app, &self.site)?;
+        let allowed = || self.is_allowed(app, peer.as_ref());
+        allowed()?;
+        let mut lasting = Lasting {
+            allowed: &allowed,
+            held: Instant::now(),
+            next: Instant::now() + LOOK_EVERY,
+            ended: None,
+        };
+        let mut go_on = |done| goes_on(done) && lasting.holds();
+        let asked = sites_of(&app.jobs).ask(peer.as_ref(), &self.question, &mut go_on);
+        asked.map_err(|refusal| lasting.ended.take().unwrap_or_else(|| refuse(refusal)))
+    }
+
+    /// Whether the caller may, at the site that was found. The rules of a site are for its identity.
+    fn is_allowed(&self, app: &App, peer: Option<&Peer>) -> Result<(), ApiError> {
+        (self.allowed)(app)?;
+        let now = find(app, &self.site)?;
+        if now.map(|peer| peer.identity) == peer.map(|peer| peer.identity.clone()) {
+            return Ok(());
+        }
+        Err(ApiError::new(
+            StatusCode::CONFLICT,
+            "site_changed",
+            format!(
+                "the site {} was given another identity meanwhile; look at it with: godwit site list",
+                self.site
+            ),
+        ))
+    }
+}
+
+impl Line {
+    fn write(self, app: &App, outcome: &str) -> Result<(), ApiError> {
+        let entry = AuditEntry {
+            action: self.action.to_owned(),
+            object: self.object,
+            outcome: outcome.to_owned(),
+        };
+        app.propose(self.actor, Op::Audit(entry))
+    }
+}
+
+/// The right to work that lasts.
+struct Lasting<'a> {
+    allowed: &'a dyn Fn() -> Result<(), ApiError>,
+    held: Instant,
+    next: Instant,
+    /// Why it ended.
+    ended: Option<ApiError>,
+}
+
+impl Lasting<'_> {
+    /// Whether the caller still has the right, as it was found a moment ago.
+    fn holds(&mut self) -> bool {
+        if self.ended.is_some() {
+            return false;
+        }
+        if Instant::now() < self.next {
+            return true;
+        }
+        let looked = (self.allowed)().or_else(|_missing| {
+            thread::sleep(LOOK_AGAIN_AFTER);
+            (self.allowed)()
+        });
+        let now = Instant::now();
+        self.next = now + LOOK_EVERY;
+        match looked {
+            Ok(()) => self.held = now,
+            Err(error) if error.status().is_client_error() => self.ended = Some(error),
+            Err(error) => self.ended = (now > self.held + UNREAD_MAX).then_some(error),
+        }
+        self.ended.is_none()
+    }
+}
+
+/// Whether a part may have been done before the failure.
+fn is_halfway(error: &ApiError) -> bool {
+    [code::GIVEN_UP, code::BROKEN, code::IO].contains(&error.code())
+}
+
+/// The site as it is reached; None for this node.
+fn find(app: &App, name: &str) -> Result<Option<Peer>, ApiError> {
+    if name == HERE {
+        return Ok(None);
+    }
+    let site = app.reader().object::<Site>(name)?.ok_or_else(|| {
+        ApiError::new(
+            StatusCode::NOT_FOUND,
+            "unknown_site",
+            format!("this node knows no site {name:?}; list the sites with: godwit site list"),
+        )
+    })?;
+    Ok(Some(Peer {
+        name: site.name,
+        addresses: site.addresses,
+        identity: site.identity,
+    }))
+}
+
+fn refuse(refusal: Refusal) -> ApiError {
+    let status = match refusal.code.as_str() {
+        code::INVALID | code::OUTSIDE => StatusCode::UNPROCESSABLE_ENTITY,
+        code::NOT_GRANTED | code::UNKNOWN_IDENTITY | code::PERMISSION => StatusCode::FORBIDDEN,
+        code::NO_SUCH_EXPORT | code::NOT_FOUND => StatusCode::NOT_FOUND,
+        code::NOT_A_DIRECTORY | code::EXISTS => StatusCode::CONFLICT,
+        code::NO_SPACE => StatusCode::INSUFFICIENT_STORAGE,
+        code::BUSY | code::GIVEN_UP => StatusCode::SERVICE_UNAVAILABLE,
+        code::UNREACHABLE | code::BROKEN => StatusCode::BAD_GATEWAY,
+        code::UNSUPPORTED => StatusCode::NOT_IMPLEMENTED,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    ApiError::new(status, &refusal.code, refusal.message)
+}
