@@ -4,8 +4,8 @@
 mod support;
 
 use godwit_state::{
-    Actor, AuditFilter, Change, Command, Invite, Join, Members, Node, Op, PROPOSE, ProposeError,
-    Replica, Role, Secret,
+    Actor, AuditFilter, Change, Command, Invite, Join, LEVEL_LEFT, Limit, LimitScope, Members,
+    Node, Op, PROPOSE, ProposeError, Replica, Role, Schedule, Secret, Share, User,
 };
 use serde_json::{Value, json};
 use support::air::{Cluster, address, wait_until};
@@ -302,4 +302,121 @@ fn joins_without_a_good_invitation_leave_the_state_as_it_was() {
     assert_eq!(size("raft.db") + size("raft.db-wal"), log);
     let audited = node_alone.reader().audit(&AuditFilter::default(), 10);
     assert_eq!(audited.expect("read").len(), 1, "the invitation alone");
+}
+
+/// A state with a schedule, a limit and a share of otto, who is removed, and another limit.
+fn left_by_otto(level: u32) -> State {
+    let mut state = State::new();
+    state.op(0, Op::Level(level)).expect("alone");
+    let otto = user("otto", Role::Operator);
+    state.op(0, Op::User(Change::Create(otto))).expect("made");
+    let schedule = Schedule {
+        id: "nightly".to_owned(),
+        cron: "0 2 * * *".to_owned(),
+        time_zone: "UTC".to_owned(),
+        owner: "otto".to_owned(),
+        template: "{}".to_owned(),
+        disabled: false,
+        fired: None,
+        reason: None,
+        comment: String::new(),
+    };
+    let limit = |scope: LimitScope| Limit {
+        scope,
+        name: "otto".to_owned(),
+        rate: Some(1),
+        jobs_max: None,
+        windows: Vec::new(),
+        time_zone: "UTC".to_owned(),
+    };
+    let share = Share {
+        owner: "otto".to_owned(),
+        weight: 3,
+    };
+    for op in [
+        Op::Schedule(Change::Create(schedule)),
+        Op::Limit(Change::Put(limit(LimitScope::Owner))),
+        Op::Limit(Change::Put(limit(LimitScope::Site))),
+        Op::Share(Change::Put(share)),
+        Op::User(Change::Remove("otto".to_owned())),
+    ] {
+        state.op(1, op).expect("done");
+    }
+    state
+}
+
+#[test]
+fn a_later_user_of_a_name_gets_nothing_of_an_earlier_one() {
+    let again = || Op::User(Change::Put(user("otto", Role::Operator)));
+    let mut state = left_by_otto(LEVEL_LEFT);
+    let limits: Vec<Limit> = state.reader.objects().expect("read");
+    let scopes: Vec<LimitScope> = limits.iter().map(|limit| limit.scope).collect();
+    assert_eq!(scopes, [LimitScope::Site], "a limit of a site is no user's");
+    let shares: Vec<Share> = state.reader.objects().expect("read");
+    assert_eq!(shares, []);
+    let refused = state.op(2, again()).expect_err("a schedule is left");
+    assert!(refused.to_string().contains("\"nightly\""), "{refused}");
+    let remove = Op::Schedule(Change::Remove("nightly".to_owned()));
+    state.op(3, remove).expect("removed");
+    let mut of_otto = support::new_job("job");
+    of_otto.owner = "otto".to_owned();
+    state
+        .op(4, Op::Submit(Box::new(of_otto)))
+        .expect("submitted");
+    let refused = state.op(5, again()).expect_err("a job is left");
+    assert!(refused.to_string().contains("in the history"), "{refused}");
+    // Who is there can be changed.
+    let other = user("vera", Role::Viewer);
+    state.op(6, Op::User(Change::Put(other))).expect("made");
+    let other = user("vera", Role::Operator);
+    state.op(7, Op::User(Change::Put(other))).expect("changed");
+
+    // A program of the level before does the same as it always did.
+    let mut state = left_by_otto(LEVEL_LEFT - 1);
+    assert_eq!(state.reader.objects::<Limit>().expect("read").len(), 2);
+    assert_eq!(state.reader.objects::<Share>().expect("read").len(), 1);
+    state.op(2, again()).expect("made");
+}
+
+#[test]
+fn the_user_of_an_account_is_disabled_with_the_last_node_that_has_the_account() {
+    let with = |name: &str, number: u64, admins: &[&str]| {
+        let admins = admins.iter().map(|name| (*name).to_owned()).collect();
+        Op::Node(Change::Put(Node {
+            admins,
+            level: LEVEL_LEFT,
+            ..node(name, number)
+        }))
+    };
+    let is_disabled = |state: &State, name: &str| {
+        let user: Option<User> = state.reader.object(name).expect("read");
+        user.expect("there").disabled
+    };
+    let mut state = State::new();
+    state.op(0, Op::Level(LEVEL_LEFT)).expect("alone");
+    let nodes = [
+        with("a", 1, &["root", "godwit"]),
+        with("b", 2, &["root", "godwit", "daemon"]),
+        with("c", 3, &["root", "moved"]),
+    ];
+    for node in nodes {
+        state.op(1, node).expect("put");
+    }
+    for name in ["godwit", "daemon", "moved"] {
+        let user = User {
+            password: None,
+            ..user(name, Role::Admin)
+        };
+        let by = Actor::node(name);
+        let made = Command::new(at(2), by, Op::User(Change::Create(user)));
+        state.apply(&made).expect("an account makes its user");
+    }
+    let remove = Op::Node(Change::Remove("b".to_owned()));
+    state.op(3, remove).expect("removed");
+    assert!(is_disabled(&state, "daemon"));
+    assert!(!is_disabled(&state, "godwit"), "another node has it");
+    assert!(!is_disabled(&state, "moved"));
+    // A node that runs as another account is a case of the same.
+    state.op(4, with("c", 3, &["root"])).expect("put");
+    assert!(is_disabled(&state, "moved"));
 }

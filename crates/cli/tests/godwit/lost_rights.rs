@@ -153,21 +153,30 @@ fn a_schedule_submits_nothing_for_an_owner_without_the_right_and_says_why() {
 }
 
 #[test]
-fn a_schedule_of_a_removed_user_stays_disabled_for_a_later_user_of_the_name() {
+fn a_name_is_free_again_once_the_schedules_of_its_removed_user_are_removed() {
     let mut rig = Rig::new();
     rig.write("export/large", "small");
     rig.serve(&[]);
     let admin = Caller::admin(&rig);
-    // A schedule of one second in the year has submitted no job, so the name is free again after the removal.
+    // A schedule of one second in the year has submitted no job.
     let schedule = json!({"cron": "0 0 0 1 1 *", "job": job("here:/data/copy")});
     let first = Caller::user(&rig, "alice", "operator");
     let_in(&admin, "alice", None);
     first.put("schedules/often", &schedule).expect(200);
     admin.delete("users/alice").expect(204);
-    Caller::user(&rig, "alice", "operator");
-    let_in(&admin, "alice", None);
     let listed = admin.get("schedules").expect(200);
     assert_eq!(listed[0]["disabled"], true, "{listed}");
     assert_eq!(listed[0]["next"], Value::Null, "{listed}");
     assert_eq!(listed[0]["reason"]["code"], "user_removed", "{listed}");
+    let again = admin.put("users/alice", &json!({"role": "operator"}));
+    let refused = again.expect(409);
+    assert_eq!(refused["code"], "name_taken");
+    let detail = refused["detail"].as_str().unwrap_or_default();
+    assert!(
+        detail.contains("\"often\"") && detail.contains("remove the schedules"),
+        "{detail}"
+    );
+    admin.delete("schedules/often").expect(204);
+    let second = Caller::user(&rig, "alice", "operator");
+    assert_eq!(second.get("schedules").expect(200), json!([]));
 }

@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{Context, Stop, claims, knows_origin, objects};
 use crate::model::{
-    Change, CommandError, Effect, Invite, Join, Node, Object, UnixMillis, User, check_node,
-    level_trouble,
+    Change, CommandError, Effect, Invite, Join, LEVEL_LEFT, Names, Node, Object, Role, UnixMillis,
+    User, check_node, level_trouble,
 };
 use crate::read::{committed_level, object_by_id};
 use crate::seal::{object_body, select_objects};
@@ -144,16 +144,45 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Eff
                 let (kind, id) = (Node::KIND.to_owned(), node.name.clone());
                 return Err(CommandError::Conflict { kind, id }.into());
             }
-            objects::change(context, change)
+            let effect = objects::change(context, change)?;
+            end_accounts(context, earlier.as_ref())?;
+            Ok(effect)
         }
         Change::Remove(name) => {
             claims::lost(context, name, false)?;
             if knows_origin(context.db)? {
                 burn(context, name)?;
             }
-            objects::change(context, change)
+            let earlier = object_by_id::<Node>(context.db, name)?;
+            let effect = objects::change(context, change)?;
+            end_accounts(context, earlier.as_ref())?;
+            Ok(effect)
         }
     }
+}
+
+/// Disables the users that stood for accounts of a machine, where no node names these accounts any more. As a user like others, each would
+/// be an admin at every machine that has an account of the name.
+fn end_accounts(context: &Context<'_>, earlier: Option<&Node>) -> Result<(), Stop> {
+    let Some(earlier) = earlier else {
+        return Ok(());
+    };
+    if committed_level(context.db)? < LEVEL_LEFT {
+        return Ok(());
+    }
+    let names = Names::of(&objects::all::<Node>(context)?);
+    for account in &earlier.admins {
+        if names.is_account(account) {
+            continue;
+        }
+        let user = object_by_id::<User>(context.db, account)?;
+        let stood = |user: &User| user.role == Role::Admin && user.password.is_none();
+        if let Some(user) = user.filter(stood) {
+            let disabled = true;
+            objects::change(context, &Change::Put(User { disabled, ..user }))?;
+        }
+    }
+    Ok(())
 }
 
 /// Raises the level of the cluster to one that all of its nodes know. It never falls.

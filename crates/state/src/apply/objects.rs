@@ -6,9 +6,9 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{Context, Stop, counts_what_is_left, jobs, knows_origin, notices, sql};
 use crate::bounds;
 use crate::model::{
-    AccessRule, Change, CommandError, Effect, LEVEL_PASSWORD, Learn, Names, NewJob, NewPassword,
-    Node, Object, Reason, Role, Schedule, Site, Token, TokenOrigin, Topic, UnixMillis, User,
-    reason,
+    AccessRule, Change, CommandError, Effect, LEVEL_LEFT, LEVEL_PASSWORD, Learn, Limit, LimitScope,
+    Names, NewJob, NewPassword, Node, Object, Reason, Role, Schedule, Share, Site, Token,
+    TokenOrigin, Topic, UnixMillis, User, reason,
 };
 use crate::read::{committed_level, object_by_id};
 use crate::seal::{object_body, select_objects};
@@ -101,14 +101,18 @@ pub(super) fn fired(
 }
 
 /// A new password revokes what was signed in with the earlier one.
-/// A user who is removed takes tokens, access rules and jobs that have not ended along, and the schedules of the user are disabled: a later
-/// user of the name, and an account of a machine that has the name, has none of them.
+/// A user who is removed takes tokens, access rules, limits, the share and jobs that have not ended along, and the schedules of the user are
+/// disabled: a later user of the name, and an account of a machine that has the name, has none of them.
 pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effect, Stop> {
     if let Change::Create(user) | Change::Put(user) = change {
         let earlier = object_by_id::<User>(context.db, &user.name)?;
         if knows_origin(context.db)? {
             let names = Names::of(&all::<Node>(context)?);
             names.check_user(user, earlier.as_ref(), &context.actor.name)?;
+            // An account of a machine has jobs without being a user, and only itself becomes one.
+            if earlier.is_none() && user.name != context.actor.name {
+                check_fresh(context, &user.name)?;
+            }
         }
         if earlier.is_some_and(|earlier| earlier.password != user.password) {
             revoke_sign_ins(context, &user.name, &[])?;
@@ -136,8 +140,50 @@ pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effec
         for rule in rules {
             remove::<AccessRule>(context, &rule)?;
         }
+        if committed_level(context.db)? >= LEVEL_LEFT {
+            remove_shares(context, id)?;
+        }
     }
     self::change(context, change)
+}
+
+/// Refuses the name of a new user while an earlier one has left schedules or jobs under it.
+fn check_fresh(context: &Context<'_>, name: &str) -> Result<(), Stop> {
+    if committed_level(context.db)? < LEVEL_LEFT {
+        return Ok(());
+    }
+    let schedules = all::<Schedule>(context)?;
+    if let Some(left) = schedules.iter().find(|one| one.owner == name) {
+        let what = format!(
+            "the schedule {:?} of an earlier user {name:?} is still there; remove it first",
+            left.id
+        );
+        return Err(CommandError::invalid("name", what).into());
+    }
+    let has_jobs: bool = context
+        .db
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM jobs WHERE owner = ?1)")?
+        .query_row([name], |row| row.get(0))?;
+    match has_jobs {
+        true => {
+            let what = format!("jobs of an earlier user {name:?} are in the history");
+            Err(CommandError::invalid("name", what).into())
+        }
+        false => Ok(()),
+    }
+}
+
+/// Removes the limits and the share of an owner.
+fn remove_shares(context: &Context<'_>, owner: &str) -> Result<(), Stop> {
+    for limit in all::<Limit>(context)? {
+        if limit.scope == LimitScope::Owner && limit.name == owner {
+            remove::<Limit>(context, &limit.id())?;
+        }
+    }
+    if object_by_id::<Share>(context.db, owner)?.is_some() {
+        remove::<Share>(context, owner)?;
+    }
+    Ok(())
 }
 
 /// Changes the password that the user proved, and revokes what was signed in with it but what the request came by.

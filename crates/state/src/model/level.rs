@@ -10,7 +10,7 @@ use super::{Change, Command, JobOp, Op};
 /// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]),
 /// parts leased in no order and none to nodes that rest ([`LEVEL_REST`]). 3: what a command says of its origin ([`LEVEL_ORIGIN`]),
 /// users change their own passwords ([`LEVEL_PASSWORD`]), and access rules at sites. 4: where a job runs ([`JobOp::Route`]), bounds of
-/// access for jobs, and jobs of users who are removed ([`LEVEL_LEFT`]).
+/// access for jobs, and nothing of a removed user is left to a later one ([`LEVEL_LEFT`]).
 pub const FEATURE_LEVEL: u32 = 4;
 
 /// From this level on a command names the node that proposed it, and the state checks what that node may ask for. Names of nodes and
@@ -26,7 +26,9 @@ pub const LEVEL_PASSWORD: u32 = 3;
 /// From this level on there is [`JobOp::Route`].
 pub const LEVEL_ROUTE: u32 = 4;
 
-/// From this level on the state counts the access rules for jobs, and a user who is removed takes the jobs along that have not ended.
+/// From this level on the state counts the access rules for jobs. A removed user takes limits, the share and jobs that have not ended along,
+/// and no user is made whose name has jobs or schedules of an earlier one. A user that stood for an account of a machine is disabled when
+/// no node names that account any more.
 pub const LEVEL_LEFT: u32 = 4;
 
 /// The level of a cluster that never raised it.

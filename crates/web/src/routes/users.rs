@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use godwit_api::rest::{NewUser, UserView};
-use godwit_state::{Change, JobFilter, Op, ProposeError, Token, User};
+use godwit_state::{Change, JobFilter, Op, ProposeError, Schedule, Token, User};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -97,22 +97,28 @@ async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Refuses a name under which another user had jobs: they would be the new one's, with their reports and logs.
+/// Refuses a name under which another user had schedules or jobs: they would be the new one's, with their reports and logs. The state
+/// looks once more; these words say what to do.
 fn check_fresh(app: &App, name: &str) -> Result<(), ApiError> {
     let of_name = JobFilter {
         owner: Some(name.to_owned()),
         ..JobFilter::default()
     };
+    let taken = |detail| Err(ApiError::new(StatusCode::CONFLICT, "name_taken", detail));
+    let schedules = app.reader().objects::<Schedule>()?;
+    if let Some(left) = schedules.iter().find(|one| one.owner == name) {
+        return taken(format!(
+            "the schedule {:?} of an earlier user {name:?} is still here, and would belong to the new one; remove the schedules of that \
+             user, or choose another name",
+            left.id
+        ));
+    }
     if app.reader().jobs(&of_name, None, 1)?.jobs.is_empty() {
         return Ok(());
     }
-    Err(ApiError::new(
-        StatusCode::CONFLICT,
-        "name_taken",
-        format!(
-            "jobs of an earlier user {name:?} are in the history, and would belong to the new one; choose another name, or wait until \
+    taken(format!(
+        "jobs of an earlier user {name:?} are in the history, and would belong to the new one; choose another name, or wait until \
              keep-history has removed them. To lock a user out for a time, disable it instead of removing it"
-        ),
     ))
 }
 
