@@ -21,7 +21,7 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// Mounts `directory` at `place`, which it makes; None, with a word, where `mergerfs` is missing or nobody may mount.
+    /// Mounts `directory` at `place`, which it makes; None where `mergerfs` is missing or nobody may mount.
     pub(crate) fn of(directory: &Path, place: &Path) -> Option<Self> {
         fs::create_dir_all(place).expect("made");
         let device = || fs::metadata(place).expect("there").dev();
@@ -30,13 +30,11 @@ impl Mount {
         command.args(["-f", "-o", OPTIONS]);
         let command = command.args([directory, place]);
         let Ok(mut program) = command.stdin(Stdio::null()).spawn() else {
-            eprintln!("skipped: install mergerfs");
             return None;
         };
         let until = Instant::now() + Duration::from_secs(60);
         while device() == before {
             if program.try_wait().expect("a child").is_some() {
-                eprintln!("skipped: mergerfs may not mount here");
                 return None;
             }
             assert!(Instant::now() < until, "mergerfs does not mount");
