@@ -7,6 +7,7 @@ mod godwit {
     pub(crate) mod agreement;
     pub(crate) mod asking;
     pub(crate) mod backups;
+    pub(crate) mod binds;
     pub(crate) mod bits;
     pub(crate) mod case;
     pub(crate) mod changes;
@@ -56,7 +57,6 @@ mod godwit {
     pub(crate) mod meanings;
     pub(crate) mod metadata;
     pub(crate) mod metrics;
-    pub(crate) mod binds;
     pub(crate) mod mounts;
     pub(crate) mod named;
     #[path = "../support/netns.rs"]

@@ -25,9 +25,9 @@ use crate::attempt::{AttemptEvents, Placing};
 use crate::clock::timestamp;
 use crate::error::JobsError;
 use crate::flights::Flights;
+use crate::flights::steady::{Amount, Steady};
 use crate::nodes::reaches;
 use crate::spec::{self, Prepared};
-use crate::steady::{Amount, Steady};
 use crate::stored::Stored;
 use crate::{Shared, attempt, guests, reached};
 

@@ -1,6 +1,8 @@
 //! Follows what the nodes of the cluster bring of one divided job at this moment: asked for each second while the job is controlled here.
 //! Keeps nothing that is settled: the state does.
 
+pub(crate) mod steady;
+
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,8 +13,8 @@ use godwit_api::rest::{ChannelView, ProgressView};
 use godwit_controller::Traffic;
 use godwit_state::{Node, Works};
 
-use crate::steady::Amount;
 use crate::{Shared, elsewhere};
+use steady::Amount;
 
 /// Between two rounds of questions.
 const EVERY: Duration = Duration::from_secs(1);

@@ -39,7 +39,6 @@ mod schedule;
 mod scheduler;
 mod seen;
 mod spec;
-mod steady;
 mod stored;
 mod submit;
 mod third;

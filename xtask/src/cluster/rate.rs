@@ -142,7 +142,7 @@ mod tests {
         let samples = samples(&received);
         let end = SECOND * 14 / 4;
         let below = |level| samples.longest_below(SECOND / 4, end, level);
-        assert_eq!(below(35.0), SECOND * 3 / 2);
+        assert_eq!(below(35.0), SECOND * 9 / 4);
         assert!(below(20.0) < SECOND);
         assert_eq!(below(50.0), SECOND * 13 / 4);
     }

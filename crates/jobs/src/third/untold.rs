@@ -15,7 +15,7 @@ use godwit_api::rest::HERE;
 use godwit_state::{Follower, Job, JobFilter, JobState, Topic};
 
 use super::rights::end_denied;
-use super::{GRANT_FOR, brought, is_passing, millis, route, site};
+use super::{GRANT_FOR, brought, is_passing, may_run_elsewhere, millis, route, site};
 use crate::Shared;
 use crate::error::JobsError;
 

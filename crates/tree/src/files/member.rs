@@ -87,12 +87,6 @@ impl Target {
         }
     }
 
-    /// Whether a file is put together in a copy of what members share.
-    pub(super) fn copies(&self) -> bool {
-        let member = self.config.member.as_ref();
-        member.is_some_and(|member| member.fence.copies())
-    }
-
     /// Whether the end of this transfer does what concerns the whole tree.
     pub(super) fn finishes_tree(&self) -> bool {
         self.config
@@ -100,6 +94,12 @@ impl Target {
             .as_ref()
             .is_none_or(|member| member.closer)
     }
+}
+
+/// Whether a file is put together in a copy of what members share.
+pub(super) fn copies(target: &Target) -> bool {
+    let member = target.config.member.as_ref();
+    member.is_some_and(|member| member.fence.copies())
 }
 
 /// Whether a file that is put together is read back before it gets its name, although nobody asked for that: where size and time do not

@@ -11,7 +11,7 @@ use godwit_store::digest::FileDigest;
 use godwit_store::{Create, FinalMeta, RelPath, Replace, StoreError, TempName, WriteFile};
 
 use super::{Writer, too_scattered};
-use crate::files::member::key_of;
+use crate::files::member::{copies, key_of};
 use crate::files::open::{OpenFile, Progress, part_of};
 use crate::files::target::destination_fault;
 
@@ -25,7 +25,7 @@ impl Writer {
         self.directories.hold_before_making(record.id, &path)?;
         let portion = portion_of(record)?;
         let (part, shared) = (part_of(&portion), portion != Portion::Whole);
-        let copied = matches!(portion, Portion::Assemble(_)) && self.target.copies();
+        let copied = matches!(portion, Portion::Assemble(_)) && copies(&self.target);
         let temp = match shared && !copied {
             true => self.target.shared_temp(record),
             false => self.target.temp(&path),
