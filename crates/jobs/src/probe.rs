@@ -12,10 +12,13 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::Peer;
 use godwit_api::failure::{FailureCode, Retry};
 use godwit_api::units::counted;
-use godwit_state::{Job, JobFilter, JobState, Reader, Site, UnixMillis};
+use godwit_state::{
+    Agreed, Command, Job, JobFilter, JobState, LEVEL_SIGHTED, Op, Reader, Sighted, Site, UnixMillis,
+};
 
 use crate::error::JobsError;
 use crate::order::sites_of;
+use crate::scheduler::actor;
 use crate::stored::Stored;
 use crate::{Shared, reached};
 
@@ -34,6 +37,9 @@ const JOBS_MAX: usize = 1_000;
 /// Sites that are dialled at once, and by one look. Those that come first by name are looked at first.
 const AT_ONCE: usize = 8;
 const SITES_MAX: usize = 64;
+
+/// Sites among them that only another site's job names: it chose their addresses, and this node shall not scan for it.
+const NAMED_MAX: usize = 16;
 
 /// Sites of which it is known whether they answered.
 const KNOWN_MAX: usize = 1_000;
@@ -108,13 +114,19 @@ fn wanted(shared: &Shared) -> Result<BTreeMap<String, Wanted>, JobsError> {
     let at = shared.now();
     let mut sites: BTreeMap<String, Wanted> = BTreeMap::new();
     let page = reader.jobs(&filter, None, JOBS_MAX)?;
+    let mut named = 0;
     for job in page.jobs.iter().filter(|job| waits(job, at)) {
         let Some(Ok(stored)) = reader.job_spec(&job.id)?.map(|text| Stored::parse(&text)) else {
             continue;
         };
         for name in sites_of(job) {
             let site = match stored.other(&name) {
-                Some(site) => Some(site),
+                Some(site) if sites.contains_key(&site.identity) => Some(site),
+                Some(_) if named == NAMED_MAX => None,
+                Some(site) => {
+                    named += 1;
+                    Some(site)
+                }
                 None => reader.object::<Site>(&name)?,
             };
             let Some(site) = site else {
@@ -157,6 +169,9 @@ fn look(shared: &Shared, wanted: BTreeMap<String, Wanted>, known: &mut HashMap<S
                 ));
             }
             // Of a site that was not dialled before nothing is known: its jobs are tried once.
+            if before.is_some_and(|before| before != answers) || (before.is_none() && !answers) {
+                say(shared, &one.site, answers);
+            }
             if answers && before != Some(true) {
                 if before.is_some() {
                     let jobs = counted(one.jobs.len() as u64, "job");
@@ -168,6 +183,25 @@ fn look(shared: &Shared, wanted: BTreeMap<String, Wanted>, known: &mut HashMap<S
             }
         }
     }
+}
+
+/// Notes that a site went or came back, for those that follow the state and for webhooks. The leader does so for all nodes.
+fn say(shared: &Shared, site: &Site, answers: bool) {
+    let reader = shared.replica.reader();
+    let knows = Agreed(&reader)
+        .level()
+        .is_ok_and(|level| level >= LEVEL_SIGHTED);
+    if !knows || !shared.replica.is_leader() {
+        return;
+    }
+    let op = Op::Sighted(Sighted {
+        site: site.name.clone(),
+        identity: site.identity.clone(),
+        answers,
+    });
+    // A site that only another site's job names is not in the state, which refuses this.
+    let command = Command::new(shared.now(), actor(shared), op);
+    drop(shared.replica.propose_blocking(command));
 }
 
 /// Whether a node of the site proves that it is one.

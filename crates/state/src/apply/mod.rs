@@ -109,6 +109,7 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
         Op::Prune(prune) => history::prune(&context, prune),
         Op::Site(change) => sites::change(&context, change),
         Op::Learn(learn) => objects::learn(&context, learn),
+        Op::Sighted(seen) => sites::sighted(&context, seen),
         Op::Schedule(change) => objects::schedule(&context, change),
         Op::Fired {
             schedule,
@@ -143,6 +144,7 @@ pub(crate) fn audit(
         | Op::Restart(_)
         | Op::Lost(_)
         | Op::Learn(_)
+        | Op::Sighted(_)
         | Op::Level(_)
         | Op::Fired { .. }
         | Op::Delivery(_)

@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::{Context, Stop, sql};
 use crate::bounds;
 use crate::model::{
-    CommandError, Delivery, Effect, Job, JobState, Object as _, Reason, Topic, UnixMillis, Webhook,
+    CommandError, Delivery, Effect, Job, JobState, Object as _, Reason, SITE_EVENTS, Site, Topic,
+    UnixMillis, Webhook,
 };
 use crate::seal::{object_body, select_objects};
 
@@ -24,10 +25,22 @@ struct JobBody<'a> {
 
 /// Content of a delivery, in the form of Standard Webhooks.
 #[derive(Serialize)]
-struct DeliveryBody<'a> {
+struct DeliveryBody<T> {
     r#type: String,
     timestamp: String,
-    data: DeliveryJob<'a>,
+    data: T,
+}
+
+/// Content of an event of a site.
+#[derive(Serialize)]
+struct SiteBody {
+    answers: bool,
+}
+
+#[derive(Serialize)]
+struct DeliverySite<'a> {
+    site: &'a str,
+    answers: bool,
 }
 
 #[derive(Serialize)]
@@ -84,15 +97,38 @@ pub(super) fn event(
     Ok(())
 }
 
+/// Tells of a site that answers no more, or again. Only a webhook that names this event hears of it: any other expects jobs.
+pub(super) fn site(context: &Context<'_>, name: &str, answers: bool) -> Result<(), Stop> {
+    let body = serde_json::to_string(&SiteBody { answers })?;
+    event(
+        context,
+        Topic::Object,
+        &format!("{}/{name}", Site::KIND),
+        &body,
+    )?;
+    let [away, back] = SITE_EVENTS;
+    let word = if answers { back } else { away };
+    for webhook in webhooks(context)? {
+        let is_wanted = webhook.events.iter().any(|name| name == word);
+        if webhook.disabled || !is_wanted || webhook.owner.is_some() {
+            continue;
+        }
+        let body = serde_json::to_string(&DeliveryBody {
+            r#type: word.replace('_', "."),
+            timestamp: context.at.rfc3339(),
+            data: DeliverySite {
+                site: name,
+                answers,
+            },
+        })?;
+        add(context, &webhook, "", word, &body)?;
+    }
+    Ok(())
+}
+
 /// Notes a delivery for each webhook that wants to know the job's state.
 fn deliver(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
-    let bodies: Vec<String> = context
-        .db
-        .prepare_cached(select_objects!("kind = ?1 ORDER BY id"))?
-        .query_map([Webhook::KIND], object_body)?
-        .collect::<Result<_, _>>()?;
-    for body in bodies {
-        let webhook: Webhook = serde_json::from_str(&body)?;
+    for webhook in webhooks(context)? {
         let state = job.state.name();
         let event = webhook.events.is_empty() || webhook.events.iter().any(|name| name == state);
         let owner = webhook
@@ -113,25 +149,41 @@ fn deliver(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
                 reason: job.reason.as_ref(),
             },
         })?;
-        context
-            .db
-            .prepare_cached(
-                "INSERT INTO deliveries (webhook, job, event, body, at, attempts, next_attempt, status) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, 0, ?5, '')",
-            )?
-            .execute(params![
-                webhook.id,
-                job.id,
-                state,
-                body,
-                context.at.0
-            ])?;
-        let id = context.db.last_insert_rowid();
-        context
-            .db
-            .prepare_cached("DELETE FROM deliveries WHERE id <= ?1")?
-            .execute([id - bounds::DELIVERIES_KEPT])?;
+        add(context, &webhook, &job.id, state, &body)?;
     }
+    Ok(())
+}
+
+fn webhooks(context: &Context<'_>) -> Result<Vec<Webhook>, Stop> {
+    let bodies: Vec<String> = context
+        .db
+        .prepare_cached(select_objects!("kind = ?1 ORDER BY id"))?
+        .query_map([Webhook::KIND], object_body)?
+        .collect::<Result<_, _>>()?;
+    let webhooks = bodies.iter().map(|body| serde_json::from_str(body));
+    Ok(webhooks.collect::<Result<_, _>>()?)
+}
+
+/// Adds a delivery; the oldest one makes way. One about no job names none.
+fn add(
+    context: &Context<'_>,
+    webhook: &Webhook,
+    job: &str,
+    event: &str,
+    body: &str,
+) -> Result<(), Stop> {
+    context
+        .db
+        .prepare_cached(
+            "INSERT INTO deliveries (webhook, job, event, body, at, attempts, next_attempt, status) \
+             VALUES (?1, ?2, ?3, ?4, ?5, 0, ?5, '')",
+        )?
+        .execute(params![webhook.id, job, event, body, context.at.0])?;
+    let id = context.db.last_insert_rowid();
+    context
+        .db
+        .prepare_cached("DELETE FROM deliveries WHERE id <= ?1")?
+        .execute([id - bounds::DELIVERIES_KEPT])?;
     Ok(())
 }
 

@@ -49,6 +49,7 @@ fn is_of_leader(command: &Command, node: &Node) -> bool {
             | Op::Fired { .. }
             | Op::Delivery(_)
             | Op::Webhook(_)
+            | Op::Sighted(_)
             | Op::Job(_, JobOp::Expire) => true,
             Op::Lost(lost) => *lost != node.name,
             Op::Prune(prune) => !is_of_tokens(prune),
@@ -130,6 +131,7 @@ fn least(db: &Connection, actor: &Actor, role: Role, op: &Op) -> Result<Option<R
         | Op::Join(_)
         | Op::Level(_)
         | Op::Learn(_)
+        | Op::Sighted(_)
         | Op::Fired { .. }
         | Op::Delivery(_) => return Ok(None),
     }))
@@ -195,6 +197,7 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: UnixMillis) -> Result<bool
         | Op::Level(_)
         | Op::Prune(_)
         | Op::Learn(_)
+        | Op::Sighted(_)
         | Op::Audit(_) => true,
         Op::Submit(_)
         | Op::Node(_)

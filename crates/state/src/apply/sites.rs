@@ -4,9 +4,9 @@
 use rusqlite::params;
 
 use super::origin::JOB_RULE;
-use super::{Context, Stop, counts_what_is_left, objects, sql};
+use super::{Context, Stop, counts_what_is_left, notices, objects, sql};
 use crate::bounds;
-use crate::model::{AccessRule, Change, CommandError, Effect, Object as _, Site};
+use crate::model::{AccessRule, Change, CommandError, Effect, Object as _, Sighted, Site};
 use crate::read::object_by_id;
 
 /// A site that is removed, or whose name is given to another identity, takes the access rules at it along.
@@ -62,6 +62,15 @@ fn check_room(context: &Context<'_>, prefix: &str, max: u64) -> Result<(), Stop>
     }
     let kind = "access rule for job".to_owned();
     Err(CommandError::TooMany { kind, max }.into())
+}
+
+/// A site went, or came back: its event, and its deliveries.
+pub(super) fn sighted(context: &Context<'_>, seen: &Sighted) -> Result<Effect, Stop> {
+    let site = object_by_id::<Site>(context.db, &seen.site)?
+        .filter(|site| site.identity == seen.identity)
+        .ok_or_else(|| CommandError::not_found(Site::KIND, &seen.site))?;
+    notices::site(context, &site.name, seen.answers)?;
+    Ok(Effect::Done)
 }
 
 fn remove_rules(context: &Context<'_>, site: &str) -> Result<(), Stop> {

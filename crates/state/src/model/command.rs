@@ -80,6 +80,8 @@ pub enum Op {
     Site(Change<Site>),
     /// A site has told which nodes it has. Nothing changes where the site is another one by now.
     Learn(Box<Learn>),
+    /// The leader found that a site answers no more, or again.
+    Sighted(Sighted),
     /// Changes a schedule.
     Schedule(Change<Schedule>),
     /// Submits the job of a schedule's tick, once for each tick.
@@ -156,6 +158,18 @@ pub struct NewJob {
     pub retry: RetryPolicy,
     /// Key by which the owner's repeated submission is known.
     pub idempotency_key: Option<String>,
+}
+
+/// Whether a site answers that jobs wait for.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sighted {
+    /// Its name.
+    pub site: String,
+    /// The identity that was dialled.
+    pub identity: String,
+    /// It does now, and did not before.
+    pub answers: bool,
 }
 
 /// A change of one job.
@@ -377,6 +391,7 @@ impl Op {
             Self::Restart(runner) => runner.node.clone(),
             Self::Lost(node) => format!("{}/{node}", Node::KIND),
             Self::Learn(learn) => format!("{}/{}", Site::KIND, learn.site),
+            Self::Sighted(seen) => format!("{}/{}", Site::KIND, seen.site),
             Self::Join(join) => format!("{}/{}", Node::KIND, join.node.name),
             Self::Node(of) => change(of),
             Self::Level(level) => level.to_string(),
@@ -416,6 +431,8 @@ impl Op {
             Self::Restart(_) => "node.restart".to_owned(),
             Self::Lost(_) => "node.lost".to_owned(),
             Self::Learn(_) => "site.learn".to_owned(),
+            Self::Sighted(Sighted { answers: true, .. }) => "site.back".to_owned(),
+            Self::Sighted(_) => "site.away".to_owned(),
             Self::Join(_) => "node.join".to_owned(),
             Self::Level(_) => "cluster.level".to_owned(),
             Self::Node(of) => change("node", of),

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::UnixMillis;
 
+/// What webhooks hear of sites if they name it: one answers no more, or again.
+pub const SITE_EVENTS: [&str; 2] = ["site_away", "site_back"];
+
 /// What an event is about.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]

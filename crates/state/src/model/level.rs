@@ -9,8 +9,8 @@ use super::{Change, Command, JobOp, Op};
 
 /// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]),
 /// parts leased in no order and none to nodes that rest ([`LEVEL_REST`]). 3: what a command says of its origin ([`LEVEL_ORIGIN`]),
-/// users change their own passwords ([`LEVEL_PASSWORD`]), and access rules at sites. 4: where a job runs ([`JobOp::Route`]), bounds of
-/// access for jobs, and nothing of a removed user is left to a later one ([`LEVEL_LEFT`]).
+/// users change their own passwords ([`LEVEL_PASSWORD`]), and access rules at sites. 4: where a job runs ([`JobOp::Route`]), sites that go
+/// and come ([`Op::Sighted`]), bounds of access for jobs, and nothing of a removed user is left to a later one ([`LEVEL_LEFT`]).
 pub const FEATURE_LEVEL: u32 = 4;
 
 /// From this level on a command names the node that proposed it, and the state checks what that node may ask for. Names of nodes and
@@ -30,6 +30,9 @@ pub const LEVEL_ROUTE: u32 = 4;
 /// and no user is made whose name has jobs or schedules of an earlier one. A user that stood for an account of a machine is disabled when
 /// no node names that account any more.
 pub const LEVEL_LEFT: u32 = 4;
+
+/// From this level on there is [`Op::Sighted`].
+pub const LEVEL_SIGHTED: u32 = 4;
 
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;
@@ -61,6 +64,7 @@ impl Op {
                 LEVEL_ORIGIN
             }
             Self::Password(_) => LEVEL_PASSWORD,
+            Self::Sighted(_) => LEVEL_SIGHTED,
             Self::Access(Change::Create(rule) | Change::Put(rule)) if rule.site.is_some() => 3,
             _ => LEVEL_FIRST,
         }

@@ -18,15 +18,15 @@ mod work;
 
 pub use command::{
     AuditEntry, COMMAND_BYTES_MAX, COMMAND_VERSION, Change, Command, Delivery, Finish, JobChange,
-    JobOp, Learn, NewJob, NewPassword, Op, Outcome, Prune,
+    JobOp, Learn, NewJob, NewPassword, Op, Outcome, Prune, Sighted,
 };
 pub use effect::{Applied, CommandError, Effect};
-pub use event::{Event, Topic};
+pub use event::{Event, SITE_EVENTS, Topic};
 pub use id::sortable_id;
 pub use job::{Attempt, FailureGroup, Job, JobState, Place, Placed, Reason, Route, Runner, reason};
 pub use level::{
     FEATURE_LEVEL, LEVEL_FIRST, LEVEL_LEFT, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST, LEVEL_ROUTE,
-    level_trouble,
+    LEVEL_SIGHTED, level_trouble,
 };
 pub use name::Names;
 pub(crate) use name::check_node;

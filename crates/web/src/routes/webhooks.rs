@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use godwit_api::rest::{DeliveryView, NewWebhook, Timestamp, WebhookView};
-use godwit_state::{Change, DeliveryLine, JobState, Op, Secret, Webhook};
+use godwit_state::{Change, DeliveryLine, JobState, Op, SITE_EVENTS, Secret, Webhook};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -61,11 +61,12 @@ async fn put_webhook(
     if let Some(wrong) = new
         .events
         .iter()
-        .find(|name| JobState::from_name(name).is_none())
+        .find(|name| JobState::from_name(name).is_none() && !SITE_EVENTS.contains(&name.as_str()))
     {
         let known = JobState::ALL.map(JobState::name).join(", ");
         return Err(ApiError::invalid(format!(
-            "events: {wrong:?} is no state; the states are: {known}"
+            "events: {wrong:?} is no state; the states are: {known}; {} name sites",
+            SITE_EVENTS.join(" and ")
         )));
     }
     app.run(move |app| {

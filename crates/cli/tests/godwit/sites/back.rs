@@ -2,7 +2,9 @@
 //! Kills nothing that runs a job (`kills`, `ends`).
 
 use rustix::process::Signal;
+use serde_json::json;
 
+use super::super::rest::Caller;
 use super::super::rig::Rig;
 use super::{fill, moved, submit, two_sites, wait_for};
 
@@ -11,6 +13,10 @@ use super::{fill, moved, submit, two_sites, wait_for};
 fn a_site_that_is_back_wakes_its_jobs() {
     let (here, mut there) = two_sites();
     fill(&here, 2, 1_000);
+    // Nobody has to receive it: what was to be sent is kept.
+    let hook = json!({"url": "https://hook.example.org/", "events": ["site_away", "site_back"]});
+    let admin = Caller::admin(&here);
+    admin.put("webhooks/sites", &hook).expect(200);
     there.end_daemon(Signal::TERM);
     let line = ["--setting", "retry-for=0s"];
     let id = submit(&here, "here:/data/run42", "siteB:/data/copy", &line);
@@ -24,6 +30,13 @@ fn a_site_that_is_back_wakes_its_jobs() {
     let (ended, next) = (ended["ended"].as_str(), waiting["next_attempt"].as_str());
     assert!(ended < next, "it ended at {ended:?}, before {next:?}");
     here.daemon().wait_for("siteB answers again");
+    let sent = admin
+        .get("webhooks/sites/deliveries")
+        .expect(200)
+        .to_string();
+    for event in ["site_away", "site_back"] {
+        assert!(sent.contains(event), "{sent}");
+    }
 }
 
 #[test]
