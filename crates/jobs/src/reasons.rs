@@ -58,10 +58,8 @@ fn why(job: &Job, nodes: &Nodes, at: UnixMillis) -> Option<Reason> {
     if let Some(nobody) = nodes.nobody(job) {
         return Some(nobody);
     }
-    let is_over = match job.reason.as_ref()?.code.as_str() {
-        reason::NOT_BEFORE | NO_NODE | NODES_DRAINED => true,
-        _ => false,
-    };
+    let code = job.reason.as_ref()?.code.as_str();
+    let is_over = matches!(code, reason::NOT_BEFORE | NO_NODE | NODES_DRAINED);
     is_over.then(|| Reason::new(reason::WAITING, "The job waits for a node."))
 }
 

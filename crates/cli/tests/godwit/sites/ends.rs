@@ -55,7 +55,7 @@ impl Sites {
             .ok()
             .and_then(|text| text.parse().ok());
         let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
-        println!("seed {seed}");
+        say(&format!("seed {seed}"));
         // A copy goes into a directory that is there, so that a second one would have another name.
         fs::create_dir(rigs[destination].export.join("copy")).expect("made");
         Self {
@@ -85,7 +85,7 @@ impl Sites {
     /// Kills one of the nodes for a moment.
     fn kill(&mut self) {
         let which = usize::try_from(self.draw(self.rigs.len() as u64)).expect("small");
-        println!("kill {which}");
+        say(&format!("kill {which}"));
         self.rigs[which].kill_daemon();
         self.rest(400);
         self.rigs[which].serve(&[]);
@@ -118,12 +118,19 @@ impl Sites {
     }
 }
 
+/// What repeats a run that failed.
+#[expect(
+    clippy::print_stdout,
+    reason = "the test harness shows it where a test fails"
+)]
+fn say(text: &str) {
+    println!("{text}");
+}
+
 /// Jobs of a node that have not ended.
 fn unended(rig: &Rig) -> usize {
     let list = rig.admin(&["job", "list", "--all", "--json"]).out;
-    let jobs = list
-        .lines()
-        .map(|line| serde_json::from_str::<serde_json::Value>(line));
+    let jobs = list.lines().map(serde_json::from_str::<serde_json::Value>);
     let jobs = jobs.map(|job| job.expect("a document"));
     jobs.filter(|job| job["ended"].is_null()).count()
 }
