@@ -6,7 +6,7 @@ mod support;
 use godwit_state::{
     AccessRight, AccessRule, Actor, Change, Command, CommandError, Delivery, Effect, FEATURE_LEVEL,
     Limit, LimitScope, LimitWindow, NewPassword, Op, Outcome, Prune, Reason, Role, RuleSite,
-    Schedule, Secret, Share, Sighted, Site, Token, User, Webhook,
+    Schedule, Secret, Share, Site, Token, User, Webhook,
 };
 use support::state::State;
 use support::{alice, at, claim, command, finish, new_job, submit};
@@ -135,56 +135,6 @@ fn tokens_go_with_their_user() {
         .op(8, Op::User(Change::Remove("bob".to_owned())))
         .expect("remove");
     assert!(state.reader.objects::<Token>().expect("read").is_empty());
-}
-
-#[test]
-fn webhooks_that_name_it_hear_of_sites_that_go_and_come() {
-    let mut state = State::new();
-    for (id, events, owner) in [
-        ("both", &["site_away", "site_back"][..], None),
-        ("jobs", &[], None),
-        ("of_a_user", &["site_away"], Some("alice")),
-    ] {
-        let webhook = Webhook {
-            id: id.to_owned(),
-            url: "https://example.org".to_owned(),
-            events: events.iter().map(ToString::to_string).collect(),
-            owner: owner.map(ToOwned::to_owned),
-            secret: Secret::new("key"),
-            disabled: false,
-        };
-        let create = Op::Webhook(Change::Create(webhook));
-        state.op(0, create).expect("create");
-    }
-    let site = Site {
-        name: "siteB".to_owned(),
-        addresses: vec!["b:1".to_owned()],
-        identity: "gw1-b".to_owned(),
-        comment: String::new(),
-        nodes: Vec::new(),
-    };
-    state.op(1, Op::Site(Change::Create(site))).expect("create");
-    let sighted = |identity: &str, answers| {
-        Op::Sighted(Sighted {
-            site: "siteB".to_owned(),
-            identity: identity.to_owned(),
-            answers,
-        })
-    };
-    let early = state.op(2, sighted("gw1-b", false)).expect_err("early");
-    assert!(early.to_string().contains("needs level 4"), "{early}");
-    state.op(2, Op::Level(FEATURE_LEVEL)).expect("alone");
-    state.op(3, sighted("gw1-b", false)).expect("away");
-    state.op(4, sighted("gw1-b", true)).expect("back");
-    state
-        .op(5, sighted("gw1-c", true))
-        .expect_err("another one");
-    let due = state.reader.deliveries().due(at(5), 10).expect("due");
-    let due: Vec<_> = due
-        .iter()
-        .map(|delivery| (delivery.webhook.as_str(), delivery.event.as_str()))
-        .collect();
-    assert_eq!(due, [("both", "site_away"), ("both", "site_back")]);
 }
 
 #[test]
