@@ -129,8 +129,8 @@ impl Access<'_> {
         let shared = self.0;
         let reader = shared.replica.reader();
         let is_own = |own: Peer| own.identity == mandate.asker;
-        let is_here = (shared.config.own)().is_some_and(is_own)
-            || !reader.objects_by::<Node>(&mandate.asker)?.is_empty();
+        let is_here =
+            (shared.config.own)().is_some_and(is_own) || (shared.config.is_member)(&mandate.asker);
         if !is_here {
             return Ok(None);
         }

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_api::event::{EventSink, Status, Summary, Verdict};
 use godwit_api::failure::{Failure, FailureCode, Retry};
@@ -74,7 +74,14 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
                 Away::Not => {
                     // Sites that run a transfer for this node record it themselves.
                     recording = Some(Recording::begin(&own, &job));
-                    Some(carry_out(&own, &job, epoch, limit, &control, &told))
+                    let begun = Instant::now();
+                    let ended = carry_out(&own, &job, epoch, limit, &control, &told);
+                    if let Err(failure) = &ended {
+                        let stops =
+                            || control.is_cancelled() || own.stopping.load(Ordering::SeqCst);
+                        guests::even_out(&own, &job, failure, begun, &stops);
+                    }
+                    Some(ended)
                 }
             }
         });

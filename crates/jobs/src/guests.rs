@@ -16,13 +16,13 @@ use godwit_api::grant::Mandate;
 use godwit_api::job::Text;
 use godwit_api::rest::{ChangeJob, JobStateName, JobView, NewJob, Place, Timestamp, is_request_id};
 use godwit_state::{
-    Actor, Command, CommandError, Job, JobFilter, JobState, Node, Op, ProposeError, Site,
+    Actor, Command, CommandError, Job, JobFilter, JobState, Op, ProposeError, Site,
 };
 
 use crate::error::JobsError;
 use crate::stored::{Guest, Stored};
 use crate::{Jobs, Shared, files, grants, manifest, submit};
-pub(crate) use reach::{Reaching, is_unproven};
+pub(crate) use reach::{Reaching, even_out, is_unproven};
 use rights::check_rights;
 pub(crate) use rights::{ACCESS_ENDED, mandate_of, may_go_on};
 
@@ -170,12 +170,9 @@ fn find(jobs: &Jobs, asker: &str, job: &str) -> Result<Option<Job>, Refusal> {
 
 /// Whether the asker is a node of this cluster and means a job of it by that id.
 fn is_of_cluster(jobs: &Jobs, asker: &str, job: &str) -> Result<bool, Refusal> {
-    let reader = jobs.shared.replica.reader();
-    let look = || -> Result<bool, JobsError> {
-        let is_node = !reader.objects_by::<Node>(asker)?.is_empty();
-        Ok(is_node && reader.job(job)?.is_some())
-    };
-    look().map_err(|error| refuse(&error))
+    let found = jobs.shared.replica.reader().job(job);
+    let found = found.map_err(|error| refuse(&error.into()))?.is_some();
+    Ok(found && (jobs.shared.config.is_member)(asker))
 }
 
 fn known(jobs: &Jobs, asker: &str, job: &str) -> Result<Job, Refusal> {
@@ -471,33 +468,4 @@ pub(crate) fn propose(jobs: &Shared, asker: &str, op: Op) -> Result<(), Refusal>
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_job_for_another_site_outranks_no_job_of_this_site_and_is_bounded() {
-        let job = |priority: i32| NewJob {
-            priority,
-            ..serde_json::from_str(r#"{"sources":["here:/a/x"],"destination":"b:/a/y"}"#)
-                .expect("a job")
-        };
-        for (asked, given) in [
-            (i32::MAX, 0),
-            (1, 0),
-            (0, 0),
-            (-5, -5),
-            (i32::MIN, i32::MIN),
-        ] {
-            let mut new = job(asked);
-            bound(&mut new).expect("bounded");
-            assert_eq!(new.priority, given);
-        }
-        let mut new = job(0);
-        new.label = "\u{e4}".repeat(1_000);
-        bound(&mut new).expect("cut");
-        assert_eq!(new.label, "\u{e4}".repeat(127));
-        let value = Text(vec![b'x'; SETTINGS_BYTES_MAX]);
-        new.settings.insert("include".to_owned(), vec![value]);
-        assert_eq!(bound(&mut new).expect_err("too long").code, code::INVALID);
-    }
-}
+mod tests;

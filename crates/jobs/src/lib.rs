@@ -57,8 +57,7 @@ use godwit_api::ask::{AskSites, Peer};
 use godwit_api::grant::Grant;
 use godwit_api::record::HearTransfers;
 use godwit_api::rest::{
-    AttemptView, ChangeJob, FailureView, JobList, JobProgress, JobReport, JobView, LogPage, NewJob,
-    SampleView,
+    AttemptView, ChangeJob, FailureView, JobList, JobProgress, JobView, LogPage, NewJob, SampleView,
 };
 use godwit_run::Env;
 use godwit_state::{
@@ -72,8 +71,8 @@ pub use error::JobsError;
 pub use guests::Guests;
 pub use manifest::Manifest;
 pub use seen::Seen;
-pub use spec::check_source_count;
-pub use submit::WAITING_OF_OWNER_MAX;
+
+pub use submit::{WAITING_OF_OWNER_MAX, check_source_count};
 pub use turns::Turn;
 pub use work::work_of;
 pub use zone::{check_time_zone, time_zone_trouble};
@@ -110,6 +109,8 @@ pub struct JobsConfig {
     pub sites: Arc<dyn AskSites>,
     /// How other sites reach this node: without addresses until it listens. None where it never does.
     pub own: Arc<dyn Fn() -> Option<Peer> + Send + Sync>,
+    /// Whether an identity is that of a node of this cluster.
+    pub is_member: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     /// Makes the surroundings of one attempt.
     pub make_env: Arc<MakeEnv>,
     /// Hears of each attempt.
@@ -236,20 +237,6 @@ impl Jobs {
     #[must_use]
     pub fn exports(&self) -> &[String] {
         &self.shared.config.exports
-    }
-
-    /// Waits until no other request looks at how many of `what` the owner has and adds one.
-    #[must_use]
-    pub fn turn(&self, what: &str, owner: &str) -> Turn<'_> {
-        self.shared.turns.take(format!("{what} of {owner}"))
-    }
-
-    /// The sites of jobs that ended because their owner was removed hear so.
-    ///
-    /// # Errors
-    /// The state cannot be read.
-    pub fn stop_elsewhere(&self, owner: &str) -> Result<(), JobsError> {
-        third::untold::add_ended(&self.shared, owner)
     }
 
     /// What is granted to whom at this node.
@@ -435,35 +422,6 @@ impl Jobs {
     pub fn samples(&self, id: &str) -> Result<Vec<SampleView>, JobsError> {
         self.job(id)?;
         Ok(past::samples(&self.shared, id)?.0)
-    }
-
-    /// Everything that is known of the job, in one document.
-    ///
-    /// # Errors
-    /// There is no such job, or what is known of it cannot be read.
-    pub fn report(&self, id: &str) -> Result<JobReport, JobsError> {
-        let log = past::log(&self.shared, id, 0, usize::MAX)?;
-        let (samples, mut missing) = past::samples(&self.shared, id)?;
-        missing.extend(log.missing);
-        missing.sort_by(|one, other| one.node.cmp(&other.node));
-        missing.dedup_by(|one, other| one.node == other.node);
-        Ok(report::make(report::Known {
-            job: self.job(id)?,
-            description: self.description(id)?,
-            attempts: self.attempts(id)?,
-            failures: self.failures(id)?,
-            log: log.lines,
-            samples,
-            missing,
-        }))
-    }
-
-    /// The same as one HTML file that fetches nothing.
-    ///
-    /// # Errors
-    /// As [`Self::report`].
-    pub fn report_html(&self, id: &str) -> Result<String, JobsError> {
-        Ok(report::render(&self.report(id)?))
     }
 
     /// Ends all attempts so that the next start of the node goes on with them. Blocks until they have ended.

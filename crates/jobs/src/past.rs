@@ -9,12 +9,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, JobPast, PastAfter, Question, code};
-use godwit_api::rest::{LogLine, LogPage, MissingNode, SampleView, Timestamp};
+use godwit_api::rest::{JobReport, LogLine, LogPage, MissingNode, SampleView, Timestamp};
 use godwit_state::Node;
 
 use crate::error::JobsError;
 use crate::files::{self, NO_LINES, NO_SAMPLES};
-use crate::{Shared, reached};
+use crate::{Jobs, Shared, reached, report};
 
 /// Numbers of the lines of one attempt.
 const LINES_OF_ATTEMPT: u64 = 1 << 32;
@@ -45,6 +45,37 @@ struct Told {
 pub(crate) struct Others {
     silent: Mutex<HashMap<String, (Instant, String)>>,
     told: Mutex<HashMap<(String, String), Told>>,
+}
+
+impl Jobs {
+    /// Everything that is known of the job, in one document.
+    ///
+    /// # Errors
+    /// There is no such job, or what is known of it cannot be read.
+    pub fn report(&self, id: &str) -> Result<JobReport, JobsError> {
+        let log = log(&self.shared, id, 0, usize::MAX)?;
+        let (samples, mut missing) = samples(&self.shared, id)?;
+        missing.extend(log.missing);
+        missing.sort_by(|one, other| one.node.cmp(&other.node));
+        missing.dedup_by(|one, other| one.node == other.node);
+        Ok(report::make(report::Known {
+            job: self.job(id)?,
+            description: self.description(id)?,
+            attempts: self.attempts(id)?,
+            failures: self.failures(id)?,
+            log: log.lines,
+            samples,
+            missing,
+        }))
+    }
+
+    /// The same as one HTML file that fetches nothing.
+    ///
+    /// # Errors
+    /// As [`Self::report`].
+    pub fn report_html(&self, id: &str) -> Result<String, JobsError> {
+        Ok(report::render(&self.report(id)?))
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

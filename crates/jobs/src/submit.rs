@@ -11,6 +11,7 @@ use godwit_state::{
 use crate::clock::random;
 use crate::error::JobsError;
 use crate::spec;
+pub use crate::spec::check_source_count;
 use crate::{Shared, access, manifest};
 
 /// Ids that are tried: two jobs of one second share one once in 33 million pairs.
@@ -162,7 +163,7 @@ pub(crate) fn check_known(
     new: &NewJob,
     is_known: &dyn Fn(&str) -> Result<bool, JobsError>,
 ) -> Result<(Vec<Place>, Place), JobsError> {
-    spec::check_source_count(new.sources.len())
+    check_source_count(new.sources.len())
         .map_err(|what| JobsError::invalid("invalid", format!("sources: {what}")))?;
     spec::check_length(new)?;
     let (sources, destination) = spec::places(new)?;

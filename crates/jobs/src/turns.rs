@@ -4,6 +4,8 @@
 use std::collections::HashSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use crate::Jobs;
+
 /// The owners that have a turn now.
 #[derive(Default)]
 pub(crate) struct Turns {
@@ -15,6 +17,14 @@ pub(crate) struct Turns {
 pub struct Turn<'a> {
     turns: &'a Turns,
     owner: String,
+}
+
+impl Jobs {
+    /// Waits until no other request looks at how many of `what` the owner has and adds one.
+    #[must_use]
+    pub fn turn(&self, what: &str, owner: &str) -> Turn<'_> {
+        self.shared.turns.take(format!("{what} of {owner}"))
+    }
 }
 
 impl Turns {

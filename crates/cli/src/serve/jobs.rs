@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use godwit_api::PORT_DEFAULT;
-use godwit_api::ask::Peer;
+use godwit_api::ask::{AnswerCluster as _, Peer};
 use godwit_api::grant::{Grant, Mandate};
 use godwit_api::host::HostPort;
 use godwit_api::settings::ServeSettings;
@@ -85,6 +85,10 @@ pub(super) fn start(
                     identity: identity.clone(),
                 })
             })
+        },
+        is_member: {
+            let cluster = opened.cluster.clone();
+            Arc::new(move |identity| cluster.is_member(identity))
         },
         make_env: Arc::new(make_env),
         tells: news.hearer(),

@@ -13,6 +13,10 @@ use godwit_api::ask::{AskSites, JobSeen, Peer, Refusal, code};
 use godwit_api::event::Event;
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::rest::{LogLine, ReasonView};
+use godwit_state::Job;
+
+use crate::Shared;
+use crate::stored::Stored;
 
 /// When a site counts as not reached, and the asker hears so.
 const REACH_WITHIN: Duration = Duration::from_secs(6);
@@ -20,6 +24,10 @@ const REACH_WITHIN: Duration = Duration::from_secs(6);
 /// Addresses of one site, and bytes of all texts about it.
 const ADDRESSES_MAX: usize = 16;
 const SITE_BYTES_MAX: usize = 8 << 10;
+
+/// An attempt for another node that ends before the other end has proved who it is takes a multiple of this time. An address that does not
+/// answer takes half of it.
+const END_EVERY: Duration = Duration::from_secs(20);
 
 /// Sites that one asker may have dialled at once, and the time after which it may have one more dialled.
 const AT_ONCE: u32 = 16;
@@ -136,6 +144,11 @@ impl Reaching {
                 }
             }
         }
+    }
+
+    /// A site that was reached is not where it was any more: the next attempt finds it again, or waits as long as for any other.
+    pub(crate) fn lose(&self, asker: &str, site: &Peer) {
+        self.end(asker, site, false);
     }
 
     /// Notes how a dial went.
@@ -279,6 +292,38 @@ fn is_harmless(note: &str) -> bool {
 /// Whether an attempt failed before the other end had proved who it is. For the asker of a job all such ends are the same.
 pub(crate) fn is_unproven(code: FailureCode) -> bool {
     BEFORE_PROOF.contains(&code)
+}
+
+/// Hides from the asker how long an attempt looked at the addresses of the other end: it may have moved since it was reached.
+pub(crate) fn even_out(
+    shared: &Shared,
+    job: &Job,
+    failure: &Failure,
+    begun: Instant,
+    stops: &dyn Fn() -> bool,
+) {
+    if super::asker_of(job).is_none()
+        || !is_unproven(failure.code)
+        || failure.message == NOT_REACHED
+    {
+        return;
+    }
+    let spec = shared.replica.reader().job_spec(&job.id).ok().flatten();
+    let guest = spec.and_then(|spec| Stored::parse(&spec).ok()?.guest);
+    if let Some(guest) = guest
+        && let Some(site) = &guest.other
+    {
+        shared.reaching.lose(&guest.asker, site);
+    }
+    while !is_even(begun.elapsed()) && !stops() {
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Whether an attempt that took so long may end.
+fn is_even(took: Duration) -> bool {
+    let past = took.as_millis() % END_EVERY.as_millis();
+    took >= END_EVERY && past < 5 * LOOK_EVERY.as_millis()
 }
 
 fn is_before_proof(code: &str) -> bool {

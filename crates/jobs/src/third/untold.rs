@@ -15,9 +15,9 @@ use godwit_api::rest::HERE;
 use godwit_state::{Follower, Job, JobFilter, JobState, Topic};
 
 use super::rights::end_denied;
-use super::{GRANT_FOR, brought, is_passing, may_run_elsewhere, millis, route, site};
-use crate::Shared;
+use super::{GRANT_FOR, brought, is_passing, millis, route, site};
 use crate::error::JobsError;
+use crate::{Jobs, Shared};
 
 /// Between two tries.
 const AGAIN_EVERY: Duration = Duration::from_secs(5);
@@ -140,44 +140,45 @@ const fn is_stopped(job: &Job) -> bool {
 
 /// Remembers the jobs whose end or pause an earlier start of the node may not have passed on.
 fn look_back(shared: &Shared) {
-    let filter = JobFilter {
-        states: vec![
-            JobState::Paused,
-            JobState::Cancelled,
-            JobState::Failed,
-            JobState::Partial,
-            JobState::Complete,
-        ],
-        ..JobFilter::default()
-    };
-    match shared.replica.reader().jobs(&filter, None, JOBS_MAX) {
-        Ok(page) => {
-            for job in page.jobs {
-                if !is_old(shared, &job) && route::may_be_elsewhere(shared, &job) {
-                    shared.untold.add(&job.id);
-                }
-            }
-        }
-        Err(error) => (shared.config.log)(&format!(
+    let states = [
+        JobState::Paused,
+        JobState::Cancelled,
+        JobState::Failed,
+        JobState::Partial,
+        JobState::Complete,
+    ];
+    if let Err(error) = remember(shared, &states, None) {
+        (shared.config.log)(&format!(
             "jobs that were stopped before this start are not looked at: {error}"
-        )),
+        ));
     }
 }
 
-/// Remembers the jobs of one owner that have ended of late.
-pub(crate) fn add_ended(shared: &Shared, owner: &str) -> Result<(), JobsError> {
+/// Remembers the jobs that came into one of these states of late.
+fn remember(shared: &Shared, states: &[JobState], owner: Option<&str>) -> Result<(), JobsError> {
     let filter = JobFilter {
-        states: vec![JobState::Failed, JobState::Cancelled],
-        owner: Some(owner.to_owned()),
+        states: states.to_vec(),
+        owner: owner.map(ToOwned::to_owned),
         ..JobFilter::default()
     };
     let page = shared.replica.reader().jobs(&filter, None, JOBS_MAX)?;
     for job in page.jobs {
-        if may_run_elsewhere(&job) && job.attempts > 0 && !is_old(shared, &job) {
+        if !is_old(shared, &job) && route::may_be_elsewhere(shared, &job) {
             shared.untold.add(&job.id);
         }
     }
     Ok(())
+}
+
+impl Jobs {
+    /// Has the sites of jobs that ended with their owner stop them.
+    ///
+    /// # Errors
+    /// The state cannot be read.
+    pub fn stop_elsewhere(&self, owner: &str) -> Result<(), JobsError> {
+        let states = [JobState::Failed, JobState::Cancelled];
+        remember(&self.shared, &states, Some(owner))
+    }
 }
 
 /// Whether no access for the job can be left.

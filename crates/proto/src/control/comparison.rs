@@ -1,6 +1,7 @@
 //! Owns what a client asks of the comparison with the destination, and of what becomes of entries that only the destination has.
 //! Compares nothing. `docs/wire.md`, "Comparison".
 
+use crate::hello::capability;
 use prost::Message;
 
 use crate::error::WireError;
@@ -48,6 +49,14 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// The capability that a daemon needs for it: none if it asks for no more than every daemon does, for then it may be ignored.
+    pub(crate) fn capability_needed(asked: Option<Self>) -> u64 {
+        match asked {
+            Some(asked) if asked != Self::default() => capability::COMPARISON,
+            _ => 0,
+        }
+    }
+
     /// See [`Judge`].
     pub fn judge(&self) -> Judge {
         Judge(self.judge)

@@ -148,11 +148,7 @@ impl Open {
     /// The capabilities that a daemon must have to understand this request; one that does not would ignore a part of it.
     pub fn capabilities_needed(&self) -> u64 {
         let need = |asked: bool, bit: u64| if asked { bit } else { 0 };
-        // A daemon may ignore one that asks for no more than every daemon does.
-        let compares = self
-            .comparison
-            .is_some_and(|asked| asked != Comparison::default());
-        need(compares, capability::COMPARISON)
+        Comparison::capability_needed(self.comparison)
             | need(self.preserve.is_some(), capability::PRESERVE)
             | need(self.selection.is_some(), capability::SELECTION)
             | need(self.keeps_to_one_file_system(), capability::ONE_FILE_SYSTEM)

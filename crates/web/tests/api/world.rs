@@ -133,6 +133,7 @@ impl World {
             clock: godwit_jobs::Clock::default(),
             sites: Arc::new(Asker::new(here, tls)),
             own: Arc::new(|| None),
+            is_member: Arc::new(|_| false),
             make_env: Arc::new(move |_| Env {
                 process: process.clone(),
                 home: home.clone(),

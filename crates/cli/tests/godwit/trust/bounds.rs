@@ -45,6 +45,7 @@ fn claim(n: u32, epoch: u64) -> Question {
         lease_ms: 3_600_000,
         fence: Vec::new(),
         mark: Mark::Untouched,
+        copies: false,
     })
 }
 

@@ -57,6 +57,8 @@ fn hostile(rig: &Rig, nodes: Vec<Peer>) -> (Daemon, String) {
             owner: false,
             security_xattrs: false,
             devices: false,
+            require_mount: false,
+            watched: godwit_api::watched::Watched::default(),
         }],
         home,
         rules: Arc::new(|| Ok(Arc::default())),

@@ -156,3 +156,24 @@ fn the_log_of_a_job_tells_its_asker_nothing_of_an_address_without_proof() {
     let other = json!({"event": "error", "code": "no_source", "message": "run42 is gone"});
     assert_eq!(heard(other.clone()), other);
 }
+
+#[test]
+fn attempts_that_end_before_the_proof_end_at_few_times() {
+    let ends = |took: u64| is_even(Duration::from_millis(took));
+    for early in [0, 4, 10_000, 19_999, 20_500, 31_000, 39_900] {
+        assert!(!ends(early), "{early}");
+    }
+    for even in [20_000, 20_100, 40_000, 60_250] {
+        assert!(ends(even), "{even}");
+    }
+}
+
+#[test]
+fn a_site_that_is_lost_is_not_tried_at_once() {
+    let (reaching, found) = (reaching(), Found::default());
+    ask(&reaching, &found, "gw1-b", &site("there")).expect("a yes");
+    reaching.lose("gw1-b", &site("there"));
+    let refusal = ask(&reaching, &found, "gw1-b", &site("there")).expect_err("lost");
+    assert_eq!(refusal, not_reached());
+    assert_eq!(found.0.load(Ordering::SeqCst), 1);
+}

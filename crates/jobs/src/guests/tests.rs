@@ -1,0 +1,31 @@
+//! Tests of the bounds that a job for another site comes in.
+//! Asks no other node.
+
+use super::*;
+
+#[test]
+fn a_job_for_another_site_outranks_no_job_of_this_site_and_is_bounded() {
+    let job = |priority: i32| NewJob {
+        priority,
+        ..serde_json::from_str(r#"{"sources":["here:/a/x"],"destination":"b:/a/y"}"#)
+            .expect("a job")
+    };
+    for (asked, given) in [
+        (i32::MAX, 0),
+        (1, 0),
+        (0, 0),
+        (-5, -5),
+        (i32::MIN, i32::MIN),
+    ] {
+        let mut new = job(asked);
+        bound(&mut new).expect("bounded");
+        assert_eq!(new.priority, given);
+    }
+    let mut new = job(0);
+    new.label = "\u{e4}".repeat(1_000);
+    bound(&mut new).expect("cut");
+    assert_eq!(new.label, "\u{e4}".repeat(127));
+    let value = Text(vec![b'x'; SETTINGS_BYTES_MAX]);
+    new.settings.insert("include".to_owned(), vec![value]);
+    assert_eq!(bound(&mut new).expect_err("too long").code, code::INVALID);
+}
