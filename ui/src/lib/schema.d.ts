@@ -868,7 +868,7 @@ export interface paths {
         /** Adds or replaces a user. Without a password the user keeps the one that is there; a new one ends the sessions of the user. */
         put: operations["put_users_name"];
         post?: never;
-        /** Removes a user and the user's tokens. */
+        /** Removes a user, with the tokens and the jobs of the user that have not ended. */
         delete: operations["delete_users_name"];
         options?: never;
         head?: never;

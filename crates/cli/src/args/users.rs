@@ -39,7 +39,7 @@ pub(super) fn user() -> Command {
                     .value_hint(ValueHint::FilePath),
             ),
         Command::new("remove")
-            .about("Remove a user, and end its tokens")
+            .about("Remove a user, and end its tokens and jobs")
             .arg(positional("name", "NAME", "Which user")),
     ])
 }

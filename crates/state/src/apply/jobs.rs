@@ -161,24 +161,28 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
     Ok(effect(&job))
 }
 
-/// Ends the jobs of a user who is removed. From: all that have not ended. To: failed; cancelled, where a node runs the job.
+/// The code of a job whose owner may not run it.
+const DENIED: &str = "access_denied";
+
+/// Ends the jobs of a user who is removed. From: all that have not ended. To: failed, as where the owner lost
+/// the right.
 pub(super) fn end_of(context: &Context<'_>, owner: &str) -> Result<(), Stop> {
     let ids: Vec<String> = context
         .db
         .prepare_cached("SELECT id FROM jobs WHERE owner = ?1 AND ended IS NULL ORDER BY id")?
         .query_map([owner], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    let text = format!("The user {owner} was removed, so the job ended.");
+    let text = format!("{owner} is no longer a user of this node");
     for id in ids {
         let Some(mut job) = job_by_id(context.db, &id)? else {
             continue;
         };
-        let (cause, to) = match job.state.moves() {
-            true => (Cause::Cancel, JobState::Cancelled),
-            false => (Cause::Deny, JobState::Failed),
+        let cause = match job.state.moves() {
+            true => Cause::Finish,
+            false => Cause::Deny,
         };
-        let why = Reason::new(reason::USER_REMOVED, clip(text.clone()));
-        claims::stop(context, &mut job, cause, to, why)?;
+        let why = Reason::new(DENIED, clip(text.clone()));
+        claims::stop(context, &mut job, cause, JobState::Failed, why)?;
         work::end(context, &id)?;
         save(context, &job)?;
         notices::job(context, &job, true)?;

@@ -82,7 +82,7 @@ async fn put(
     .map(Json)
 }
 
-/// Removes a user and the user's tokens.
+/// Removes a user, with the tokens and the jobs of the user that have not ended.
 #[utoipa::path(delete, path = "/users/{name}", tag = "users", params(("name" = String, Path)), responses((status = 204), Problems))]
 async fn remove(
     Admin(caller): Admin,
