@@ -70,6 +70,7 @@ pub use clock::{Clock, now};
 pub use error::JobsError;
 pub use guests::Guests;
 pub use manifest::Manifest;
+pub use report::render as report_page;
 pub use seen::Seen;
 
 pub use submit::{WAITING_OF_OWNER_MAX, check_source_count};

@@ -68,14 +68,6 @@ impl Jobs {
             missing,
         }))
     }
-
-    /// The same as one HTML file that fetches nothing.
-    ///
-    /// # Errors
-    /// As [`Self::report`].
-    pub fn report_html(&self, id: &str) -> Result<String, JobsError> {
-        Ok(report::render(&self.report(id)?))
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -12,7 +12,7 @@ use godwit_api::rest::{
 
 use crate::clock::timestamp;
 
-pub(crate) use html::render;
+pub use html::render;
 
 /// Steps of a histogram.
 const STEPS: usize = 10;

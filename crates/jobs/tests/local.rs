@@ -68,7 +68,7 @@ fn a_job_runs_to_its_end_and_is_remembered() {
             .iter()
             .any(|line| line.event["event"] == "summary")
     );
-    let page = jobs.report_html(&id).expect("a page");
+    let page = godwit_jobs::report_page(&jobs.report(&id).expect("a report"));
     assert!(
         page.contains("here:/from/run42") && !page.contains("http"),
         "{page}"

@@ -19,8 +19,9 @@ figcaption{font-size:.85rem}svg.strip{height:1.5rem}svg.bars{width:5rem;height:1
 .why{padding:.5rem .75rem;background:#f6f6f6;border-left:4px solid #0a5}small{color:#555}\
 @media(prefers-color-scheme:dark){body{color:#eee;background:#111}svg,.why{background:#222}th,td{border-color:#444}small{color:#aaa}}";
 
-/// The report as HTML.
-pub(crate) fn render(report: &JobReport) -> String {
+/// The report as one HTML file that fetches nothing.
+#[must_use]
+pub fn render(report: &JobReport) -> String {
     let mut page = String::new();
     // Writing to a text does not fail.
     let _ = write(&mut page, report);

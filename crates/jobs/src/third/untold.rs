@@ -16,8 +16,8 @@ use godwit_state::{Follower, Job, JobFilter, JobState, Topic};
 
 use super::rights::end_denied;
 use super::{GRANT_FOR, brought, is_passing, millis, route, site};
+use crate::Shared;
 use crate::error::JobsError;
-use crate::{Jobs, Shared};
 
 /// Between two tries.
 const AGAIN_EVERY: Duration = Duration::from_secs(5);
@@ -147,37 +147,21 @@ fn look_back(shared: &Shared) {
         JobState::Partial,
         JobState::Complete,
     ];
-    if let Err(error) = remember(shared, &states, None) {
-        (shared.config.log)(&format!(
-            "jobs that were stopped before this start are not looked at: {error}"
-        ));
-    }
-}
-
-/// Remembers the jobs that came into one of these states of late.
-fn remember(shared: &Shared, states: &[JobState], owner: Option<&str>) -> Result<(), JobsError> {
     let filter = JobFilter {
         states: states.to_vec(),
-        owner: owner.map(ToOwned::to_owned),
         ..JobFilter::default()
     };
-    let page = shared.replica.reader().jobs(&filter, None, JOBS_MAX)?;
-    for job in page.jobs {
-        if !is_old(shared, &job) && route::may_be_elsewhere(shared, &job) {
-            shared.untold.add(&job.id);
+    match shared.replica.reader().jobs(&filter, None, JOBS_MAX) {
+        Ok(page) => {
+            for job in page.jobs {
+                if !is_old(shared, &job) && route::may_be_elsewhere(shared, &job) {
+                    shared.untold.add(&job.id);
+                }
+            }
         }
-    }
-    Ok(())
-}
-
-impl Jobs {
-    /// Has the sites of jobs that ended with their owner stop them.
-    ///
-    /// # Errors
-    /// The state cannot be read.
-    pub fn stop_elsewhere(&self, owner: &str) -> Result<(), JobsError> {
-        let states = [JobState::Failed, JobState::Cancelled];
-        remember(&self.shared, &states, Some(owner))
+        Err(error) => (shared.config.log)(&format!(
+            "jobs that were stopped before this start are not looked at: {error}"
+        )),
     }
 }
 

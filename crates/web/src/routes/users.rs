@@ -89,11 +89,8 @@ async fn remove(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    app.run(move |app| {
-        app.propose(caller.actor(), Op::User(Change::Remove(name.clone())))?;
-        Ok(app.jobs.stop_elsewhere(&name)?)
-    })
-    .await?;
+    app.run(move |app| app.propose(caller.actor(), Op::User(Change::Remove(name))))
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,0 +1,342 @@
+//! A cluster with one asker for each subject, and a question of each kind that makes sense.
+//! Knows no expected answer: the table does.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{
+    Announce, Answer, AskSites as _, Carried, ClaimPlace, CleanPlace, ClusterQuestion, GrantJob,
+    JoinCluster, KnownNode, ListPlace, MakeDirectory, ManifestAfter, Mark, PastAfter, Peer,
+    Question, Refusal, ReleaseClaim, RemovePlace, RenamePlace, RenewClaim, RunJob, SteerJob,
+    SteerVerb,
+};
+use godwit_api::grant::{Grant, Mandate, Subject};
+use godwit_api::job::{ClaimId, Text};
+use godwit_api::rest::{NodeResources, Timestamp};
+use godwit_net::{Cipher, ClientTls, Identity};
+use godwit_node::{Asker, Grants, Here};
+use godwit_store::Syncs;
+use serde_json::json;
+
+use super::super::super::rig::Rig;
+use super::super::super::sites::third::only_job;
+use super::super::Site;
+use super::{ANOTHER, FAR, FOR_JOB, GUEST, MEMBER, REMOVED, SUBJECTS, WITHOUT, reach};
+
+/// Who proves a key to a node.
+pub(super) struct Key {
+    pub(super) id: String,
+    asker: Asker,
+}
+
+impl Key {
+    /// The key of this home, which is made where there is none.
+    pub(super) fn new(home: &Path) -> Self {
+        fs::create_dir_all(home).expect("made");
+        let identity = Identity::load_or_create(home).expect("a key");
+        let tls = ClientTls::new(&identity, &Cipher::ALL).expect("set up");
+        let here = Here::new(Vec::new(), home.to_owned(), Syncs::default());
+        Self {
+            id: identity.id().to_string(),
+            asker: Asker::new(here, tls),
+        }
+    }
+
+    /// Grants rights in all of the export.
+    pub(super) fn allow(&self, rig: &Rig, rights: &str, expires: Option<Timestamp>) {
+        let line = [self.id.as_str(), "data", rights];
+        let mut grant = Grant::of_words(&line).expect("a grant");
+        assert_eq!(grant.subject, Subject::Identity(self.id.clone()));
+        grant.expires = expires;
+        let added = Grants::new(&rig.daemon_home).add(&grant);
+        assert!(added.expect("written"), "{grant:?}");
+    }
+
+    pub(super) fn ask(&self, rig: &Rig, question: &Question) -> Result<Answer, Refusal> {
+        self.ask_for(None, rig, question)
+    }
+
+    fn ask_for(
+        &self,
+        mandate: Option<&Mandate>,
+        rig: &Rig,
+        question: &Question,
+    ) -> Result<Answer, Refusal> {
+        let peer = Peer {
+            name: "node".to_owned(),
+            addresses: vec![rig.address().to_owned()],
+            identity: rig.identity.clone(),
+        };
+        self.asker
+            .ask_for(mandate, Some(&peer), question, &mut |_| true)
+    }
+}
+
+/// A cluster, and the subjects, who ask its first node.
+pub(super) struct Walk {
+    site: Site,
+    keys: Vec<Key>,
+    /// Identity of whom peers let in for their jobs.
+    granted: String,
+    cluster: String,
+    level: u32,
+    /// Id of the guest's job in the cluster.
+    job: String,
+    /// Counts what is claimed.
+    claims: Cell<u8>,
+    numbers: BTreeMap<String, u64>,
+}
+
+impl Walk {
+    pub(super) fn new() -> Self {
+        let mut site = Site::of(3);
+        let gone = site.nodes[2].daemon_home.clone();
+        let drained = site.nodes[0].admin(&["cluster", "drain", "dtn3"]);
+        assert_eq!(drained.code, Some(0), "{drained:?}");
+        site.wait_at(&[0], "it is drained", |view| {
+            super::super::state_of(view, "dtn3") == "drained"
+        });
+        let removed = site.nodes[0].admin(&["cluster", "remove", "dtn3"]);
+        assert_eq!(removed.code, Some(0), "{removed:?}");
+        site.wait_at(&[0], "it is gone", |view| {
+            super::super::nodes(view).len() == 2
+        });
+        site.nodes[2].kill_daemon();
+        let rig = &site.nodes[0];
+        let keys: Vec<Key> = (0..SUBJECTS.len())
+            .map(|subject| match subject {
+                MEMBER => Key::new(&site.nodes[1].daemon_home),
+                REMOVED => Key::new(&gone),
+                _ => Key::new(&rig.path(format!("key{subject}"))),
+            })
+            .collect();
+        keys[1].allow(rig, "read", None);
+        keys[2].allow(rig, "read,write", None);
+        keys[3].allow(rig, "read,write", Some(Timestamp(1)));
+        keys[GUEST].allow(rig, "read,write", None);
+        for subject in [ANOTHER, FOR_JOB, WITHOUT] {
+            keys[subject].allow(rig, "read,write", None);
+        }
+        fs::create_dir_all(rig.export.join("a")).expect("made");
+        let view = site.view(0).expect("a view");
+        let cluster = view["cluster"].as_str().expect("an id").to_owned();
+        let level = view["level"].as_u64().expect("a number");
+        let level = u32::try_from(level).expect("a small one");
+        let numbers = super::super::nodes(&view).into_iter().map(|node| {
+            let text = |name: &str| node[name].as_str().expect("text").to_owned();
+            (text("identity"), node["number"].as_u64().expect("a number"))
+        });
+        let numbers = numbers.collect();
+        let granted = Key::new(&rig.path("granted")).id;
+        let mut walk = Self {
+            site,
+            keys,
+            granted,
+            cluster,
+            level,
+            job: String::new(),
+            claims: Cell::new(0),
+            numbers,
+        };
+        let run = walk.ask(GUEST, &run("g1", "guest"));
+        run.expect("the guest's job");
+        let job = only_job(&walk.site.nodes[0]);
+        job["id"].as_str().expect("an id").clone_into(&mut walk.job);
+        walk
+    }
+
+    pub(super) fn ask(&self, subject: usize, question: &Question) -> Result<Answer, Refusal> {
+        let mandate = (subject >= FOR_JOB).then(|| Mandate {
+            asker: self.keys[GUEST].id.clone(),
+            job: "j".to_owned(),
+        });
+        self.keys[subject].ask_for(mandate.as_ref(), &self.site.nodes[0], question)
+    }
+
+    /// Lets the one subject in for the job of the asker, at its directory.
+    pub(super) fn let_in(&self) {
+        for write in [false, true] {
+            let wish = GrantJob {
+                job: "j".to_owned(),
+                identity: self.keys[FOR_JOB].id.clone(),
+                paths: vec![Text::from(format!("data/s{FOR_JOB}").as_str())],
+                write,
+                until: Timestamp(FAR),
+            };
+            self.ask(GUEST, &Question::Grant(wish)).expect("given");
+        }
+    }
+
+    /// A question of the kind that makes sense, about things that are there.
+    pub(super) fn question(&self, kind: &str, subject: usize) -> Question {
+        let own = format!("s{subject}");
+        let directory = self.site.nodes[0].export.join(&own);
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(directory.join("old")).expect("made");
+        let path = |name: &str| Text::from(format!("data/{own}/{name}").as_str());
+        let job = match subject {
+            // To a node of the cluster the id there is what counts.
+            MEMBER if kind == "manifest" => self.job.clone(),
+            _ => "g1".to_owned(),
+        };
+        match kind {
+            "exports" => Question::Exports {},
+            "list" => Question::List(ListPlace {
+                path: path(""),
+                cursor: None,
+                limit: 5,
+            }),
+            "stat" => Question::Stat { path: path("old") },
+            "make_directory" => Question::MakeDirectory(MakeDirectory {
+                path: path("new"),
+                parents: false,
+            }),
+            "remove" => Question::Remove(RemovePlace {
+                path: path("old"),
+                recursive: false,
+            }),
+            "rename" => Question::Rename(RenamePlace {
+                from: path("old"),
+                to: path("new"),
+                replace: false,
+            }),
+            "clean" => Question::Clean(CleanPlace {
+                path: path(""),
+                dry_run: true,
+                older_than_seconds: 0,
+            }),
+            "claim" => self.claim(&path("old")).0,
+            "renew" => Question::Renew(RenewClaim {
+                claim: self.claimed(&path("old")),
+                epoch: 1,
+                lease_ms: 10_000,
+            }),
+            "release" => Question::Release(ReleaseClaim {
+                claim: self.claimed(&path("old")),
+                epoch: 1,
+            }),
+            "nodes" => Question::Nodes {
+                path: path(""),
+                of: None,
+            },
+            "reach" => reach(Peer {
+                name: "b".to_owned(),
+                addresses: vec![self.site.nodes[1].address().to_owned()],
+                identity: self.site.nodes[1].identity.clone(),
+            }),
+            "grant" => Question::Grant(GrantJob {
+                job: "j".to_owned(),
+                identity: self.granted.clone(),
+                paths: vec![path("old")],
+                write: true,
+                until: Timestamp(FAR),
+            }),
+            "revoke" => Question::Revoke {
+                job: "j".to_owned(),
+            },
+            "run" => run(&format!("r{subject}"), &own),
+            "job" => Question::Job { job },
+            "steer" => Question::Steer(SteerJob {
+                job,
+                verb: Some(SteerVerb::Cancel),
+                ..SteerJob::default()
+            }),
+            "past" => Question::Past(PastAfter {
+                job,
+                attempt: 0,
+                line: 0,
+                sample: Timestamp(0),
+            }),
+            "manifest" => Question::Manifest(ManifestAfter {
+                job,
+                offset: 0,
+                of: None,
+            }),
+            "running" => Question::Running {},
+            kind => Question::Cluster(Box::new(self.of_cluster(kind))),
+        }
+    }
+
+    fn of_cluster(&self, kind: &str) -> ClusterQuestion {
+        let of = self.cluster.clone();
+        let member = &self.site.nodes[1];
+        match kind {
+            "cluster/carry" => ClusterQuestion::Carry(Carried {
+                of,
+                to: self.numbers[&self.site.nodes[0].identity],
+                kind: "no such message".to_owned(),
+                once: false,
+                is_short: true,
+                message: json!(null),
+            }),
+            "cluster/announce" => ClusterQuestion::Announce(Box::new(Announce {
+                admins: Default::default(),
+                of,
+                node: KnownNode {
+                    name: "dtn2".to_owned(),
+                    number: self.numbers[&member.identity],
+                    identity: member.identity.clone(),
+                    addresses: vec![member.address().to_owned()],
+                },
+                exports: vec!["data".to_owned()],
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                level: self.level,
+                resources: NodeResources::default(),
+                sights: BTreeMap::new(),
+            })),
+            "cluster/status" => ClusterQuestion::Status { of },
+            "cluster/join" => ClusterQuestion::Join(Box::new(JoinCluster {
+                secret: "guessed".to_owned(),
+                name: "dtn9".to_owned(),
+                exports: vec!["data".to_owned()],
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                level: self.level,
+            })),
+            other => panic!("the test has no question {other}"),
+        }
+    }
+
+    /// A claim of the place that nobody has set yet.
+    fn claim(&self, path: &Text) -> (Question, ClaimId) {
+        self.claims.set(self.claims.get() + 1);
+        let claim = ClaimId([self.claims.get(); 16]);
+        let question = Question::Claim(ClaimPlace {
+            copies: false,
+            claim,
+            epoch: 1,
+            path: path.clone(),
+            members: vec![self.keys[GUEST].id.clone()],
+            lease_ms: 1_000,
+            fence: Vec::new(),
+            mark: Mark::Untouched,
+        });
+        (question, claim)
+    }
+
+    /// A claim that the asker of the guest job holds at the place.
+    fn claimed(&self, path: &Text) -> ClaimId {
+        let (question, claim) = self.claim(path);
+        let until = Instant::now() + super::super::DEADLINE;
+        // Until the lease of an earlier one has ended.
+        while let Err(refusal) = self.ask(GUEST, &question) {
+            assert!(refusal.retryable && Instant::now() < until, "{refusal:?}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        claim
+    }
+}
+
+fn run(job: &str, to: &str) -> Question {
+    let new =
+        json!({"sources": ["here:/data/a"], "destination": format!("here:/data/copies/{to}/")});
+    Question::Run(Box::new(RunJob {
+        job: job.to_owned(),
+        again: false,
+        request: None,
+        new: serde_json::from_value(new).expect("a job"),
+        other: None,
+    }))
+}
