@@ -16,6 +16,7 @@ needed=(
     iperf3:iperf3
     mkfs.ext4:e2fsprogs    # the power-cut test makes a file system
     losetup:mount          # and attaches it
+    mergerfs:mergerfs      # a FUSE mount that a test can stop
     setfattr:attr          # trees with attributes and access lists are made by these
     setfacl:acl
     man:man-db             # renders the man pages

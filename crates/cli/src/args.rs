@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn letters_can_be_joined() {
-        let typed = typed_of(&["godwit", "cp", "-anv", "-r", "a", "-0cu", "b"]);
+        let typed = typed_of(&["godwit", "cp", "-anv", "-r", "a", "-0cux", "b"]);
         for (name, _) in SHORTS {
             let values = typed.get(name).map(Vec::as_slice);
             assert_eq!(values, Some(&["true".into()][..]), "{name}");

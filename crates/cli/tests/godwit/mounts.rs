@@ -21,7 +21,7 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// Mounts `directory` at `place`, which it makes; None where `mergerfs` is missing or nobody may mount.
+    /// Mounts `directory` at `place`, which it makes; None where this user may not mount.
     pub(crate) fn of(directory: &Path, place: &Path) -> Option<Self> {
         fs::create_dir_all(place).expect("made");
         let device = || fs::metadata(place).expect("there").dev();
@@ -29,9 +29,8 @@ impl Mount {
         let mut command = Command::new("mergerfs");
         command.args(["-f", "-o", OPTIONS]);
         let command = command.args([directory, place]);
-        let Ok(mut program) = command.stdin(Stdio::null()).spawn() else {
-            return None;
-        };
+        let program = command.stdin(Stdio::null()).spawn();
+        let mut program = program.expect("mergerfs is there: scripts/setup.sh installs it");
         let until = Instant::now() + Duration::from_secs(60);
         while device() == before {
             if program.try_wait().expect("a child").is_some() {
