@@ -237,8 +237,9 @@ fn check_room(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
         .reader()
         .jobs(&filter, None, WAITING_MAX);
     let waiting = page.map_err(|error| refuse(&error.into()))?.jobs.len();
-    let kept = jobs.shared.replica.reader().jobs_of_owner(&owner(asker));
-    if kept.map_err(|error| refuse(&error.into()))? >= KEPT_MAX {
+    let kept = jobs.shared.replica.reader().job_counts(Some(&owner(asker)));
+    let kept = kept.map_err(|error| refuse(&error.into()))?;
+    if kept.iter().map(|(_, count)| count).sum::<u64>() >= KEPT_MAX {
         return Err(Refusal::later(
             code::BUSY,
             format!(

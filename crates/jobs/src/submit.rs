@@ -56,7 +56,7 @@ pub(crate) fn check_room(shared: &Shared, owner: &str) -> Result<(), JobsError> 
     let most = shared.config.waiting_of_owner_max;
     let states = vec![JobState::Queued, JobState::Scheduled];
     let reader = shared.replica.reader();
-    let counts = reader.job_counts()?;
+    let counts = reader.job_counts(None)?;
     let of_all = counts.iter().filter(|(state, _)| states.contains(state));
     if of_all.map(|(_, count)| count).sum::<u64>() < most {
         return Ok(());

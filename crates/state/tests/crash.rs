@@ -49,7 +49,7 @@ fn proposer() {
             });
         }
     });
-    let counts = replica.reader().job_counts().expect("counts");
+    let counts = replica.reader().job_counts(None).expect("counts");
     assert_eq!(counts, [(JobState::Scanning, u64::from(PROPOSERS * jobs))]);
 }
 

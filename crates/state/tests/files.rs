@@ -126,7 +126,7 @@ fn what_a_power_cut_takes_from_the_state_is_applied_again() {
         let replica = open(directory.path());
         let reader = replica.reader();
         assert!(reader.job("last").expect("read").is_some(), "part {part}");
-        let counts = reader.job_counts().expect("counts");
+        let counts = reader.job_counts(None).expect("counts");
         assert_eq!(counts, [(JobState::Queued, 21)]);
     }
 }

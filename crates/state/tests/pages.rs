@@ -248,14 +248,14 @@ fn each_filter_lists_what_a_plain_look_finds() {
         (0..50).for_each(|_| query());
         println!("{name}: {:?}", began.elapsed() / 50);
     };
-    timed("counts", &|| drop(reader.job_counts()));
+    timed("counts", &|| drop(reader.job_counts(None)));
     timed("due, 8 of each owner", &|| {
         drop(reader.due_jobs(at(10), 8, 100))
     });
     timed("next due", &|| drop(reader.next_due(at(10))));
     timed("running", &|| drop(reader.running_jobs()));
 
-    let counts = reader.job_counts().expect("counts");
+    let counts = reader.job_counts(None).expect("counts");
     let scheduled = (JobState::Scheduled, 100);
     assert!(counts.contains(&scheduled) && counts.contains(&(JobState::Running, 50)));
     let due = reader.due_jobs(at(10), 8, 100).expect("due");

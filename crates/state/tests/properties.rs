@@ -207,7 +207,11 @@ fn assert_whole(jobs: &BTreeMap<String, Job>, reader: &Reader) {
             "{job:?} {attempts:?}"
         );
     }
-    let told: BTreeMap<_, _> = reader.job_counts().expect("counts").into_iter().collect();
+    let told: BTreeMap<_, _> = reader
+        .job_counts(None)
+        .expect("counts")
+        .into_iter()
+        .collect();
     assert_eq!(told, counts);
 }
 

@@ -49,6 +49,6 @@ fn proposals_from_one_and_from_many() {
             at(99)
         );
     }
-    let counts = replica.reader().job_counts().expect("counts");
+    let counts = replica.reader().job_counts(None).expect("counts");
     assert_eq!(counts, [(JobState::Queued, total)]);
 }

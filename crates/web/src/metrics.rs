@@ -398,7 +398,7 @@ impl Metrics {
             .registry
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let counts = app.reader().job_counts()?;
+        let counts = app.reader().job_counts(None)?;
         for state in JobState::ALL {
             let count = counts.iter().find(|(of, _)| *of == state);
             let count = count.map_or(0, |(_, count)| *count);

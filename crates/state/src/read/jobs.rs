@@ -17,17 +17,6 @@ use crate::seal;
 const TAGS_MAX: usize = 64;
 
 impl Reader {
-    /// How many jobs of this owner there are, ended ones included.
-    ///
-    /// # Errors
-    /// The state cannot be read.
-    pub fn jobs_of_owner(&self, owner: &str) -> Result<u64, Fault> {
-        self.with(|db| {
-            let mut count = db.prepare_cached("SELECT count(*) FROM jobs WHERE owner = ?1")?;
-            count.query_row([owner], |row| row.get::<_, i64>(0).map(i64::cast_unsigned))
-        })
-    }
-
     /// The job of that id.
     ///
     /// # Errors
@@ -84,14 +73,22 @@ impl Reader {
         })
     }
 
-    /// How many jobs there are in each state that has any.
+    /// How many jobs there are, of one owner or of all, in each state that has any.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn job_counts(&self) -> Result<Vec<(JobState, u64)>, Fault> {
+    pub fn job_counts(&self, owner: Option<&str>) -> Result<Vec<(JobState, u64)>, Fault> {
+        let select = match owner {
+            None => {
+                "SELECT state, count(*) FROM jobs WHERE ?1 IS NULL GROUP BY state ORDER BY state"
+            }
+            Some(_) => {
+                "SELECT state, count(*) FROM jobs WHERE owner = ?1 GROUP BY state ORDER BY state"
+            }
+        };
         let counts: Vec<(String, u64)> = self.with(|db| {
-            db.prepare_cached("SELECT state, count(*) FROM jobs GROUP BY state ORDER BY state")?
-                .query_map([], |row| Ok((row.get(0)?, row::unsigned(row, 1)?)))?
+            db.prepare_cached(select)?
+                .query_map([owner], |row| Ok((row.get(0)?, row::unsigned(row, 1)?)))?
                 .collect()
         })?;
         Ok(counts
