@@ -38,9 +38,6 @@ const JOBS_MAX: usize = 1_000;
 const AT_ONCE: usize = 8;
 const SITES_MAX: usize = 64;
 
-/// Sites among them that only another site's job names: it chose their addresses, and this node shall not scan for it.
-const NAMED_MAX: usize = 16;
-
 /// Sites of which it is known whether they answered.
 const KNOWN_MAX: usize = 1_000;
 
@@ -104,7 +101,8 @@ struct Wanted {
     jobs: Vec<(String, u64)>,
 }
 
-/// The sites that waiting jobs need, by their identities.
+/// The sites that waiting jobs need, by their identities. Only sites of the state are among them: another site's job chooses addresses
+/// itself, and this node does not scan for it.
 fn wanted(shared: &Shared) -> Result<BTreeMap<String, Wanted>, JobsError> {
     let reader = shared.replica.reader();
     let filter = JobFilter {
@@ -114,22 +112,17 @@ fn wanted(shared: &Shared) -> Result<BTreeMap<String, Wanted>, JobsError> {
     let at = shared.now();
     let mut sites: BTreeMap<String, Wanted> = BTreeMap::new();
     let page = reader.jobs(&filter, None, JOBS_MAX)?;
-    let mut named = 0;
+    let own = reader.objects::<Site>()?;
     for job in page.jobs.iter().filter(|job| waits(job, at)) {
         let Some(Ok(stored)) = reader.job_spec(&job.id)?.map(|text| Stored::parse(&text)) else {
             continue;
         };
         for name in sites_of(job) {
-            let site = match stored.other(&name) {
-                Some(site) if sites.contains_key(&site.identity) => Some(site),
-                Some(_) if named == NAMED_MAX => None,
-                Some(site) => {
-                    named += 1;
-                    Some(site)
-                }
-                None => reader.object::<Site>(&name)?,
+            let is_meant = |site: &&Site| match stored.other(&name) {
+                Some(other) => site.identity == other.identity,
+                None => site.name == name,
             };
-            let Some(site) = site else {
+            let Some(site) = own.iter().find(is_meant).cloned() else {
                 continue;
             };
             let wanted = sites.entry(site.identity.clone()).or_insert(Wanted {
@@ -199,7 +192,6 @@ fn say(shared: &Shared, site: &Site, answers: bool) {
         identity: site.identity.clone(),
         answers,
     });
-    // A site that only another site's job names is not in the state, which refuses this.
     let command = Command::new(shared.now(), actor(shared), op);
     drop(shared.replica.propose_blocking(command));
 }

@@ -91,7 +91,7 @@ pub struct Open {
     /// How it behaves towards other traffic. Needs [`capability::SHARING`].
     #[prost(message, optional, tag = "22")]
     pub sharing: Option<Sharing>,
-    /// Which files the client sees: [`VIEW_BYTES`], or nothing if it does not know. A daemon that has the same sees the same files by
+    /// Which files the client sees: [`crate::limits::VIEW_BYTES`], or nothing if it does not know. A daemon that has the same sees the same files by
     /// the same names, and lets nothing be copied into itself.
     #[prost(bytes = "vec", tag = "32")]
     pub view: Vec<u8>,
