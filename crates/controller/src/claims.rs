@@ -333,12 +333,6 @@ impl Claims {
         ready.map(|at| &at.peer)
     }
 
-    /// The nodes that answer.
-    pub(crate) fn answering(&self) -> impl Iterator<Item = &Peer> {
-        let answering = self.nodes.iter().filter(|at| !at.is_deaf && !at.is_asked);
-        answering.map(|at| &at.peer)
-    }
-
     /// The nodes at which a claim may hold.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Peer> {
         self.nodes.iter().map(|at| &at.peer)

@@ -254,7 +254,7 @@ impl Driver<'_> {
             _ => false,
         };
         if is_over {
-            let nodes: Vec<Peer> = sight.claims.answering().cloned().collect();
+            let nodes: Vec<Peer> = sight.claims.all().cloned().collect();
             let own = &self.node.runner.node;
             let others = sight.members.iter().any(|member| member.mate.name != *own);
             // Earlier starts of this node may have let nodes in that are gone.

@@ -21,6 +21,9 @@ use crate::control::Mate;
 /// How long a node may take to say that it is of the site that named it.
 const VOUCH_WITHIN: Duration = Duration::from_secs(3);
 
+/// How long a node may take to release a claim at the end of a job.
+const RELEASE_WITHIN: Duration = Duration::from_secs(4);
+
 /// Addresses and signs of a name that are taken of what another site says.
 const ADDRESSES_MAX: usize = 16;
 const NAME_SIGNS_MAX: usize = 60;
@@ -190,17 +193,19 @@ impl Destination {
         self.site.ask(peer, &question).map(drop)
     }
 
-    /// Lets others write to the destination, at nodes that answer. Where that fails, the claim ends by itself.
+    /// Lets others write to the destination. Where that fails, the claim ends by itself. A node that does not answer holds the end of the job
+    /// up for [`RELEASE_WITHIN`].
     pub(crate) fn release(&self, nodes: &[Peer], ready: Option<&Peer>, let_in: bool) {
         let claim = self.claim;
         let ask = |peer: &Peer, question: &Question| {
-            let until = Instant::now() + ANSWER_WITHIN;
+            let until = Instant::now() + RELEASE_WITHIN;
             let mut go_on = |_| Instant::now() < until;
             drop(self.site.sites.ask(Some(peer), question, &mut go_on));
         };
         let release = Question::Release(ReleaseClaim {
             claim,
             epoch: self.epoch,
+            path: Some(self.path.clone()),
         });
         let revoke = Question::Revoke {
             job: self.known_as.clone(),

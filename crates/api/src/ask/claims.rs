@@ -70,10 +70,13 @@ pub struct RenewClaim {
 }
 
 /// Ends a claim.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ReleaseClaim {
     /// The claim.
     pub claim: ClaimId,
     /// Its epoch.
     pub epoch: u64,
+    /// Where the claim was: a node that was started anew has forgotten it, and finds its mark there. An older node passes it over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Text>,
 }

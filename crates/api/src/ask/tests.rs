@@ -77,6 +77,7 @@ fn every_question_is_known() {
         Question::Release(ReleaseClaim {
             claim: ClaimId([1; 16]),
             epoch: 1,
+            path: None,
         }),
         Question::Nodes {
             path: path(),

@@ -119,14 +119,15 @@ impl Here {
     }
 
     fn release_claim(&self, wish: &ReleaseClaim, may: &May<'_>) -> Result<Answer, Refusal> {
-        if self.claims().place_of(wish.claim).is_none() {
-            return Ok(Answer::Done {});
+        let known = self.claims().place_of(wish.claim);
+        if known.is_some() {
+            self.may_change(wish.claim, may)?;
+            self.claims().release(wish.claim, wish.epoch)?;
         }
-        self.may_change(wish.claim, may)?;
-        self.claims().release(wish.claim, wish.epoch)?;
-        if let Some(place) = self.claims().place_of(wish.claim)
-            && let Ok(found) = self.find(&place.asked, Right::Write, may)
-        {
+        let Some(asked) = known.map(|place| place.asked).or_else(|| wish.path.clone()) else {
+            return Ok(Answer::Done {});
+        };
+        if let Ok(found) = self.find(&asked, Right::Write, may) {
             // Whoever cleans the place removes what stays.
             let _ = mark(&found, claim_tag(&wish.claim.0), Mark::Remove);
         }

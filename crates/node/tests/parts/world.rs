@@ -178,6 +178,7 @@ impl World {
         let release = ReleaseClaim {
             claim: CLAIM,
             epoch: 1,
+            path: None,
         };
         self.ask(node, &Question::Release(release))
     }

@@ -267,7 +267,12 @@ fn a_request_names_what_the_daemon_must_be_able_to_do() {
         .capabilities_needed()
     };
     assert_eq!(needed(None), 0);
-    let bits = needed(Some(Comparison::default()));
+    // Every daemon compares so by itself.
+    assert_eq!(needed(Some(Comparison::default())), 0);
+    let bits = needed(Some(Comparison {
+        delete: true,
+        ..Comparison::default()
+    }));
     assert_eq!(bits, hello::capability::COMPARISON);
     assert!(!hello::capability::name(bits).is_empty());
     assert_eq!(hello::capability::name(1 << 63), "");

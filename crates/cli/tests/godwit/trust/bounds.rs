@@ -69,6 +69,7 @@ fn an_identity_holds_no_more_claims_by_setting_ended_ones_again() {
             let release = ReleaseClaim {
                 claim: claim_id(n),
                 epoch: 1,
+                path: None,
             };
             asks(&Question::Release(release)).expect("released");
         }

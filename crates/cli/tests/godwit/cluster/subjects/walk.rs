@@ -217,6 +217,7 @@ impl Walk {
             "release" => Question::Release(ReleaseClaim {
                 claim: self.claimed(&path("old")),
                 epoch: 1,
+                path: None,
             }),
             "nodes" => Question::Nodes {
                 path: path(""),
