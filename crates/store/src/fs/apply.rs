@@ -94,28 +94,31 @@ pub(super) fn apply(
         }
         lost |= kinds;
     }
-    let strict = |lost: Lost| {
-        if meta.strict && !lost.is_nothing() {
-            return Err(Trouble::Lost(lost));
-        }
-        Ok(lost)
+    let strict = |lost: Lost| match meta.strict && !lost.is_nothing() {
+        true => Err(Trouble::Lost(lost)),
+        false => Ok(lost),
     };
     strict(lost)?;
     target.set_times(meta)?;
-    strict(lost | read_back(target, meta, mode, birth)?)
+    // An access list sets the permissions of the mode again.
+    let listed = acls.map_or(0, |acls| 0o777 * u32::from(!acls.access.is_empty()));
+    strict(lost | read_back(target, meta, mode, !listed, birth)?)
 }
 
 /// Which of what the file system has accepted it does not keep. Once it has kept a mode and a time in a directory, only those
-/// are looked at again that not every file system keeps.
+/// are looked at again that not every file system keeps. Of the mode the bits of `compared` count.
 fn read_back(
     target: &Target<'_>,
     meta: &FinalMeta,
     mode: Option<u32>,
+    compared: u32,
     birth: Birth<'_>,
 ) -> Result<Lost, Errno> {
-    let is_known = birth.keeps.is_some_and(|keeps| keeps.load(Relaxed));
     let may_lose_group_id = mode.is_some_and(|mode| mode & SET_GROUP_ID != 0);
-    if is_known && times::is_common(meta.mtime) && !may_lose_group_id {
+    if birth.keeps.is_some_and(|keeps| keeps.load(Relaxed))
+        && times::is_common(meta.mtime)
+        && !may_lose_group_id
+    {
         return Ok(Lost::NOTHING);
     }
     let there = meta_of(&target.stat()?);
@@ -125,14 +128,13 @@ fn read_back(
         Kept::Otherwise if there.kind == Kind::Directory => Lost::NOTHING,
         Kept::Otherwise | Kept::Clamped => Lost::TIMES,
     };
-    let changed = mode.map_or(0, |mode| mode ^ there.mode);
+    let changed = mode.map_or(0, |mode| (mode ^ there.mode) & compared);
     if changed & SET_ID_BITS != 0 {
         lost |= Lost::SET_ID;
     }
     if changed & !SET_ID_BITS != 0 {
         lost |= Lost::MODE;
     }
-    // A link has no mode to tell by.
     if lost.is_nothing()
         && mode.is_some()
         && let Some(keeps) = birth.keeps
