@@ -178,6 +178,14 @@ impl ClaimTable {
         if let Some((_, held)) = overlapping {
             return Err(Refusal::later(code::BUSY, held.shown()));
         }
+        // The id alone gives no right to a claim: others could follow from it what the holder sets.
+        let other = table.get(&wish.claim);
+        if let Some(other) = other.filter(|held| !held.is_of(wish.who.as_ref())) {
+            if other.holds(now, may_hold) {
+                return Err(Refusal::later(code::BUSY, other.shown()));
+            }
+            table.remove(&wish.claim);
+        }
         // A claim that has ended counts again once it is set again, and so does one that another peer sets.
         let counts_already = table.get(&wish.claim).is_some_and(|held| {
             held.lease.holds_at(now) && peer_of(held.who.as_ref()) == peer_of(wish.who.as_ref())
@@ -249,9 +257,11 @@ impl ClaimTable {
         epoch: u64,
         lasts: Duration,
         now: Instant,
+        by: Option<&Who>,
     ) -> Result<(), Refusal> {
         let table = locked(&self.0);
-        let held = table.get(&claim).ok_or_else(|| no_such(claim))?;
+        let held = table.get(&claim).filter(|held| held.is_of(by));
+        let held = held.ok_or_else(|| no_such(claim))?;
         if held.epoch > epoch {
             return Err(passed(held.epoch));
         }
@@ -265,9 +275,15 @@ impl ClaimTable {
     ///
     /// # Errors
     /// The epoch has passed.
-    pub(crate) fn release(&self, claim: ClaimId, epoch: u64) -> Result<(), Refusal> {
+    pub(crate) fn release(
+        &self,
+        claim: ClaimId,
+        epoch: u64,
+        by: Option<&Who>,
+    ) -> Result<(), Refusal> {
         let table = locked(&self.0);
         match table.get(&claim) {
+            Some(held) if !held.is_of(by) => Err(no_such(claim)),
             Some(held) if held.epoch > epoch => Err(passed(held.epoch)),
             Some(held) => {
                 held.lease.end();
@@ -361,6 +377,18 @@ impl ClaimTable {
 }
 
 impl Held {
+    /// Whether the claim may be changed by this peer: by the one that set it, by its members, by others for the same job, and by the nodes
+    /// of this site, which are None.
+    fn is_of(&self, who: Option<&Who>) -> bool {
+        let Some(who) = who else {
+            return true;
+        };
+        let holder = self.who.as_ref();
+        let is_same_job =
+            who.mandate.is_some() && holder.is_some_and(|holder| holder.mandate == who.mandate);
+        is_same_job || peer_of(holder) == Some(who.peer) || self.members.contains_key(&who.peer)
+    }
+
     /// Whether the claim still holds. It ends when its holder has lost the right to write there.
     fn holds(&self, now: Instant, may_hold: &MayHold<'_>) -> bool {
         let who = self.who.as_ref();

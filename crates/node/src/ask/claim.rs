@@ -43,8 +43,8 @@ impl Here {
         let now = Instant::now();
         Some(match question {
             Question::Claim(wish) => self.set_claim(wish, holder, may, writer, now),
-            Question::Renew(wish) => self.renew_claim(wish, may, now),
-            Question::Release(wish) => self.release_claim(wish, may),
+            Question::Renew(wish) => self.renew_claim(wish, holder, may, now),
+            Question::Release(wish) => self.release_claim(wish, holder, may),
             _ => return None,
         })
     }
@@ -100,7 +100,7 @@ impl Here {
         self.claims().set(wish, now, holder.may_hold)?;
         if let Err(refusal) = mark(&found, claim_tag(&claim.0), asked) {
             // A refused claim holds nothing.
-            let _ = self.claims().release(claim, epoch);
+            let _ = self.claims().release(claim, epoch, holder.who);
             return Err(refusal);
         }
         Ok(Answer::Done {})
@@ -109,27 +109,41 @@ impl Here {
     fn renew_claim(
         &self,
         wish: &RenewClaim,
+        holder: &Holder<'_>,
         may: &May<'_>,
         now: Instant,
     ) -> Result<Answer, Refusal> {
         let lease = lease(wish.lease_ms)?;
         self.may_change(wish.claim, may)?;
-        let renewed = self.claims().renew(wish.claim, wish.epoch, lease, now);
+        let claims = self.claims();
+        let renewed = claims.renew(wish.claim, wish.epoch, lease, now, holder.who);
         renewed.map(|()| Answer::Done {})
     }
 
-    fn release_claim(&self, wish: &ReleaseClaim, may: &May<'_>) -> Result<Answer, Refusal> {
+    fn release_claim(
+        &self,
+        wish: &ReleaseClaim,
+        holder: &Holder<'_>,
+        may: &May<'_>,
+    ) -> Result<Answer, Refusal> {
         let known = self.claims().place_of(wish.claim);
         if known.is_some() {
             self.may_change(wish.claim, may)?;
-            self.claims().release(wish.claim, wish.epoch)?;
+            let claims = self.claims();
+            claims.release(wish.claim, wish.epoch, holder.who)?;
         }
+        let is_known = known.is_some();
         let Some(asked) = known.map(|place| place.asked).or_else(|| wish.path.clone()) else {
             return Ok(Answer::Done {});
         };
+        self.allowed(&asked, Right::Write, may)?;
         if let Ok(found) = self.find(&asked, Right::Write, may) {
             // Whoever cleans the place removes what stays.
             let _ = mark(&found, claim_tag(&wish.claim.0), Mark::Remove);
+        }
+        // The journals of a claim that is not known here may be another's.
+        if !is_known {
+            return Ok(Answer::Done {});
         }
         // Nothing resumes what its members have begun. What cannot be removed does no harm.
         let forgotten = JournalDirectory::open(&self.journals())

@@ -79,11 +79,11 @@ fn a_lease_that_has_ended_never_holds_again() {
     let enter = |now| table.enter(&member(1, 1), identity("a"), b"/srv/a", now);
     let (lease, _) = enter(now).ok().expect("a member");
     table
-        .renew(claim, 1, Duration::from_secs(10), later(9))
+        .renew(claim, 1, Duration::from_secs(10), later(9), None)
         .expect("renewed in time");
     assert!(lease.holds_at(later(18)));
     assert!(!lease.holds_at(later(19)));
-    let renewed = table.renew(claim, 1, Duration::from_secs(10), later(18));
+    let renewed = table.renew(claim, 1, Duration::from_secs(10), later(18), None);
     assert_eq!(renewed.expect_err("too late").code, code::NO_SUCH_CLAIM);
     assert!(enter(later(19)).is_err());
     // Set again, it has another lease: who entered before stays out.
@@ -109,13 +109,13 @@ fn a_higher_epoch_takes_over_and_a_lower_one_never_returns() {
     assert!(!old.holds_at(now));
     let lasts = Duration::from_secs(10);
     assert!(table.set(wish(1, 5, "a", 10), now, &anybody).is_err());
-    assert!(table.renew(claim, 5, lasts, now).is_err());
-    assert!(table.release(claim, 5).is_err());
+    assert!(table.renew(claim, 5, lasts, now, None).is_err());
+    assert!(table.release(claim, 5, None).is_err());
     table
-        .renew(claim, 6, lasts, now)
+        .renew(claim, 6, lasts, now, None)
         .expect("the one that counts");
-    table.release(claim, 6).expect("released");
-    assert!(table.renew(claim, 6, lasts, now).is_err());
+    table.release(claim, 6, None).expect("released");
+    assert!(table.renew(claim, 6, lasts, now, None).is_err());
     // Its epoch is remembered.
     assert!(table.set(wish(1, 5, "a", 10), now, &anybody).is_err());
     table
@@ -168,7 +168,7 @@ fn the_table_is_bounded_and_forgets_ended_claims_first() {
         table.set(wish, now, &anybody).expect("room");
     }
     assert!(table.set(wish(9, 1, "more", 10), now, &anybody).is_err());
-    table.release(ClaimId([0; 16]), 1).expect("released");
+    table.release(ClaimId([0; 16]), 1, None).expect("released");
     table
         .set(wish(9, 1, "more", 10), now, &anybody)
         .expect("the place of the ended one");
@@ -251,4 +251,39 @@ fn a_claim_ends_with_the_right_of_its_holder_and_one_holder_leaves_room_for_othe
     assert!(table.refuses(&there, now, &may("q")).is_none());
     // It has ended for good.
     assert!(table.refuses(&there, now, &may("a")).is_none());
+}
+
+/// The id of a claim can be guessed, so it gives no right to the claim.
+#[test]
+fn a_claim_is_changed_by_its_side_alone() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    let by = |letter: &str| Who::itself(identity(letter));
+    let of = |letter: &str, wish: Wish| Wish {
+        who: Some(by(letter)),
+        ..wish
+    };
+    // Its member is a; q set it.
+    table
+        .set(of("q", wish(1, 5, "data/set", 60)), now, &anybody)
+        .expect("set");
+    let claim = ClaimId([1; 16]);
+    let stolen = of("e", wish(1, u64::MAX, "data/set", 60));
+    let refusal = table.set(stolen, now, &anybody).expect_err("held by q");
+    assert_eq!(refusal.code, code::BUSY);
+    let lasts = Duration::from_secs(60);
+    assert!(table.renew(claim, 5, lasts, now, Some(&by("e"))).is_err());
+    assert!(table.release(claim, u64::MAX, Some(&by("e"))).is_err());
+    for letter in ["q", "a"] {
+        table
+            .renew(claim, 5, lasts, now, Some(&by(letter)))
+            .expect("of its side");
+    }
+    // After its end another peer may have the id, and leaves no epoch behind that keeps the first one out.
+    let after = now + Duration::from_secs(120);
+    let taken = of("e", wish(1, u64::MAX, "data/set", 1));
+    table.set(taken, after, &anybody).expect("it has ended");
+    let later = after + Duration::from_secs(2);
+    table
+        .set(of("q", wish(1, 6, "data/set", 60)), later, &anybody)
+        .expect("set again");
 }

@@ -43,6 +43,8 @@ const NO: &str = "not_granted";
 const JOIN: &str = "bad_invitation";
 /// The question is not asked for a job of another node.
 const NOT_SO: &str = "invalid";
+/// The claim is of another asker.
+const GONE: &str = "no_such_claim";
 const NO_JOB: &str = "no_such_job";
 const OTHER: &str = "other_cluster";
 
@@ -70,8 +72,8 @@ const TABLE: &[Row] = &[
     ),
     ("clean", [WHO, NO, OK, WHO, OK, OK, OK, WHO, NOT_SO, NOT_SO]),
     ("claim", [WHO, NO, OK, WHO, OK, OK, OK, WHO, OK, NO]),
-    ("renew", [WHO, NO, OK, WHO, OK, OK, OK, WHO, OK, NO]),
-    ("release", [WHO, NO, OK, WHO, OK, OK, OK, WHO, OK, NO]),
+    ("renew", [WHO, NO, GONE, WHO, OK, GONE, OK, WHO, GONE, NO]),
+    ("release", [WHO, NO, GONE, WHO, OK, GONE, OK, WHO, GONE, NO]),
     ("nodes", [WHO, OK, OK, WHO, OK, OK, OK, WHO, OK, NO]),
     ("reach", [WHO, OK, OK, WHO, OK, OK, NO, WHO, NOT_SO, NOT_SO]),
     ("grant", [WHO, NO, OK, WHO, OK, OK, NO, WHO, OK, NO]),
