@@ -255,7 +255,8 @@ pub(super) fn veil(seen: &mut JobSeen) {
 }
 
 fn veil_reason(reason: &mut ReasonView) {
-    if is_before_proof(&reason.code) {
+    // The text of a lost connection says what the tries after it met, at addresses that may have moved.
+    if is_before_proof(&reason.code) || reason.code == FailureCode::ConnectionLost.as_str() {
         FailureCode::Unreachable
             .as_str()
             .clone_into(&mut reason.code);
@@ -270,9 +271,9 @@ pub(super) fn veil_line(line: &mut LogLine) {
         let failure = Failure::new(FailureCode::Unreachable, NOT_REACHED);
         // Plain fields: it always becomes JSON.
         line.event = serde_json::to_value(Event::Error((&failure).into())).unwrap_or_default();
-    } else if text("event") == Some("note") && !text("text").is_some_and(is_harmless) {
+    } else if text("event") == Some("note") && !text("message").is_some_and(is_harmless) {
         // Notes about nodes of the other end say what was found at their addresses.
-        if let Some(words) = line.event.get_mut("text") {
+        if let Some(words) = line.event.get_mut("message") {
             *words = "a note for the operator of the site that runs the job".into();
         }
     } else if text("event") == Some("connection_lost")

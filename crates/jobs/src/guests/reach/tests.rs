@@ -153,6 +153,14 @@ fn the_log_of_a_job_tells_its_asker_nothing_of_an_address_without_proof() {
     }
     let lost = json!({"event": "connection_lost", "why": "192.0.2.1: Connection refused"});
     assert!(!heard(lost).to_string().contains("refused"));
+    let note = |message: &str| {
+        let message = message.to_owned();
+        serde_json::to_value(Event::Note { message }).expect("JSON")
+    };
+    let met = note("node dtn2 is not used: 192.0.2.1: Connection refused");
+    assert!(!heard(met).to_string().contains("refused"));
+    let own = note("submitted by request 0123456789abcdef");
+    assert_eq!(heard(own.clone()), own);
     let other = json!({"event": "error", "code": "no_source", "message": "run42 is gone"});
     assert_eq!(heard(other.clone()), other);
 }
