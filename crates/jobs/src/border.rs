@@ -65,7 +65,7 @@ pub(crate) fn of_site(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal
 }
 
 /// What a node of the cluster answers, or a site about its nodes.
-pub(crate) fn of_node(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
+pub fn of_node(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
     let mut answer = answer.map_err(|refusal| Refusal {
         code: word(&refusal.code),
         message: clip(&refusal.message),

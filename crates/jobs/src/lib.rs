@@ -66,6 +66,7 @@ use godwit_state::{
 };
 
 pub use access::{Access, Granted, grant_of, rule_of};
+pub use border::of_node as bounded;
 pub use clock::{Clock, now};
 pub use error::JobsError;
 pub use guests::Guests;

@@ -200,6 +200,7 @@ impl Seen {
         let mut work = work_of(&self.jobs, id)?;
         if !is_whole {
             work.roots.clear();
+            work.claim.clear();
             work.trouble = work.trouble.take().map(outlined);
         }
         Ok(work)

@@ -10,12 +10,15 @@ use axum::http::StatusCode;
 use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
 use godwit_api::grant::Right;
 use godwit_api::rest::{HERE, Place};
-use godwit_jobs::sites_of;
+use godwit_jobs::{bounded, sites_of};
 use godwit_state::{Actor, AuditEntry, Op, Site};
 
 use crate::app::App;
 use crate::caller::Caller;
 use crate::problem::ApiError;
+
+/// The outcome of what another site refused: its own words stand in no line of this node.
+const REFUSED_BY_SITE: &str = "refused_by_site";
 
 /// A place in a line of the audit log.
 const OBJECT_BYTES_MAX: usize = 256;
@@ -121,7 +124,8 @@ impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
     fn work(self, app: &App, given_up: &AtomicBool) -> Result<Answer, ApiError> {
         let mut done = 0;
         let mut was_ended = false;
-        let asked = self.ask(app, &mut |now| {
+        let mut by_site = false;
+        let asked = self.ask(app, &mut by_site, &mut |now| {
             done = done.max(now);
             let goes_on = !given_up.load(Ordering::Relaxed) && !*app.stopping.borrow();
             was_ended |= !goes_on;
@@ -130,18 +134,27 @@ impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
         let Some(line) = self.line else {
             return asked;
         };
+        let outcome = |error: &ApiError| match by_site {
+            true => REFUSED_BY_SITE.to_owned(),
+            false => error.code().to_owned(),
+        };
         match &asked {
             Ok(_) => line.write(app, "ok")?,
             Err(error) if was_ended || done > 0 || is_halfway(error) => {
-                line.write(app, error.code())?;
+                line.write(app, &outcome(error))?;
             }
-            // Nothing has changed.
-            Err(error) => app.refused(line.actor, line.action, &line.object, error.code()),
+            // Nothing has changed, as far as its site says.
+            Err(error) => app.refused(line.actor, line.action, &line.object, &outcome(error)),
         }
         asked
     }
 
-    fn ask(&self, app: &App, goes_on: &mut dyn FnMut(u64) -> bool) -> Result<Answer, ApiError> {
+    fn ask(
+        &self,
+        app: &App,
+        by_site: &mut bool,
+        goes_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Answer, ApiError> {
         let peer = find(app, &self.site)?;
         let allowed = || self.is_allowed(app, peer.as_ref());
         allowed()?;
@@ -153,7 +166,12 @@ impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
         };
         let mut go_on = |done| goes_on(done) && lasting.holds();
         let asked = sites_of(&app.jobs).ask(peer.as_ref(), &self.question, &mut go_on);
-        asked.map_err(|refusal| lasting.ended.take().unwrap_or_else(|| refuse(refusal)))
+        bounded(asked).map_err(|refusal| {
+            lasting.ended.take().unwrap_or_else(|| {
+                *by_site = peer.is_some();
+                refuse(refusal)
+            })
+        })
     }
 
     /// Whether the caller may, at the site that was found. The rules of a site are for its identity.
