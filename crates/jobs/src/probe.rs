@@ -20,7 +20,7 @@ use crate::error::JobsError;
 use crate::order::sites_of;
 use crate::scheduler::actor;
 use crate::stored::Stored;
-use crate::{Shared, reached};
+use crate::{Shared, guests, reached};
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(5);
@@ -114,17 +114,14 @@ fn wanted(shared: &Shared) -> Result<BTreeMap<String, Wanted>, JobsError> {
     let page = reader.jobs(&filter, None, JOBS_MAX)?;
     let own = reader.objects::<Site>()?;
     for job in page.jobs.iter().filter(|job| waits(job, at)) {
-        let Some(Ok(stored)) = reader.job_spec(&job.id)?.map(|text| Stored::parse(&text)) else {
-            continue;
-        };
         for name in sites_of(job) {
-            let is_meant = |site: &&Site| match stored.other(&name) {
-                Some(other) => site.identity == other.identity,
-                None => site.name == name,
-            };
-            let Some(site) = own.iter().find(is_meant).cloned() else {
+            let Some(site) = own.iter().find(|site| site.name == name).cloned() else {
                 continue;
             };
+            // A job of another site may mean another site by the name.
+            if guests::asker_of(job).is_some() && !means(&reader, job, &site)? {
+                continue;
+            }
             let wanted = sites.entry(site.identity.clone()).or_insert(Wanted {
                 site,
                 jobs: Vec::new(),
@@ -133,6 +130,14 @@ fn wanted(shared: &Shared) -> Result<BTreeMap<String, Wanted>, JobsError> {
         }
     }
     Ok(sites)
+}
+
+/// Whether a job of another site means this site by its name.
+fn means(reader: &Reader, job: &Job, site: &Site) -> Result<bool, JobsError> {
+    let stored = reader.job_spec(&job.id)?;
+    let stored = stored.and_then(|text| Stored::parse(&text).ok());
+    let other = stored.and_then(|stored| stored.other(&site.name));
+    Ok(other.is_none_or(|other| other.identity == site.identity))
 }
 
 /// Dials the sites, and wakes the jobs of those that are back.
