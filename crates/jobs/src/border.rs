@@ -5,10 +5,13 @@
 //! hold no more of a job elsewhere than of a job here.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use godwit_api::ask::{Answer, JobPast, JobSeen, Refusal};
+use godwit_api::ask::{Answer, AskSites, GoOn, JobPast, JobSeen, Peer, Question, Refusal};
 use godwit_api::event::Event;
 use godwit_api::failure::FailureCode;
+use godwit_api::grant::Mandate;
 use godwit_api::grant::is_job_id;
 use godwit_api::rest::{
     ChannelView, FailureView, LogLine, ProgressView, ReasonView, SampleView, Timestamp,
@@ -55,7 +58,30 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 /// Times of samples: from 1970 to 9999-12-31.
 const TIMES: std::ops::Range<i64> = 0..253_402_214_400_000;
 
-/// What another site answers.
+/// Asks as another does, and lets only bounded answers of others through: whatever asks for this node asks by it.
+pub(crate) struct Bordered(pub(crate) Arc<dyn AskSites>);
+
+impl AskSites for Bordered {
+    fn ask_for(
+        &self,
+        mandate: Option<&Mandate>,
+        site: Option<&Peer>,
+        question: &Question,
+        go_on: &mut GoOn<'_>,
+    ) -> Result<Answer, Refusal> {
+        let answer = self.0.ask_for(mandate, site, question, go_on);
+        match site {
+            Some(_) => of_node(answer),
+            None => answer,
+        }
+    }
+
+    fn reach(&self, site: &Peer, within: Duration) -> Result<(), Refusal> {
+        self.0.reach(site, within)
+    }
+}
+
+/// What another site answers about a job.
 pub(crate) fn of_site(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
     let mut answer = of_node(answer)?;
     if let Answer::Job(seen) = &mut answer {
@@ -65,7 +91,7 @@ pub(crate) fn of_site(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal
 }
 
 /// What a node of the cluster answers, or a site about its nodes.
-pub fn of_node(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
+fn of_node(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
     let mut answer = answer.map_err(|refusal| Refusal {
         code: word(&refusal.code),
         message: clip(&refusal.message),

@@ -66,7 +66,6 @@ use godwit_state::{
 };
 
 pub use access::{Access, Granted, grant_of, rule_of};
-pub use border::of_node as bounded;
 pub use clock::{Clock, now};
 pub use error::JobsError;
 pub use guests::Guests;
@@ -194,6 +193,10 @@ impl Jobs {
         let runner = RunnerName {
             node: config.node.clone(),
             instance: clock::random_text(),
+        };
+        let config = JobsConfig {
+            sites: Arc::new(border::Bordered(Arc::clone(&config.sites))),
+            ..config
         };
         let shared = Arc::new(Shared {
             config,

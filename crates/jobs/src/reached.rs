@@ -9,7 +9,7 @@ use godwit_api::job::Text;
 use godwit_controller::vouched;
 use godwit_state::{Actor, Command, Learn, Node, Op, Site, TARGETS_MAX, Target};
 
-use crate::{Shared, border};
+use crate::Shared;
 
 /// Addresses that are taken of what another site says.
 const ADDRESSES_MAX: usize = 16;
@@ -62,9 +62,9 @@ pub(crate) fn ask(
     goes_on: &dyn Fn() -> bool,
 ) -> Result<Answer, Refusal> {
     let until = Instant::now() + within;
-    border::of_node(shared.config.sites.ask(Some(node), question, &mut |_| {
+    shared.config.sites.ask(Some(node), question, &mut |_| {
         Instant::now() < until && !shared.stopping.load(Ordering::SeqCst) && goes_on()
-    }))
+    })
 }
 
 /// The node by which a site is known.

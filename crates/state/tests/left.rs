@@ -5,10 +5,10 @@ mod support;
 
 use godwit_state::{
     AccessRight, AccessRule, Change, CommandError, JobOp, JobState, Node, Op, RULES_OF_ASKER_MAX,
-    RULES_OF_JOBS_MAX, Role, Secret, UnixMillis, User,
+    RULES_OF_JOBS_MAX, Role, Schedule, Secret, UnixMillis, User,
 };
 use support::state::State;
-use support::{claim, new_job};
+use support::{at, claim, new_job};
 
 fn rule(id: &str, job: Option<&str>) -> Op {
     Op::Access(Change::Put(AccessRule {
@@ -130,4 +130,42 @@ fn jobs_of_an_account_stay_when_the_user_that_stands_for_it_goes() {
     let remove = Op::User(Change::Remove("bob".to_owned()));
     state.op(4, remove).expect("removed");
     assert_eq!(state.state().0, JobState::Queued);
+}
+
+/// A tick that was proposed before the removal of the owner may be applied after it.
+#[test]
+fn a_disabled_schedule_fires_no_job() {
+    for (level, is_fired) in [(3, true), (4, false)] {
+        let mut state = State::new();
+        state.op(0, Op::Level(level)).expect("alone");
+        state.op(0, bob(Role::Operator, Some("x"))).expect("made");
+        let schedule = Schedule {
+            id: "nightly".to_owned(),
+            cron: "0 2 * * *".to_owned(),
+            time_zone: "UTC".to_owned(),
+            owner: "bob".to_owned(),
+            template: "{}".to_owned(),
+            disabled: false,
+            fired: None,
+            reason: None,
+            comment: String::new(),
+        };
+        let schedule = Op::Schedule(Change::Create(schedule));
+        state.op(1, schedule).expect("made");
+        state
+            .op(2, Op::User(Change::Remove("bob".to_owned())))
+            .expect("removed");
+        let mut new = new_job("late");
+        new.owner = "bob".to_owned();
+        let fired = state.op(
+            100_001,
+            Op::Fired {
+                schedule: "nightly".to_owned(),
+                tick: at(100_000),
+                job: Some(Box::new(new)),
+                reason: None,
+            },
+        );
+        assert_eq!(fired.is_ok(), is_fired, "{level}: {fired:?}");
+    }
 }

@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
 use godwit_api::grant::Right;
 use godwit_api::rest::{HERE, Place};
-use godwit_jobs::{bounded, sites_of};
+use godwit_jobs::sites_of;
 use godwit_state::{Actor, AuditEntry, Op, Site};
 
 use crate::app::App;
@@ -166,7 +166,7 @@ impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
         };
         let mut go_on = |done| goes_on(done) && lasting.holds();
         let asked = sites_of(&app.jobs).ask(peer.as_ref(), &self.question, &mut go_on);
-        bounded(asked).map_err(|refusal| {
+        asked.map_err(|refusal| {
             lasting.ended.take().unwrap_or_else(|| {
                 *by_site = peer.is_some();
                 refuse(refusal)

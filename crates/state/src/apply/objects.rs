@@ -84,6 +84,10 @@ pub(super) fn fired(
 ) -> Result<Effect, Stop> {
     let mut schedule = object_by_id::<Schedule>(context.db, id)?
         .ok_or_else(|| CommandError::not_found(Schedule::KIND, id))?;
+    // It may have been disabled since the leader looked, for its owner was removed.
+    if schedule.disabled && counts_what_is_left(context.db)? {
+        return Err(CommandError::invalid("schedule", "the schedule is disabled").into());
+    }
     if schedule.fired.is_some_and(|fired| fired >= tick) {
         let schedule = id.to_owned();
         return Err(CommandError::AlreadyFired { schedule }.into());
