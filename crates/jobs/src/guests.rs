@@ -16,7 +16,8 @@ use godwit_api::grant::Mandate;
 use godwit_api::job::Text;
 use godwit_api::rest::{ChangeJob, JobStateName, JobView, NewJob, Place, Timestamp, is_request_id};
 use godwit_state::{
-    Actor, Command, CommandError, Job, JobFilter, JobState, Op, ProposeError, Site,
+    Actor, Command, CommandError, JOBS_OF_SITE_MAX, Job, JobFilter, JobState, Op, ProposeError,
+    Site,
 };
 
 use crate::error::JobsError;
@@ -30,7 +31,7 @@ pub(crate) use rights::{ACCESS_ENDED, mandate_of, may_go_on};
 const WAITING_MAX: usize = 1_000;
 
 /// Jobs of one asker that the state holds, ended ones included. History keeps half as many ended ones (`state::Prune`).
-const KEPT_MAX: u64 = 20_000;
+const KEPT_MAX: u64 = 2 * JOBS_OF_SITE_MAX;
 
 /// The highest priority of a job for another site: that of a job of this site which says none.
 const PRIORITY_MAX: i32 = 0;

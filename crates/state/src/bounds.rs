@@ -29,7 +29,7 @@ pub(crate) const NODES_MAX: u64 = 1_000;
 /// Webhooks: each change of a job looks at all of them.
 pub(crate) const WEBHOOKS_MAX: u64 = 100;
 /// Ended jobs that are kept for one other site; a node refuses new ones at twice that number.
-pub(crate) const JOBS_OF_SITE_MAX: u64 = 10_000;
+pub const JOBS_OF_SITE_MAX: u64 = 10_000;
 /// Jobs that wait: fifty times the figure that the node is measured with.
 pub(crate) const JOBS_WAITING_MAX: u64 = 50_000;
 /// Events that can be resumed: three hours at one a second.

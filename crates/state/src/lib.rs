@@ -64,7 +64,9 @@ mod schema;
 mod seal;
 mod store;
 
-pub use bounds::{RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, SOURCES_MAX, SPEC_BYTES_MAX};
+pub use bounds::{
+    JOBS_OF_SITE_MAX, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, SOURCES_MAX, SPEC_BYTES_MAX,
+};
 pub use fault::{Fault, FaultKind};
 pub use model::*;
 pub use raft::{Answer, NoPeers, PROPOSE, Peers, is_short};
