@@ -2,7 +2,7 @@
 //! Leaves the consensus itself to the tests of the state.
 
 mod divided;
-mod guests;
+pub(crate) mod guests;
 mod levels;
 mod membership;
 mod past;

@@ -50,7 +50,7 @@ fn write(site: &Site, name: &str, content: &[u8]) {
     std::fs::write(path, content).expect("written");
 }
 
-fn rules(rig: &Rig) -> usize {
+pub(crate) fn rules(rig: &Rig) -> usize {
     let list = rig.admin(&["access", "list", "--json"]).out;
     let rules = list
         .lines()

@@ -13,8 +13,8 @@ use godwit_api::rest::Timestamp;
 use godwit_api::settings::Cipher;
 use godwit_node::{Asker, Here};
 use godwit_run::{Home, client_tls};
-use serde_json::Value;
 
+use super::super::cluster::guests::rules;
 use super::super::rig::Rig;
 use super::{Trust, allow, ask, peer};
 
@@ -81,14 +81,6 @@ fn an_identity_holds_no_more_claims_by_setting_ended_ones_again() {
         "{held} claims of one identity; another one hears {other:?}"
     );
     other.expect("there is room for others");
-}
-
-fn rules(rig: &Rig) -> usize {
-    let list = rig.admin(&["access", "list", "--json"]).out;
-    let rules = list
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a rule"));
-    rules.filter(|rule: &Value| rule["job"].is_string()).count()
 }
 
 #[test]
