@@ -89,7 +89,7 @@ pub struct Selection {
     /// Directories that the list names are meant with all that is in them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recursive: bool,
-    /// What is mounted in a tree does not belong to it.
+    /// A tree ends where another file system is mounted in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_file_system: bool,
 }

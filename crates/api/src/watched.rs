@@ -10,13 +10,13 @@ const HANGS_AFTER: Duration = Duration::from_secs(4);
 /// Room of a file system, in bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Room {
-    /// What is free for users without privileges.
+    /// Free bytes for users without privileges.
     pub free: u64,
     /// All of it.
     pub total: u64,
 }
 
-/// What is known of one export. Clones are the same.
+/// The last look at one export. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Watched(Arc<Mutex<State>>);
 

@@ -412,7 +412,7 @@ impl Held {
         }
     }
 
-    /// The place and its holder, for people. The id stays out: a peer that knows it could take the claim over.
+    /// The place and its holder, for people. The id stays out: it is of use to no other peer.
     fn shown(&self) -> String {
         format!(
             "{} is claimed for the members of a job (set by {}); wait for that job, or cancel it",

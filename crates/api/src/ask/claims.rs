@@ -27,7 +27,7 @@ pub struct ClaimPlace {
     /// Members whose transfers of before end: what they send late is not written any more. Transfers of who is no member end as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fence: Vec<String>,
-    /// A node of the destination may still write what it was given, and nobody can tell: files of several parts are put together in copies, so
+    /// A node of the destination may still write its parts, and no node knows whether it does: files of several parts are put together in copies, so
     /// that what comes late meets a file without a name. A node that does not know this puts them together in place.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copies: bool,
@@ -76,7 +76,7 @@ pub struct ReleaseClaim {
     pub claim: ClaimId,
     /// Its epoch.
     pub epoch: u64,
-    /// Where the claim was: a node that was started anew has forgotten it, and finds its mark there. An older node passes it over.
+    /// The place of the claim. A restarted node has lost its claims, and finds the mark by this place. An older node ignores the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Text>,
 }

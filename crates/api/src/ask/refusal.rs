@@ -70,7 +70,7 @@ pub mod code {
 }
 
 impl Refusal {
-    /// A refusal that will not go away by itself.
+    /// A refusal for good: the same question is refused again.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         Self {
             code: code.to_owned(),
@@ -79,7 +79,7 @@ impl Refusal {
         }
     }
 
-    /// A refusal that may go away by itself.
+    /// A refusal for now: the same question may be answered later.
     pub fn later(code: &str, message: impl Into<String>) -> Self {
         Self {
             retryable: true,

@@ -30,7 +30,7 @@ pub struct SelectionSettings {
     pub from0: bool,
     /// Directories that a list names, with all that is in them.
     pub recursive: bool,
-    /// What is mounted in a tree does not belong to it.
+    /// A tree ends where another file system is mounted in it.
     pub one_file_system: bool,
 }
 

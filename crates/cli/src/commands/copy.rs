@@ -122,7 +122,7 @@ fn transfer(
     })
 }
 
-/// What is said of sources that name both a path of another machine and a file that is here.
+/// The note for sources that name both a path of another machine and a file of this one.
 fn taken_for_a_machine(spec: &JobSpec, sources: &[Endpoint]) -> Vec<String> {
     let both = spec.sources.iter().zip(sources);
     both.filter_map(|(text, endpoint)| {

@@ -64,7 +64,7 @@ fn a_node_whose_state_cannot_be_kept_ends_and_says_why() {
     ];
     let refused = rig.admin(&add);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    // A signal that changes nothing: the node ends by itself.
+    // The signal changes nothing: the node is ending already.
     let ended = rig.stop_daemon(Signal::CONT);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(

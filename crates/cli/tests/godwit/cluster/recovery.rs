@@ -62,7 +62,7 @@ fn after_the_loss_of_a_majority_one_survivor_is_made_the_cluster() {
         site.nodes[number].serve(&[]);
     }
     for number in [0, 1] {
-        // A signal that changes nothing: the node ends by itself.
+        // The signal changes nothing: the node is ending already.
         let ended = site.nodes[number].stop_daemon(Signal::CONT);
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert!(ended.complaint.contains("was left behind"), "{ended:?}");

@@ -236,7 +236,7 @@ fn fill_large(export: &Path) {
 fn bring_though(site: &Site, there: &Site, hurt: impl FnOnce(), heal: impl FnOnce()) {
     know(site, there);
     fill_large(&site.nodes[0].export);
-    // No end of a connection by itself helps.
+    // The deadline for standing connections is far off, so it cannot help.
     let line = [
         "--limit",
         "40MB",
