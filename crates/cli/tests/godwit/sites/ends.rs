@@ -2,12 +2,15 @@
 //! Leaves single cases with a name of their own to `kills` and `third`. `GODWIT_KILLS` says how many kills each of them has.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use godwit_store::TempName;
 use rustix::process::Signal;
 
-use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries, files_below, names};
+use super::super::judge::{
+    assert_identical_to_rsync, assert_no_temporaries, files_below, is_temporary, names,
+};
 use super::super::rig::Rig;
 use super::third::{Three, rules};
 use super::{DEADLINE, fill, job, submit, two_sites, wait_for};
@@ -91,7 +94,7 @@ impl Sites {
         self.rigs[which].serve(&[]);
     }
 
-    fn copy(&self) -> std::path::PathBuf {
+    fn copy(&self) -> PathBuf {
         self.rigs[self.destination].export.join("copy")
     }
 
@@ -114,7 +117,15 @@ impl Sites {
         }
         let before = state_of(&self.copy());
         std::thread::sleep(Duration::from_millis(1_500));
-        assert_eq!(state_of(&self.copy()), before, "something writes");
+        let after = state_of(&self.copy());
+        let named = |state: &[(PathBuf, Vec<u8>)]| {
+            state
+                .iter()
+                .map(|(file, content)| (file.clone(), content.len()))
+                .collect::<Vec<_>>()
+        };
+        let (was, is) = (named(&before), named(&after));
+        assert!(after == before, "something writes: {was:?}, then {is:?}");
     }
 }
 
@@ -135,12 +146,23 @@ fn unended(rig: &Rig) -> usize {
     jobs.filter(|job| job["ended"].is_null()).count()
 }
 
-/// Names, lengths and contents below a directory.
-fn state_of(directory: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+/// Whether this is the mark of a claim on one of the paths that a job claims. It goes when its site is reached again, or with `clean`.
+fn is_mark(file: &Path) -> bool {
+    let of = |path: &[u8]| TempName::of_member(0, path, b"mark").to_string();
+    // The first half of a name is that of the claim.
+    let purposes = [of(b"copy"), of(b"copy/run42")].map(|name| name[24..].to_owned());
+    let name = file.to_string_lossy();
+    is_temporary(file) && purposes.iter().any(|purpose| name.ends_with(purpose))
+}
+
+/// Names and contents below a directory, without the marks of claims.
+fn state_of(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = files_below(directory);
+    files.retain(|file| !is_mark(file));
     files.sort();
-    let read = |file: std::path::PathBuf| {
-        let content = fs::read(&file).unwrap_or_default();
+    let read = |file: PathBuf| {
+        // A file may go away between the two calls.
+        let content = fs::read(directory.join(&file)).unwrap_or_default();
         (file, content)
     };
     files.into_iter().map(read).collect()
