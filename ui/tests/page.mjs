@@ -131,8 +131,14 @@ try {
     });
     assert.ok(job.limit < 20e6, `${job.limit}`);
     await until('the rate near its new limit', async () => (await rate()) > 0.6 * job.limit);
-    await page.getByLabel('Limit as a number').fill('3 MB/s');
+    const number = page.getByLabel('Limit as a number');
+    await number.fill('3 apples');
     await page.getByRole('button', { name: 'Set' }).click();
+    await page.getByText('`3 apples` is no rate').waitFor();
+    assert.equal(await number.inputValue(), '3 apples');
+    await number.fill('24Mbps');
+    await page.getByRole('button', { name: 'Set' }).click();
+    await until('megabits at the node', async () => (await here.job(big)).limit === 3e6);
     await until('the rate back', async () => (await rate()) < 5e6 && (await rate()) > 0);
     await accessible(page, 'a running job');
     await page.getByLabel('Priority').fill('7');

@@ -9,6 +9,7 @@ mod grant;
 mod job;
 mod place;
 mod problem;
+mod rate;
 mod report;
 mod rules;
 mod timestamp;
@@ -32,10 +33,11 @@ pub use job::{
 };
 pub use place::{HERE, Place, PlaceError, check_site_name, whole_site};
 pub use problem::{Problem, is_request_id};
+pub use rate::RateInput;
 pub use report::{Distribution, JobReport};
 pub use rules::{
     AuditView, DeliveryView, Health, LimitScopeName, LimitView, NewLimit, NewSchedule, NewShare,
-    NewWebhook, ScheduleView, ShareView, WebhookView, WindowView,
+    NewWebhook, NewWindow, ScheduleView, ShareView, WebhookView, WindowView,
 };
 pub use timestamp::Timestamp;
 pub use work::{

@@ -96,21 +96,14 @@ export function zoneName(): string {
   return prefs.zone === 'UTC' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
-/** Reads a size or a rate as people write it: `300MB`, `1.5 GiB/s`, `2.5Gbit/s`. None if it is neither. */
-export function parseRate(text: string): number | null {
-  const match = /^\s*([\d.]+)\s*([kmgtp]?)(i?)(b|byte|bytes|bit)?(?:\/s|ps)?\s*$/i.exec(text);
-  if (!match) return null;
-  const [, number, prefix, binary, unit] = match;
-  const power = ['', 'k', 'm', 'g', 't', 'p'].indexOf((prefix ?? '').toLowerCase());
-  const value = Number(number) * (binary ? 1024 : 1000) ** power;
-  if (!Number.isFinite(value)) return null;
-  return Math.round(unit === 'bit' ? value / 8 : value);
-}
+const TYPED_UNITS = ['B/s', 'kB/s', 'MB/s', 'GB/s', 'TB/s'];
 
-/** A rate as it is typed: `300 MB/s`. One that has more digits than that is written in bytes, so that saving it changes nothing. */
+/** A rate as it is typed: `300 MB/s`. One that has more digits is written in bytes, so that saving it changes nothing. */
 export function typedRate(value: number | null | undefined): string {
   if (value === null || value === undefined) return '';
-  return parseRate(rate(value)) === value ? rate(value) : `${value} B/s`;
+  const index = Math.min(Math.floor(Math.log10(Math.max(value, 1)) / 3), TYPED_UNITS.length - 1);
+  const number = value / 1000 ** index;
+  return Number.isInteger(number * 1000) ? `${number} ${TYPED_UNITS[index]}` : `${value} B/s`;
 }
 
 /** A moment as a field of the browser takes it, in its zone. */

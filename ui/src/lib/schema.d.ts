@@ -1089,11 +1089,7 @@ export interface components {
         ChangeJob: {
             /** @description Free text by which people know the job. */
             label?: string | null;
-            /**
-             * Format: int64
-             * @description Limit in bytes per second; 0 is none.
-             */
-            limit?: number | null;
+            limit?: components["schemas"]["RateInput"] | null;
             /**
              * Format: int32
              * @description Higher runs first.
@@ -1672,11 +1668,7 @@ export interface components {
             kind?: string;
             /** @description Free text by which people know the job. */
             label?: string;
-            /**
-             * Format: int64
-             * @description Limit in bytes per second.
-             */
-            limit?: number | null;
+            limit?: components["schemas"]["RateInput"] | null;
             /** @description The job writes a manifest of what arrives, which the node that runs the job keeps with it. */
             manifest?: boolean;
             not_before?: components["schemas"]["Timestamp"] | null;
@@ -1706,15 +1698,11 @@ export interface components {
              * @description Jobs at once; None is no limit.
              */
             jobs_max?: number | null;
-            /**
-             * Format: int64
-             * @description Bytes per second; None is no limit.
-             */
-            rate?: number | null;
+            rate?: components["schemas"]["RateInput"] | null;
             /** @description Name of the time zone of the windows; empty is UTC. */
             time_zone?: string;
             /** @description Rates by time of day; the first window that holds counts. */
-            windows?: components["schemas"]["WindowView"][];
+            windows?: components["schemas"]["NewWindow"][];
         };
         /** @description A change of the caller's own password. */
         NewPassword: {
@@ -1803,6 +1791,22 @@ export interface components {
             secret?: string | null;
             /** @description Where to send. */
             url: string;
+        };
+        /** @description A rate that is to hold at times of the week. */
+        NewWindow: {
+            /** @description Days: 0 is Monday, 6 is Sunday. */
+            days: number[];
+            /**
+             * Format: int32
+             * @description First minute of the day, 0 to 1439.
+             */
+            from: number;
+            rate?: components["schemas"]["RateInput"] | null;
+            /**
+             * Format: int32
+             * @description Minute of the day at which it ends. A window that ends before it begins lasts over midnight.
+             */
+            to: number;
         };
         /** @description A network interface of a node. */
         NodeInterface: {
@@ -1952,6 +1956,8 @@ export interface components {
              */
             streams: number;
         };
+        /** @description A rate in a request. */
+        RateInput: number | string;
         /**
          * @description What rates are of.
          * @enum {string}

@@ -1,8 +1,9 @@
 // Owns how times of the week are written as text, one line each: `mon-fri 08:00-18:00 50 MB/s`.
 import type { Schemas } from './api';
-import { parseRate, typedRate } from './format';
+import { typedRate } from './format';
 
 type Window = Schemas['WindowView'];
+type NewWindow = Schemas['NewWindow'];
 
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
 
@@ -26,19 +27,17 @@ export function windowText(window: Window): string {
   return `${days(window.days)} ${clock(window.from)}-${clock(window.to)} ${typedRate(window.rate) || 'none'}`;
 }
 
-/** Reads one line; an error says which line is wrong and how to write it. */
-export function parseWindow(line: string): Window {
+/** Reads one line; an error says which line is wrong and how to write it. The node reads the rate. */
+export function parseWindow(line: string): NewWindow {
   const match = /^(\S+)\s+(\d{1,2}):(\d\d)-(\d{1,2}):(\d\d)\s+(.+)$/.exec(line.trim());
   const wrong = () => new Error(`"${line.trim()}" is no time window. Write it as: mon-fri 08:00-18:00 50 MB/s, or daily 22:00-06:00 none.`);
   if (!match) throw wrong();
   const [, names, fromHour, fromMinute, toHour, toMinute, limit] = match;
-  const value = limit!.trim() === 'none' ? null : parseRate(limit!);
-  if (limit!.trim() !== 'none' && value === null) throw wrong();
   return {
     days: parseDays(names!.toLowerCase(), wrong),
     from: Number(fromHour) * 60 + Number(fromMinute),
     to: Number(toHour) * 60 + Number(toMinute),
-    rate: value,
+    rate: limit!.trim(),
   };
 }
 

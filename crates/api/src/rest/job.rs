@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Timestamp;
+use super::rate::{self, RateInput};
 use crate::event::{Channel, Progress};
 use crate::job::{JobKind, Selection, Text};
 
@@ -42,9 +43,13 @@ pub struct NewJob {
     /// Higher runs first.
     #[serde(default)]
     pub priority: i32,
-    /// Limit in bytes per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1)]
+    /// Limit: bytes per second, or a text with a unit.
+    #[serde(
+        default,
+        deserialize_with = "rate::limit",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schema(value_type = Option<RateInput>)]
     pub limit: Option<u64>,
     /// Time before which the job does not begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,8 +107,13 @@ const fn copy() -> JobKind {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeJob {
-    /// Limit in bytes per second; 0 is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Limit: bytes per second, or a text with a unit; 0 and `none` take it away.
+    #[serde(
+        default,
+        deserialize_with = "rate::change",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schema(value_type = Option<RateInput>)]
     pub limit: Option<u64>,
     /// Higher runs first.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::rate::{self, RateInput};
 use super::{NewJob, ReasonView, Timestamp};
 
 /// What a limit is for.
@@ -20,9 +21,26 @@ pub enum LimitScopeName {
     JobDefault,
 }
 
-/// A rate that holds at times of the week.
+/// A rate that is to hold at times of the week.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+pub struct NewWindow {
+    /// Days: 0 is Monday, 6 is Sunday.
+    pub days: Vec<u8>,
+    /// First minute of the day, 0 to 1439.
+    #[schema(maximum = 1439)]
+    pub from: u16,
+    /// Minute of the day at which it ends. A window that ends before it begins lasts over midnight.
+    #[schema(maximum = 1440)]
+    pub to: u16,
+    /// Bytes per second, or a text with a unit; without it there is no limit.
+    #[serde(default, deserialize_with = "rate::limit")]
+    #[schema(value_type = Option<RateInput>)]
+    pub rate: Option<u64>,
+}
+
+/// A rate that holds at times of the week.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct WindowView {
     /// Days: 0 is Monday, 6 is Sunday.
     pub days: Vec<u8>,
@@ -40,15 +58,20 @@ pub struct WindowView {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewLimit {
-    /// Bytes per second; None is no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Bytes per second, or a text with a unit; without it there is no limit.
+    #[serde(
+        default,
+        deserialize_with = "rate::limit",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schema(value_type = Option<RateInput>)]
     pub rate: Option<u64>,
     /// Jobs at once; None is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs_max: Option<u32>,
     /// Rates by time of day; the first window that holds counts.
     #[serde(default)]
-    pub windows: Vec<WindowView>,
+    pub windows: Vec<NewWindow>,
     /// Name of the time zone of the windows; empty is UTC.
     #[serde(default)]
     pub time_zone: String,

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use godwit_api::rest::{LimitScopeName, LimitView, NewLimit, NewShare, ShareView, WindowView};
+use godwit_api::rest::{
+    LimitScopeName, LimitView, NewLimit, NewShare, NewWindow, ShareView, WindowView,
+};
 use godwit_jobs::{check_time_zone, time_zone_trouble};
 use godwit_state::{Change, Limit, LimitScope, LimitWindow, Object as _, Op, Share};
 use utoipa_axum::router::OpenApiRouter;
@@ -142,7 +144,7 @@ fn scope_of(name: &str) -> Result<LimitScope, ApiError> {
     })
 }
 
-fn window(window: WindowView) -> LimitWindow {
+fn window(window: NewWindow) -> LimitWindow {
     LimitWindow {
         days: window.days,
         from: window.from,

@@ -1,0 +1,98 @@
+//! Owns how a request says a rate: as bytes per second, or as people write it.
+//! Leaves the grammar of the text to `units`, and what the rate limits to the documents.
+
+use serde::de::{Deserializer, Error};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::units::parse_rate;
+
+/// A rate in a request.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+#[serde(
+    untagged,
+    expecting = "a rate is a number of bytes per second, or a text such as `300 MB/s`, `2.5 Gbit/s` or `none`"
+)]
+pub enum RateInput {
+    /// Bytes per second; 0 is no limit.
+    Bytes(u64),
+    /// A number with a unit, `none` or `0`. `Mbps` is `Mbit/s`.
+    #[schema(example = "300 MB/s")]
+    Text(String),
+}
+
+impl RateInput {
+    /// Bytes per second; 0 is no limit.
+    ///
+    /// # Errors
+    /// The text is no rate: a message for whoever wrote it.
+    fn bytes(self) -> Result<u64, String> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            Self::Text(text) => parse_rate(&text).map_err(|error| {
+                let shown: String = text.chars().take(SHOWN_CHARS).collect();
+                format!("`{shown}` is no rate: {error}")
+            }),
+        }
+    }
+}
+
+/// A longer text is cut in a message.
+const SHOWN_CHARS: usize = 40;
+
+/// Reads a rate that may be missing. No limit stays 0, for a request that takes a limit away.
+pub(super) fn change<'de, D: Deserializer<'de>>(document: D) -> Result<Option<u64>, D::Error> {
+    let input = Option::<RateInput>::deserialize(document)?;
+    let bytes = input.map(RateInput::bytes).transpose();
+    bytes.map_err(D::Error::custom)
+}
+
+/// Reads a rate that may be missing. The text `none` is as if it were missing; the number 0 stays, and is refused where no rate is 0.
+pub(super) fn limit<'de, D: Deserializer<'de>>(document: D) -> Result<Option<u64>, D::Error> {
+    let input = Option::<RateInput>::deserialize(document)?;
+    let is_text = matches!(input, Some(RateInput::Text(_)));
+    let bytes = input.map(RateInput::bytes).transpose();
+    let bytes = bytes.map_err(D::Error::custom)?;
+    Ok(bytes.filter(|bytes| !is_text || *bytes > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ChangeJob, NewLimit};
+
+    #[test]
+    fn a_rate_is_a_number_or_a_text_with_its_unit() {
+        for (text, bytes) in [
+            ("1000", 1_000),
+            (r#""100Mbps""#, 12_500_000),
+            (r#""100 Mbit/s""#, 12_500_000),
+            (r#""100 MB/s""#, 100_000_000),
+            (r#""none""#, 0),
+        ] {
+            let body = format!(r#"{{"limit":{text}}}"#);
+            let change: ChangeJob = serde_json::from_str(&body).expect(text);
+            assert_eq!(change.limit, Some(bytes), "{text}");
+        }
+        let missing: ChangeJob = serde_json::from_str("{}").expect("nothing changes");
+        assert_eq!(missing.limit, None);
+    }
+
+    #[test]
+    fn none_is_no_rate_of_a_limit() {
+        let read = |text: &str| serde_json::from_str::<NewLimit>(text).expect("valid").rate;
+        assert_eq!(read(r#"{"rate":"none"}"#), None);
+        assert_eq!(read(r#"{"rate":null}"#), None);
+        assert_eq!(read(r#"{"rate":0}"#), Some(0));
+        assert_eq!(read(r#"{"rate":"8kbit/s"}"#), Some(1_000));
+    }
+
+    #[test]
+    fn what_is_no_rate_is_refused_with_how_to_write_it() {
+        for text in [r#""fast""#, r#""100 b/s""#, "true", "-1", "1.5"] {
+            let body = format!(r#"{{"limit":{text}}}"#);
+            let refused = serde_json::from_str::<ChangeJob>(&body).expect_err(text);
+            let refused = refused.to_string();
+            assert!(refused.contains("rate"), "{refused}");
+        }
+    }
+}
