@@ -173,8 +173,8 @@ fn submit() -> Command {
             "WHEN",
             "Divide the work among nodes: auto (where a site has several), always or never",
         ))
-        .arg(value("after", "TIME", "Do not begin before this time"))
-        .arg(value("deadline", "TIME", "Give the job up at this time"))
+        .arg(value("after", "TIME", "Do not begin before this time: 22:00, friday, 2026-12-24"))
+        .arg(value("deadline", "TIME", "Give the job up at this time, or at the end of this day"))
         .arg(value("retries", "N", "Attempts after the first one [default: until the deadline]"))
         .arg(switch("sync", "Make the destination equal the source, as godwit sync does"))
         .arg(
@@ -307,7 +307,7 @@ pub(super) fn access() -> Command {
                 .arg(switch("write", "Let it write and delete"))
                 .arg(switch("list", "Let it list directories"))
                 .arg(switch("delete", "Let it delete and rename"))
-                .arg(value("expires", "TIME", "When this ends: 90d, 2027-01-31 [default: never]"))
+                .arg(value("expires", "TIME", "When this ends: friday, 90d, or with the day 2027-01-31 [default: never]"))
                 .arg(value("comment", "TEXT", "Who it is, and why")),
             Command::new("deny")
                 .about("Take back what was allowed; a running node obeys at once, and ends transfers")

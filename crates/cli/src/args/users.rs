@@ -56,7 +56,7 @@ pub(super) fn token() -> Command {
             .arg(value(
                 "expires",
                 "TIME",
-                "When it ends: 90d, 2027-01-31 [default: never]",
+                "When it ends: friday, 90d, or with the day 2027-01-31 [default: never]",
             ))
             .arg(value(
                 "user",

@@ -172,7 +172,7 @@ fn create_token(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
         user: optional(matches, "user")?,
         role: role(matches)?,
         expires: optional(matches, "expires")?
-            .map(|text| clock.parse("--expires", &text))
+            .map(|text| clock.parse_end("--expires", &text))
             .transpose()?,
         comment: optional(matches, "comment")?.unwrap_or_default(),
         password: None,

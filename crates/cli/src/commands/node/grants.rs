@@ -183,7 +183,7 @@ fn allow(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
         rights = Rights::READ;
     }
     let expires = optional(matches, "expires")?
-        .map(|text| clock.parse("--expires", &text))
+        .map(|text| clock.parse_end("--expires", &text))
         .transpose()?;
     let comment = optional(matches, "comment")?.unwrap_or_default();
     home.make()?;

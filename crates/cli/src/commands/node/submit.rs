@@ -55,11 +55,12 @@ fn describe(matches: &ArgMatches) -> Result<NewJob, Failure> {
         .filter(|_| !sources.is_empty())
         .ok_or_else(|| Failure::usage("name at least one source, and a destination"))?;
     godwit_jobs::check_source_count(sources.len()).map_err(Failure::usage)?;
-    let time = |option: &str, name: &str| {
-        optional(matches, name)?
-            .map(|text| clock.parse(option, &text))
-            .transpose()
-    };
+    let not_before = optional(matches, "after")?
+        .map(|text| clock.parse("--after", &text))
+        .transpose()?;
+    let deadline = optional(matches, "deadline")?
+        .map(|text| clock.parse_end("--deadline", &text))
+        .transpose()?;
     Ok(NewJob {
         kind: match (matches.get_flag("sync"), matches.get_flag("verify")) {
             (true, _) => JobKind::Sync,
@@ -79,8 +80,8 @@ fn describe(matches: &ArgMatches) -> Result<NewJob, Failure> {
             .transpose()?
             // A limit of 0 is none.
             .filter(|limit| *limit > 0),
-        not_before: time("--after", "after")?,
-        deadline: time("--deadline", "deadline")?,
+        not_before,
+        deadline,
         retries_max: number(matches, "retries")?,
     })
 }

@@ -45,18 +45,55 @@ impl Clock {
         u64::try_from((self.now.0 - then.0) / 1_000).unwrap_or(0)
     }
 
-    /// A time to come, as a user gives it to this option.
+    /// A time to come at which something begins, as a user gives it to this option. A day means its first moment.
     pub(super) fn parse(&self, option: &str, text: &str) -> Result<Timestamp, Failure> {
+        self.parse_at(option, text, Edge::Begin)
+    }
+
+    /// A time to come at which something ends, as a user gives it to this option. A day means the end of it.
+    pub(super) fn parse_end(&self, option: &str, text: &str) -> Result<Timestamp, Failure> {
+        self.parse_at(option, text, Edge::End)
+    }
+
+    fn parse_at(&self, option: &str, text: &str, edge: Edge) -> Result<Timestamp, Failure> {
         let failed = |what: &str| {
             Failure::usage(format!(
-                "{option}: {text:?} {what}: write 22:00, 2026-12-24T22:00 (both local time), 2026-12-24T22:00Z, or 90min (from now)"
+                "{option}: {text:?} {what}: write 22:00, friday, 2026-12-24, 2026-12-24T22:00 (all local time), 2026-12-24T22:00Z, or 90min (from now)"
             ))
         };
-        let time = self.read(text).ok_or_else(|| failed("is no time"))?;
+        let time = self.day(text, edge).or_else(|| self.read(text));
+        let time = time.ok_or_else(|| failed("is no time"))?;
         if time <= self.now {
             return Err(failed("is in the past"));
         }
         Ok(time)
+    }
+
+    /// The edge of a day: `today`, `tomorrow`, a day of the week, or a date. A day of the week is the next one whose edge is to come.
+    fn day(&self, text: &str, edge: Edge) -> Option<Timestamp> {
+        let now = self.now.0.div_euclid(1_000);
+        let today = (now + (self.offset_at)(now)).div_euclid(DAY);
+        let edge_of = |day: i64| {
+            let first = match edge {
+                Edge::Begin => day,
+                Edge::End => day.checked_add(1)?,
+            };
+            let seconds = self.utc_of(first.checked_mul(DAY)?);
+            seconds.checked_mul(1_000).map(Timestamp)
+        };
+        let text = text.trim().to_ascii_lowercase();
+        match text.as_str() {
+            "today" => return edge_of(today),
+            "tomorrow" => return edge_of(today + 1),
+            _ => {}
+        }
+        if let Some(weekday) = weekday(&text) {
+            let mut days = (today..today + 8).filter(|day| weekday_of(*day) == weekday);
+            return days.find_map(|day| edge_of(day).filter(|time| *time > self.now));
+        }
+        let is_date = text.len() == "2026-12-24".len() && text.contains('-');
+        let date = parse_moment(&text).filter(|_| is_date)?;
+        edge_of(date.seconds.div_euclid(DAY))
     }
 
     /// A time that has passed, as a user gives it to this option.
@@ -134,6 +171,36 @@ impl Clock {
         let (year, month, day) = civil_date(day);
         format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
     }
+}
+
+/// Which moment a day stands for.
+#[derive(Clone, Copy)]
+enum Edge {
+    /// Its first moment.
+    Begin,
+    /// The first moment after it.
+    End,
+}
+
+/// Monday is 0. At least three letters of the name.
+fn weekday(text: &str) -> Option<i64> {
+    const NAMES: [&str; 7] = [
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+    ];
+    let found = NAMES.iter().position(|name| name.starts_with(text));
+    let found = found.filter(|_| text.len() >= 3)?;
+    i64::try_from(found).ok()
+}
+
+/// The day of the week of a number of days since 1970-01-01, which was a Thursday.
+const fn weekday_of(day: i64) -> i64 {
+    (day + 3).rem_euclid(7)
 }
 
 /// Seconds of the day in `HH:MM` or `HH:MM:SS`.
@@ -224,10 +291,64 @@ mod tests {
     }
 
     #[test]
+    fn a_day_ends_when_the_next_one_begins() {
+        // 24 November 2026 is a Tuesday.
+        for (now, text, begin, end) in [
+            (
+                "2026-11-24T12:00:00Z",
+                "friday",
+                "2026-11-26T23",
+                "2026-11-27T23",
+            ),
+            (
+                "2026-11-24T12:00:00Z",
+                "Fri",
+                "2026-11-26T23",
+                "2026-11-27T23",
+            ),
+            (
+                "2026-11-24T12:00:00Z",
+                "tuesday",
+                "2026-11-30T23",
+                "2026-11-24T23",
+            ),
+            (
+                "2026-11-24T12:00:00Z",
+                "tomorrow",
+                "2026-11-24T23",
+                "2026-11-25T23",
+            ),
+            (
+                "2026-11-24T12:00:00Z",
+                "2026-12-24",
+                "2026-12-23T23",
+                "2026-12-24T23",
+            ),
+            // The clocks change in that night.
+            (
+                "2026-10-24T12:00:00Z",
+                "sunday",
+                "2026-10-24T22",
+                "2026-10-25T23",
+            ),
+        ] {
+            let shown = |time: Timestamp| time.to_string()[..13].to_owned();
+            let clock = at(now);
+            assert_eq!(shown(clock.parse("--after", text).expect(text)), begin);
+            assert_eq!(shown(clock.parse_end("--expires", text).expect(text)), end);
+        }
+        let today = at("2026-11-24T12:00:00Z");
+        let end = today.parse_end("--expires", "today").expect("to come");
+        assert_eq!(end.to_string(), "2026-11-24T23:00:00.000Z");
+        assert!(today.parse("--after", "today").is_err());
+        assert!(today.parse_end("--expires", "2026-11-23").is_err());
+    }
+
+    #[test]
     fn what_is_no_time_to_come_is_refused() {
         let clock = at("2026-11-24T12:00:00Z");
         for text in [
-            "", "90", "24:00", "22:60", "1:2:3:4", "soon", "tomorrow", "22:00h",
+            "", "90", "24:00", "22:60", "1:2:3:4", "soon", "fr", "22:00h",
         ] {
             let told = clock.parse("--after", text).expect_err(text).message;
             assert!(told.contains("is no time: write 22:00"), "{told}");
