@@ -18,7 +18,7 @@ pub use area::{Area, PATH_BYTES_MAX};
 pub use mandate::{AskerRights, JOB_ID_BYTES_MAX, Mandate, Requester, is_job_id};
 pub use rights::{Right, Rights};
 pub use site::SiteArea;
-pub use subject::{Subject, USER_PREFIX};
+pub use subject::{Subject, USER_PREFIX, check_identity};
 
 use crate::rest::Timestamp;
 

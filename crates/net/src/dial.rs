@@ -74,7 +74,7 @@ pub enum DialError {
     /// The daemon holds another key than the one trusted.
     #[error(
         "{address} is {found}, not {expected} as trusted: either its key was replaced, or someone is in between; \
-         ask its administrator, then: godwit trust {address} {found}"
+         ask its administrator, then take the new key: godwit trust {address} {found} for commands, godwit site add for jobs"
     )]
     WrongIdentity {
         /// The daemon's address.

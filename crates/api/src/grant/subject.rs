@@ -47,24 +47,35 @@ impl FromStr for Subject {
                 Err(GrantError(format!("{name:?} cannot be the name of a user")))
             };
         }
-        let lower = text.to_ascii_lowercase();
-        let is_identity = lower.strip_prefix(IDENTITY_PREFIX).is_some_and(|digits| {
-            let digit = |byte: u8| byte.is_ascii_lowercase() || (b'2'..=b'7').contains(&byte);
-            digits.len() == IDENTITY_DIGITS && digits.bytes().all(digit)
-        });
-        if is_identity {
-            Ok(Self::Identity(lower))
-        } else {
-            Err(GrantError(format!(
-                "{text:?} is neither an identity, {IDENTITY_PREFIX} and {IDENTITY_DIGITS} letters and digits as `godwit id` \
-                 prints it, nor {USER_PREFIX}NAME"
-            )))
-        }
+        let identity = identity_of(text).ok_or_else(|| {
+            GrantError(format!(
+                "{text:?} is neither {IDENTITY_FORM}, nor {USER_PREFIX}NAME"
+            ))
+        })?;
+        Ok(Self::Identity(identity))
     }
+}
+
+/// Checks that a text has the form of an identity, and returns the identity in small letters.
+///
+/// # Errors
+/// Says what an identity looks like.
+pub fn check_identity(text: &str) -> Result<String, GrantError> {
+    identity_of(text).ok_or_else(|| GrantError(format!("{text:?} is not {IDENTITY_FORM}")))
+}
+
+fn identity_of(text: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    let digits = lower.strip_prefix(IDENTITY_PREFIX)?;
+    let is_digit = |byte: u8| byte.is_ascii_lowercase() || (b'2'..=b'7').contains(&byte);
+    let fits = digits.len() == IDENTITY_DIGITS && digits.bytes().all(is_digit);
+    fits.then_some(lower)
 }
 
 /// The longest name that the state takes.
 const NAME_BYTES_MAX: usize = 255;
 const IDENTITY_PREFIX: &str = "gw1-";
+const IDENTITY_FORM: &str =
+    "an identity, which is gw1- and 52 letters and digits, as `godwit id` prints it";
 /// 256 bits, five a digit.
 const IDENTITY_DIGITS: usize = 52;

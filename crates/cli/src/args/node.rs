@@ -236,6 +236,9 @@ fn site() -> Command {
             ))
             .arg(positional("address", "HOST[:PORT]", "Addresses of its nodes").num_args(1..)),
         Command::new("list").about("List sites"),
+        Command::new("test")
+            .about("Ask a site whether it answers, and what may be used there")
+            .arg(positional("name", "NAME", "Which site")),
         Command::new("remove")
             .about("Remove a site")
             .arg(positional("name", "NAME", "Which site")),

@@ -303,6 +303,13 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         )],
     ),
     ("site list", &[example("godwit site list", "all of them")]),
+    (
+        "site test",
+        &[example(
+            "godwit site test siteB",
+            "it answers, and lets you in where",
+        )],
+    ),
     ("site remove", &[example("godwit site remove siteB", "one")]),
     (
         "user",

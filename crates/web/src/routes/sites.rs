@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use godwit_api::PORT_DEFAULT;
+use godwit_api::grant::check_identity;
 use godwit_api::host::HostPort;
 use godwit_api::rest::{HERE, NewSite, SiteView, check_site_name};
 use godwit_state::{Change, Op, Site};
@@ -53,11 +54,11 @@ async fn put(
     Path(name): Path<String>,
     Body(new): Body<NewSite>,
 ) -> Result<Json<SiteView>, ApiError> {
-    check(&name, &new)?;
+    let identity = check(&name, &new)?;
     let site = Site {
         name: name.clone(),
         addresses: new.addresses,
-        identity: new.identity,
+        identity,
         comment: new.comment,
         nodes: Vec::new(),
     };
@@ -90,7 +91,8 @@ fn find(app: &App, name: &str) -> Result<SiteView, ApiError> {
     })
 }
 
-fn check(name: &str, new: &NewSite) -> Result<(), ApiError> {
+/// Checks what was given, and returns the identity as the state has it.
+fn check(name: &str, new: &NewSite) -> Result<String, ApiError> {
     check_site_name(name).map_err(|error| ApiError::invalid(format!("name: {error}")))?;
     if name == HERE {
         let detail = format!("name: {HERE} always means the node that is asked");
@@ -103,7 +105,7 @@ fn check(name: &str, new: &NewSite) -> Result<(), ApiError> {
         HostPort::parse(address, PORT_DEFAULT)
             .map_err(|error| ApiError::invalid(format!("addresses: {address:?}: {error}")))?;
     }
-    Ok(())
+    check_identity(&new.identity).map_err(|error| ApiError::invalid(format!("identity: {error}")))
 }
 
 fn view(site: Site) -> SiteView {

@@ -69,7 +69,7 @@ const fn row(
 
 const JOB: &str = r#"{"sources":["here:/data/a"],"destination":"here:/data/copy/","not_before":"2100-01-01T00:00:00Z"}"#;
 const SCHEDULE: &str = r#"{"cron":"0 2 1 1 *","time_zone":"UTC","job":{"sources":["here:/data/a"],"destination":"here:/data/copy/"}}"#;
-const SITE: &str = r#"{"addresses":["192.0.2.1"],"identity":"gw1-x"}"#;
+const SITE: &str = r#"{"addresses":["192.0.2.1"],"identity":"gw1-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}"#;
 const RULE: &str = r#"{"subject":"user:uma","export":"data","rights":["read"]}"#;
 const HOOK: &str = r#"{"url":"https://192.0.2.1/hook","events":[]}"#;
 const LOGIN: &str = r#"{"user":"paula","password":"correct horse"}"#;

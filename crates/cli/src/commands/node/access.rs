@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::ArgMatches;
+use godwit_api::ask::ExportRoom;
 use godwit_api::rest::{
     NewSite, NewToken, NewUser, NodeView, RoleName, TokenKind, check_site_name,
 };
@@ -26,6 +27,7 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     match (name, sub) {
         ("site", "add") => add_site(matches, client)?,
+        ("site", "test") => test_site(&text(matches, "name")?, client)?,
         ("site", "list") => list_sites(matches, client)?,
         ("site", "remove") => {
             let name = text(matches, "name")?;
@@ -77,6 +79,45 @@ fn add_site(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
             printable(&site.addresses.join(", ")),
             printable(&site.name)
         ));
+        // A site may be added before it runs.
+        if let Err(failure) = test_site(&site.name, client) {
+            complain(&failure.message);
+        }
+    }
+    Ok(())
+}
+
+/// Asks the site what this node may reach there, and says so.
+fn test_site(name: &str, client: &Client) -> Result<(), Failure> {
+    let shown = printable(name);
+    let exports = client.places().space(format!("{name}:/").as_bytes());
+    let exports = exports.map_err(|error| Failure {
+        message: format!("the test of the site {shown}: {error}"),
+        ..Failure::from(error)
+    })?;
+    let named = |export: &ExportRoom| {
+        let rights = match (export.read, export.write) {
+            (true, true) => "read and write",
+            (true, false) => "read",
+            (false, true) => "write",
+            (false, false) => "see",
+        };
+        format!("{} ({rights})", printable(&export.name))
+    };
+    let named: Vec<String> = exports.iter().map(named).collect();
+    match named.is_empty() {
+        false => print(&format!(
+            "{shown} answers; you may use {}",
+            named.join(", ")
+        )),
+        true => print(&format!(
+            "{shown} answers, but you may use nothing there: its admin runs godwit access allow {} --export EXPORT:/PATH, \
+             and users who are not admins need a rule here, too",
+            client.node().map_or_else(
+                |_| "THE-IDENTITY-OF-THIS-NODE".to_owned(),
+                |node| node.identity
+            )
+        )),
     }
     Ok(())
 }

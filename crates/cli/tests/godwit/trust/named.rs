@@ -71,3 +71,41 @@ fn a_site_with_a_new_key_is_reached_once_the_site_names_it() {
         );
     }
 }
+
+#[test]
+fn the_test_of_a_site_says_who_answers_and_what_may_be_used() {
+    let (here, there) = two_sites();
+    let test = |name: &str| here.admin(&["site", "test", name]);
+    let outcome = test("siteB");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(
+        outcome
+            .out
+            .contains("siteB answers; you may use data (read and write)"),
+        "{outcome:?}"
+    );
+    // Adding a site tests it. The site is added, whatever the test says.
+    let mut other = Rig::new();
+    other.serve(&[]);
+    let add = |address: &str, identity: &str| {
+        here.admin(&["site", "add", "bad", address, "--identity", identity])
+    };
+    let outcome = add(there.address(), &other.identity);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(outcome.complaint.contains(&there.identity), "{outcome:?}");
+    // A site that does not know this node lets it in nowhere.
+    let outcome = add(other.address(), &other.identity);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let said = format!("{}{}", outcome.out, outcome.complaint);
+    assert!(
+        said.contains("access allow") && said.contains(&here.identity),
+        "{outcome:?}"
+    );
+    let outcome = add(there.address(), "gw1-short");
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    assert!(outcome.complaint.contains("52 letters and digits"), "{outcome:?}");
+    other.end_daemon(rustix::process::Signal::KILL);
+    let outcome = test("bad");
+    assert_ne!(outcome.code, Some(0), "{outcome:?}");
+    assert!(outcome.complaint.contains("cannot be reached"), "{outcome:?}");
+}
