@@ -4,13 +4,14 @@
 mod support;
 
 use godwit_state::{
-    Actor, AuditFilter, Change, Command, Invite, Join, LEVEL_LEFT, Limit, LimitScope, Members,
-    Node, Op, PROPOSE, ProposeError, Replica, Role, Schedule, Secret, Share, User,
+    AccessRight, AccessRule, Actor, AuditEntry, AuditFilter, Change, Command, Invite, Join,
+    LEVEL_LEFT, Limit, LimitScope, Node, Op, PROPOSE, ProposeError, Prune, Role, Schedule, Secret,
+    Share, Token, User,
 };
 use serde_json::{Value, json};
 use support::air::{Cluster, address, wait_until};
 use support::at;
-use support::nodes::{actor, denied, done, job, node, two_nodes, user};
+use support::nodes::{actor, denied, done, job, node, say, three, two_nodes, user};
 use support::state::State;
 
 #[test]
@@ -104,42 +105,6 @@ fn a_used_invitation_of_an_older_state_readmits_nobody() {
     state.op(3, Op::Level(3)).expect("alone");
     let said = state.op(4, join()).expect_err("refused").to_string();
     assert!(said.contains("was removed"), "{said}");
-}
-
-/// Three replicas with rows, at the level that knows origins.
-fn three() -> Cluster {
-    let mut cluster = Cluster::of_one();
-    let first = &cluster.nodes[&1];
-    let propose = |op| {
-        let command = Command::new(at(0), Actor::node("a"), op);
-        first.propose_blocking(command).expect("done");
-    };
-    propose(Op::User(Change::Create(user("ada", Role::Admin))));
-    for (name, number) in [("a", 1), ("b", 2), ("c", 3)] {
-        let bare = Node {
-            admins: Vec::new(),
-            ..node(name, number)
-        };
-        propose(Op::Node(Change::Put(bare)));
-    }
-    propose(Op::Level(3));
-    cluster.grow(&[2, 3]);
-    cluster
-}
-
-fn say(to: &Replica, from: u64, kind: &str, message: &Value) -> std::io::Result<Vec<u8>> {
-    let number = Members(to);
-    let own = number.all().into_iter();
-    let own = own
-        .filter(|(_, member)| member.votes)
-        .map(|(number, _)| number)
-        .find(|number| {
-            // A replica tells messages for another number from its own.
-            let wrong = to.hear(from, *number, "probe", b"null");
-            wrong.is_err_and(|error| error.kind() != std::io::ErrorKind::NotConnected)
-        });
-    let message = serde_json::to_vec(message).expect("JSON");
-    to.hear(from, own.expect("a number"), kind, &message)
 }
 
 #[test]
@@ -260,6 +225,99 @@ fn the_leader_notes_who_proposed_a_command_and_refuses_what_only_leaders_do() {
             .expect("read");
         lines[0].action == "user.remove" && lines[0].via.as_deref() == Some(name(mallory))
     });
+}
+
+#[test]
+fn a_member_chooses_no_time() {
+    let cluster = three();
+    let leader = cluster.leader(&[1, 2, 3]);
+    let mallory = (1..=3).find(|number| *number != leader).expect("another");
+    let name = ["a", "b", "c"][usize::try_from(mallory - 1).expect("small")];
+    let target = &cluster.nodes[&leader];
+    // By the leader's clock it is `at(0)`.
+    let far = 400 * 86_400_000;
+    let ends_later = Op::Token(Change::Create(Token {
+        id: "t".to_owned(),
+        user: "ada".to_owned(),
+        hash: Secret::new("hash-t"),
+        scope: String::new(),
+        role: Role::Admin,
+        created: at(0),
+        expires: Some(at(1)),
+        revoked: None,
+        last_digits: String::new(),
+        comment: String::new(),
+    }));
+    let propose_here = |op| {
+        let command = Command::new(at(-2), actor("ada", Some(Role::Admin), 1), op);
+        target.propose_blocking(command).expect("done");
+    };
+    propose_here(ends_later);
+    let propose = |millis: i64, actor: Actor, op: Op| -> Value {
+        let command = serde_json::to_value(Command::new(at(millis), actor, op)).expect("JSON");
+        let answer = say(target, mallory, PROPOSE, &command).expect("an answer");
+        serde_json::from_slice(&answer).expect("JSON")
+    };
+    let prune = |before: i64| {
+        Op::Prune(Prune {
+            tokens_before: Some(at(before)),
+            ..Prune::default()
+        })
+    };
+    for actor in [actor(name, None, 1), actor("api", None, 1)] {
+        let done = propose(far, actor, prune(far));
+        assert!(done.get("done").is_some(), "{done}");
+    }
+    let kept = target.reader().object::<Token>("t").expect("read");
+    assert!(kept.is_some(), "the token has not ended");
+    // Access for a job lasts a day from the present, whatever the command says.
+    let rule = |expires: i64| {
+        Op::Access(Change::Put(AccessRule {
+            id: "job:gw1-x:j:1".to_owned(),
+            subject: "gw1-x".to_owned(),
+            site: None,
+            export: "data".to_owned(),
+            path: String::new(),
+            rights: vec![AccessRight::Read],
+            expires: Some(at(expires)),
+            comment: String::new(),
+            job: Some("j".to_owned()),
+        }))
+    };
+    let refused = propose(far, actor(name, None, 1), rule(far));
+    assert!(refused["refused"].get("denied").is_some(), "{refused}");
+    let done = propose(far, actor(name, None, 1), rule(3_600_000));
+    assert!(done.get("done").is_some(), "{done}");
+    // An invitation that has ended is not good again.
+    let invite = Invite {
+        id: "i".to_owned(),
+        hash: Secret::new("late"),
+        expires: at(-1),
+        used: None,
+        via: None,
+    };
+    propose_here(Op::Invite(Change::Create(invite)));
+    let join = Op::Join(Box::new(Join {
+        hash: Secret::new("late"),
+        node: Node {
+            addresses: Vec::new(),
+            admins: Vec::new(),
+            ..node("d", 0)
+        },
+    }));
+    let refused = propose(-far, actor(name, None, 1), join);
+    assert!(
+        refused.to_string().contains("the invitation ended"),
+        "{refused}"
+    );
+    let entry = AuditEntry {
+        action: "login".to_owned(),
+        object: "ada".to_owned(),
+        outcome: "ok".to_owned(),
+    };
+    propose(-far, actor("anonymous", None, 1), Op::Audit(entry));
+    let lines = target.reader().audit(&AuditFilter::default(), 1);
+    assert_eq!(lines.expect("read")[0].at, at(0), "no line is backdated");
 }
 
 #[test]

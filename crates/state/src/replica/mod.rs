@@ -33,7 +33,9 @@ use self::answering::{Heard, Noting};
 use self::directory::Directory;
 use self::handover::Handover;
 use crate::fault::Fault;
-use crate::model::{COMMAND_BYTES_MAX, Command, CommandError, Effect, FEATURE_LEVEL, LEVEL_FIRST};
+use crate::model::{
+    COMMAND_BYTES_MAX, Command, CommandError, Effect, FEATURE_LEVEL, LEVEL_FIRST, UnixMillis,
+};
 use crate::raft::{Guard, Hearing, Log, Machine, Network, NoPeers, Peers, Raft, Types};
 use crate::read::{Agreed, Reader};
 use crate::store::{Store, copy_into};
@@ -78,10 +80,12 @@ pub struct Options {
     pub joins: bool,
     /// The newest feature level that the program knows: [`FEATURE_LEVEL`] but where tests stand for another version.
     pub level: u32,
+    /// The clock that a leader goes by when another node proposes a command.
+    pub now: fn() -> UnixMillis,
 }
 
 impl Options {
-    /// A single voter.
+    /// A single voter, with the clock of this machine.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),
@@ -92,6 +96,7 @@ impl Options {
             peers: Arc::new(NoPeers),
             joins: false,
             level: FEATURE_LEVEL,
+            now: origin::machine_time,
         }
     }
 }

@@ -1,9 +1,11 @@
-//! Owns what a replica finds out about a command before it is in the log: which node proposes it, and whether that node may.
+//! Owns what a replica finds out about a command before it is in the log: which node proposes it, when, and whether that node may.
 //! Decides nothing by itself: `apply` does.
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{ProposeError, Replica};
 use crate::apply;
-use crate::model::{Command, Node};
+use crate::model::{Command, Node, Op, UnixMillis};
 use crate::read::Agreed;
 
 /// Notes which node proposes the command, whatever the command says.
@@ -19,6 +21,30 @@ pub(super) fn stamp(
         Err(fault) => return Err(fault.into()),
     }
     Ok(())
+}
+
+/// Sets the time of a command that another node proposed: the leader's present. No member makes a rule last longer, an invitation good
+/// again, or history end sooner by a clock that is wrong.
+pub(super) fn set_time(now: UnixMillis, command: &mut Command) {
+    command.at = now;
+    if let Op::Prune(prune) = &mut command.op {
+        for before in [
+            &mut prune.jobs_before,
+            &mut prune.audit_before,
+            &mut prune.deliveries_before,
+            &mut prune.tokens_before,
+        ] {
+            *before = before.map(|before| before.min(now));
+        }
+    }
+}
+
+/// Milliseconds since 1970-01-01 UTC by the clock of this machine.
+pub(super) fn machine_time() -> UnixMillis {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    UnixMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Whether the node with the number `from`, which does not lead, may propose the command.

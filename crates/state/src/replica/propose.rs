@@ -179,6 +179,7 @@ pub(super) async fn hear(
         return Err(io::Error::new(io::ErrorKind::Unsupported, what));
     }
     let mut command: Command = serde_json::from_slice(message)?;
+    origin::set_time((replica.options.now)(), &mut command);
     let checked = origin::stamp(replica, from, &mut command)
         .and_then(|()| origin::check(replica, from, &command))
         .and_then(|()| replica.check(&command));

@@ -11,6 +11,8 @@ use godwit_state::{
 };
 use tempfile::TempDir;
 
+use super::at;
+
 /// Longer than any step takes on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -97,6 +99,7 @@ impl Cluster {
                 own: own.clone(),
                 from: number,
             }),
+            now: || at(0),
             ..Options::new(self.homes.path().join(&own))
         };
         let replica = Arc::new(Replica::open(options).expect("a replica"));

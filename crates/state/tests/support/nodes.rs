@@ -2,10 +2,12 @@
 //! Tests nothing by itself.
 
 use godwit_state::{
-    Actor, Change, Command, CommandError, NewJob, Node, Op, Role, Secret, Token, UnixMillis, User,
+    Actor, Change, Command, CommandError, Members, NewJob, Node, Op, Replica, Role, Secret, Token,
+    UnixMillis, User,
 };
+use serde_json::Value;
 
-use super::air::address;
+use super::air::{Cluster, address};
 use super::state::State;
 use super::{at, new_job};
 
@@ -92,6 +94,48 @@ pub(crate) fn two_nodes() -> State {
         state.op(0, user).expect("a user");
     }
     state
+}
+
+/// Three replicas with rows, at the level that knows origins.
+pub(crate) fn three() -> Cluster {
+    let mut cluster = Cluster::of_one();
+    let first = &cluster.nodes[&1];
+    let propose = |op| {
+        let command = Command::new(at(0), Actor::node("a"), op);
+        first.propose_blocking(command).expect("done");
+    };
+    propose(Op::User(Change::Create(user("ada", Role::Admin))));
+    for (name, number) in [("a", 1), ("b", 2), ("c", 3)] {
+        let bare = Node {
+            admins: Vec::new(),
+            ..node(name, number)
+        };
+        propose(Op::Node(Change::Put(bare)));
+    }
+    propose(Op::Level(3));
+    cluster.grow(&[2, 3]);
+    cluster
+}
+
+/// Says it to a voter as the node with the number `from`, whatever number the voter has.
+pub(crate) fn say(
+    to: &Replica,
+    from: u64,
+    kind: &str,
+    message: &Value,
+) -> std::io::Result<Vec<u8>> {
+    let number = Members(to);
+    let own = number.all().into_iter();
+    let own = own
+        .filter(|(_, member)| member.votes)
+        .map(|(number, _)| number)
+        .find(|number| {
+            // A replica tells messages for another number from its own.
+            let wrong = to.hear(from, *number, "probe", b"null");
+            wrong.is_err_and(|error| error.kind() != std::io::ErrorKind::NotConnected)
+        });
+    let message = serde_json::to_vec(message).expect("JSON");
+    to.hear(from, own.expect("a number"), kind, &message)
 }
 
 #[track_caller]
