@@ -4,7 +4,7 @@
 //! A directory is known in two ways: by device and inode, and by file system and path in that file system. The first finds
 //! two spellings of one name, the second finds what lies above the root of a bind mount.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -71,40 +71,69 @@ pub(super) fn meeting(source: &Ground, destination: &Ground, deletes: bool) -> O
 /// Where these absolute, real paths lie; they need not be there. Of several, files are left out: nothing lies inside them. Empty
 /// where the system does not tell.
 pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
-    let mut ground = Ground::default();
     let Some(finder) = Finder::new() else {
-        return ground;
+        return Ground::default();
     };
-    let mut parents: HashMap<Vec<u8>, Vec<u64>> = HashMap::new();
+    let mut found = Found::default();
+    let mut parents: HashSet<&[u8]> = HashSet::new();
     for path in paths {
         let meta = std::fs::symlink_metadata(os(path)).ok();
         let is_tree = meta.as_ref().is_some_and(std::fs::Metadata::is_dir);
         if is_tree || paths.len() == 1 {
-            let (tops, around) = finder.chain(path);
-            ground.tops.extend(tops);
-            ground.around.extend(around);
-            finder.mounts_below(path, &mut ground);
-        } else if let Some(parent) = parent_of(path) {
-            // The directory that it is in is around it, and often around many.
-            let around = parents.entry(parent.to_vec()).or_insert_with(|| {
-                let (tops, around) = finder.chain(parent);
-                [tops, around].concat()
+            let Found { tops, around, .. } = &mut found;
+            finder.chain(path, &mut |is_top, id| match is_top {
+                true => {
+                    tops.add(id);
+                    true
+                }
+                false => around.add(id),
             });
-            ground.around.append(around);
+            finder.mounts_below(path, &mut found);
+        } else if let Some(parent) = parent_of(path)
+            // The directory that it is in is around it, and often around many.
+            && parents.insert(parent)
+        {
+            finder.chain(parent, &mut |_, id| found.around.add(id));
         }
     }
-    let Ground {
+    let Found {
         tops,
         around,
         mounts,
         mounts_around,
-    } = &mut ground;
-    for list in [tops, around, mounts, mounts_around] {
-        let mut seen = HashSet::new();
-        list.retain(|id| seen.insert(*id));
-        list.truncate(GROUND_IDS_MAX);
+    } = found;
+    Ground {
+        tops: tops.list,
+        around: around.list,
+        mounts: mounts.list,
+        mounts_around: mounts_around.list,
     }
-    ground
+}
+
+/// Numbers without doubles, at most [`GROUND_IDS_MAX`] of them: a peer chooses how many paths there are, and how deep they lie.
+#[derive(Debug, Default)]
+struct Ids {
+    list: Vec<u64>,
+    seen: HashSet<u64>,
+}
+
+impl Ids {
+    /// Adds a number. Returns whether another one has room.
+    fn add(&mut self, id: u64) -> bool {
+        if self.list.len() < GROUND_IDS_MAX && self.seen.insert(id) {
+            self.list.push(id);
+        }
+        self.list.len() < GROUND_IDS_MAX
+    }
+}
+
+/// What was found of a [`Ground`].
+#[derive(Debug, Default)]
+struct Found {
+    tops: Ids,
+    around: Ids,
+    mounts: Ids,
+    mounts_around: Ids,
 }
 
 /// A line of `/proc/self/mountinfo`.
@@ -155,51 +184,53 @@ impl Finder {
         })
     }
 
-    /// The numbers of what is at this path, and those of the directories around it in its file system.
-    fn chain(&self, path: &[u8]) -> (Vec<u64>, Vec<u64>) {
+    /// Gives `add` the numbers of what is at this path, with true, and those of the directories around it in its file system, with false,
+    /// until `add` returns false.
+    fn chain(&self, path: &[u8], add: &mut dyn FnMut(bool, u64) -> bool) {
         let mut levels = std::iter::successors(Some(path), |path| parent_of(path));
         let there = levels.find(|level| std::fs::symlink_metadata(os(level)).is_ok());
         let mount = there.and_then(|there| self.mount_of(there));
-        let mut tops = Vec::new();
-        let mut around = Vec::new();
         let mut device = None;
         for level in std::iter::successors(Some(path), |path| parent_of(path)) {
-            let ids = if level == path {
-                &mut tops
-            } else {
-                &mut around
-            };
+            let is_top = level == path;
+            let mut goes_on = true;
             if let Ok(meta) = std::fs::symlink_metadata(os(level)) {
                 if *device.get_or_insert_with(|| meta.dev()) != meta.dev() && mount.is_none() {
-                    break;
+                    return;
                 }
                 let inode = [meta.dev().to_le_bytes(), meta.ino().to_le_bytes()].concat();
-                ids.push(self.id(b"inode", &[&inode]));
+                goes_on = add(is_top, self.id(b"inode", &[&inode]));
             }
-            let Some(mount) = mount else { continue };
-            ids.push(self.id(b"path", &[&mount.device, &place_in(mount, level)]));
-            if level == mount.point {
-                self.around(mount, &mut around);
-                break;
+            if let Some(mount) = mount.filter(|_| goes_on) {
+                let place = place_in(mount, level);
+                goes_on = add(is_top, self.id(b"path", &[&mount.device, &place]));
+                if level == mount.point {
+                    if goes_on {
+                        self.around(mount, &mut |id| add(false, id));
+                    }
+                    return;
+                }
+            }
+            if !goes_on {
+                return;
             }
         }
-        (tops, around)
     }
 
     /// Adds what is mounted below this path.
-    fn mounts_below(&self, path: &[u8], ground: &mut Ground) {
+    fn mounts_below(&self, path: &[u8], found: &mut Found) {
         let below = |mount: &&Mount| is_inside(path, &mount.point) && !mount.is_pseudo;
         for mount in self.mounts.iter().filter(below) {
             let id = self.id(b"path", &[&mount.device, &mount.root]);
-            ground.mounts.push(id);
-            self.around(mount, &mut ground.mounts_around);
+            found.mounts.add(id);
+            self.around(mount, &mut |id| found.mounts_around.add(id));
         }
     }
 
-    /// The directories of the file system above what is mounted.
-    fn around(&self, mount: &Mount, ids: &mut Vec<u64>) {
-        let levels = std::iter::successors(parent_of(&mount.root), |path| parent_of(path));
-        ids.extend(levels.map(|level| self.id(b"path", &[&mount.device, level])));
+    /// The directories of the file system above what is mounted, until `add` returns false.
+    fn around(&self, mount: &Mount, add: &mut dyn FnMut(u64) -> bool) {
+        let mut levels = std::iter::successors(parent_of(&mount.root), |path| parent_of(path));
+        levels.find(|level| !add(self.id(b"path", &[&mount.device, level])));
     }
 
     fn mount_of(&self, path: &[u8]) -> Option<&Mount> {
@@ -332,5 +363,40 @@ mod tests {
             meeting(&inner, &below, false),
             Some(Meeting::DestinationInside)
         );
+    }
+
+    #[test]
+    fn the_walk_ends_where_no_more_numbers_are_kept() {
+        let deep = |levels: usize| b"/d".repeat(levels);
+        let finder = Finder {
+            hasher: blake3::Hasher::new(),
+            mounts: vec![Mount {
+                id: b"1".to_vec(),
+                device: b"8:1".to_vec(),
+                root: deep(4 * GROUND_IDS_MAX),
+                point: b"/nowhere/mounted".to_vec(),
+                is_pseudo: false,
+            }],
+        };
+        let mut found = Found::default();
+        finder.mounts_below(b"/nowhere", &mut found);
+        assert_eq!(found.mounts_around.list.len(), GROUND_IDS_MAX);
+        // A walk asks for no number beyond those that are kept.
+        let mut asked = 0;
+        let mut ids = Ids::default();
+        finder.around(&finder.mounts[0], &mut |id| {
+            asked += 1;
+            ids.add(id)
+        });
+        assert_eq!(asked, GROUND_IDS_MAX);
+        let mut asked = 0;
+        finder.chain(b"/", &mut |_, _| {
+            asked += 1;
+            false
+        });
+        assert_eq!(asked, 1);
+        // The nearest directories are those that are kept.
+        let nearest = finder.id(b"path", &[b"8:1", &deep(4 * GROUND_IDS_MAX - 1)]);
+        assert_eq!(ids.list[0], nearest);
     }
 }
