@@ -142,6 +142,12 @@ impl Agent {
         Ok(agent)
     }
 
+    /// What its threads share.
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Serves the stream that ssh carries, as one of the peer's, until it ends.
     pub fn serve(&self, mut stream: Connection) {
         let peer = self.shared.only;

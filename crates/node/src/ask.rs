@@ -3,7 +3,7 @@
 
 pub(crate) mod asker;
 mod change;
-mod claim;
+pub(crate) mod claim;
 mod clean;
 mod held;
 pub(crate) mod here;

@@ -3,6 +3,8 @@
 
 mod asked;
 mod free;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +31,7 @@ use self::free::{PATIENCE, prepare};
 use crate::Shared;
 use crate::admit::admit;
 use crate::allow::{Denial, Who};
-use crate::claims::Hold;
+use crate::claims::{Entering, Hold};
 use crate::gate::{Full, Slot};
 use crate::places::{FailedSource, SourcePlace, Target};
 use crate::refusal::too_many;
@@ -40,7 +42,9 @@ use godwit_run::itself;
 use godwit_run::local::Access;
 
 /// What a request comes to.
-pub(crate) struct StartedEnd {
+pub(crate) struct StartedEnd<'a> {
+    /// Keeps claims away until the transfer is in the table, where they look for it.
+    pub(crate) entering: Option<Entering<'a>>,
     pub(crate) engine: Engine,
     pub(crate) grip: Grip,
     pub(crate) key: Option<[u8; 32]>,
@@ -58,11 +62,11 @@ pub(crate) struct StartedEnd {
     pub(crate) digest: DigestKind,
 }
 
-pub(crate) fn begin(
-    shared: &Arc<Shared>,
+pub(crate) fn begin<'a>(
+    shared: &'a Arc<Shared>,
     peer: IdentityId,
     request: &Open,
-) -> Result<(TransferId, StartedEnd, u32), Denial> {
+) -> Result<(TransferId, StartedEnd<'a>, u32), Denial> {
     if request.plain_payload && !shared.config.plain_allowed {
         return Err(Denial::new(
             ErrorCode::NOT_GRANTED,
@@ -91,14 +95,14 @@ pub(crate) fn begin(
     Ok((transfer, begun, block_bytes))
 }
 
-fn begin_push(
-    shared: &Arc<Shared>,
+fn begin_push<'a>(
+    shared: &'a Arc<Shared>,
     peer: IdentityId,
     request: &Open,
     transfer: TransferId,
     block_bytes: u32,
     alone: Arc<AtomicBool>,
-) -> Result<StartedEnd, Denial> {
+) -> Result<StartedEnd<'a>, Denial> {
     let select = select_of(request)?;
     let target = shared.places.target(
         &Who::opens(peer, request),
@@ -132,6 +136,7 @@ fn begin_push(
             let lease = admit(shared, needs)?;
             let receiver = start(request.digest_kind(), lease, Sinks::Nothing)?;
             Ok(StartedEnd {
+                entering: None,
                 engine: Engine::Receiver(receiver),
                 grip,
                 key: None,
@@ -196,9 +201,11 @@ fn begin_push(
             }
             let may_hold = |who: &Who, asked: &Text| may_write(shared, who, asked);
             let claims = &shared.config.claims;
-            if lease.is_none()
+            let entering = lease.is_none().then(|| claims.enter_alone());
+            if entering.is_some()
                 && let Some(no) = claims.refuses(&prepared.destinations, Instant::now(), &may_hold)
             {
+                drop(entering);
                 // The log of the transfer's own failure would say less.
                 let _ = prepared.put_away();
                 return Err(no);
@@ -220,6 +227,7 @@ fn begin_push(
             let holds = grip.journal.is_some();
             let receiver = start(digest, admitted, Sinks::Tree(Box::new(prepared)))?;
             Ok(StartedEnd {
+                entering,
                 engine: Engine::Receiver(receiver),
                 grip,
                 // A dry run holds nothing.
@@ -263,14 +271,14 @@ pub(crate) fn place_for(
     }
 }
 
-fn begin_pull(
-    shared: &Arc<Shared>,
+fn begin_pull<'a>(
+    shared: &'a Arc<Shared>,
     peer: IdentityId,
     request: &Open,
     transfer: TransferId,
     block_bytes: u32,
     alone: Arc<AtomicBool>,
-) -> Result<StartedEnd, Denial> {
+) -> Result<StartedEnd<'a>, Denial> {
     let select = select_of(request)?;
     // A place may be taken from somebody else, so the right to it comes first.
     let found = shared.places.sources(
@@ -377,6 +385,7 @@ fn begin_pull(
         sender.take_names(names);
     }
     Ok(StartedEnd {
+        entering: None,
         engine: Engine::Sender(sender),
         grip,
         key: None,

@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Refusal, code};
@@ -37,7 +37,16 @@ pub(crate) type MayHold<'a> = dyn Fn(&Who, &Text) -> bool + 'a;
 
 /// All claims of a node.
 #[derive(Default)]
-pub struct ClaimTable(Mutex<HashMap<ClaimId, Held>>);
+pub struct ClaimTable {
+    claims: Mutex<HashMap<ClaimId, Held>>,
+    /// Held while a claim or a transfer that is no member looks for the other, and until others find it. Taken before all other locks.
+    entering: Mutex<()>,
+}
+
+/// No claim is set, and no transfer that is no member begins, until this is dropped.
+pub(crate) struct Entering<'a> {
+    _held: MutexGuard<'a, ()>,
+}
 
 struct Held {
     epoch: u64,
@@ -169,7 +178,7 @@ impl ClaimTable {
         now: Instant,
         may_hold: &MayHold<'_>,
     ) -> Result<(), Refusal> {
-        let mut table = locked(&self.0);
+        let mut table = locked(&self.claims);
         let overlapping = table.iter().find(|(claim, held)| {
             **claim != wish.claim
                 && overlap(&held.place.absolute, &wish.place.absolute)
@@ -247,6 +256,19 @@ impl ClaimTable {
         Ok(())
     }
 
+    /// Waits until no claim is being set and no transfer begins.
+    pub(crate) fn enter_alone(&self) -> Entering<'_> {
+        Entering {
+            _held: locked(&self.entering),
+        }
+    }
+
+    /// Whether a claim is being set, or a transfer begins.
+    #[cfg(test)]
+    pub(crate) fn is_entered(&self) -> bool {
+        self.entering.try_lock().is_err()
+    }
+
     /// Lets a claim last so long from now on.
     ///
     /// # Errors
@@ -259,7 +281,7 @@ impl ClaimTable {
         now: Instant,
         by: Option<&Who>,
     ) -> Result<(), Refusal> {
-        let table = locked(&self.0);
+        let table = locked(&self.claims);
         let held = table.get(&claim).filter(|held| held.is_of(by));
         let held = held.ok_or_else(|| no_such(claim))?;
         if held.epoch > epoch {
@@ -281,7 +303,7 @@ impl ClaimTable {
         epoch: u64,
         by: Option<&Who>,
     ) -> Result<(), Refusal> {
-        let table = locked(&self.0);
+        let table = locked(&self.claims);
         match table.get(&claim) {
             Some(held) if !held.is_of(by) => Err(no_such(claim)),
             Some(held) if held.epoch > epoch => Err(passed(held.epoch)),
@@ -295,7 +317,9 @@ impl ClaimTable {
 
     /// Where a claim is, or was.
     pub(crate) fn place_of(&self, claim: ClaimId) -> Option<ClaimedPlace> {
-        locked(&self.0).get(&claim).map(|held| held.place.clone())
+        locked(&self.claims)
+            .get(&claim)
+            .map(|held| held.place.clone())
     }
 
     /// Lets a transfer in that says it is a member, to write at the absolute path `base` or below.
@@ -311,7 +335,7 @@ impl ClaimTable {
             retryable: false,
             ..Denial::new(ErrorCode::BUSY, message)
         };
-        let table = locked(&self.0);
+        let table = locked(&self.claims);
         let held = table.get(&claim).filter(|held| held.lease.holds_at(now));
         let Some(held) = held else {
             return Err(busy(format!(
@@ -360,7 +384,7 @@ impl ClaimTable {
         now: Instant,
         may_hold: &MayHold<'_>,
     ) -> Option<Denial> {
-        let table = locked(&self.0);
+        let table = locked(&self.claims);
         let held = table.values().find(|held| {
             let is_there = |path: &Vec<u8>| overlap(path, &held.place.absolute);
             destinations.iter().any(is_there) && held.holds(now, may_hold)
@@ -370,7 +394,7 @@ impl ClaimTable {
 
     /// The tags of the temporary files that members of claims that hold may be writing.
     pub(crate) fn tags(&self, now: Instant) -> HashSet<u64> {
-        let table = locked(&self.0);
+        let table = locked(&self.claims);
         let living = table.iter().filter(|(_, held)| held.lease.holds_at(now));
         living.map(|(claim, _)| claim_tag(&claim.0)).collect()
     }

@@ -119,17 +119,19 @@ fn run(
     peer: IdentityId,
     request: &Open,
     transfer: TransferId,
-    begun: StartedEnd,
+    mut begun: StartedEnd<'_>,
     block_bytes: u32,
 ) {
     let label = format!("{} {}", stream.peer(), transfer);
     let digest = begun.digest;
+    let entering = begun.entering.take();
     let start = news::started(transfer, peer, &stream.peer().to_string(), request);
     let session = Session::new(transfer, begun, peer, request, label, start, shared);
     let session = Arc::new(session);
     let tokens = match session.issue(TOKENS) {
         Ok(tokens) => tokens,
         Err(error) => {
+            drop(entering);
             session.engine.join();
             send_error(
                 stream,
@@ -143,6 +145,7 @@ fn run(
     // Before the keeper knows of the transfer: it has a stream from its beginning.
     let serving = session.enter();
     shared.table.insert(&session);
+    drop(entering);
     (shared.config.tells)(&TransferNews::Started(session.start.clone()));
     if shared.stopping() {
         session.engine.cancel("the daemon was stopped");
@@ -178,7 +181,7 @@ fn run(
 impl Session {
     fn new(
         transfer: TransferId,
-        begun: StartedEnd,
+        begun: StartedEnd<'_>,
         owner: IdentityId,
         request: &Open,
         label: String,

@@ -73,6 +73,7 @@ impl Here {
         }
         let found = self.find(&wish.path, Right::Write, may)?;
         let absolute = absolute(&found);
+        let entering = self.claims().enter_alone();
         if let Some(label) = writer(&absolute) {
             let message = format!(
                 "{}: a transfer that is no member writes there ({label}); wait for it, or stop it",
@@ -98,6 +99,7 @@ impl Here {
         };
         let (claim, epoch) = (wish.claim, wish.epoch);
         self.claims().set(wish, now, holder.may_hold)?;
+        drop(entering);
         if let Err(refusal) = mark(&found, claim_tag(&claim.0), asked) {
             // A refused claim holds nothing.
             let _ = self.claims().release(claim, epoch, holder.who);

@@ -1,0 +1,120 @@
+//! Tests of how a transfer begins beside a claim that is being set.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use godwit_api::ask::{Answer, ClaimPlace, Mark, Question};
+use godwit_api::job::ClaimId;
+use godwit_api::watched::Watched;
+use godwit_engine::tuner::Bounds;
+use godwit_net::{Cipher, Identity, ServerTls};
+use godwit_run::Process;
+use godwit_store::RelPath;
+
+use super::*;
+use crate::ask::claim::Holder;
+use crate::{Agent, AgentConfig, Announce, ClaimTable, Export, Here};
+
+fn agent(home: &std::path::Path) -> Agent {
+    let identity = Identity::load_or_create(home).expect("a key");
+    let config = AgentConfig {
+        process: Process::default(),
+        client: *identity.id(),
+        sender: Vec::new(),
+        home: home.to_owned(),
+        base: home.to_owned(),
+        tls: ServerTls::new(&identity, &Cipher::ALL).expect("a certificate"),
+        announce: Announce::All,
+        dial: Vec::new(),
+        handshake_deadline: Duration::from_secs(60),
+        stall_limit: Duration::from_secs(60),
+        pool_bytes: 64 << 20,
+        readers: Bounds::fixed(0),
+        writers: Bounds::fixed(0),
+        keep_for: Duration::ZERO,
+        log: Arc::new(|_| {}),
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    Agent::start(config, listener).expect("an agent")
+}
+
+#[test]
+fn no_claim_is_set_between_the_look_for_claims_and_the_place_in_the_table() {
+    let home = tempfile::tempdir().expect("a directory");
+    let agent = agent(home.path());
+    let shared = agent.shared();
+    let peer = shared.only.expect("the client");
+    let destination = home.path().join("copy").into_os_string();
+    let request = Open {
+        direction: Direction::PUSH.0,
+        sources: vec![b"a".to_vec()],
+        names: vec![b"a".to_vec()],
+        destination: destination.into_encoded_bytes(),
+        digest: DigestKind::CRC64_NVME.0.into(),
+        block_bytes: 64 << 10,
+        streams: 1,
+        ..Open::default()
+    };
+    let begun = begin(shared, peer, &request);
+    let (_, begun, _) = begun.unwrap_or_else(|no| panic!("refused: {}", no.message));
+    let claims = &shared.config.claims;
+    assert!(
+        claims.is_entered(),
+        "a claim waits until it is in the table"
+    );
+    begun.engine.join();
+    drop(begun);
+    assert!(!claims.is_entered());
+    agent.finish();
+}
+
+#[test]
+fn no_transfer_begins_between_the_look_for_writers_and_the_claim() {
+    let home = tempfile::tempdir().expect("a directory");
+    let export = Export {
+        name: "data".to_owned(),
+        path: home.path().to_owned(),
+        set_id: false,
+        owner: false,
+        security_xattrs: false,
+        devices: false,
+        require_mount: false,
+        watched: Watched::default(),
+    };
+    let claims = Arc::new(ClaimTable::default());
+    let here = Here::new(
+        vec![export],
+        home.path().to_owned(),
+        Process::default().syncs,
+    )
+    .claiming(Arc::clone(&claims));
+    let may = |_: &str, _: &RelPath, _| Ok(());
+    let may_hold = |_: &Who, _: &Text| true;
+    let holder = Holder {
+        may_hold: &may_hold,
+        name: "the controller",
+        who: None,
+    };
+    let question = Question::Claim(ClaimPlace {
+        claim: ClaimId([1; 16]),
+        epoch: 1,
+        path: Text(b"data/set".to_vec()),
+        members: Vec::new(),
+        fence: Vec::new(),
+        lease_ms: 10_000,
+        copies: false,
+        mark: Mark::Untouched,
+    });
+    let looked = std::cell::Cell::new(false);
+    let writer = |_: &[u8]| {
+        looked.set(true);
+        assert!(claims.is_entered(), "a transfer waits until it is set");
+        None
+    };
+    let answered = here.claim(&question, &holder, &may, &writer);
+    assert!(
+        matches!(answered, Some(Ok(Answer::Done {}))),
+        "{answered:?}"
+    );
+    assert!(looked.get() && !claims.is_entered());
+}
