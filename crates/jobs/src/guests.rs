@@ -17,7 +17,7 @@ use godwit_api::job::Text;
 use godwit_api::rest::{ChangeJob, JobStateName, JobView, NewJob, Place, Timestamp, is_request_id};
 use godwit_state::{
     Actor, Command, CommandError, JOBS_OF_SITE_MAX, Job, JobFilter, JobState, Op, ProposeError,
-    Site,
+    SPEC_BYTES_OF_SITE_MAX, Site,
 };
 
 use crate::error::JobsError;
@@ -32,6 +32,9 @@ const WAITING_MAX: usize = 1_000;
 
 /// Jobs of one asker that the state holds, ended ones included. History keeps half as many ended ones (`state::Prune`).
 const KEPT_MAX: u64 = 2 * JOBS_OF_SITE_MAX;
+
+/// Bytes of their descriptions, in the same way.
+const KEPT_BYTES_MAX: u64 = 2 * SPEC_BYTES_OF_SITE_MAX;
 
 /// The highest priority of a job for another site: that of a job of this site which says none.
 const PRIORITY_MAX: i32 = 0;
@@ -238,16 +241,12 @@ fn check_room(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
         .reader()
         .jobs(&filter, None, WAITING_MAX);
     let waiting = page.map_err(|error| refuse(&error.into()))?.jobs.len();
-    let kept = jobs.shared.replica.reader().job_counts(Some(&owner(asker)));
-    let kept = kept.map_err(|error| refuse(&error.into()))?;
-    if kept.iter().map(|(_, count)| count).sum::<u64>() >= KEPT_MAX {
-        return Err(Refusal::later(
-            code::BUSY,
-            format!(
-                "{KEPT_MAX} jobs of this identity are in the history here, as many as may be; the oldest go within minutes, so ask again later"
-            ),
-        ));
-    }
+    let reader = jobs.shared.replica.reader();
+    let counts = reader.job_counts(Some(&owner(asker)));
+    let counts = counts.map_err(|error| refuse(&error.into()))?;
+    let bytes = reader.spec_bytes_of(&owner(asker));
+    let bytes = bytes.map_err(|error| refuse(&error.into()))?;
+    check_kept(counts.iter().map(|(_, count)| count).sum(), bytes)?;
     if waiting < WAITING_MAX {
         return Ok(());
     }
@@ -255,6 +254,21 @@ fn check_room(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
         code::BUSY,
         format!(
             "{WAITING_MAX} jobs of this identity have not ended here, as many as may be; ask again later"
+        ),
+    ))
+}
+
+/// Whether the state has room for one more job of an asker that has so many there, with descriptions of so many bytes.
+fn check_kept(count: u64, bytes: u64) -> Result<(), Refusal> {
+    let full = match (count, bytes) {
+        (KEPT_MAX.., _) => format!("{KEPT_MAX} jobs"),
+        (_, KEPT_BYTES_MAX..) => format!("{} MiB of job descriptions", KEPT_BYTES_MAX >> 20),
+        _ => return Ok(()),
+    };
+    Err(Refusal::later(
+        code::BUSY,
+        format!(
+            "{full} of this identity are in the history here, as many as may be; the oldest ended ones go within minutes, so ask again later"
         ),
     ))
 }

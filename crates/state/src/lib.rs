@@ -66,6 +66,7 @@ mod store;
 
 pub use bounds::{
     JOBS_OF_SITE_MAX, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, SOURCES_MAX, SPEC_BYTES_MAX,
+    SPEC_BYTES_OF_SITE_MAX,
 };
 pub use fault::{Fault, FaultKind};
 pub use model::*;

@@ -4,8 +4,9 @@
 mod support;
 
 use godwit_state::{
-    AccessRight, AccessRule, Change, CommandError, JobOp, JobState, Node, Op, RULES_OF_ASKER_MAX,
-    RULES_OF_JOBS_MAX, Role, Schedule, Secret, UnixMillis, User,
+    AccessRight, AccessRule, Change, CommandError, Effect, JobOp, JobState, LEVEL_LEFT, NewJob,
+    Node, Op, Prune, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, Role, SPEC_BYTES_MAX,
+    SPEC_BYTES_OF_SITE_MAX, Schedule, Secret, UnixMillis, User,
 };
 use support::state::State;
 use support::{at, claim, new_job};
@@ -29,7 +30,7 @@ fn of_job(asker: u64, n: u64) -> Op {
 }
 
 #[track_caller]
-fn is_full(result: Result<godwit_state::Effect, CommandError>) {
+fn is_full(result: Result<Effect, CommandError>) {
     let error = result.expect_err("full");
     assert!(matches!(error, CommandError::TooMany { .. }), "{error}");
 }
@@ -167,5 +168,56 @@ fn a_disabled_schedule_fires_no_job() {
             },
         );
         assert_eq!(fired.is_ok(), is_fired, "{level}: {fired:?}");
+    }
+}
+
+#[test]
+fn long_descriptions_of_another_site_go_before_there_are_many_jobs() {
+    let mut state = State::new();
+    state.op(0, Op::Level(LEVEL_LEFT)).expect("alone");
+    let spec = format!("{:?}", "x".repeat(SPEC_BYTES_MAX - 2));
+    let submit = |id: String, owner: &str| {
+        Op::Submit(Box::new(NewJob {
+            owner: owner.to_owned(),
+            spec: spec.clone(),
+            ..new_job(&id)
+        }))
+    };
+    let kept = i64::try_from(SPEC_BYTES_OF_SITE_MAX).expect("small") / (256 << 10);
+    for number in 0..kept + 10 {
+        let id = format!("g{number:04}");
+        let cancel = JobOp::Cancel { comment: None };
+        state
+            .op(number, submit(id.clone(), "site:gw1-x"))
+            .expect("a job");
+        state.op(number, Op::Job(id, cancel)).expect("cancelled");
+    }
+    // Neither the jobs of others count, nor those that have not ended.
+    for (id, owner) in [("other", "site:gw1-y"), ("own", "alice")] {
+        state
+            .op(5_000, submit(id.to_owned(), owner))
+            .expect("a job");
+    }
+    let of_site = |state: &State| state.reader.spec_bytes_of("site:gw1-x").expect("read");
+    let all = u64::try_from(kept + 10).expect("small") * (256 << 10);
+    assert_eq!(of_site(&state), all);
+    let prune = Prune {
+        jobs_before: Some(at(-1)),
+        ..Prune::default()
+    };
+    let pruned = state.op(5_001, Op::Prune(prune)).expect("pruned");
+    assert!(
+        matches!(pruned, Effect::Pruned { jobs: 10, .. }),
+        "{pruned:?}"
+    );
+    assert_eq!(of_site(&state), SPEC_BYTES_OF_SITE_MAX);
+    for (id, there) in [
+        ("g0009", false),
+        ("g0010", true),
+        ("other", true),
+        ("own", true),
+    ] {
+        let job = state.reader.job(id).expect("read");
+        assert_eq!(job.is_some(), there, "{id}");
     }
 }

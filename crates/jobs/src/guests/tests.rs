@@ -29,3 +29,16 @@ fn a_job_for_another_site_outranks_no_job_of_this_site_and_is_bounded() {
     new.settings.insert("include".to_owned(), vec![value]);
     assert_eq!(bound(&mut new).expect_err("too long").code, code::INVALID);
 }
+
+#[test]
+fn jobs_of_another_site_are_bounded_in_number_and_in_bytes() {
+    assert_eq!(check_kept(KEPT_MAX - 1, KEPT_BYTES_MAX - 1), Ok(()));
+    for (count, bytes, says) in [
+        (KEPT_MAX, 0, "20000 jobs"),
+        (1, KEPT_BYTES_MAX, "128 MiB of job descriptions"),
+        (u64::MAX, u64::MAX, "20000 jobs"),
+    ] {
+        let no = check_kept(count, bytes).expect_err("refused");
+        assert!(no.retryable && no.message.contains(says), "{no:?}");
+    }
+}

@@ -3,8 +3,8 @@
 
 use rusqlite::{Connection, params};
 
-use super::{Context, Stop, knows_origin, notices, sql, work};
-use crate::bounds::{self, JOBS_OF_SITE_MAX, PRUNE_ROWS_MAX};
+use super::{Context, Stop, counts_what_is_left, knows_origin, notices, sql, work};
+use crate::bounds::{self, JOBS_OF_SITE_MAX, PRUNE_ROWS_MAX, SPEC_BYTES_OF_SITE_MAX};
 use crate::model::Object as _;
 use crate::model::{
     AccessRule, Actor, AuditEntry, Effect, Invite, Prune, Role, Token, Topic, UnixMillis,
@@ -135,22 +135,29 @@ fn prune_jobs(context: &Context<'_>, before: UnixMillis) -> Result<u64, Stop> {
     delete_jobs(context, &ids)
 }
 
-/// Deletes the oldest ended jobs of each other site that has more of them than are kept for one.
+/// Deletes the oldest ended jobs of each other site that has more of them, or longer ones, than are kept for one.
 fn prune_sites(context: &Context<'_>) -> Result<u64, Stop> {
     if !knows_origin(context.db)? {
         return Ok(0);
     }
+    let bytes_max = match counts_what_is_left(context.db)? {
+        true => sql(SPEC_BYTES_OF_SITE_MAX),
+        false => i64::MAX,
+    };
     let ids: Vec<String> = context
         .db
         .prepare_cached(
-            "SELECT id FROM (SELECT id, created, row_number() OVER \
-             (PARTITION BY owner ORDER BY created DESC, id DESC) AS place FROM jobs \
-             WHERE owner >= 'site:' AND owner < 'site;' AND ended IS NOT NULL) \
-             WHERE place > ?1 ORDER BY created, id LIMIT ?2",
+            "SELECT id FROM (SELECT id, created, row_number() OVER site AS place, \
+             sum(coalesce(octet_length(spec), 0)) OVER site AS bytes \
+             FROM jobs LEFT JOIN job_specs ON job = id \
+             WHERE owner >= 'site:' AND owner < 'site;' AND ended IS NOT NULL \
+             WINDOW site AS (PARTITION BY owner ORDER BY created DESC, id DESC)) \
+             WHERE place > ?1 OR bytes > ?2 ORDER BY created, id LIMIT ?3",
         )?
-        .query_map(params![sql(JOBS_OF_SITE_MAX), PRUNE_ROWS_MAX], |row| {
-            row.get(0)
-        })?
+        .query_map(
+            params![sql(JOBS_OF_SITE_MAX), bytes_max, PRUNE_ROWS_MAX],
+            |row| row.get(0),
+        )?
         .collect::<Result<_, _>>()?;
     delete_jobs(context, &ids)
 }

@@ -97,6 +97,19 @@ impl Reader {
             .collect())
     }
 
+    /// Bytes of the descriptions of all jobs of an owner.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn spec_bytes_of(&self, owner: &str) -> Result<u64, Fault> {
+        self.with(|db| {
+            db.prepare_cached(
+                "SELECT coalesce(sum(octet_length(spec)), 0) FROM jobs JOIN job_specs ON job = id WHERE owner = ?1",
+            )?
+            .query_row([owner], |row| row::unsigned(row, 0))
+        })
+    }
+
     /// Jobs that may be taken at `now`: at most `each` of an owner, by priority and age, `limit` in all. A next attempt that lies
     /// further ahead than any delay is due, too: the clock was set back.
     ///
