@@ -81,7 +81,7 @@ impl Flights {
         // Numbers of channels stay with their node.
         for (first, (node, view, at)) in (0..).step_by(CHANNELS_MAX).zip(&told.nodes) {
             if at.elapsed() < OLD_AFTER {
-                sum.streams += view.streams;
+                sum.streams = sum.streams.saturating_add(view.streams);
                 rate += view.bytes_per_second.unwrap_or(0.0);
                 for channel in view.channels.iter().take(CHANNELS_MAX) {
                     sum.channels.push(ChannelView {
@@ -102,7 +102,10 @@ impl Flights {
         let new = told.nodes.iter();
         let new = new.filter(|(.., at)| *at > time && at.elapsed() < OLD_AFTER);
         new.fold((0, 0), |(bytes, files), (_, view, _)| {
-            (bytes + view.bytes, files + view.files)
+            (
+                bytes.saturating_add(view.bytes),
+                files.saturating_add(view.files),
+            )
         })
     }
 
@@ -116,12 +119,8 @@ impl Flights {
         new.map(|(node, view, _)| Traffic {
             node: node.clone(),
             bytes_per_second: view.bytes_per_second.unwrap_or(0.0),
-            passed_bytes: view.channels.iter().map(|channel| channel.bytes).sum(),
-            resent_bytes: view
-                .channels
-                .iter()
-                .map(|channel| channel.resent_bytes)
-                .sum(),
+            passed_bytes: total(view, |channel| channel.bytes),
+            resent_bytes: total(view, |channel| channel.resent_bytes),
             streams: view.streams,
         })
         .collect()
@@ -205,5 +204,43 @@ impl Flights {
         let mut jobs = elsewhere::ask(shared, node, &goes_on)?.into_iter();
         let job = jobs.find(|job| job.works && job.id == self.job);
         Some(job.map(|job| job.progress).unwrap_or_default())
+    }
+}
+
+/// A figure of all channels together. A node says what it likes, so a sum may not overflow.
+fn total(view: &ProgressView, of: impl Fn(&ChannelView) -> u64) -> u64 {
+    view.channels.iter().map(of).fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_other_nodes_add_up_without_overflow() {
+        let flights = Flights::new("j");
+        let start = Instant::now();
+        let channel = ChannelView {
+            bytes: u64::MAX,
+            resent_bytes: u64::MAX,
+            ..ChannelView::default()
+        };
+        for node in ["a", "b"] {
+            let view = ProgressView {
+                bytes: u64::MAX,
+                files: u64::MAX,
+                streams: u32::MAX,
+                channels: vec![channel.clone(), channel.clone()],
+                ..ProgressView::default()
+            };
+            flights.update(node, Instant::now(), Some(view));
+        }
+        assert_eq!(flights.sum().streams, u32::MAX);
+        let before = start.checked_sub(Duration::from_secs(1)).unwrap_or(start);
+        assert_eq!(flights.since(before), (u64::MAX, u64::MAX));
+        for traffic in flights.traffic() {
+            let figures = (traffic.passed_bytes, traffic.resent_bytes);
+            assert_eq!(figures, (u64::MAX, u64::MAX));
+        }
     }
 }
