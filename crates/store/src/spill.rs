@@ -1,6 +1,9 @@
 //! Owns what must be remembered but may not fill memory: a stack and a sort of byte records that overflow to disk.
 //! Does not know what the records mean.
 
+#[cfg(test)]
+mod tests;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
@@ -18,6 +21,9 @@ use rustix::io::Errno;
 const RUNS_MERGED_MAX: usize = 32;
 /// How much of a run is read at a time.
 const RUN_READ_BYTES: usize = 64 << 10;
+/// Part of a file system's free room that one spill takes at most. Peers choose how many records there are, so a spill must not fill
+/// the disk; ten of them at once leave a fifth of the room.
+const SHARE_OF_ROOM: u64 = 4;
 /// Length in front of (or behind) each record.
 const LENGTH_BYTES: usize = size_of::<u32>();
 
@@ -43,6 +49,28 @@ pub fn unnamed_file(directory: &Path) -> io::Result<File> {
     Ok(file.into())
 }
 
+/// Bytes that are free in the file system of a directory; None where it does not say.
+type Room = fn(&Path) -> Option<u64>;
+
+fn room_in(directory: &Path) -> Option<u64> {
+    let room = rustix::fs::statvfs(directory).ok()?;
+    (room.f_blocks > 0).then(|| room.f_bavail.saturating_mul(room.f_frsize))
+}
+
+/// Refuses to let a spill that has `held` bytes on disk grow by `more`, where it would take more than its share of the room.
+fn check_room(directory: &Path, room: Room, held: u64, more: u64) -> io::Result<()> {
+    let Some(free) = room(directory) else {
+        return Ok(());
+    };
+    if held.saturating_add(more) <= free.saturating_add(held) / SHARE_OF_ROOM {
+        return Ok(());
+    }
+    let what = format!(
+        "names and records that do not fit into memory have {held} bytes on disk, {free} are free, and they may take a quarter of the room; free some room in the Godwit home of the machine that says this, or do less at a time"
+    );
+    Err(io::Error::new(io::ErrorKind::StorageFull, what))
+}
+
 fn length_of(record: &[u8]) -> io::Result<[u8; LENGTH_BYTES]> {
     u32::try_from(record.len())
         .map(u32::to_le_bytes)
@@ -62,6 +90,7 @@ pub struct SpillStack {
     file: Option<File>,
     /// Offset and length of the chunks on disk, oldest first.
     chunks: Vec<(u64, usize)>,
+    room: Room,
 }
 
 impl SpillStack {
@@ -74,6 +103,7 @@ impl SpillStack {
             boundary: None,
             file: None,
             chunks: Vec::new(),
+            room: room_in,
         }
     }
 
@@ -123,14 +153,15 @@ impl SpillStack {
     /// Writes the older half of memory behind the chunks on disk.
     fn spill(&mut self) -> io::Result<()> {
         let bytes = self.boundary.unwrap_or(self.memory.len());
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => none.insert(unnamed_file(&self.directory)?),
-        };
         let offset = self
             .chunks
             .last()
             .map_or(0, |(offset, bytes)| offset + *bytes as u64);
+        check_room(&self.directory, self.room, offset, bytes as u64)?;
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(unnamed_file(&self.directory)?),
+        };
         file.write_all_at(&self.memory[..bytes], offset)?;
         self.chunks.push((offset, bytes));
         self.memory.drain(..bytes);
@@ -168,6 +199,7 @@ pub struct SpillSorter {
     file_bytes: u64,
     /// Begin and end of each run in the file.
     runs: Vec<(u64, u64)>,
+    room: Room,
 }
 
 impl SpillSorter {
@@ -181,6 +213,7 @@ impl SpillSorter {
             file: None,
             file_bytes: 0,
             runs: Vec::new(),
+            room: room_in,
         }
     }
 
@@ -221,6 +254,8 @@ impl SpillSorter {
         if self.spans.is_empty() {
             return Ok(());
         }
+        let more = self.memory.len() + self.spans.len() * LENGTH_BYTES;
+        self.check_room(more as u64)?;
         let memory = &self.memory;
         self.spans
             .sort_unstable_by(|a, b| memory[a.0..a.1].cmp(&memory[b.0..b.1]));
@@ -238,6 +273,8 @@ impl SpillSorter {
 
     /// Replaces the oldest runs by one, so that a bounded number is left at the end.
     fn merge_oldest(&mut self) -> io::Result<()> {
+        let lengths = self.runs[..RUNS_MERGED_MAX].iter();
+        self.check_room(lengths.map(|(start, end)| end - start).sum())?;
         let oldest: Vec<_> = self.runs.drain(..RUNS_MERGED_MAX).collect();
         let file = self.file()?;
         let mut merge = Merge::new(Some(&file), &oldest)?;
@@ -249,6 +286,10 @@ impl SpillSorter {
         self.file_bytes = run.1;
         self.runs.push(run);
         Ok(())
+    }
+
+    fn check_room(&self, more: u64) -> io::Result<()> {
+        check_room(&self.directory, self.room, self.file_bytes, more)
     }
 
     fn file(&mut self) -> io::Result<Arc<File>> {
@@ -406,88 +447,5 @@ impl RunWriter {
     fn end(mut self) -> io::Result<(u64, u64)> {
         self.flush()?;
         Ok((self.start, self.offset))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn records() -> impl Strategy<Value = Vec<Vec<u8>>> {
-        proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..400)
-    }
-
-    proptest! {
-        #[test]
-        fn a_stack_gives_back_what_a_vector_would(
-            steps in proptest::collection::vec(prop_oneof![3 => records(), 2 => Just(vec![])], 0..6),
-            pops in 0..500_usize,
-            bytes_max in 1..2000_usize,
-        ) {
-            let directory = tempfile::tempdir().unwrap();
-            let mut stack = SpillStack::new(directory.path(), bytes_max);
-            let mut model = Vec::new();
-            for records in steps {
-                for record in records {
-                    stack.push(&record).unwrap();
-                    model.push(record);
-                }
-                for _ in 0..pops {
-                    prop_assert_eq!(stack.pop().unwrap(), model.pop());
-                }
-                // Two chunks, and one record more.
-                prop_assert!(stack.memory.len() <= bytes_max + 2 * 44 + 2);
-            }
-            while let Some(record) = model.pop() {
-                prop_assert_eq!(stack.pop().unwrap(), Some(record));
-            }
-            prop_assert_eq!(stack.pop().unwrap(), None);
-        }
-
-        #[test]
-        fn a_sorter_sorts(mut records in records(), bytes_max in prop_oneof![1..200_usize, Just(1 << 20)]) {
-            let directory = tempfile::tempdir().unwrap();
-            let mut sorter = SpillSorter::new(directory.path(), bytes_max);
-            for record in &records {
-                sorter.push(record).unwrap();
-            }
-            records.sort();
-            let mut merge = sorter.finish().unwrap();
-            for record in records {
-                prop_assert_eq!(merge.next_record().unwrap(), Some(record));
-            }
-            prop_assert_eq!(merge.next_record().unwrap(), None);
-        }
-    }
-
-    #[test]
-    fn long_runs_are_read_in_parts() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut sorter = SpillSorter::new(directory.path(), 300_000);
-        for number in (0..50_000_u32).rev() {
-            sorter.push(&number.to_be_bytes()).unwrap();
-        }
-        sorter.push(&vec![255; 70_000]).unwrap();
-        assert!(sorter.runs.len() > 1);
-        let mut merge = sorter.finish().unwrap();
-        for number in 0..50_000_u32 {
-            assert_eq!(merge.next_record().unwrap().unwrap(), number.to_be_bytes());
-        }
-        assert_eq!(merge.next_record().unwrap().unwrap().len(), 70_000);
-        assert!(merge.next_record().unwrap().is_none());
-    }
-
-    #[test]
-    fn a_directory_that_cannot_hold_the_overflow_is_an_error_that_loses_nothing() {
-        let mut stack = SpillStack::new(Path::new("/nonexistent/spill"), 8);
-        let held = (0..100_u8)
-            .take_while(|number| stack.push(&[*number; 8]).is_ok())
-            .count();
-        assert!(held > 0 && held < 100);
-        for number in (0..held).rev() {
-            assert_eq!(stack.pop().unwrap().unwrap()[0] as usize, number);
-        }
-        assert!(stack.pop().unwrap().is_none());
     }
 }
