@@ -5,6 +5,7 @@
 //! allowed if one grant allows it. A grant that has expired allows nothing.
 
 mod area;
+pub mod lasting;
 mod mandate;
 mod rights;
 mod site;

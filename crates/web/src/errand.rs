@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::http::StatusCode;
 use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
 use godwit_api::grant::Right;
+use godwit_api::grant::lasting::{Lasting, Look};
 use godwit_api::rest::{HERE, Place};
 use godwit_jobs::sites_of;
 use godwit_state::{Actor, AuditEntry, Op, Site};
@@ -22,15 +23,6 @@ const REFUSED_BY_SITE: &str = "refused_by_site";
 
 /// A place in a line of the audit log.
 const OBJECT_BYTES_MAX: usize = 256;
-
-/// How often the rights are looked at: a fast disk removes some 100,000 files in this time.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-
-/// A right that is missing is looked at once more after this time: a file of grants that is being written is empty for a moment.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
-
-/// How long the work goes on while the rights cannot be read.
-const UNREAD_MAX: Duration = Duration::from_secs(10);
 
 /// Asks the site of the places, or this node, if the caller may do this there. A site decides beside that what it allows to the identity
 /// of this node.
@@ -158,19 +150,17 @@ impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
         let peer = find(app, &self.site)?;
         let allowed = || self.is_allowed(app, peer.as_ref());
         allowed()?;
-        let mut lasting = Lasting {
-            allowed: &allowed,
-            held: Instant::now(),
-            next: Instant::now() + LOOK_EVERY,
-            ended: None,
-        };
-        let mut go_on = |done| goes_on(done) && lasting.holds();
+        let mut lasting = Lasting::new(Instant::now());
+        let look = || look(allowed());
+        let mut go_on =
+            |done| goes_on(done) && lasting.holds(Instant::now(), &look, &thread::sleep);
         let asked = sites_of(&app.jobs).ask(peer.as_ref(), &self.question, &mut go_on);
-        asked.map_err(|refusal| {
-            lasting.ended.take().unwrap_or_else(|| {
+        asked.map_err(|refusal| match lasting.take_end() {
+            Some(Look::Gone(error) | Look::Unread(error)) => error,
+            Some(Look::Holds) | None => {
                 *by_site = peer.is_some();
                 refuse(refusal)
-            })
+            }
         })
     }
 
@@ -203,36 +193,12 @@ impl Line {
     }
 }
 
-/// The right to work that lasts.
-struct Lasting<'a> {
-    allowed: &'a dyn Fn() -> Result<(), ApiError>,
-    held: Instant,
-    next: Instant,
-    /// Why it ended.
-    ended: Option<ApiError>,
-}
-
-impl Lasting<'_> {
-    /// Whether the caller still has the right, as it was found a moment ago.
-    fn holds(&mut self) -> bool {
-        if self.ended.is_some() {
-            return false;
-        }
-        if Instant::now() < self.next {
-            return true;
-        }
-        let looked = (self.allowed)().or_else(|_missing| {
-            thread::sleep(LOOK_AGAIN_AFTER);
-            (self.allowed)()
-        });
-        let now = Instant::now();
-        self.next = now + LOOK_EVERY;
-        match looked {
-            Ok(()) => self.held = now,
-            Err(error) if error.status().is_client_error() => self.ended = Some(error),
-            Err(error) => self.ended = (now > self.held + UNREAD_MAX).then_some(error),
-        }
-        self.ended.is_none()
+/// What came of a look at the rights.
+fn look(allowed: Result<(), ApiError>) -> Look<ApiError> {
+    match allowed {
+        Ok(()) => Look::Holds,
+        Err(error) if error.status().is_client_error() => Look::Gone(error),
+        Err(error) => Look::Unread(error),
     }
 }
 

@@ -1,28 +1,22 @@
 //! Owns the rights by which a question was let in: they are looked at again while its work lasts.
 //! Decides nothing: the caller brings who may do what.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Refusal, code};
 use godwit_api::grant::Right;
+use godwit_api::grant::lasting::{Lasting, Look, UNREAD_MAX};
 use godwit_store::RelPath;
 
 use super::here::May;
-
-/// How often the rights are looked at: a fast disk removes some 100,000 files in this time.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-
-/// A right that is missing is looked at once more after this time: a file of grants that is being written is empty for a moment.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// The rights of one question.
 pub(super) struct Held<'a> {
     may: &'a May<'a>,
     rights: RefCell<Vec<(String, RelPath, Right)>>,
-    next: Cell<Instant>,
-    ended: RefCell<Option<Refusal>>,
+    lasting: RefCell<Lasting<Refusal>>,
 }
 
 impl<'a> Held<'a> {
@@ -30,8 +24,7 @@ impl<'a> Held<'a> {
         Self {
             may,
             rights: RefCell::default(),
-            next: Cell::new(Instant::now() + LOOK_EVERY),
-            ended: RefCell::default(),
+            lasting: RefCell::new(Lasting::new(Instant::now())),
         }
     }
 
@@ -45,40 +38,78 @@ impl<'a> Held<'a> {
 
     /// Whether the asker still has the rights, as it was found a moment ago.
     pub(super) fn hold(&self) -> bool {
-        if self.ended.borrow().is_some() {
-            return false;
-        }
-        let now = Instant::now();
-        if now < self.next.get() {
-            return true;
-        }
-        self.next.set(now + LOOK_EVERY);
-        if self.missing().is_none() {
-            return true;
-        }
-        thread::sleep(LOOK_AGAIN_AFTER);
-        let missing = self.missing();
-        let holds = missing.is_none();
-        *self.ended.borrow_mut() = missing;
-        holds
+        self.hold_at(Instant::now(), &thread::sleep)
+    }
+
+    fn hold_at(&self, now: Instant, pause: &dyn Fn(Duration)) -> bool {
+        let look = || self.look();
+        self.lasting.borrow_mut().holds(now, &look, pause)
     }
 
     /// Why the rights ended during the work, if they did.
     pub(super) fn ended(self) -> Option<Refusal> {
-        let no = self.ended.into_inner()?;
+        let (why, no) = match self.lasting.into_inner().take_end()? {
+            Look::Holds => return None,
+            Look::Gone(no) => ("the right to it ended".to_owned(), no),
+            Look::Unread(no) => {
+                let seconds = UNREAD_MAX.as_secs();
+                (format!("rights could not be read for {seconds} s"), no)
+            }
+        };
         let message = format!(
-            "the work was given up before its end, because the right to it ended: {}",
+            "the work was given up before its end, because {why}: {}",
             no.message
         );
         Some(Refusal::new(code::GIVEN_UP, message))
     }
 
-    /// While grants cannot be read, work that was let in goes on.
-    fn missing(&self) -> Option<Refusal> {
+    fn look(&self) -> Look<Refusal> {
         let rights = self.rights.borrow();
-        let mut refused = rights
+        let refused = rights
             .iter()
             .filter_map(|(export, path, right)| (self.may)(export, path, *right).err());
-        refused.find(|no| [code::NOT_GRANTED, code::UNKNOWN_IDENTITY].contains(&no.code.as_str()))
+        let mut unread = None;
+        for no in refused {
+            if [code::NOT_GRANTED, code::UNKNOWN_IDENTITY].contains(&no.code.as_str()) {
+                return Look::Gone(no);
+            }
+            unread.get_or_insert(no);
+        }
+        unread.map_or(Look::Holds, Look::Unread)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn work_goes_on_for_a_bounded_time_while_rights_cannot_be_read() {
+        let answer = Cell::new("");
+        let may = |_: &str, _: &RelPath, _| match answer.get() {
+            "" => Ok(()),
+            code => Err(Refusal::new(code, format!("it is {code}"))),
+        };
+        let no_pause = |_| {};
+        for (code, holds_for, says) in [
+            (code::IO, UNREAD_MAX, "could not be read for 10 s: it is io"),
+            (code::NOT_GRANTED, Duration::ZERO, "the right to it ended"),
+        ] {
+            answer.set("");
+            let held = Held::new(&may);
+            let allowed = held.may("data", &RelPath::root(), Right::Write);
+            assert_eq!(allowed, Ok(()));
+            answer.set(code);
+            let start = Instant::now();
+            let second = Duration::from_secs(1);
+            let looked = held.hold_at(start + second, &no_pause);
+            assert_eq!(looked, !holds_for.is_zero(), "{code}");
+            assert!(!held.hold_at(start + holds_for + second, &no_pause));
+            let said = held.ended().expect("it ended");
+            assert_eq!(said.code, code::GIVEN_UP);
+            assert!(said.message.contains(says), "{said:?}");
+        }
     }
 }
