@@ -17,9 +17,7 @@ use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::is_request_id;
 use godwit_api::units::{counted, human_size};
 use godwit_run::{Control, Env, Runner};
-use godwit_state::{
-    Command, CommandError, Finish, Job, JobOp, Op, Outcome, ProposeError, Reason, Site,
-};
+use godwit_state::{Command, CommandError, Finish, Job, JobOp, Op, Outcome, ProposeError, Reason};
 
 use crate::live::Attempt;
 use crate::record::Recording;
@@ -135,12 +133,12 @@ fn carry_out(
         .map_err(Failure::local)?
         .ok_or_else(|| Failure::usage("the description of the job is gone"))?;
     let stored = Stored::parse(&stored).map_err(Failure::usage)?;
-    let find = |name: &str| match stored.other(name) {
-        Some(site) => Ok(Some(site)),
-        None => {
-            let site = reader.object::<Site>(name)?;
-            Ok(site.map(|site| reached::living(shared, site, &place_at(job, name)).0))
-        }
+    let find = |name: &str| {
+        let site = stored.site(&reader, name)?;
+        Ok(site.map(|site| match stored.other(name) {
+            Some(_) => site,
+            None => reached::living(shared, site, &place_at(job, name)).0,
+        }))
     };
     // What was allowed at the submission may have been taken back.
     if let Some(why) = access::denied(shared, job) {

@@ -427,10 +427,7 @@ fn start(shared: &Arc<Shared>, reader: &Reader, job: &Job) -> Result<Option<Work
         return Ok(None);
     };
     let stored = Stored::parse(&text)?;
-    let find = |name: &str| match stored.other(name) {
-        Some(site) => Ok(Some(site)),
-        None => Ok(reader.object::<Site>(name)?),
-    };
+    let find = |name: &str| stored.site(reader, name);
     let prepared = spec::prepare(&stored.new, &find)?;
     if prepared.spec.kind == JobKind::Verify {
         return Ok(None);

@@ -314,13 +314,8 @@ fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, Refusal> {
             "a job for another node has one end here, or both".to_owned(),
         ));
     }
-    Ok(Stored {
-        new,
-        guest: Some(Guest {
-            asker: asker.to_owned(),
-            other,
-        }),
-    })
+    let asker = asker.to_owned();
+    Ok(Stored::for_guest(new, Guest { asker, other }))
 }
 
 /// Bounds what another site says of its job: the job does not outrank the jobs of this site, and a long label is cut.
@@ -376,9 +371,8 @@ fn submit_for(
     };
     let (id, _) = submit::propose(shared, by, &|at| {
         let key = Some(key(&wish.job));
-        let mut job = submit::build(at, &owner(asker), &stored.new, &checked, key)?;
-        job.spec.clone_from(&text);
-        Ok(job)
+        let (owner, text) = (owner(asker), text.clone());
+        Ok(submit::build(at, &owner, &stored.new, text, &checked, key))
     })?;
     Ok(id)
 }

@@ -15,6 +15,7 @@ use godwit_state::{
 use crate::attempt::clip;
 use crate::error::JobsError;
 use crate::scheduler::actor;
+use crate::stored::Stored;
 use crate::zone::{self, check_time_zone};
 use crate::{Shared, access, spec, submit};
 
@@ -144,9 +145,11 @@ fn reason_of(error: &JobsError) -> Reason {
 fn job_of(shared: &Shared, schedule: &Schedule, at: UnixMillis) -> Result<Submitted, JobsError> {
     let new = spec::parse(&schedule.template)?;
     let checked = submit::check(shared, &new)?;
+    let text = Stored::text_of(&shared.replica.reader(), &new, &checked)?;
     access::check_owner(shared, &schedule.owner, new.kind, &checked.0, &checked.1)?;
     submit::check_room(shared, &schedule.owner)?;
-    submit::build(at, &schedule.owner, &new, &checked, None)
+    let owner = &schedule.owner;
+    Ok(submit::build(at, owner, &new, text, &checked, None))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::clock::random;
 use crate::error::JobsError;
 use crate::spec;
 pub use crate::spec::check_source_count;
+use crate::stored::Stored;
 use crate::{Shared, access, manifest};
 
 /// Ids that are tried: two jobs of one second share one once in 33 million pairs.
@@ -32,11 +33,13 @@ pub(crate) fn submit(
     key: Option<String>,
 ) -> Result<(String, bool), JobsError> {
     let checked = check(shared, new)?;
+    // Before the rights are looked at: those at a site belong to its identity.
+    let reader = shared.replica.reader();
+    let text = Stored::text_of(&reader, new, &checked)?;
     if let Some(role) = actor.role {
         access::check_places(shared, owner, role, new.kind, &checked.0, &checked.1)?;
     }
     // A submission that is repeated is no further job.
-    let reader = shared.replica.reader();
     let is_repeated = match &key {
         Some(key) => reader.job_by_key(owner, key)?.is_some(),
         None => false,
@@ -47,7 +50,7 @@ pub(crate) fn submit(
         check_room(shared, owner)?;
     }
     propose(shared, actor, &|at| {
-        build(at, owner, new, &checked, key.clone())
+        Ok(build(at, owner, new, text.clone(), &checked, key.clone()))
     })
 }
 
@@ -112,25 +115,20 @@ pub(crate) fn propose(
     ))
 }
 
-/// The job as the state takes it.
+/// The job as the state takes it; `spec` is the text of its description.
 pub(crate) fn build(
     at: UnixMillis,
     owner: &str,
     new: &NewJob,
+    spec: String,
     (sources, destination): &(Vec<Place>, Place),
     idempotency_key: Option<String>,
-) -> Result<Submitted, JobsError> {
-    let spec = serde_json::to_string(new).map_err(|error| {
-        JobsError::invalid(
-            "invalid",
-            format!("the job cannot be written down: {error}"),
-        )
-    })?;
+) -> Submitted {
     let place = |place: &Place| StatePlace {
         site: place.site.clone(),
         path: place.below_site(),
     };
-    Ok(Submitted {
+    Submitted {
         id: sortable_id(at, random()),
         label: new.label.clone(),
         owner: owner.to_owned(),
@@ -146,7 +144,7 @@ pub(crate) fn build(
             ..RetryPolicy::default()
         },
         idempotency_key,
-    })
+    }
 }
 
 /// Whether the job could be run: places, sites, exports and settings make sense.

@@ -25,10 +25,11 @@ use godwit_api::event::EventSink as _;
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, NewJob, Place, Timestamp};
 use godwit_run::Control;
-use godwit_state::{Job, JobOp, JobState, Site, UnixMillis};
+use godwit_state::{Job, JobOp, JobState, UnixMillis};
 
 use crate::attempt::AttemptEvents;
 use crate::error::JobsError;
+use crate::stored::Stored;
 use crate::{Shared, access, attempt, border, reached, spec};
 use follow::Followed;
 use past::Copying;
@@ -83,7 +84,10 @@ impl From<JobsError> for Stop {
 
 /// A site that this node knows, by a node that answers, and all its nodes that serve the place.
 fn site(shared: &Shared, job: &Job, name: &str) -> Result<(Peer, Vec<Peer>), JobsError> {
-    let site = shared.replica.reader().object::<Site>(name)?;
+    let reader = shared.replica.reader();
+    let stored = reader.job_spec(&job.id)?;
+    let stored = stored.ok_or_else(|| JobsError::NoJob(job.id.clone()))?;
+    let site = Stored::parse(&stored)?.site(&reader, name)?;
     let site = site.ok_or_else(|| spec::unknown_site(name))?;
     let (site, nodes) = reached::living(shared, site, &attempt::place_at(job, name));
     Ok((reached::peer(&site), nodes))

@@ -80,7 +80,7 @@ pub(super) fn is_brought(
     let (Some(first), Ok((sources, _))) = (job.sources.first(), spec::places(new)) else {
         return Ok(false);
     };
-    // A site that is not known runs nothing; the attempt says so.
+    // A site that is not known, or is another one by now, runs nothing; the attempt says so.
     let Ok((from, _)) = site(shared, job, &first.site) else {
         return Ok(false);
     };

@@ -34,6 +34,9 @@ pub const LEVEL_LEFT: u32 = 4;
 /// From this level on there is [`Op::Sighted`].
 pub const LEVEL_SIGHTED: u32 = 4;
 
+/// From this level on the description of a job may name the identities of its sites, which older programs do not read.
+pub const LEVEL_SITES: u32 = 4;
+
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;
 

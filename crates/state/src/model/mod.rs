@@ -26,7 +26,7 @@ pub use id::sortable_id;
 pub use job::{Attempt, FailureGroup, Job, JobState, Place, Placed, Reason, Route, Runner, reason};
 pub use level::{
     FEATURE_LEVEL, LEVEL_FIRST, LEVEL_LEFT, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST, LEVEL_ROUTE,
-    LEVEL_SIGHTED, level_trouble,
+    LEVEL_SIGHTED, LEVEL_SITES, level_trouble,
 };
 pub use name::Names;
 pub(crate) use name::check_node;
