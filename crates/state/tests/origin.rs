@@ -5,9 +5,10 @@ mod support;
 
 use godwit_state::{
     AccessRight, AccessRule, AuditEntry, AuditFilter, Change, Command, CommandError, Invite, JobOp,
-    Join, Limit, LimitScope, NewPassword, Node, Op, Role, Schedule, Secret, User,
+    Join, Limit, LimitScope, NewPassword, Node, Op, PROPOSE, Role, Schedule, Secret, User,
 };
-use support::nodes::{actor, denied, done, job, node, submit, token, two_nodes, user};
+use serde_json::Value;
+use support::nodes::{actor, denied, done, job, node, say, submit, three, token, two_nodes, user};
 use support::{at, finish, runner};
 
 fn rule(id: &str, of: Option<&str>) -> Op {
@@ -344,5 +345,58 @@ fn no_user_is_called_as_a_node_or_an_account_of_a_machine() {
             },
         };
         assert!(state.op(4, Op::Join(Box::new(join))).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn no_member_makes_a_limit_or_a_schedule_in_an_unknown_time_zone() {
+    let cluster = three();
+    let leader = cluster.leader(&[1, 2, 3]);
+    let mallory = (1..=3).find(|number| *number != leader).expect("another");
+    let (target, ada) = (&cluster.nodes[&leader], || {
+        actor("ada", Some(Role::Admin), 1)
+    });
+    let limit = |zone: &str| {
+        Op::Limit(Change::Put(Limit {
+            scope: LimitScope::Owner,
+            name: "ada".to_owned(),
+            rate: Some(1),
+            jobs_max: None,
+            windows: Vec::new(),
+            time_zone: zone.to_owned(),
+        }))
+    };
+    let schedule = |zone: &str| {
+        Op::Schedule(Change::Put(Schedule {
+            id: "nightly".to_owned(),
+            cron: "0 22 * * *".to_owned(),
+            time_zone: zone.to_owned(),
+            owner: "ada".to_owned(),
+            template: "{}".to_owned(),
+            disabled: false,
+            fired: None,
+            reason: None,
+            comment: String::new(),
+        }))
+    };
+    let before = target.applied_index();
+    for op in [limit("Nowhere/Land"), schedule("Nowhere/Land")] {
+        let command = Command::new(at(0), ada(), op);
+        let own = target.propose_blocking(command.clone());
+        let own = own.expect_err("refused").to_string();
+        assert!(own.contains("time_zone"), "{own}");
+        let command = serde_json::to_value(&command).expect("JSON");
+        let answer = say(target, mallory, PROPOSE, &command).expect("an answer");
+        let answer: Value = serde_json::from_slice(&answer).expect("JSON");
+        assert_eq!(
+            answer["refused"]["invalid"]["field"], "time_zone",
+            "{answer}"
+        );
+    }
+    assert_eq!(target.applied_index(), before, "nothing is in the log");
+    for op in [limit("Europe/Berlin"), schedule("UTC")] {
+        target
+            .propose_blocking(Command::new(at(0), ada(), op))
+            .expect("done");
     }
 }

@@ -66,6 +66,7 @@ pub(super) fn open(
         joins: !member.nodes.is_empty(),
         peers: Arc::new(carrier),
         level,
+        zone_trouble: godwit_jobs::time_zone_trouble,
         ..Options::new(home.path().join("state"))
     };
     let replica = Replica::open(options)

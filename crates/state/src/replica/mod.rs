@@ -12,6 +12,7 @@ mod error;
 mod follow;
 mod handover;
 mod members;
+mod options;
 mod origin;
 mod propose;
 mod restore;
@@ -19,7 +20,7 @@ mod restore;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,16 +34,15 @@ use self::answering::{Heard, Noting};
 use self::directory::Directory;
 use self::handover::Handover;
 use crate::fault::Fault;
-use crate::model::{
-    COMMAND_BYTES_MAX, Command, CommandError, Effect, FEATURE_LEVEL, LEVEL_FIRST, UnixMillis,
-};
-use crate::raft::{Guard, Hearing, Log, Machine, Network, NoPeers, Peers, Raft, Types};
+use crate::model::{COMMAND_BYTES_MAX, Command, CommandError, Effect, LEVEL_FIRST};
+use crate::raft::{Guard, Hearing, Log, Machine, Network, Raft, Types};
 use crate::read::{Agreed, Reader};
 use crate::store::{Store, copy_into};
 
 pub use error::{Ended, OpenError, ProposeError};
 pub use follow::{FollowError, Follower};
 pub use members::{Member, Members};
+pub use options::Options;
 pub use restore::{Restored, backup, recover, restore, set_aside};
 
 /// Proposals that are on their way at once; others wait. With commands of the greatest length they take 128 MiB.
@@ -59,47 +59,6 @@ const LEADERLESS_AFTER: Duration = Duration::from_secs(4);
 const SNAPSHOT_EVERY: u64 = 5_000;
 /// Commands that the log keeps behind a snapshot, for voters that were away for a moment.
 const LOG_KEPT: u64 = 1_000;
-
-/// How to open a replica.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Directory of the state, on a local file system; it is made if it is missing.
-    pub directory: PathBuf,
-    /// Number of this voter.
-    pub voter: u64,
-    /// Address at which other voters will reach this one.
-    pub address: String,
-    /// Room that must be free for a command to be accepted: as much as the log, the state and a snapshot grow by in
-    /// some thousand commands.
-    pub free_bytes_min: u64,
-    /// How long a proposal may wait for its turn, and then take.
-    pub propose_within: Duration,
-    /// Who carries messages to other voters.
-    pub peers: Arc<dyn Peers>,
-    /// Whether the node joins a cluster: a new replica then waits for the leader to speak, and begins no consensus of its own.
-    pub joins: bool,
-    /// The newest feature level that the program knows: [`FEATURE_LEVEL`] but where tests stand for another version.
-    pub level: u32,
-    /// The clock that a leader goes by when another node proposes a command.
-    pub now: fn() -> UnixMillis,
-}
-
-impl Options {
-    /// A single voter, with the clock of this machine.
-    pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self {
-            directory: directory.into(),
-            voter: 1,
-            address: String::new(),
-            free_bytes_min: 64 << 20,
-            propose_within: Duration::from_secs(10),
-            peers: Arc::new(NoPeers),
-            joins: false,
-            level: FEATURE_LEVEL,
-            now: origin::machine_time,
-        }
-    }
-}
 
 /// A command that was applied.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -368,6 +327,7 @@ impl Replica {
             }
         }
         origin::check_join(self, command)?;
+        origin::check_zone(self, command)?;
         self.check_room()
     }
 

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{ProposeError, Replica};
 use crate::apply;
-use crate::model::{Command, Node, Op, UnixMillis};
+use crate::model::{Change, Command, CommandError, Node, Op, UnixMillis};
 use crate::read::Agreed;
 
 /// Notes which node proposes the command, whatever the command says.
@@ -63,4 +63,20 @@ pub(super) fn check(replica: &Replica, from: u64, command: &Command) -> Result<(
 pub(super) fn check_join(replica: &Replica, command: &Command) -> Result<(), ProposeError> {
     let checked = replica.reader.with(|db| apply::check_join(db, command))?;
     checked.map_err(ProposeError::Refused)
+}
+
+/// Refuses a limit or a schedule in a time zone that this program does not know, whoever proposes it: its times would count as others.
+pub(super) fn check_zone(replica: &Replica, command: &Command) -> Result<(), ProposeError> {
+    let zone = match &command.op {
+        Op::Limit(Change::Create(limit) | Change::Put(limit)) => &limit.time_zone,
+        Op::Schedule(Change::Create(schedule) | Change::Put(schedule)) => &schedule.time_zone,
+        _ => return Ok(()),
+    };
+    match (replica.options.zone_trouble)(zone) {
+        Some(what) => Err(ProposeError::Refused(CommandError::invalid(
+            "time_zone",
+            what,
+        ))),
+        None => Ok(()),
+    }
 }

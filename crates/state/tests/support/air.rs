@@ -100,6 +100,7 @@ impl Cluster {
                 from: number,
             }),
             now: || at(0),
+            zone_trouble: |name| (name == "Nowhere/Land").then(|| "it is not known".to_owned()),
             ..Options::new(self.homes.path().join(&own))
         };
         let replica = Arc::new(Replica::open(options).expect("a replica"));
