@@ -22,6 +22,7 @@ mod pace;
 mod place;
 mod questions;
 mod sending;
+mod vouching;
 mod watch;
 mod worker;
 
@@ -36,8 +37,8 @@ use godwit_state::{
 
 pub use batch::{Base, summed};
 pub use control::{End, Mate, Order, control};
-pub use questions::vouched;
 pub use sending::Flight;
+pub use vouching::{AskNode, of_site, which_nodes};
 pub use watch::Traffic;
 pub use worker::Worker;
 

@@ -13,19 +13,16 @@ use godwit_api::ask::{
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Timestamp;
-use godwit_state::{TARGETS_MAX, Taken, UnixMillis};
+use godwit_state::{Taken, UnixMillis};
 
 use crate::claims::{ANSWER_WITHIN, Ask, LEASE, PROBE_LEASE};
 use crate::control::Mate;
-
-/// How long a node may take to say that it is of the site that named it.
-const VOUCH_WITHIN: Duration = Duration::from_secs(3);
+use crate::vouching::{of_site, which_nodes};
 
 /// How long a node may take to release a claim at the end of a job.
 const RELEASE_WITHIN: Duration = Duration::from_secs(4);
 
-/// Addresses and signs of a name that are taken of what another site says.
-const ADDRESSES_MAX: usize = 16;
+/// Signs of a name that are taken of what another site says.
 const NAME_SIGNS_MAX: usize = 60;
 
 /// How long the access of another node of this cluster lasts at the destination unless it is given again. Where a controller is lost, what
@@ -63,11 +60,11 @@ pub(crate) struct Destination {
 }
 
 impl Site {
-    fn is_vouched(&self, node: &Peer) -> bool {
+    fn is_vouched(&self, identity: &str) -> bool {
         let vouched = self.vouched.lock();
         vouched
             .unwrap_or_else(PoisonError::into_inner)
-            .contains(&node.identity)
+            .contains(identity)
     }
 
     fn vouch(&self, node: &Peer) {
@@ -91,12 +88,8 @@ impl Site {
     /// The nodes that serve the destination, as this one of them says. The one by which the site is known keeps the addresses that
     /// it is known by.
     pub(crate) fn nodes_of(&self, asked: &Peer) -> Result<Vec<Peer>, Refusal> {
-        let question = |of: Option<&Peer>| Question::Nodes {
-            path: self.below.clone(),
-            of: of.map(|node| node.identity.clone()),
-        };
         let known = &self.known;
-        let nodes = match self.ask(asked, &question(None)) {
+        let nodes = match self.ask(asked, &which_nodes(&self.below)) {
             Ok(Answer::Nodes(nodes)) if !nodes.is_empty() => nodes,
             Ok(_) => vec![known.clone()],
             // It takes part in no cluster, or knows none.
@@ -107,49 +100,29 @@ impl Site {
             if peer.identity == known.identity {
                 peer.addresses.clone_from(&known.addresses);
             }
-            peer.addresses.truncate(ADDRESSES_MAX);
             let name = format!("{}.{}", known.name, peer.name);
             Peer {
                 name: name.chars().take(NAME_SIGNS_MAX).collect(),
                 ..peer
             }
         };
-        // A site that names nodes of other sites would have this node's rights used there. So each node has to say that it is of the site.
-        let is_of_site = |one: &Peer| {
-            let is_known = one.identity == known.identity || one.identity == asked.identity;
-            is_known || self.is_vouched(one) || {
-                let until = Instant::now() + VOUCH_WITHIN;
-                let mut go_on = |_| self.goes_on() && Instant::now() < until;
-                let vouches = self
-                    .sites
-                    .ask(Some(one), &question(Some(known)), &mut go_on)
-                    .is_ok();
-                if vouches {
-                    self.vouch(one);
-                }
-                vouches
-            }
+        let trusted = |identity: &str| {
+            let is_known = identity == known.identity || identity == asked.identity;
+            is_known || self.is_vouched(identity)
         };
-        let nodes = nodes.into_iter().take(TARGETS_MAX).collect();
-        let mut nodes = vouched(nodes, &is_of_site);
+        let ask = |one: &Peer, question: &Question, within: Duration| {
+            let until = Instant::now() + within;
+            let mut go_on = |_| self.goes_on() && Instant::now() < until;
+            self.sites.ask(Some(one), question, &mut go_on)
+        };
+        let mut nodes = of_site(nodes, known, &self.below, &trusted, &ask);
+        nodes.iter().for_each(|node| self.vouch(node));
         // The one that was asked has answered, and is of the site.
         if nodes.is_empty() {
             nodes.push(asked.clone());
         }
         Ok(nodes.into_iter().map(named).collect())
     }
-}
-
-/// Those of the nodes for which the check says yes. All are checked at a time, so that a silent one holds nobody up for longer than itself.
-pub fn vouched(nodes: Vec<Peer>, check: &(dyn Fn(&Peer) -> bool + Sync)) -> Vec<Peer> {
-    thread::scope(|scope| {
-        let checks: Vec<_> = nodes
-            .into_iter()
-            .map(|node| scope.spawn(move || check(&node).then_some(node)))
-            .collect();
-        let checked = checks.into_iter().map(|thread| thread.join());
-        checked.filter_map(Result::ok).flatten().collect()
-    })
 }
 
 impl Destination {

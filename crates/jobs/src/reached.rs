@@ -6,17 +6,13 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
 use godwit_api::job::Text;
-use godwit_controller::vouched;
-use godwit_state::{Actor, Command, Learn, Node, Op, Site, TARGETS_MAX, Target};
+use godwit_controller::{of_site, which_nodes};
+use godwit_state::{Actor, Command, Learn, Node, Op, Site, Target};
 
 use crate::Shared;
 
-/// Addresses that are taken of what another site says.
-const ADDRESSES_MAX: usize = 16;
-
-/// How long a node may take to answer, and to say that it is of the site that named it.
+/// How long a node may take to answer.
 const WITHIN: Duration = Duration::from_secs(10);
-const VOUCH_WITHIN: Duration = Duration::from_secs(3);
 
 /// The site by a node of it that answers now, and all its nodes that serve the place. A site none of whose nodes answers stays as it is
 /// known: whoever dials it says what is wrong.
@@ -86,22 +82,16 @@ fn site_by(site: Site, node: Peer) -> Site {
 }
 
 fn nodes_of(shared: &Shared, node: &Peer, path: &[u8]) -> Result<Vec<Peer>, Refusal> {
-    let question = |of: Option<&Peer>| Question::Nodes {
-        path: Text(path.to_vec()),
-        of: of.map(|node| node.identity.clone()),
-    };
-    let answer = ask(shared, node, &question(None), WITHIN, &|| true)?;
-    let Answer::Nodes(mut nodes) = answer else {
+    let path = Text(path.to_vec());
+    let answer = ask(shared, node, &which_nodes(&path), WITHIN, &|| true)?;
+    let Answer::Nodes(nodes) = answer else {
         return Ok(vec![node.clone()]);
     };
-    nodes.truncate(TARGETS_MAX);
-    // A site that names nodes of other sites would have this node's rights used there. So each node has to say that it is of the site.
-    let is_of_site = |one: &Peer| {
-        let question = question(Some(node));
-        one.identity == node.identity || ask(shared, one, &question, VOUCH_WITHIN, &|| true).is_ok()
-    };
+    let trusted = |identity: &str| identity == node.identity;
+    let ask =
+        |one: &Peer, question: &Question, within| ask(shared, one, question, within, &|| true);
     let mut peers = Vec::new();
-    for mut one in vouched(nodes, &is_of_site) {
+    for mut one in of_site(nodes, node, &path, &trusted, &ask) {
         // Who is reached keeps the addresses by which it is reached.
         if one.identity == node.identity {
             one.addresses.clone_from(&node.addresses);
@@ -118,11 +108,10 @@ fn learn(shared: &Shared, site: &Site, nodes: &[Peer]) {
         .map(|node| Target {
             name: node.name.clone(),
             identity: node.identity.clone(),
-            addresses: node.addresses.iter().take(ADDRESSES_MAX).cloned().collect(),
+            addresses: node.addresses.clone(),
         })
         .collect();
     told.sort();
-    told.truncate(TARGETS_MAX);
     // A site of one node has nothing to be learned; one that is named with a job alone is not in the state.
     if told == site.nodes || (site.nodes.is_empty() && told.len() < 2) {
         return;
