@@ -4,6 +4,8 @@
 //! A job that waits for a passing reason has a time for its next attempt, minutes away after some attempts. A site that was away and
 //! answers again makes that time pointless. One that answered all the while wakes nothing: something else is in the way.
 
+mod sight;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +23,7 @@ use crate::order::sites_of;
 use crate::scheduler::actor;
 use crate::stored::Stored;
 use crate::{Shared, guests, reached};
+use sight::Sight;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(5);
@@ -81,7 +84,7 @@ fn waits(job: &Job, at: UnixMillis) -> bool {
 
 /// Body of the thread.
 pub(crate) fn run(shared: &Arc<Shared>) {
-    // Whether each site answered when it was dialled last, by its identity.
+    // How each site answered when it was dialled last, by its identity.
     let mut known = HashMap::new();
     while !shared.stopping.load(Ordering::SeqCst) {
         // A state that cannot be read now is read at the next look.
@@ -140,8 +143,11 @@ fn means(reader: &Reader, job: &Job, site: &Site) -> Result<bool, JobsError> {
     Ok(other.is_none_or(|other| other.identity == site.identity))
 }
 
+/// Whether a site answered when it was dialled last, and what was told of it, by its identity.
+type Known = HashMap<String, (bool, Sight)>;
+
 /// Dials the sites, and wakes the jobs of those that are back.
-fn look(shared: &Shared, wanted: BTreeMap<String, Wanted>, known: &mut HashMap<String, bool>) {
+fn look(shared: &Shared, wanted: BTreeMap<String, Wanted>, known: &mut Known) {
     if known.len() > KNOWN_MAX {
         known.clear();
     }
@@ -158,29 +164,38 @@ fn look(shared: &Shared, wanted: BTreeMap<String, Wanted>, known: &mut HashMap<S
             ended.collect()
         });
         for ((identity, one), answers) in some.iter().zip(answers) {
-            let before = known.insert(identity.clone(), answers);
-            let name = &one.site.name;
-            if !answers && before != Some(false) {
-                (shared.config.log)(&format!(
-                    "the site {name} does not answer; it is dialled every {} s, and its jobs begin once it answers",
-                    EVERY.as_secs()
-                ));
-            }
-            // Of a site that was not dialled before nothing is known: its jobs are tried once.
-            if before.is_some_and(|before| before != answers) || (before.is_none() && !answers) {
+            let now = Instant::now();
+            let (before, mut sight) = match known.remove(identity) {
+                Some((before, sight)) => (Some(before), sight),
+                // Of a site that was not dialled before nothing is known: its jobs are tried once.
+                None => (None, Sight::new(now)),
+            };
+            if sight.see(answers, now) {
+                tell(shared, one, answers);
                 say(shared, &one.site, answers);
             }
+            known.insert(identity.clone(), (answers, sight));
             if answers && before != Some(true) {
-                if before.is_some() {
-                    let jobs = counted(one.jobs.len() as u64, "job");
-                    (shared.config.log)(&format!(
-                        "the site {name} answers again; {jobs} that waited for it may begin"
-                    ));
-                }
                 shared.woken.lock().extend(one.jobs.iter().cloned());
             }
         }
     }
+}
+
+/// Says in the log that a site went or came back.
+fn tell(shared: &Shared, one: &Wanted, answers: bool) {
+    let name = &one.site.name;
+    let line = match answers {
+        true => {
+            let jobs = counted(one.jobs.len() as u64, "job");
+            format!("the site {name} answers again; {jobs} that waited for it may begin")
+        }
+        false => format!(
+            "the site {name} does not answer; it is dialled every {} s, and its jobs begin once it answers",
+            EVERY.as_secs()
+        ),
+    };
+    (shared.config.log)(&line);
 }
 
 /// Notes that a site went or came back, for those that follow the state and for webhooks. The leader does so for all nodes.

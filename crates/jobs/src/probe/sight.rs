@@ -1,0 +1,98 @@
+//! Decides which changes of a site between answering and silence are told. A site that flaps tells few.
+//! Dials nobody, and reads no clock.
+
+use std::time::{Duration, Instant};
+
+/// Changes that are told at once.
+const ROOM: u32 = 6;
+
+/// After this time one more change is told at once.
+const ROOM_EVERY: Duration = Duration::from_secs(10 * 60);
+
+/// A change that lasts for so long is told in any case.
+const LASTS: Duration = Duration::from_secs(60);
+
+/// How one site answers.
+pub(super) struct Sight {
+    /// Whether it answered last, and since when it does so.
+    answers: bool,
+    since: Instant,
+    /// What was told last. Nothing is told of a site that answers from the first look on.
+    told: bool,
+    room: u32,
+    /// Until when the room is counted.
+    counted: Instant,
+}
+
+impl Sight {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self {
+            answers: true,
+            since: now,
+            told: true,
+            room: ROOM,
+            counted: now,
+        }
+    }
+
+    /// Notes a look. Returns whether the site has changed in a way that is to be told.
+    pub(super) fn see(&mut self, answers: bool, now: Instant) -> bool {
+        if self.answers != answers {
+            (self.answers, self.since) = (answers, now);
+        }
+        while self.room < ROOM && now.duration_since(self.counted) >= ROOM_EVERY {
+            self.room += 1;
+            self.counted += ROOM_EVERY;
+        }
+        let is_due = self.room > 0 || now.duration_since(self.since) >= LASTS;
+        if self.told == answers || !is_due {
+            return false;
+        }
+        if self.room == ROOM {
+            self.counted = now;
+        }
+        self.room = self.room.saturating_sub(1);
+        self.told = answers;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_that_flaps_tells_few_changes_and_one_that_changed_is_told() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut sight = Sight::new(start);
+        let mut told = 0;
+        // An hour of a look every 5 s, each of which finds the other thing.
+        for look in 0..720 {
+            told += u32::from(sight.see(look % 2 == 1, at(5 * look)));
+        }
+        assert!((ROOM..=ROOM + 6).contains(&told), "{told}");
+        // It is away for good: that is told within a minute, and once.
+        let mut told = Vec::new();
+        for look in 720..780 {
+            if sight.see(false, at(5 * look)) {
+                told.push(5 * (look - 720));
+            }
+        }
+        assert!(told.len() <= 1 && told.iter().all(|after| *after <= 60));
+        assert!(!sight.told, "what was told last is true");
+    }
+
+    #[test]
+    fn a_site_that_goes_and_comes_back_is_told_at_once() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut sight = Sight::new(start);
+        assert!(!sight.see(true, start));
+        for hour in 1..100 {
+            assert!(sight.see(false, at(3_600 * hour)));
+            assert!(!sight.see(false, at(3_600 * hour + 5)));
+            assert!(sight.see(true, at(3_600 * hour + 10)));
+        }
+    }
+}
