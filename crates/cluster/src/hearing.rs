@@ -9,8 +9,8 @@ use godwit_api::ask::{
 };
 use godwit_api::rest::NodeState;
 use godwit_state::{
-    Actor, Agreed, Command, CommandError, Effect, Join, Node, Object as _, Op, ProposeError,
-    UnixMillis, User, level_trouble,
+    Actor, Agreed, Command, CommandError, Effect, FormerNode, Join, Node, Object as _, Op,
+    ProposeError, UnixMillis, User, level_trouble,
 };
 
 use crate::carrier::peer_at;
@@ -85,30 +85,41 @@ impl Shared {
         }
     }
 
-    /// Lets nodes of this cluster speak; gives the number of the node that does.
+    /// Whether a recovery removed the node with this identity.
+    fn was_left_behind(&self, identity: &str) -> bool {
+        let former = self.config.replica.reader().object::<FormerNode>(identity);
+        matches!(former, Ok(Some(_)))
+    }
+
+    /// Lets nodes of this cluster speak; gives the number of the node that does. Others hear neither the name of this node nor the id of
+    /// the cluster, but for those of before a recovery: they must not go on beside it.
     fn admit(&self, asker: &str, of: &str) -> Result<u64, Refusal> {
-        if self.config.home.is_recovered_from(of) {
+        let home = &self.config.home;
+        let number = self.number_of(asker);
+        let is_of_before = home.is_recovered_from(of);
+        if is_of_before && (number.is_some() || self.was_left_behind(asker)) {
             let message = format!(
                 "the node {} was made the only one of its cluster by a recovery, and the asking node is of the cluster of before; have it join anew: godwit cluster leave, then godwit serve --join",
-                self.config.home.name
+                home.name
             );
             return Err(Refusal::new(code::RECOVERED, message));
         }
-        if of != self.config.home.cluster {
-            let message = format!(
-                "the node {} is of another cluster ({}); the asking node can leave its own and join it: godwit cluster leave, then godwit serve --join",
-                self.config.home.name, self.config.home.cluster
-            );
-            return Err(Refusal::new(code::OTHER_CLUSTER, message));
+        match number {
+            Some(number) if of == home.cluster => Ok(number),
+            Some(_) => {
+                let message = format!(
+                    "the node {} is of another cluster ({}); the asking node can leave its own and join it: godwit cluster leave, then godwit serve --join",
+                    home.name, home.cluster
+                );
+                Err(Refusal::new(code::OTHER_CLUSTER, message))
+            }
+            None => {
+                let message = format!(
+                    "{asker} is no node of the cluster of the node that was asked; if it was removed, have it join anew: godwit cluster leave, then godwit serve --join"
+                );
+                Err(Refusal::new(code::OTHER_CLUSTER, message))
+            }
         }
-        if let Some(number) = self.number_of(asker) {
-            return Ok(number);
-        }
-        let message = format!(
-            "{asker} is no node of the cluster of {}; if it was removed, have it join anew: godwit cluster leave, then godwit serve --join",
-            self.config.home.name
-        );
-        Err(Refusal::new(code::OTHER_CLUSTER, message))
     }
 
     /// Refuses a node whose program is too far from the level of the cluster.

@@ -30,7 +30,7 @@ pub use level::{
 };
 pub use name::Names;
 pub(crate) use name::check_node;
-pub use node::{Invite, Join, Node};
+pub use node::{FormerNode, Invite, Join, Node};
 pub use object::{
     AccessRight, AccessRule, Actor, Limit, LimitScope, LimitWindow, Object, Role, RuleSite,
     Schedule, Setting, Share, Site, Token, TokenOrigin, User, Webhook,

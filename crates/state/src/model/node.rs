@@ -63,6 +63,28 @@ impl Object for Node {
     }
 }
 
+/// A node of the cluster of which a recovery or a restore left one node alone. It learns by its identity that it was left behind.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct FormerNode {
+    /// Identity that the node proved.
+    pub identity: String,
+    /// Name that it had.
+    pub name: String,
+}
+
+impl Object for FormerNode {
+    const KIND: &'static str = "former_node";
+    const COUNT_MAX: u64 = bounds::NODES_MAX;
+    fn id(&self) -> String {
+        self.identity.clone()
+    }
+    fn check(&self) -> Result<(), CommandError> {
+        bounds::name("name", &self.name)?;
+        bounds::name("identity", &self.identity)
+    }
+}
+
 /// An invitation of one node.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]

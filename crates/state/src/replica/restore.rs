@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::directory::Directory;
 use crate::fault::{Fault, FaultKind};
-use crate::model::{Actor, Change, Command, Node, Op, UnixMillis};
+use crate::model::{Actor, Change, Command, FormerNode, Node, Op, UnixMillis};
 use crate::raft::{Log, only_voter, read_position, vote_of};
 use crate::read::Reader;
 use crate::store::{Position, Store, check_copy, copy_into, make_directory, sync_directory};
@@ -85,7 +85,7 @@ fn make_only(
     })
 }
 
-/// Removes nodes, as commands would.
+/// Removes nodes, as commands would, and remembers them.
 fn remove(state: &Path, nodes: &[Node], at: UnixMillis) -> Result<(), Fault> {
     let mut store = Store::open(state)?;
     let index = store.position()?.unwrap_or_default().index;
@@ -94,6 +94,11 @@ fn remove(state: &Path, nodes: &[Node], at: UnixMillis) -> Result<(), Fault> {
         let op = Op::Node(Change::Remove(node.name.clone()));
         // A refusal would be of a node that is not there.
         let _ = batch.apply(index, &Command::new(at, Actor::node("recover"), op))?;
+        let former = FormerNode {
+            identity: node.identity.clone(),
+            name: node.name.clone(),
+        };
+        batch.note_former(&former, at)?;
     }
     batch.commit()
 }

@@ -15,7 +15,9 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehav
 
 use crate::apply::{self, Stop, sql};
 use crate::fault::{Fault, FaultKind};
-use crate::model::{Applied, Command, CommandError, level_trouble};
+use crate::model::{
+    Applied, Command, CommandError, FormerNode, Object as _, UnixMillis, level_trouble,
+};
 use crate::read::committed_level;
 use crate::schema::{self, Schema};
 use crate::seal;
@@ -189,6 +191,27 @@ impl Batch<'_> {
     pub(crate) fn beyond(&self, known: u32, level: u32) -> Fault {
         let trouble = level_trouble(known, level).unwrap_or_default();
         Fault::new(self.file, FaultKind::Level(trouble))
+    }
+
+    /// Notes a node that a recovery removed. No command does so: the node that recovers is alone with its state.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn note_former(&mut self, node: &FormerNode, at: UnixMillis) -> Result<(), Fault> {
+        let fault = |error| Fault::sqlite(self.file, error);
+        let body = serde_json::to_string(node).map_err(|error| {
+            let what = FaultKind::Damaged(error.to_string());
+            Fault::new(self.file, what)
+        })?;
+        self.transaction
+            .prepare_cached(
+                "INSERT OR REPLACE INTO objects (kind, id, body, changed) VALUES (?1, ?2, ?3, ?4)",
+            )
+            .and_then(|mut statement| {
+                statement.execute(params![FormerNode::KIND, node.id(), body, at.0])
+            })
+            .and_then(|_| seal::seal(&self.transaction))
+            .map_err(fault)
     }
 
     /// Notes which command is the last one.

@@ -155,6 +155,40 @@ fn a_removed_node_does_not_come_back_by_its_invitation() {
 }
 
 #[test]
+fn a_stranger_learns_neither_node_nor_cluster_and_who_was_left_behind_learns_of_the_recovery() {
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    let (member, stranger) = (Client::new(), Client::new());
+    let joined = member.join(&rig, &invite(&rig), &[]).expect("joined");
+    let status = |client: &Client, rig: &Rig, of: &str| {
+        let of = of.to_owned();
+        let answered = client.ask(rig, ClusterQuestion::Status { of });
+        answered.expect_err("refused")
+    };
+    let hides = |rig: &Rig, of: &str| {
+        let no = status(&stranger, rig, of);
+        assert_eq!(no.code, code::OTHER_CLUSTER, "{no:?}");
+        for secret in ["node1", &rig.identity, &joined.cluster] {
+            assert!(!no.message.contains(secret), "{of}: {no:?}");
+        }
+    };
+    let another = "gw1-another/0";
+    hides(&rig, &joined.cluster);
+    hides(&rig, another);
+    let no = status(&member, &rig, another);
+    assert_eq!(no.code, code::OTHER_CLUSTER, "{no:?}");
+    assert!(no.message.contains(&joined.cluster), "{no:?}");
+    rig.kill_daemon();
+    let recovered = rig.admin(&["cluster", "recover", "--yes"]);
+    assert_eq!(recovered.code, Some(0), "{recovered:?}");
+    rig.serve(&[]);
+    hides(&rig, &joined.cluster);
+    let no = status(&member, &rig, &joined.cluster);
+    assert_eq!(no.code, code::RECOVERED, "{no:?}");
+    assert!(no.message.contains("node1 was made the only one"), "{no:?}");
+}
+
+#[test]
 fn the_first_node_leaves_once_its_operator_has_said_yes() {
     let mut rig = Rig::new();
     rig.serve(&[]);
