@@ -37,7 +37,8 @@ pub(crate) struct Sending<'a> {
     pub(crate) node: &'a Node,
     pub(crate) job: &'a str,
     pub(crate) epoch: u64,
-    pub(crate) lease: u64,
+    /// Number of the transfer among those of its worker.
+    pub(crate) turn: usize,
     /// How long tries go on while none of them works.
     pub(crate) retry_for: Duration,
     pub(crate) steering: &'a Steering,
@@ -202,11 +203,10 @@ impl Sending<'_> {
         let Some(pair) = own else {
             return Chosen::Later;
         };
-        let turn = usize::try_from(self.lease).unwrap_or(0);
         // Who rests ends what it holds.
         let mut places = pair.to.clone();
         let length = places.len().max(1);
-        places.rotate_left(turn % length);
+        places.rotate_left(self.turn % length);
         let others = work.pairs.iter().flat_map(|pair| pair.to.iter().copied());
         for other in others {
             if !places.contains(&other) {

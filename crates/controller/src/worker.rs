@@ -7,6 +7,7 @@
 mod leased;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -44,6 +45,8 @@ pub struct Worker {
 #[derive(Default)]
 struct Shared {
     steering: Steering,
+    /// Transfers begun: they take the nodes of the destination in turn.
+    turns: AtomicUsize,
     flight: Arc<Mutex<Flight>>,
 }
 
@@ -313,12 +316,12 @@ impl Doing<'_> {
         })
     }
 
-    fn sending(&self, leased: &Leased<'_>) -> Sending<'_> {
+    fn sending(&self) -> Sending<'_> {
         Sending {
             node: self.node,
             job: self.job,
             epoch: self.epoch,
-            lease: leased.lease,
+            turn: self.shared.turns.fetch_add(1, Ordering::Relaxed),
             retry_for: self.base.retry_for,
             steering: &self.shared.steering,
             flight: &self.shared.flight,
@@ -330,7 +333,7 @@ impl Doing<'_> {
         self.look(leased.work)?;
         let deletes = leased.work.counts.scans_failed == 0;
         let make = |to: To| self.way(leased, to)?.close(deletes);
-        let sent = self.sending(leased).transfer(&make, None, false);
+        let sent = self.sending().transfer(&make, None, false);
         let ended = match sent.ended {
             Ok(ended) => ended,
             Err(failure) => {
@@ -402,7 +405,7 @@ impl Doing<'_> {
             let is_listed = !names.is_empty();
             let make = |to: To| self.way(leased, to)?.members(work.clone(), is_listed);
             let list = is_listed.then(|| GivenList::in_memory(names));
-            let sent = self.sending(leased).transfer(&make, list, true);
+            let sent = self.sending().transfer(&make, list, true);
             (heard, brought.cut) = (sent.heard, sent.cut);
             match sent.ended {
                 Ok(Summary::Transfer(summary)) => {

@@ -5,6 +5,7 @@ mod events;
 mod placed;
 mod space;
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -133,11 +134,16 @@ fn carry_out(
         .map_err(Failure::local)?
         .ok_or_else(|| Failure::usage("the description of the job is gone"))?;
     let stored = Stored::parse(&stored).map_err(Failure::usage)?;
+    let serving = Cell::new(None);
     let find = |name: &str| {
         let site = stored.site(&reader, name)?;
-        Ok(site.map(|site| match stored.other(name) {
-            Some(_) => site,
-            None => reached::living(shared, site, &place_at(job, name)).0,
+        Ok(site.map(|site| {
+            if stored.other(name).is_some() {
+                return site;
+            }
+            let (site, nodes) = reached::living(shared, site, &place_at(job, name));
+            serving.set(Some(nodes.len()));
+            site
         }))
     };
     // What was allowed at the submission may have been taken back.
@@ -151,10 +157,10 @@ fn carry_out(
     let mandate = guest.and_then(|guest| guests::mandate_of(job, guest));
     let mut prepared = spec::prepare(&stored.new, &find).map_err(Failure::usage)?;
     let kind = prepared.spec.kind;
-    match divided::wish(shared, job, &stored.new, &prepared) {
+    let mandated = mandate.as_ref();
+    match divided::wish(shared, job, &stored.new, &prepared, mandated, serving.get()) {
         Ok(None) => {}
         Ok(Some(wish)) => {
-            let wish = wish.under(mandate.clone());
             let done = divided::carry_out(shared, job, epoch, &wish, &prepared, told, control);
             if let Some(done) = done {
                 return done;

@@ -1,6 +1,8 @@
 //! Jobs that are divided among nodes: which are, their controller as an attempt, and the worker of this node for each of them.
 //! Divides nothing itself: `controller` does.
 
+mod wish;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,8 +13,7 @@ use godwit_api::event::{Event, EventSink as _, Summary};
 use godwit_api::failure::Failure;
 use godwit_api::grant::Mandate;
 use godwit_api::job::{ClaimId, JobKind};
-use godwit_api::rest::{Divide, NewJob, Place, ProgressView};
-use godwit_api::settings::Judge;
+use godwit_api::rest::ProgressView;
 use godwit_controller::{Base, End, Mate, Node, Order, Worker, control, summed};
 use godwit_run::Control;
 use godwit_run::walk::PART_BYTES;
@@ -30,96 +31,13 @@ use crate::nodes::reaches;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
 use crate::{Shared, attempt, guests, reached};
+pub(crate) use wish::{Wish, can_divide, mates, wish};
 
 /// How long a node tries where the settings of a job do not say.
 const RETRY_FOR: Duration = Duration::from_secs(300);
 
 /// What is told of a job that was to be divided and is not.
 const WHOLE: &str = "the job is not divided among nodes";
-
-/// A job that is to be divided, as far as its description says.
-pub(crate) struct Wish {
-    sources: Vec<Place>,
-    destination: Place,
-    site: Site,
-    always: bool,
-    /// Of a job of another node.
-    mandate: Option<Mandate>,
-}
-
-impl Wish {
-    /// The same for a job of another node.
-    pub(crate) fn under(self, mandate: Option<Mandate>) -> Self {
-        Self { mandate, ..self }
-    }
-}
-
-/// Whether a job is divided; a reason where it was to be and cannot.
-pub(crate) fn wish(
-    shared: &Shared,
-    job: &Job,
-    new: &NewJob,
-    prepared: &Prepared,
-) -> Result<Option<Wish>, String> {
-    match new.divide {
-        Divide::Never => Ok(None),
-        Divide::Always => divisible(new, prepared),
-        // A node alone gains nothing from it, and what cannot be divided is brought by one node.
-        Divide::Auto if mates(shared, job).is_empty() && !is_open(shared, job) => Ok(None),
-        Divide::Auto => Ok(divisible(new, prepared).unwrap_or(None)),
-    }
-}
-
-/// Whether items of the job are in the state: what was begun divided goes on so.
-fn is_open(shared: &Shared, job: &Job) -> bool {
-    let reader = shared.replica.reader();
-    Works(&reader).of(&job.id).is_ok_and(|work| work.is_some())
-}
-
-/// The other nodes that may work on a job: those that reach its sources and take jobs.
-fn mates(shared: &Shared, job: &Job) -> Vec<Mate> {
-    let own = &shared.config.node;
-    // Who cannot read the state now works alone for the time being.
-    let rows: Vec<NodeRow> = shared.replica.reader().objects().unwrap_or_default();
-    rows.into_iter()
-        .filter(|row| row.name != *own && !row.draining && reaches(&row.exports, job))
-        .map(|row| Mate {
-            name: row.name,
-            identity: row.identity,
-        })
-        .collect()
-}
-
-fn divisible(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> {
-    let settings = prepared.spec.copy_settings();
-    let (Ok((sources, destination)), Ok(settings)) = (spec::places(new), settings) else {
-        return Ok(None);
-    };
-    let comparison = &settings.comparison;
-    let why = if !sources.iter().all(Place::is_here) || destination.is_here() {
-        "only what is here is divided, and only for another site"
-    } else if new.manifest {
-        "a manifest is written by one transfer"
-    } else if comparison.dry_run {
-        "a dry run brings nothing"
-    } else if comparison.judge != Judge::default() {
-        "files are told apart by size and time only"
-    } else if comparison.existing || comparison.ignore_existing || comparison.update {
-        "what the destination has decides what is brought"
-    } else {
-        let [site] = prepared.sites.as_slice() else {
-            return Err("the site of the destination is not known".to_owned());
-        };
-        return Ok(Some(Wish {
-            sources,
-            destination,
-            site: site.clone(),
-            always: new.divide == Divide::Always,
-            mandate: None,
-        }));
-    };
-    Err(why.to_owned())
-}
 
 /// Controls a divided job to its end; None where it is not divided after all.
 pub(crate) fn carry_out(
@@ -142,7 +60,6 @@ pub(crate) fn carry_out(
     };
     let flights = Arc::new(Flights::new(&job.id));
     let (claim, placing) = (claim_of(job), Placing::of(shared, &job.id, epoch, steering));
-    let [tag, _] = [0, 8].map(|at| std::array::from_fn(|byte| claim.0[at + byte]));
     let crew = || [vec![own.clone()], mates(shared, job)].concat();
     let order = Order {
         crew: &crew,
@@ -156,7 +73,7 @@ pub(crate) fn carry_out(
         peer: reached::peer(&wish.site),
         claim,
         into: placing.earlier().into,
-        placed: &|into| placing.placed(into, u64::from_le_bytes(tag)),
+        placed: &|into| placing.placed(into, tag_of(claim)),
         part_bytes: PART_BYTES,
         always: wish.always,
         traffic: &|| flights.traffic(),
@@ -213,6 +130,12 @@ fn claim_of(job: &Job) -> ClaimId {
         })
     };
     ClaimId((u128::from(hash(1)) << 64 | u128::from(hash(2))).to_be_bytes())
+}
+
+/// The tag of the temporary files of a divided attempt.
+fn tag_of(claim: ClaimId) -> u64 {
+    let tag = std::array::from_fn(|byte| claim.0[byte]);
+    u64::from_le_bytes(tag)
 }
 
 /// Asks for a job of another node.

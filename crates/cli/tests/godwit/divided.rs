@@ -105,6 +105,23 @@ fn entries_that_fail_are_told_once_and_all_others_arrive() {
 }
 
 #[test]
+fn a_lone_pair_is_not_divided_by_itself() {
+    let (here, there) = two_sites();
+    here.write("export/run42/a", "one");
+    let push = submit(&here, "here:/data/run42", "siteB:/data/copy", &[]);
+    assert_complete(&here, &push);
+    let pull = submit(&here, "siteB:/data/copy", "here:/data/back", &[]);
+    assert_complete(&here, &pull);
+    assert_eq!(here.read("export/back/a"), b"one");
+    for id in [push, pull] {
+        let log = log(&here, &id);
+        assert!(!log.contains("divided"), "{log}");
+    }
+    let brought = there.admin(&["job", "list", "--all", "--json"]).out;
+    assert_eq!(brought, "", "no job runs there");
+}
+
+#[test]
 fn what_cannot_be_divided_is_brought_by_one_transfer() {
     let (here, there) = two_sites();
     here.write("export/run42/a", "one");

@@ -13,12 +13,12 @@ use godwit_api::event::EventSink as _;
 use godwit_api::job::JobKind;
 use godwit_api::rest::{Divide, HERE, NewJob};
 use godwit_run::Control;
-use godwit_state::{Agreed, Job, JobOp, LEVEL_ROUTE, ProposeError, Route};
+use godwit_state::{Agreed, Job, JobOp, LEVEL_ROUTE, ProposeError, Route, Site};
 
 use super::{Stop, below_exports, is_passing, is_third_party, may_run_elsewhere, site};
 use crate::attempt::{AttemptEvents, propose};
 use crate::error::JobsError;
-use crate::{Shared, guests, reached, spec};
+use crate::{Shared, divided, guests, reached, spec};
 
 /// How long the other site may take to say whether it reaches this node.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -45,8 +45,9 @@ pub(super) fn may_be_elsewhere(shared: &Shared, job: &Job) -> bool {
     }
     match noted(shared, job) {
         Ok(Some(route)) => route != Route::Here,
-        // An attempt below the level that knows routes noted none.
-        _ => may_be_brought(shared, job).is_ok_and(|new| new.is_some()),
+        // An attempt below the level that knows routes noted none, and had no other job brought.
+        _ => may_be_brought(shared, job)
+            .is_ok_and(|new| new.is_some_and(|new| new.divide == Divide::Always)),
     }
 }
 
@@ -60,9 +61,13 @@ pub(super) fn may_be_brought(shared: &Shared, job: &Job) -> Result<Option<NewJob
         return Ok(None);
     };
     let new = spec::parse(&stored)?;
-    // The nodes of the other site get access here, so only the owner of the job decides that.
-    let is_wanted = new.divide == Divide::Always && new.kind != JobKind::Verify && !new.manifest;
-    Ok(is_wanted.then_some(new))
+    let is_wanted = match new.divide {
+        Divide::Always => true,
+        // Below that level a later attempt could decide otherwise.
+        Divide::Auto => Agreed(&shared.replica.reader()).level()? >= LEVEL_ROUTE,
+        Divide::Never => false,
+    };
+    Ok(Some(new).filter(|new| is_wanted && new.kind != JobKind::Verify && !new.manifest))
 }
 
 /// Whether the site of the sources brings the job here. In any other case one node here fetches.
@@ -81,9 +86,12 @@ pub(super) fn is_brought(
         return Ok(false);
     };
     // A site that is not known, or is another one by now, runs nothing; the attempt says so.
-    let Ok((from, _)) = site(shared, job, &first.site) else {
+    let Ok((from, from_nodes)) = site(shared, job, &first.site) else {
         return Ok(false);
     };
+    if new.divide == Divide::Auto && !gains(shared, job, new, &from_nodes)? {
+        return Ok(false);
+    }
     let goes_on = || !control.is_cancelled();
     let ask = |question: &Question| reached::ask(shared, &from, question, WITHIN, &goes_on);
     let is_there = || match ask(&Question::Job {
@@ -123,6 +131,20 @@ pub(super) fn is_brought(
     };
     note(shared, job, epoch, route, control)?;
     Ok(route != Route::Here)
+}
+
+/// Whether a job gains from being divided: a site has several nodes, the description allows it, and no attempt began to write otherwise.
+fn gains(shared: &Shared, job: &Job, new: &NewJob, from_nodes: &[Peer]) -> Result<bool, JobsError> {
+    let reader = shared.replica.reader();
+    // An attempt that was brought has noted its route.
+    let placed = Agreed(&reader).placed(&job.id)?;
+    let has_begun = placed.into.is_some() || !placed.tags.is_empty();
+    let is_lone_pair = from_nodes.len() < 2 && divided::mates(shared, job).is_empty();
+    if has_begun || is_lone_pair {
+        return Ok(false);
+    }
+    let find = |name: &str| Ok(reader.object::<Site>(name)?);
+    Ok(spec::prepare(new, &find).is_ok_and(|prepared| divided::can_divide(new, &prepared)))
 }
 
 /// This node as other sites reach it, once its data port listens. None where it has none.

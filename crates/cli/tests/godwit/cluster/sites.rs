@@ -1,6 +1,7 @@
 //! Two clusters: all nodes of one bring a job to all nodes of the other, whichever of those are killed or see another file system.
 //! Leaves a destination of one node to `divided`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -111,12 +112,8 @@ fn the_nodes_of_a_site_bring_what_another_cluster_fetches() {
     know(&site, &there);
     fill(&there.nodes[0].export);
     // The nodes at the destination may read there; the nodes there write here for the job alone.
-    let id = submit(
-        &site.nodes[1],
-        "siteB:/data/set",
-        "here:/data/copy",
-        &["--divide", "always"],
-    );
+    let line = ["--limit", "6MB"];
+    let id = submit(&site.nodes[1], "siteB:/data/set", "here:/data/copy", &line);
     let ended = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
     let log = site.nodes[0].admin(&["job", "log", &id]).out;
     assert_eq!(ended["state"], "complete", "{ended}\n{log}");
@@ -129,8 +126,64 @@ fn the_nodes_of_a_site_bring_what_another_cluster_fetches() {
         .collect();
     assert!(logs.concat().contains("siteB sends to"), "{logs:?}");
     assert!(!logs.concat().contains("not divided"), "{logs:?}");
+    let sent = senders(&site.nodes[0]).len() + senders(&site.nodes[1]).len();
+    assert!(sent > 1, "both nodes there sent");
     let rules = site.nodes[0].admin(&["access", "list"]).out;
     assert!(!rules.contains(&id), "nothing of it is left: {rules}");
+}
+
+#[test]
+fn a_lone_node_sends_to_all_nodes_of_a_cluster_and_hears_from_all_of_them() {
+    let (site, there) = (Site::of(1), Site::of(2));
+    know(&site, &there);
+    fill(&site.nodes[0].export);
+    let line = ["--limit", "6MB"];
+    let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
+    assert_complete(&site, &there, 0, &id);
+    for node in &there.nodes {
+        assert!(heard(node) > 0, "each node of the destination took a part");
+    }
+    let id = submit(&site.nodes[0], "siteB:/data/copy", "here:/data/back", &line);
+    let ended = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    let export = &site.nodes[0].export;
+    assert_identical_to_rsync("-aH", &export.join("set"), &export.join("back"));
+    assert_no_temporaries(export);
+    let there: BTreeSet<String> = there.nodes.iter().map(|one| one.identity.clone()).collect();
+    assert_eq!(senders(&site.nodes[0]), there, "each node there sent");
+}
+
+/// A node that joins changes nothing for a job that one node began to fetch.
+#[test]
+fn a_job_that_one_node_fetches_is_not_brought_by_others_later() {
+    let (mut site, there) = (Site::of(1), Site::of(1));
+    know(&site, &there);
+    for n in 0..30_u8 {
+        let directory = there.nodes[0].export.join(format!("run42/d{}", n % 3));
+        fs::create_dir_all(&directory).expect("made");
+        fs::write(directory.join(format!("f{n}")), vec![n; 100_000]).expect("written");
+    }
+    let line = ["--limit", "700KB"];
+    let id = submit(&site.nodes[0], "siteB:/data/run42", "here:/data/new", &line);
+    wait_for(&site.nodes[0], &id, |job| {
+        job["progress"]["bytes"].as_u64() > Some(0)
+    });
+    site.join("dtn2", &[]);
+    site.wait("two nodes", |view| up(view).len() == 2);
+    site.nodes[0].kill_daemon();
+    site.nodes[0].serve(&[]);
+    let faster = site.nodes[0].admin(&["job", "limit", &id, "none"]);
+    assert_eq!(faster.code, Some(0), "{faster:?}");
+    let ended = wait_for(&site.nodes[1], &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    assert_eq!(ended["attempts"], 2, "{ended}");
+    let brought = there.nodes[0]
+        .admin(&["job", "list", "--all", "--json"])
+        .out;
+    assert_eq!(brought, "", "no job runs there for this one");
+    let (from, to) = (&there.nodes[0].export, &site.nodes[0].export);
+    assert_identical_to_rsync("-aHO", &from.join("run42"), &to.join("new"));
+    assert_no_temporaries(to);
 }
 
 #[test]

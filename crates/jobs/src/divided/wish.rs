@@ -1,0 +1,158 @@
+//! Decides whether a job is divided among nodes: by its description, by the nodes of both sites, and by what an earlier attempt of it did.
+//! Divides nothing, and decides no route: `third` does.
+
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{Answer, AskSites as _, Question};
+use godwit_api::grant::Mandate;
+use godwit_api::job::Text;
+use godwit_api::rest::{Divide, NewJob, Place};
+use godwit_api::settings::Judge;
+use godwit_controller::Mate;
+use godwit_state::{Agreed, Job, Node as NodeRow, Site, Works};
+
+use super::{Mandated, claim_of, tag_of};
+use crate::nodes::reaches;
+use crate::spec::{self, Prepared};
+use crate::{Shared, reached};
+
+/// How long the other site may take to name its nodes.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// A job that is to be divided, as far as its description says.
+pub(crate) struct Wish {
+    pub(super) sources: Vec<Place>,
+    pub(super) destination: Place,
+    pub(super) site: Site,
+    pub(super) always: bool,
+    /// Of a job of another node.
+    pub(super) mandate: Option<Mandate>,
+}
+
+/// Whether a job is divided; a reason where it was to be and cannot. `serving` is the number of nodes that serve the destination, where
+/// that is known.
+pub(crate) fn wish(
+    shared: &Shared,
+    job: &Job,
+    new: &NewJob,
+    prepared: &Prepared,
+    mandate: Option<&Mandate>,
+    serving: Option<usize>,
+) -> Result<Option<Wish>, String> {
+    let wanted = || {
+        let wish = divisible(new, prepared)?;
+        Ok(wish.map(|wish| Wish {
+            mandate: mandate.cloned(),
+            ..wish
+        }))
+    };
+    match new.divide {
+        Divide::Never => Ok(None),
+        Divide::Always => wanted(),
+        // A lone pair gains nothing. A job that cannot be divided is brought by one node.
+        Divide::Auto => {
+            let wish: Result<Option<Wish>, String> = wanted();
+            let gains = |wish: &Wish| match begun(shared, job) {
+                Some(is_divided) => is_divided,
+                None => {
+                    let serving = || serving.unwrap_or_else(|| nodes_at(shared, wish));
+                    !mates(shared, job).is_empty() || serving() > 1
+                }
+            };
+            Ok(wish.unwrap_or(None).filter(gains))
+        }
+    }
+}
+
+/// Whether an earlier attempt of the job was divided; None where none began to write. A later one does as the first did.
+fn begun(shared: &Shared, job: &Job) -> Option<bool> {
+    let reader = shared.replica.reader();
+    if Works(&reader).of(&job.id).is_ok_and(|work| work.is_some()) {
+        return Some(true);
+    }
+    let placed = Agreed(&reader).placed(&job.id).ok()?;
+    let latest = placed.tags.first()?;
+    Some(*latest == tag_of(claim_of(job)))
+}
+
+/// How many nodes of the other site serve the destination, as that site says.
+fn nodes_at(shared: &Shared, wish: &Wish) -> usize {
+    let sites = Mandated {
+        sites: std::sync::Arc::clone(&shared.config.sites),
+        mandate: wish.mandate.clone(),
+    };
+    let question = Question::Nodes {
+        path: Text(wish.destination.below_exports()),
+        of: None,
+    };
+    let until = Instant::now() + WITHIN;
+    let stopping = || shared.stopping.load(std::sync::atomic::Ordering::SeqCst);
+    let answer = sites.ask(Some(&reached::peer(&wish.site)), &question, &mut |_| {
+        Instant::now() < until && !stopping()
+    });
+    match answer {
+        Ok(Answer::Nodes(nodes)) => nodes.len(),
+        // It takes part in no cluster. One that does not answer fails the attempt.
+        _ => 1,
+    }
+}
+
+/// The other nodes that may work on a job: those that reach its ends here and take jobs.
+pub(crate) fn mates(shared: &Shared, job: &Job) -> Vec<Mate> {
+    let own = &shared.config.node;
+    // A node that cannot read the state now works alone for a time.
+    let rows: Vec<NodeRow> = shared.replica.reader().objects().unwrap_or_default();
+    rows.into_iter()
+        .filter(|row| row.name != *own && !row.draining && reaches(&row.exports, job))
+        .map(|row| Mate {
+            name: row.name,
+            identity: row.identity,
+        })
+        .collect()
+}
+
+fn divisible(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> {
+    let Ok((sources, destination)) = spec::places(new) else {
+        return Ok(None);
+    };
+    if !sources.iter().all(Place::is_here) || destination.is_here() {
+        return Err("only what is here is divided, and only for another site".to_owned());
+    }
+    if let Some(why) = hindrance(new, prepared) {
+        return Err(why.to_owned());
+    }
+    let [site] = prepared.sites.as_slice() else {
+        return Err("the site of the destination is not known".to_owned());
+    };
+    Ok(Some(Wish {
+        sources,
+        destination,
+        site: site.clone(),
+        always: new.divide == Divide::Always,
+        mandate: None,
+    }))
+}
+
+/// Whether the site of its sources can divide a job, as far as the description says.
+pub(crate) fn can_divide(new: &NewJob, prepared: &Prepared) -> bool {
+    hindrance(new, prepared).is_none()
+}
+
+/// Why a job cannot be divided, whatever its ends are.
+fn hindrance(new: &NewJob, prepared: &Prepared) -> Option<&'static str> {
+    let Ok(settings) = prepared.spec.copy_settings() else {
+        return Some("its settings cannot be read");
+    };
+    let comparison = &settings.comparison;
+    if new.manifest {
+        Some("a manifest is written by one transfer")
+    } else if comparison.dry_run {
+        Some("a dry run brings nothing")
+    } else if comparison.judge != Judge::default() {
+        Some("files are told apart by size and time only")
+    } else if comparison.existing || comparison.ignore_existing || comparison.update {
+        Some("what the destination has decides what is brought")
+    } else {
+        None
+    }
+}
