@@ -233,7 +233,8 @@ impl Question {
         document(self, mandate)
     }
 
-    /// Whether a question for a job of another node makes sense: it is about the place of that job, or gives the access of the job on.
+    /// Whether a question for a job of another node makes sense: it is about the place of that job, gives or takes the access of the job, or
+    /// comes from a node that goes on with the job for the asker.
     #[must_use]
     pub const fn takes_mandate(&self) -> bool {
         match self {
@@ -245,16 +246,16 @@ impl Question {
             | Self::Renew(_)
             | Self::Release(_)
             | Self::Nodes { .. }
-            | Self::Grant(_) => true,
-            Self::Remove(_)
-            | Self::Rename(_)
-            | Self::Clean(_)
-            | Self::Reach { .. }
+            | Self::Grant(_)
             | Self::Revoke { .. }
             | Self::Run(_)
             | Self::Job { .. }
             | Self::Steer(_)
-            | Self::Past(_)
+            | Self::Past(_) => true,
+            Self::Remove(_)
+            | Self::Rename(_)
+            | Self::Clean(_)
+            | Self::Reach { .. }
             | Self::Manifest(_)
             | Self::Running {}
             | Self::Cluster(_) => false,

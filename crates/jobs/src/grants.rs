@@ -198,6 +198,16 @@ pub(crate) fn mandate_of(rule: &AccessRule) -> Option<Mandate> {
     (of_job && mandate.check().is_ok()).then_some(mandate)
 }
 
+/// Whether a node was let in for the job of the mandate: by its asker, or by another node that was let in for it.
+pub(crate) fn is_let_in(shared: &Shared, mandate: &Mandate, node: &str) -> Result<bool, Refusal> {
+    let (own, now) = (prefix(&mandate.asker, &mandate.job), shared.now());
+    let lets_in = |rule: &AccessRule| {
+        let lasts = rule.expires.is_none_or(|ends| ends > now);
+        rule.id.starts_with(&own) && rule.subject == node && lasts
+    };
+    Ok(rules(shared)?.iter().any(lets_in))
+}
+
 /// Takes back all that was given for a job of the asker.
 pub(crate) fn revoke(shared: &Shared, asker: &str, job: &str) -> Result<Answer, Refusal> {
     check_job(job)?;

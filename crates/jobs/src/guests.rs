@@ -1,4 +1,4 @@
-//! Jobs that this node runs for other nodes: started, told of, and steered by the node that asked, and by no other.
+//! Jobs that this node runs for other nodes: started, told of, and steered by the node that asked, or by one that it let in for the job.
 //! Moves no data, and checks no grant itself: whoever serves the question says what the asker may do.
 //!
 //! A job for another node is a job like any other, whose owner is `site:IDENTITY` and whose idempotency key is the asker's id of it.
@@ -24,8 +24,8 @@ use crate::error::JobsError;
 use crate::stored::{Guest, Stored};
 use crate::{Jobs, Shared, files, grants, manifest, submit};
 pub(crate) use reach::{Reaching, even_out, is_unproven};
-use rights::check_rights;
 pub(crate) use rights::{ACCESS_ENDED, mandate_of, may_go_on};
+use rights::{acts_for, check_rights};
 
 /// Jobs that wait for one asker: a page of the state.
 const WAITING_MAX: usize = 1_000;
@@ -71,13 +71,27 @@ impl AnswerJobs for Guests {
         match question {
             Question::Reach(wish) => self.reach(asker, wish, may).map(|()| Answer::Done {}),
             Question::Grant(wish) => grants::grant(&jobs.shared, asker, mandate, wish, may),
-            Question::Revoke { job } => grants::revoke(&jobs.shared, asker, job),
+            Question::Revoke { job } => {
+                let asker = acts_for(jobs, asker, mandate, job)?;
+                grants::revoke(&jobs.shared, asker, job)
+            }
+            Question::Run(wish) if mandate.is_some() => {
+                let asker = acts_for(jobs, asker, mandate, &wish.job)?;
+                go_on(jobs, asker, wish, known(jobs, asker, &wish.job)?)
+            }
             Question::Run(wish) => run(jobs, asker, wish, may),
-            Question::Job { job } => told(jobs, &known(jobs, asker, job)?.id),
+            Question::Job { job } => {
+                let asker = acts_for(jobs, asker, mandate, job)?;
+                told(jobs, &known(jobs, asker, job)?.id)
+            }
             Question::Running {} => Ok(Answer::Running(running(jobs))),
-            Question::Steer(wish) => steer(jobs, asker, wish),
+            Question::Steer(wish) => {
+                let asker = acts_for(jobs, asker, mandate, &wish.job)?;
+                steer(jobs, asker, wish)
+            }
             Question::Past(wish) => {
-                let is_of_cluster = is_of_cluster(jobs, asker, &wish.job)?;
+                let is_of_cluster = mandate.is_none() && is_of_cluster(jobs, asker, &wish.job)?;
+                let asker = acts_for(jobs, asker, mandate, &wish.job)?;
                 let id = match is_of_cluster {
                     true => wish.job.clone(),
                     false => known(jobs, asker, &wish.job)?.id,
@@ -200,18 +214,7 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
     let stored = stored(jobs, asker, wish)?;
     check_rights(&stored.new, Timestamp(jobs.shared.now().0), may)?;
     if let Some(found) = find(jobs, asker, &wish.job)? {
-        if wish.again {
-            let state = found.state;
-            let changed = if state == JobState::Paused {
-                jobs.resume(actor(asker), &found.id).map(|_| ())
-            } else if state.ended() && state != JobState::Complete {
-                jobs.retry(actor(asker), &found.id).map(|_| ())
-            } else {
-                Ok(())
-            };
-            changed.map_err(|error| refuse(&error))?;
-        }
-        return told(jobs, &found.id);
+        return go_on(jobs, asker, wish, found);
     }
     let _turn = jobs.turn("jobs", asker);
     check_room(jobs, asker)?;
@@ -223,6 +226,22 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
         wish.job
     ));
     told(jobs, &id)
+}
+
+/// Has a job that is there run again, if that is wanted. The rights of its asker are looked at before the attempt.
+fn go_on(jobs: &Jobs, asker: &str, wish: &RunJob, found: Job) -> Result<Answer, Refusal> {
+    if wish.again {
+        let state = found.state;
+        let changed = if state == JobState::Paused {
+            jobs.resume(actor(asker), &found.id).map(|_| ())
+        } else if state.ended() && state != JobState::Complete {
+            jobs.retry(actor(asker), &found.id).map(|_| ())
+        } else {
+            Ok(())
+        };
+        changed.map_err(|error| refuse(&error))?;
+    }
+    told(jobs, &found.id)
 }
 
 /// Whether one more job may wait for this asker.

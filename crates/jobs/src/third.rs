@@ -8,12 +8,14 @@
 mod brought;
 mod ending;
 mod follow;
+mod mates;
 mod past;
 mod rights;
 mod route;
 pub(crate) mod untold;
 mod way;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -22,6 +24,7 @@ use godwit_api::ask::{
     Answer, GrantJob, JobSeen, Peer, Question, Refusal, RunJob, SteerJob, SteerVerb, code,
 };
 use godwit_api::event::EventSink as _;
+use godwit_api::grant::Mandate;
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, NewJob, Place, Timestamp};
 use godwit_run::Control;
@@ -56,6 +59,10 @@ struct Third<'a> {
     to_nodes: Vec<Peer>,
     /// This node, where it is the site of the destination.
     own: Option<Peer>,
+    /// The other nodes of this cluster.
+    mates: Vec<String>,
+    /// The job as another node of this cluster had it run, which this one goes on with.
+    earlier: RefCell<Option<Mandate>>,
     told: &'a Arc<AttemptEvents>,
     control: &'a Control,
 }
@@ -190,6 +197,8 @@ impl<'a> Third<'a> {
         };
         Ok(Self {
             own,
+            mates: mates::mates(shared)?,
+            earlier: RefCell::default(),
             from,
             from_nodes,
             to,
@@ -216,7 +225,10 @@ impl<'a> Third<'a> {
                 self.note_route(way)?;
                 self.tell_way(way);
                 let started = self.grant(way).map_err(Stop::from);
-                let started = started.and_then(|()| self.start(way, true));
+                let started = started.and_then(|()| {
+                    self.let_mates_in(way);
+                    self.start(way, true)
+                });
                 (way, started.inspect_err(|_| self.revoke(way))?)
             }
         };
@@ -237,15 +249,8 @@ impl<'a> Third<'a> {
             None => &[Way::Push, Way::Pull],
         };
         for way in ways {
-            let question = Question::Job {
-                job: self.job.id.clone(),
-            };
-            let seen = match self.ask(self.runner(*way), &question) {
-                Ok(Answer::Job(seen)) => *seen,
-                Ok(_) => return Err(other(self.runner(*way)).into()),
-                Err(refusal) if refusal.code == code::NO_SUCH_JOB => continue,
-                // Nobody knows whether the job runs at a site that does not answer, so it is started nowhere else.
-                Err(refusal) => return Err(refusal.into()),
+            let Some(seen) = self.look(*way)? else {
+                continue;
             };
             self.note_route(*way)?;
             self.tell_way(*way);
@@ -262,6 +267,30 @@ impl<'a> Third<'a> {
         Ok(None)
     }
 
+    /// The job at the site that may run it: this node's, or that of another node of this cluster that ran an attempt before.
+    fn look(&self, way: Way) -> Result<Option<JobSeen>, Stop> {
+        let runner = self.runner(way);
+        let earlier = mates::askers(self.shared, self.job)?;
+        for mandate in std::iter::once(None).chain(earlier.into_iter().map(Some)) {
+            let is_own = mandate.is_none();
+            self.earlier.replace(mandate);
+            let question = Question::Job {
+                job: self.job.id.clone(),
+            };
+            match self.ask(runner, &question) {
+                Ok(Answer::Job(seen)) => return Ok(Some(*seen)),
+                Ok(_) => return Err(other(runner).into()),
+                Err(refusal) if refusal.code == code::NO_SUCH_JOB => {}
+                // A site of an older version knows the job by its asker alone.
+                Err(refusal) if !is_own && !is_passing(&refusal) => {}
+                // Nobody knows whether the job runs at a site that does not answer, so it is started nowhere else.
+                Err(refusal) => return Err(refusal.into()),
+            }
+        }
+        self.earlier.replace(None);
+        Ok(None)
+    }
+
     /// Lets the runner in at the other end, for this job; or for longer.
     fn grant(&self, way: Way) -> Result<(), Refusal> {
         let Some(granter) = self.granter(way) else {
@@ -271,7 +300,7 @@ impl<'a> Third<'a> {
             Way::Pull => below_exports(&self.sources),
             _ => below_exports(std::slice::from_ref(&self.destination)),
         };
-        for identity in self.runners(way) {
+        let give = |identity: String| {
             let question = Question::Grant(GrantJob {
                 job: self.job.id.clone(),
                 identity,
@@ -279,18 +308,44 @@ impl<'a> Third<'a> {
                 write: way == Way::Push,
                 until: Timestamp(self.shared.now().after(millis(GRANT_FOR)).0),
             });
-            self.ask(granter, &question)?;
+            self.ask(granter, &question).map(|_| ())
+        };
+        for identity in self.runners(way) {
+            match give(identity) {
+                // What the earlier node gave lasts for a time.
+                Err(refusal) if self.earlier.borrow().is_some() && !refusal.retryable => {
+                    self.note(&format!(
+                        "{} does not renew the access: {refusal}",
+                        granter.name
+                    ));
+                    return Ok(());
+                }
+                given => given?,
+            }
+        }
+        // Each of them may come to renew the access. Without it the access ends within a day after this node is lost.
+        let others = self.mates.iter().filter(|_| self.own.is_none());
+        for mate in others {
+            drop(give(mate.clone()));
         }
         Ok(())
     }
 
+    fn note(&self, text: &str) {
+        self.told.note(text);
+    }
+
     /// Takes the access back. A site that does not answer is asked again after the attempt.
     fn revoke(&self, way: Way) {
-        let Some(granter) = self.granter(way) else {
-            return;
-        };
+        let runner = (!self.mates.is_empty()).then(|| self.runner(way));
+        for site in self.granter(way).into_iter().chain(runner) {
+            self.revoke_at(site);
+        }
+    }
+
+    fn revoke_at(&self, site: &Peer) {
         let job = self.job.id.clone();
-        match self.ask(granter, &Question::Revoke { job }) {
+        match self.ask(site, &Question::Revoke { job }) {
             Ok(_) => {}
             Err(refusal) if is_passing(&refusal) => {
                 self.told.note(&format!(
@@ -392,13 +447,16 @@ impl<'a> Third<'a> {
     }
 
     fn ask(&self, site: &Peer, question: &Question) -> Result<Answer, Refusal> {
+        let earlier = self.earlier.borrow().clone();
         if let Some(own) = self.own.as_ref().filter(|own| *own == site) {
-            return brought::ask_here(self.shared, own, question);
+            let asker = earlier.map_or_else(|| own.identity.clone(), |mandate| mandate.asker);
+            return brought::ask_here(self.shared, &asker, question);
         }
         let sites = &self.shared.config.sites;
-        border::of_site(sites.ask(Some(site), question, &mut |_| {
+        let answer = sites.ask_for(earlier.as_ref(), Some(site), question, &mut |_| {
             !self.shared.stopping.load(Ordering::SeqCst)
-        }))
+        });
+        border::of_site(answer)
     }
 }
 

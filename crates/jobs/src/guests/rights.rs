@@ -1,15 +1,15 @@
 //! The rights of the node that asked for a job: here when the job begins and while it goes on, and at the third site by its mandate.
 //! Gives no access (`grants`) and runs no job.
 
-use godwit_api::ask::{MayUse, Refusal};
+use godwit_api::ask::{MayUse, Refusal, code};
 use godwit_api::grant::{Mandate, Right, Subject, Wish, allows};
 use godwit_api::job::Text;
 use godwit_api::rest::{NewJob, Place, Timestamp};
 use godwit_state::Job;
 
 use super::KEY;
-use crate::Shared;
 use crate::stored::Guest;
+use crate::{Jobs, Shared, grants};
 
 /// The mandate under which a job runs that has its other end at a third site: that site admits it by what was given for the asker's job.
 pub(crate) fn mandate_of(job: &Job, guest: &Guest) -> Option<Mandate> {
@@ -20,6 +20,25 @@ pub(crate) fn mandate_of(job: &Job, guest: &Guest) -> Option<Mandate> {
         asker: guest.asker.clone(),
         job: key.strip_prefix(KEY).unwrap_or("none").to_owned(),
     })
+}
+
+/// The node whose job a question means: the one that asks, or the one of the mandate. That one has let in, for this job, the nodes that may
+/// go on with it.
+pub(super) fn acts_for<'a>(
+    jobs: &Jobs,
+    asker: &'a str,
+    mandate: Option<&'a Mandate>,
+    job: &str,
+) -> Result<&'a str, Refusal> {
+    let Some(mandate) = mandate else {
+        return Ok(asker);
+    };
+    if mandate.job == job && grants::is_let_in(&jobs.shared, mandate, asker)? {
+        return Ok(&mandate.asker);
+    }
+    let Mandate { asker: of, job } = mandate;
+    let message = format!("{asker} was not let in here for job {job} of {of}");
+    Err(Refusal::new(code::NO_SUCH_JOB, message))
 }
 
 /// Whether the asker may do now what the job does here.

@@ -130,7 +130,10 @@ impl<'a> Followed<'a> {
         let third = self.third;
         if third.shared.now() >= self.renew {
             match third.grant(self.way) {
-                Ok(()) => self.renew = renew_at(third.shared.now()),
+                Ok(()) => {
+                    third.let_mates_in(self.way);
+                    self.renew = renew_at(third.shared.now());
+                }
                 Err(refusal) if refusal.retryable => {}
                 Err(refusal) => return Err(refusal.into()),
             }

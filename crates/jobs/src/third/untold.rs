@@ -15,7 +15,7 @@ use godwit_api::rest::HERE;
 use godwit_state::{Follower, Job, JobFilter, JobState, Topic};
 
 use super::rights::end_denied;
-use super::{GRANT_FOR, brought, is_passing, millis, route, site};
+use super::{GRANT_FOR, brought, is_passing, mates, millis, route, site};
 use crate::Shared;
 use crate::error::JobsError;
 
@@ -223,13 +223,17 @@ fn tell(shared: &Shared, id: &str, away: &mut HashSet<String>) -> Result<bool, J
         questions.push(Question::Revoke { job });
     }
     let mut all_told = true;
+    let others = mates::askers(shared, &job)?;
     if let Some(own) = (shared.config.own)().filter(|_| job.destination.site == HERE) {
         let revokes = questions
             .iter()
             .filter(|one| matches!(one, Question::Revoke { .. }));
         for revoke in revokes {
-            let asked = brought::ask_here(shared, &own, revoke);
-            all_told &= !asked.is_err_and(|refusal| is_passing(&refusal));
+            let others = others.iter().map(|mandate| mandate.asker.as_str());
+            for asker in std::iter::once(own.identity.as_str()).chain(others) {
+                let asked = brought::ask_here(shared, asker, revoke);
+                all_told &= !asked.is_err_and(|refusal| is_passing(&refusal));
+            }
         }
     }
     for name in names {
@@ -241,8 +245,11 @@ fn tell(shared: &Shared, id: &str, away: &mut HashSet<String>) -> Result<bool, J
         let Ok((site, _)) = site(shared, &job, name) else {
             continue;
         };
-        for question in &questions {
-            let asked = shared.config.sites.ask(Some(&site), question, &mut |_| {
+        let mandates = std::iter::once(None).chain(others.iter().map(Some));
+        let asked = mandates.flat_map(|mandate| questions.iter().map(move |one| (mandate, one)));
+        for (mandate, question) in asked {
+            let sites = &shared.config.sites;
+            let asked = sites.ask_for(mandate, Some(&site), question, &mut |_| {
                 !shared.stopping.load(Ordering::SeqCst)
             });
             let Err(refusal) = asked else {

@@ -1,5 +1,5 @@
 //! A job that is not divided, whose node is killed in the middle: another node finishes it as one run would have, and leaves nothing behind.
-//! Leaves divided jobs to `divided`.
+//! Also a job that another site runs. Leaves divided jobs of the own nodes to `divided`.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use super::super::judge::{
     assert_identical_to_rsync, assert_no_temporaries, files_below, is_temporary,
 };
-use super::super::sites::{submit, wait_for};
+use super::super::rig::Rig;
+use super::super::sites::{allow, know, submit, wait_for};
+use super::guests::rules;
 use super::{DEADLINE, Site, archive, runner};
 
 /// Eight files in two directories, the last larger than what moves in a moment.
@@ -81,4 +83,61 @@ fn a_pulled_job_of_a_killed_node_ends_as_one_run_would() {
     take_over(&mut site, "siteB:/data/set", "here:/data/copy", &copy);
     assert_identical_to_rsync("-aH", &source, &copy);
     assert_no_temporaries(&export);
+}
+
+/// Kills the node that had another site run the job, for good; another node goes on with the same job there.
+#[track_caller]
+fn goes_on(site: &mut Site, runs: &Rig, from: &str, to: &str, into: &Path) {
+    fs::create_dir(into).expect("made");
+    let id = submit(&site.nodes[0], from, to, &["--limit", "1MB"]);
+    let job = wait_for(&site.nodes[0], &id, |job| {
+        job["state"] == "running" && !job["node"].is_null()
+    });
+    let first = site.place_of(runner(&job).expect("a runner"));
+    wait_for_temporary(into);
+    site.nodes[first].kill_daemon();
+    let other = &site.nodes[(first + 1) % site.nodes.len()];
+    let ended = wait_for(other, &id, |job| !job["ended"].is_null());
+    let log = other.admin(&["job", "log", &id]).out;
+    assert_eq!(ended["state"], "complete", "{ended}\n{log}");
+    assert_eq!(ended["attempts"], 2, "{ended}");
+    let list = runs.admin(&["job", "list", "--all", "--json"]).out;
+    assert_eq!(list.lines().count(), 1, "one job runs there: {list}");
+    assert_eq!(fs::read_dir(into).expect("there").count(), 1);
+    let until = Instant::now() + DEADLINE;
+    while rules(other) + rules(runs) > 0 {
+        assert!(Instant::now() < until, "rights stay");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_job_that_another_site_brings_is_followed_by_another_node() {
+    let mut site = Site::of(3);
+    let there = archive(&site);
+    let source = there.export.join("set");
+    fill(&source);
+    let into = site.nodes[0].export.join("into");
+    let (from, to) = ("siteB:/data/set", "here:/data/into");
+    goes_on(&mut site, &there, from, to, &into);
+    assert_identical_to_rsync("-aHO", &source, &into.join("set"));
+    assert_no_temporaries(&into);
+}
+
+#[test]
+fn a_job_between_two_other_sites_is_followed_by_another_node() {
+    let mut site = Site::of(3);
+    let (source, mut there) = (archive(&site), Rig::new());
+    there.serve(&["--keep-for", "1s"]);
+    for node in &site.nodes {
+        allow(&there, &node.identity, &["--read", "--write"]);
+    }
+    know(&site.nodes[0], "siteC", &there);
+    fill(&source.export.join("set"));
+    let into = there.export.join("into");
+    let (from, to) = ("siteB:/data/set", "siteC:/data/into");
+    goes_on(&mut site, &source, from, to, &into);
+    assert_identical_to_rsync("-aHO", &source.export.join("set"), &into.join("set"));
+    assert_no_temporaries(&into);
+    assert_eq!(rules(&there), 0, "no right stays at the destination");
 }
