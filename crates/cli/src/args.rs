@@ -10,6 +10,7 @@ use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use godwit_api::settings::manual::placeholder;
 use godwit_api::settings::{Kind, Scope, Setting, Typed};
+use godwit_net::aead::Library;
 use std::ffi::OsString;
 
 /// The whole command line, with examples in its help.
@@ -58,6 +59,15 @@ fn whole(make: Make) -> Command {
         .after_help("Exit codes: 0 complete, 1 failed, 2 usage, 3 partial, 4 authentication, 5 interrupted and resumable.")
         .subcommand_required(true)
         .arg_required_else_help(true)
+        .arg(
+            // Tests and measurements choose by it between libraries that give the same bytes. It is no setting, for the processor decides.
+            Arg::new("tls-library")
+                .long("tls-library")
+                .value_name("NAME")
+                .value_parser(|name: &str| name.parse::<Library>())
+                .global(true)
+                .hide(true),
+        )
         .subcommand(cp(make))
         .subcommand(sync(make))
         .subcommand(serve(make))

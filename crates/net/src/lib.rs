@@ -3,6 +3,7 @@
 
 mod accept;
 mod address;
+pub mod aead;
 mod buffer;
 mod channel;
 mod channels;
@@ -58,7 +59,7 @@ pub use pulse::{Pulse, Vital};
 pub use reach::{Look, Reach, ReachError, ReachOptions, bind_data_port};
 pub use short_way::prepare_for_short_way;
 pub use signature::{SignatureError, verify_signature};
-pub use speed::seal_rate;
+pub use speed::{seal_rate, seal_rate_of};
 pub use stream::{Stream, StreamCounters, StreamError, StreamOptions, Wake};
 pub use tls::{ALPN_DATA, Cipher, CipherError, ClientTls, Expect, ServerTls, TlsSetupError};
 pub use waker::Waker;

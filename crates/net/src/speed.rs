@@ -1,44 +1,78 @@
-//! Owns a measurement: how fast one core of this machine seals records.
+//! Owns a measurement: how fast one core of this machine seals records, as a stream does.
 //! Sends nothing.
 
 use std::time::Duration;
 
-use rustls::crypto::cipher::{AeadKey, Iv, OutboundChunks, OutboundPlainMessage};
-use rustls::{ContentType, ProtocolVersion};
-
-use crate::limits::RECORD_PLAIN_BYTES;
-use crate::tls::Cipher;
+use crate::aead::{Library, library};
+use crate::buffer::OutBuffer;
+use crate::identity::Identity;
+use crate::limits::{RECORD_PLAIN_BYTES, SEAL_BYTES};
+use crate::session::Session;
+use crate::tls::{Cipher, ClientTls, Expect, ServerTls};
 
 /// Bytes a second that one core seals with `cipher`, measured for about `time` of `clock`; `None` where it cannot be
 /// measured. A clock of the thread's processor time leaves out what others made it wait.
 #[must_use]
 pub fn seal_rate(cipher: Cipher, time: Duration, clock: fn() -> Duration) -> Option<u64> {
-    // Its key cannot be given from outside; it is a little faster than the one of 256 bits.
-    let cipher = match cipher {
-        Cipher::Aes128Gcm => Cipher::Aes256Gcm,
-        other => other,
-    };
-    let suite = cipher.suite().tls13()?;
-    let mut encrypter = suite
-        .aead_alg
-        .encrypter(AeadKey::from([7; 32]), Iv::from([9; 12]));
-    let plain = [5; RECORD_PLAIN_BYTES];
+    seal_rate_of(library(), cipher, time, clock)
+}
+
+/// The same with the ciphers of a certain library.
+#[must_use]
+pub fn seal_rate_of(
+    library: Library,
+    cipher: Cipher,
+    time: Duration,
+    clock: fn() -> Duration,
+) -> Option<u64> {
+    let [mut session, _] = shake_hands([library; 2], cipher)?;
+    let mut out = OutBuffer::default();
+    let plain = [5; SEAL_BYTES];
     let started = clock();
-    let mut records = 0;
+    let mut bytes = 0;
     loop {
-        let message = OutboundPlainMessage {
-            typ: ContentType::ApplicationData,
-            version: ProtocolVersion::TLSv1_3,
-            payload: OutboundChunks::Single(&plain),
-        };
-        std::hint::black_box(encrypter.encrypt(message, records).ok()?);
-        records += 1;
+        out.clear();
+        session.seal(&plain, &mut out).ok()?;
+        std::hint::black_box(out.filled());
+        bytes += plain.len() as u128;
         let elapsed = clock().saturating_sub(started);
         if elapsed >= time {
-            let bytes = u128::from(records) * RECORD_PLAIN_BYTES as u128;
             return u64::try_from(bytes * 1_000_000 / elapsed.as_micros().max(1)).ok();
         }
     }
+}
+
+/// The sessions of a client and a server, by the libraries of each, after their handshake.
+pub(crate) fn shake_hands(libraries: [Library; 2], cipher: Cipher) -> Option<[Session; 2]> {
+    let identity = Identity::ephemeral().ok()?;
+    let client = ClientTls::by(libraries[0], &identity, &[cipher]).ok()?;
+    let server = ServerTls::by(libraries[1], &identity, &[cipher]).ok()?;
+    let records_max = u64::MAX / RECORD_PLAIN_BYTES as u64;
+    let mut client = Session::client(client.connect(Expect::Anyone).ok()?.0, records_max);
+    let mut server = Session::server(server.connection().ok()?, records_max);
+    let mut out = OutBuffer::default();
+    client.open(&mut [], &mut out, &mut |_| {}).ok()?;
+    let (_, flight) = answer(&mut server, &out)?;
+    let (ready, finished) = answer(&mut client, &flight)?;
+    let (done, _) = answer(&mut server, &finished)?;
+    (ready && done).then_some([client, server])
+}
+
+/// Whether the session is ready after these records, and its own.
+fn answer(session: &mut Session, records: &OutBuffer) -> Option<(bool, OutBuffer)> {
+    let mut out = OutBuffer::default();
+    let mut records = records.filled().to_vec();
+    let mut rest = &mut records[..];
+    let mut ready = false;
+    while !rest.is_empty() {
+        let opened = session.open(rest, &mut out, &mut |_| {}).ok()?;
+        ready = opened.traffic;
+        if opened.used == 0 {
+            break;
+        }
+        rest = &mut rest[opened.used..];
+    }
+    Some((ready, out))
 }
 
 #[cfg(test)]
@@ -55,10 +89,13 @@ mod tests {
     }
 
     #[test]
-    fn every_cipher_has_a_rate() {
-        for cipher in Cipher::ALL {
-            let rate = seal_rate(cipher, Duration::from_millis(1), clock);
-            assert!(rate.is_some_and(|rate| rate > 0), "{cipher:?}: {rate:?}");
+    fn every_cipher_of_every_library_has_a_rate() {
+        for library in Library::ALL {
+            for cipher in Cipher::ALL {
+                let rate = seal_rate_of(library, cipher, Duration::from_millis(1), clock);
+                let is_rate = rate.is_some_and(|rate| rate > 0);
+                assert!(is_rate, "{library} {cipher:?}: {rate:?}");
+            }
         }
     }
 }

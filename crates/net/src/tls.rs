@@ -18,16 +18,16 @@ use rustls::{
 };
 use thiserror::Error as ThisError;
 
+use crate::aead::{self, Library, library};
 use crate::identity::{Identity, IdentityId};
 
 /// The protocol of data connections, as ALPN names it.
 pub const ALPN_DATA: &[u8] = b"godwit-data/1";
 
 /// What encrypts the records of a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cipher {
-    /// AES with 256 bits in Galois/counter mode: the default.
-    #[default]
+    /// AES with 256 bits in Galois/counter mode.
     Aes256Gcm,
     /// AES with 128 bits in Galois/counter mode.
     Aes128Gcm,
@@ -36,7 +36,7 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// All of them, the most wanted first.
+    /// All of them. `aead` has the order in which they are offered.
     pub const ALL: [Self; 3] = [Self::Aes256Gcm, Self::Aes128Gcm, Self::ChaCha20Poly1305];
 
     /// The name in flags and settings.
@@ -50,11 +50,7 @@ impl Cipher {
     }
 
     pub(crate) fn suite(self) -> rustls::SupportedCipherSuite {
-        match self {
-            Self::Aes256Gcm => aws_lc_rs::cipher_suite::TLS13_AES_256_GCM_SHA384,
-            Self::Aes128Gcm => aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256,
-            Self::ChaCha20Poly1305 => aws_lc_rs::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
-        }
+        library().suite(self)
     }
 
     pub(crate) fn of_suite(suite: rustls::SupportedCipherSuite) -> Option<Self> {
@@ -96,12 +92,21 @@ pub struct ClientTls {
 }
 
 impl ClientTls {
-    /// Offers `ciphers` only (none given: all), and shows `identity` to the server.
+    /// Offers `ciphers` only (none given: all, the fastest on this processor first), and shows `identity` to the server.
     ///
     /// # Errors
     /// When the identity's key cannot be used.
     pub fn new(identity: &Identity, ciphers: &[Cipher]) -> Result<Self, TlsSetupError> {
-        let provider = provider(ciphers);
+        Self::by(library(), identity, ciphers)
+    }
+
+    /// The same with the ciphers of a certain library.
+    pub(crate) fn by(
+        library: Library,
+        identity: &Identity,
+        ciphers: &[Cipher],
+    ) -> Result<Self, TlsSetupError> {
+        let provider = provider(library, ciphers);
         let verifier = ServerPin::new(&provider, Expect::Anyone);
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])?
@@ -146,7 +151,16 @@ impl ServerTls {
     /// # Errors
     /// When the identity's key cannot be used.
     pub fn new(identity: &Identity, ciphers: &[Cipher]) -> Result<Self, TlsSetupError> {
-        let provider = provider(ciphers);
+        Self::by(library(), identity, ciphers)
+    }
+
+    /// The same with the ciphers of a certain library.
+    pub(crate) fn by(
+        library: Library,
+        identity: &Identity,
+        ciphers: &[Cipher],
+    ) -> Result<Self, TlsSetupError> {
+        let provider = provider(library, ciphers);
         let verifier = AnyClient {
             algorithms: provider.signature_verification_algorithms,
         };
@@ -176,14 +190,17 @@ pub enum Expect {
     Anyone,
 }
 
-fn provider(ciphers: &[Cipher]) -> Arc<CryptoProvider> {
+fn provider(library: Library, ciphers: &[Cipher]) -> Arc<CryptoProvider> {
     let ciphers = if ciphers.is_empty() {
-        &Cipher::ALL
+        aead::ciphers()
     } else {
         ciphers
     };
     Arc::new(CryptoProvider {
-        cipher_suites: ciphers.iter().map(|cipher| cipher.suite()).collect(),
+        cipher_suites: ciphers
+            .iter()
+            .map(|cipher| library.suite(*cipher))
+            .collect(),
         ..aws_lc_rs::default_provider()
     })
 }

@@ -45,7 +45,7 @@ pub(crate) use by_ssh::ssh_client;
 use ends::Ends;
 pub(crate) use from_settings::access_of;
 pub use from_settings::bounds_of;
-pub use reach::client_tls;
+pub use reach::{ciphers, client_tls};
 use report::Report;
 pub use report::refusal_of;
 pub(crate) use report::refused;

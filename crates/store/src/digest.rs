@@ -18,6 +18,14 @@ mod file;
 
 pub use file::{Added, FileDigest};
 
+/// The instructions by which this processor takes digests of that kind, where the library says so.
+pub fn implementation(kind: DigestKind) -> Option<String> {
+    match kind {
+        DigestKind::Crc64Nvme => Some(crc64::implementation()),
+        DigestKind::Blake3 => None,
+    }
+}
+
 /// Which digest protects blocks and files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]

@@ -70,6 +70,7 @@ pub(crate) fn describe(world: &World, stage: &Stage, peers: &[&'static Definitio
     add("tcp_wmem", file("/proc/sys/net/ipv4/tcp_wmem"));
     add("rustc", first_line("rustc", &["--version"]));
     add("godwit", first_line(&stage.programs.godwit, &["--version"]));
+    add("ciphers and digests", sealing(&stage.programs.godwit));
     for peer in peers {
         add(&peer.title, peer.version_line());
     }
@@ -167,6 +168,14 @@ const FAST_BY: [&str; 7] = [
     "avx512f",
     "pmull",
 ];
+
+/// By which libraries and instructions the program seals and digests here, in its own words.
+fn sealing(godwit: &Path) -> Option<String> {
+    let output = Command::new(godwit).arg("doctor").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().find(|line| line.contains(" encrypts "))?;
+    Some(line.split_whitespace().collect::<Vec<_>>().join(" "))
+}
 
 fn first_line(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Option<String> {
     let output = Command::new(program).args(args).output().ok()?;

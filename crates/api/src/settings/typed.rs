@@ -33,6 +33,8 @@ pub enum Order {
 /// A cipher of TLS 1.3.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Cipher {
+    /// The fastest one on this processor.
+    Auto,
     /// AES-256-GCM
     Aes256Gcm,
     /// AES-128-GCM
@@ -331,9 +333,10 @@ impl GenSettings {
 
 fn cipher(values: &Values) -> Cipher {
     match values.choice("cipher") {
+        "aes-256-gcm" => Cipher::Aes256Gcm,
         "aes-128-gcm" => Cipher::Aes128Gcm,
         "chacha20-poly1305" => Cipher::Chacha20Poly1305,
-        _ => Cipher::Aes256Gcm,
+        _ => Cipher::Auto,
     }
 }
 

@@ -407,7 +407,7 @@ mod tests {
             (
                 "cipher",
                 "rc4",
-                "`rc4` is not one of aes-256-gcm, aes-128-gcm, chacha20-poly1305",
+                "`rc4` is not one of auto, aes-256-gcm, aes-128-gcm, chacha20-poly1305",
             ),
             ("encryption", "any", "`any` is not one of tls, none"),
             ("retry-for", "31d", "`31d` is out of range: 0s to 30d"),

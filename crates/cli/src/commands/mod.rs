@@ -24,12 +24,16 @@ use clap::ArgMatches;
 use godwit_api::settings::{
     ConfigFile, Scope, ServeSettings, SettingErrors, Typed, Values, resolve,
 };
+use godwit_net::aead::use_library;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Runs the command that was typed.
 pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failure> {
+    if let Some(library) = matches.get_one("tls-library") {
+        use_library(*library);
+    }
     let Some((name, matches)) = matches.subcommand() else {
         return Err(Failure::usage("name a command: godwit help lists them"));
     };

@@ -1,11 +1,12 @@
 //! This machine apart from storage and network: open files, and how fast it encrypts and digests.
 //! Takes a moment of one core.
 
-use godwit_api::settings::{Cipher as CipherSetting, CpSettings, Digest};
+use godwit_api::settings::{CpSettings, Digest};
 use godwit_api::units::human_rate;
-use godwit_net::Cipher;
+use godwit_net::{Cipher, aead};
 use godwit_node::probe::{cipher_rate, cores, digest_rate};
-use godwit_store::digest::DigestKind;
+use godwit_run::ciphers;
+use godwit_store::digest::{DigestKind, implementation};
 use rustix::process::{Resource, getrlimit};
 
 use super::findings::{Findings, Limit, Way};
@@ -22,10 +23,8 @@ pub(super) fn look(settings: &CpSettings, findings: &mut Findings) {
         0 => cores,
         capped => cores.min(u64::from(capped)),
     };
-    let (cipher, name) = match settings.cipher {
-        CipherSetting::Aes256Gcm => (Cipher::Aes256Gcm, "aes-256-gcm"),
-        CipherSetting::Aes128Gcm => (Cipher::Aes128Gcm, "aes-128-gcm"),
-        CipherSetting::Chacha20Poly1305 => (Cipher::ChaCha20Poly1305, "chacha20-poly1305"),
+    let Some(cipher) = ciphers(settings.cipher).first().copied() else {
+        return;
     };
     let (kind, digest) = match settings.digest {
         Digest::Blake3 => (DigestKind::Blake3, "blake3"),
@@ -37,9 +36,11 @@ pub(super) fn look(settings: &CpSettings, findings: &mut Findings) {
     };
     let other = cipher_rate(Cipher::ChaCha20Poly1305).unwrap_or(0);
     let message = format!(
-        "one of {cores} cores encrypts {} with {name}, digests {} with {digest}",
+        "one of {cores} cores encrypts {} with {cipher} ({}), digests {} with {digest}{}",
         human_rate(seals),
-        human_rate(digests)
+        aead::library(),
+        human_rate(digests),
+        implementation(kind).map_or(String::new(), |by| format!(" ({by})")),
     );
     let mend = if cipher != Cipher::ChaCha20Poly1305 && other > seals {
         "--cipher chacha20-poly1305 is faster on this processor".to_owned()

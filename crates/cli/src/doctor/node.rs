@@ -4,14 +4,14 @@
 use std::time::{Duration, Instant};
 
 use godwit_api::endpoint::Place;
-use godwit_api::settings::Cipher as CipherSetting;
 use godwit_engine::session::{HELLO_DEADLINE, our_hello, receive_frame};
 use godwit_net::{
-    Cipher, ClientTls, Connection, DialError, DialOptions, Expect, Identity, IdentityId,
-    KnownPeers, PeerAddress, Stream, dial,
+    ClientTls, Connection, DialError, DialOptions, Expect, Identity, IdentityId, KnownPeers,
+    PeerAddress, Stream, dial,
 };
 use godwit_proto::hello::capability;
 use godwit_proto::{Direction, ErrorCode, Frame, Hello, MachineSeen, Open, negotiate};
+use godwit_run::ciphers;
 
 use super::ask::{Asker, Unanswered};
 use super::clock::Difference;
@@ -66,12 +66,7 @@ pub(super) fn span(min: u32, max: u32) -> String {
 pub(super) fn look(node: &Node, subject: &Subject, findings: &mut Findings) -> Option<Path> {
     let address = PeerAddress::new(&node.node.host, node.node.port);
     let (identity, ours) = identity(subject, findings)?;
-    let cipher = match subject.settings.cipher {
-        CipherSetting::Aes256Gcm => Cipher::Aes256Gcm,
-        CipherSetting::Aes128Gcm => Cipher::Aes128Gcm,
-        CipherSetting::Chacha20Poly1305 => Cipher::ChaCha20Poly1305,
-    };
-    let tls = match ClientTls::new(&identity, &[cipher]) {
+    let tls = match ClientTls::new(&identity, &ciphers(subject.settings.cipher)) {
         Ok(tls) => tls,
         Err(error) => {
             findings.stop("identity", error.to_string(), None);

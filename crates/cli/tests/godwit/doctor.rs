@@ -108,7 +108,7 @@ fn a_healthy_node_is_found_healthy_and_nothing_changes() {
             ("storage", "writes"),
             ("storage there", "data/d"),
             ("clock", "give or take"),
-            ("processor", "aes-256-gcm"),
+            ("processor", " with crc64-nvme ("),
             ("processor there", "aes-256-gcm"),
             ("open files", "at a time"),
         ] {
@@ -361,4 +361,21 @@ fn a_node_tells_and_measures_only_for_whom_it_lets_in() {
     assert!(!problem(&ours, "data/link/x").is_empty());
     fs::remove_file(rig.export.join("link")).expect("removed");
     assert_eq!((names(&rig.export), names(&rig.path("beside"))), before);
+}
+
+/// Each library can be chosen for a measurement; without a choice the processor decides.
+#[test]
+fn the_library_that_encrypts_is_named() {
+    let rig = Rig::new();
+    for library in ["aws-lc", "ring"] {
+        let found = doctor(&rig, &["--tls-library", library]);
+        let [check] = found.checks("processor")[..] else {
+            panic!("{}", found.object)
+        };
+        let words = format!("with aes-128-gcm ({library})");
+        assert!(check.to_string().contains(&words), "{check}");
+    }
+    let chosen = doctor(&rig, &[]);
+    let words = format!("({})", godwit_net::aead::library());
+    assert!(chosen.checks("processor")[0].to_string().contains(&words));
 }

@@ -12,7 +12,7 @@ use godwit_engine::session::{Client, DaemonConnector, DaemonOptions};
 use godwit_engine::tuner::Bounds;
 use godwit_net::{
     ChannelWish, ChannelWishError, Cipher, ClientTls, DialOptions, Expect, Identity, IdentityId,
-    KnownPeers, PeerAddress, dial,
+    KnownPeers, PeerAddress, aead, dial,
 };
 
 use super::report::refused;
@@ -128,10 +128,17 @@ fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<Id
 /// # Errors
 /// The key cannot be used.
 pub fn client_tls(cipher: CipherSetting, identity: &Identity) -> Result<ClientTls, Failure> {
-    let cipher = match cipher {
-        CipherSetting::Aes256Gcm => Cipher::Aes256Gcm,
-        CipherSetting::Aes128Gcm => Cipher::Aes128Gcm,
-        CipherSetting::Chacha20Poly1305 => Cipher::ChaCha20Poly1305,
-    };
-    ClientTls::new(identity, &[cipher]).map_err(|error| Failure::new(FailureCode::TlsFailed, error))
+    let ciphers = ciphers(cipher);
+    ClientTls::new(identity, &ciphers).map_err(|error| Failure::new(FailureCode::TlsFailed, error))
+}
+
+/// The ciphers that a client offers with this setting, the most wanted first.
+#[must_use]
+pub fn ciphers(setting: CipherSetting) -> Vec<Cipher> {
+    match setting {
+        CipherSetting::Auto => aead::ciphers().to_vec(),
+        CipherSetting::Aes256Gcm => vec![Cipher::Aes256Gcm],
+        CipherSetting::Aes128Gcm => vec![Cipher::Aes128Gcm],
+        CipherSetting::Chacha20Poly1305 => vec![Cipher::ChaCha20Poly1305],
+    }
 }

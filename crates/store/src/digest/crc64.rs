@@ -9,6 +9,11 @@ pub(super) fn of(data: &[u8]) -> u64 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, data)
 }
 
+/// The instructions by which they are taken.
+pub(super) fn implementation() -> String {
+    crc_fast::get_calculator_target(crc_fast::CrcAlgorithm::Crc64Nvme)
+}
+
 /// The CRC of a concatenation from the CRCs of its two parts and the length of the second.
 pub(super) fn combine(first: u64, second: u64, second_bytes: u64) -> u64 {
     shift(first, second_bytes) ^ second

@@ -64,7 +64,7 @@ fn a_mistake_names_where_it_was_made() {
     );
     assert_eq!(
         message(&[], &[("GODWIT_CIPHER", "des")]),
-        "GODWIT_CIPHER: `des` is not one of aes-256-gcm, aes-128-gcm, chacha20-poly1305"
+        "GODWIT_CIPHER: `des` is not one of auto, aes-256-gcm, aes-128-gcm, chacha20-poly1305"
     );
 }
 
@@ -88,7 +88,7 @@ fn the_defaults_of_cp() {
             writers: Bounds { least: 0, most: 16 },
             encryption: Encryption::Tls,
             order: Order::Source,
-            cipher: Cipher::Aes256Gcm,
+            cipher: Cipher::Auto,
             digest: Digest::Crc64Nvme,
             retry_for: Duration::from_secs(300),
             no_sync: false,
