@@ -199,7 +199,7 @@ pub fn fault(entry: EntryId, side: Side, error: &StoreError) -> Fault {
         StoreErrorKind::NameTooLong | StoreErrorKind::Reserved => FaultCode::NAME,
         StoreErrorKind::Changed => FaultCode::CHANGED,
         StoreErrorKind::Unsupported => FaultCode::UNSUPPORTED,
-        StoreErrorKind::Io => FaultCode::IO,
+        StoreErrorKind::Io | StoreErrorKind::Fenced => FaultCode::IO,
     };
     Fault {
         entry,

@@ -145,6 +145,7 @@ impl World {
             comparison: None,
             select: Arc::default(),
             member: Some(Membership {
+                node: Vec::new(),
                 claim: CLAIM,
                 epoch: node.epoch,
                 closer: items.is_none(),

@@ -107,6 +107,7 @@ impl Agent {
         };
         let budget = Budget::unbounded(PEER_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX);
         let shared = Arc::new(Shared {
+            own: config.client,
             gate: gate(&own, &budget, true),
             noise: crate::noise::Noise::default(),
             streams_max: budget.streams,

@@ -368,6 +368,7 @@ impl ClaimTable {
         });
         let membership = Membership {
             claim: claim.0,
+            node: Vec::new(),
             epoch: member.epoch,
             closer: member.closer,
             lane: member.lane,

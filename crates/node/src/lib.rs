@@ -122,6 +122,8 @@ pub struct Daemon {
 
 struct Shared {
     config: DaemonConfig,
+    /// Names this node where members write. An agent has no members, and its client's name here.
+    own: IdentityId,
     stopping: AtomicBool,
     places: Box<dyn Places>,
     /// Answers questions about places of the exports.
@@ -207,6 +209,7 @@ impl Daemon {
         }
         let budget = Budget::here(&config);
         let shared = Arc::new(Shared {
+            own: *identity.id(),
             gate: gate(&config, &budget, false),
             noise: Noise::default(),
             streams_max: budget.streams,

@@ -34,6 +34,8 @@ pub enum StoreErrorKind {
     Io,
     /// The file system cannot do this.
     Unsupported,
+    /// The transfer may not do this any more: the claim of its job has ended here.
+    Fenced,
 }
 
 /// A failed operation on one entry.
@@ -122,6 +124,9 @@ impl StoreErrorKind {
             Self::Changed => "it changed while it was read",
             Self::Io => "input/output error",
             Self::Unsupported => "not supported there",
+            Self::Fenced => {
+                "the claim of this job has ended at this node; the job gives the work to a member again"
+            }
         }
     }
 }

@@ -29,6 +29,6 @@ pub use path::{
     NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, RelPath, TEMP_NAME_BYTES, TempName, claim_tag,
 };
 pub use storage::{
-    Capabilities, Choice, Create, Known, Look, Pick, ReadFile, Replace, SCAN_BATCH_ITEMS, Scan,
-    ScanEntry, ScanItem, Storage, SurveyItem, WriteFile,
+    Capabilities, Choice, Create, Known, Look, May, Pick, ReadFile, Replace, SCAN_BATCH_ITEMS,
+    Scan, ScanEntry, ScanItem, Storage, SurveyItem, WriteFile,
 };

@@ -226,6 +226,11 @@ impl TempName {
         Self::of_hash(tag, &hash)
     }
 
+    /// The name of the mark of a claim with this `tag` on `path`.
+    pub fn of_mark(tag: u64, path: &RelPath) -> Self {
+        Self::of_member(tag, path.as_bytes(), b"mark")
+    }
+
     fn of_hash(tag: u64, hash: &blake3::Hash) -> Self {
         let (hash, _) = hash.as_bytes().split_at(8);
         let mut name = [0; TEMP_NAME_BYTES];

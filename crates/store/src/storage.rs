@@ -8,6 +8,7 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
+use rustix::fd::BorrowedFd;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,6 +42,9 @@ impl<S: Storage + ?Sized> Look for Each<'_, S> {
         self.0.stat(path)
     }
 }
+
+/// Says whether a transfer may still give and take names. Must be cheap; once it says no, it never says yes again.
+pub type May = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A place that holds a tree of entries. Calls may come from any number of threads at once.
 ///
@@ -259,6 +263,13 @@ pub trait Storage: Send + Sync {
         ))
     }
 
+    /// From now on asks `may` before each call that gives or takes a name, or changes attributes of what has one; once it says no, such a
+    /// call fails with `Fenced`. What is removed has a temporary name with this tag for a moment, and gets its own back if the answer has
+    /// become no by then. For the only transfer of this storage.
+    fn hold_to(&self, may: May, tag: u64) {
+        let _ = (may, tag);
+    }
+
     /// What this storage can express.
     fn capabilities(&self) -> Capabilities;
 }
@@ -394,6 +405,11 @@ pub trait ReadFile: Send + Sync {
 
     /// Asks that later reads come from the device, not from the page cache. Best effort.
     fn drop_cache(&self);
+
+    /// By what the system copies from it, where it can.
+    fn handle(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// A temporary file being written, in any order and by any number of threads.
@@ -403,6 +419,13 @@ pub trait WriteFile: Send + Sync {
 
     /// Writes all of `data` at `offset`; what lies between writes is a hole.
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), StoreError>;
+
+    /// Copies a range of another file to the same place here, by the means of the file system: it may share the blocks of both. Returns how
+    /// many bytes of it are copied, from its start; the rest has to be read and written.
+    fn copy_from(&self, from: &dyn ReadFile, range: Range<u64>) -> Result<u64, StoreError> {
+        let _ = (from, range);
+        Ok(0)
+    }
 
     /// Has the storage begin to make durable what was written in `range`, so that it is not idle until a sync. A hint: it promises
     /// nothing, waits for nothing but room in a queue, and what goes wrong is told by the sync.

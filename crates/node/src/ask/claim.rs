@@ -190,7 +190,7 @@ fn mark(found: &Found, tag: u64, wish: Mark) -> Result<(), Refusal> {
         return Ok(());
     }
     let refuse = |error: StoreError| found.refuse(&error);
-    let name = TempName::of_member(tag, found.path.as_bytes(), b"mark");
+    let name = TempName::of_mark(tag, &found.path);
     // The mark is in the directory of a place, so it is beside what is at or above the claimed one. The names are never
     // those of a file, because a file's temporary name is made of another purpose.
     let above = std::iter::successors(Some(found.path.clone()), RelPath::parent);

@@ -35,7 +35,9 @@ pub(super) fn entered(
         base.extend_from_slice(place.base.as_bytes());
     }
     let claims = &shared.config.claims;
-    claims.enter(member, peer, &base, Instant::now()).map(Some)
+    let (hold, membership) = claims.enter(member, peer, &base, Instant::now())?;
+    let node = shared.own.to_string().into_bytes();
+    Ok(Some((hold, Membership { node, ..membership })))
 }
 
 /// Whether the holder of a claim may write at the claimed place. A place that is not there any more is nobody's.

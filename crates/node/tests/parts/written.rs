@@ -1,7 +1,7 @@
 //! Parts that arrive, and the file that becomes of them.
 
 use std::fs;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 
 use godwit_api::event::{Event, Status};
 
@@ -128,6 +128,35 @@ fn a_late_write_meets_no_file_that_has_a_name() {
     assert_eq!(modified(), before);
     world.assert_same("big");
     assert!(world.temporary().is_empty(), "{:?}", world.temporary());
+}
+
+#[test]
+fn a_member_changes_nothing_that_it_has_not_made() {
+    let world = World::new();
+    for place in ["from/f", "to/set/f"] {
+        fs::write(world.path(place), "content").expect("written");
+        let file = fs::File::open(world.path(place)).expect("opened");
+        let then = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30);
+        file.set_modified(then).expect("set");
+    }
+    let mode = |place: &str| fs::metadata(world.path(place)).expect("there").mode() & 0o777;
+    for (place, mode) in [("from/f", 0o640), ("to/set/f", 0o600)] {
+        fs::set_permissions(world.path(place), fs::Permissions::from_mode(mode)).expect("set");
+    }
+    world.claim_all();
+    let mut member = world.member(0, Vec::new(), &[]);
+    member.sources = vec!["from/.".into()];
+    let ended = world.run(member);
+    assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");
+    assert_eq!((ended.summary().skipped, ended.summary().adjusted), (1, 0));
+    assert_eq!(
+        mode("to/set/f"),
+        0o600,
+        "a late call would meet the user's file"
+    );
+    let ended = world.run(world.closer(1));
+    assert_eq!(ended.summary().adjusted, 1, "{ended:?}");
+    assert_eq!(mode("to/set/f"), 0o640);
 }
 
 #[test]

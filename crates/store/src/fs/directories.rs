@@ -1,6 +1,7 @@
 //! Owns the way to a directory beneath the root: every handle is opened without following a link, and the hot ones are kept.
 //! Does not touch what is in a directory; that happens relative to the handles given out here.
 
+use super::gate::Gate;
 use super::kept::Kept;
 use super::medium;
 use super::syncs::{Member, Syncs};
@@ -39,6 +40,7 @@ pub(super) struct Directory {
     /// Known once its file system is.
     in_memory: OnceLock<bool>,
     keeps: AtomicBool,
+    gate: Gate,
 }
 
 impl AsFd for Directory {
@@ -57,7 +59,7 @@ impl Drop for Directory {
 }
 
 impl Directory {
-    fn new(fd: OwnedFd, search_only: bool) -> Result<Self, Errno> {
+    fn new(fd: OwnedFd, search_only: bool, gate: &Gate) -> Result<Self, Errno> {
         let device = rustix::fs::fstat(&fd)?.st_dev;
         OPEN.fetch_add(1, Ordering::Relaxed);
         Ok(Self {
@@ -67,7 +69,13 @@ impl Directory {
             default_acl: OnceLock::new(),
             in_memory: OnceLock::new(),
             keeps: AtomicBool::new(false),
+            gate: gate.clone(),
         })
+    }
+
+    /// What is asked before a name is given or taken in it.
+    pub(super) fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     /// Whether it was removed since it was opened.
@@ -146,6 +154,7 @@ impl Trouble {
 pub(super) struct Directories {
     root: Arc<Directory>,
     openat2: bool,
+    gate: Gate,
     kept: Arc<Mutex<Kept<Arc<Directory>>>>,
     /// From so many open directories of this process on, fewer are kept.
     open_max: usize,
@@ -180,9 +189,10 @@ impl Directories {
     ) -> Result<Self, Errno> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = |how| with_room(|| rustix::fs::open(root, flags | how, Mode::empty()));
+        let gate = Gate::default();
         let root = match open(OFlags::RDONLY) {
-            Ok(fd) => Directory::new(fd, false)?,
-            Err(Errno::ACCESS) => Directory::new(open(OFlags::PATH)?, true)?,
+            Ok(fd) => Directory::new(fd, false, &gate)?,
+            Err(Errno::ACCESS) => Directory::new(open(OFlags::PATH)?, true, &gate)?,
             Err(error) => return Err(error),
         };
         let root = Arc::new(root);
@@ -194,6 +204,7 @@ impl Directories {
         let directories = Self {
             root,
             openat2,
+            gate,
             kept,
             open_max,
             devices: Mutex::default(),
@@ -248,6 +259,11 @@ impl Directories {
         Ok((directory, false))
     }
 
+    /// What is asked before a name is given or taken.
+    pub(super) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
     /// Drops the kept handle of `path`, if any.
     pub(super) fn forget(&self, path: &[u8]) {
         lock(&self.kept).forget(path);
@@ -296,8 +312,10 @@ impl Directories {
 
     fn open_directory(&self, path: &[u8]) -> Result<Directory, Errno> {
         match self.resolve(path, OFlags::RDONLY) {
-            Ok(fd) => Directory::new(fd, false),
-            Err(Errno::ACCESS) => Directory::new(self.resolve(path, OFlags::PATH)?, true),
+            Ok(fd) => Directory::new(fd, false, &self.gate),
+            Err(Errno::ACCESS) => {
+                Directory::new(self.resolve(path, OFlags::PATH)?, true, &self.gate)
+            }
             Err(error) => Err(error),
         }
     }

@@ -7,6 +7,7 @@ mod attributes;
 mod crew;
 mod direct;
 mod directories;
+mod gate;
 mod kept;
 mod look;
 mod medium;
@@ -27,7 +28,7 @@ use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
 use crate::storage::{
-    Capabilities, Choice, Create, Known, Look, ReadFile, Replace, Scan, Storage, SurveyItem,
+    Capabilities, Choice, Create, Known, Look, May, ReadFile, Replace, Scan, Storage, SurveyItem,
     WriteFile,
 };
 use attributes::{Allowed, mode_of};
@@ -219,12 +220,9 @@ impl Storage for FsStorage {
     }
 
     fn reads_apart(&self, path: &RelPath) -> bool {
+        let parent = || path.parent().unwrap_or_default();
         let own = self.directories.get(path.as_bytes());
-        let parent = || {
-            let parent = path.parent().unwrap_or_else(RelPath::root);
-            self.directories.get(parent.as_bytes())
-        };
-        own.or_else(|_| parent())
+        own.or_else(|_| self.directories.get(parent().as_bytes()))
             .is_ok_and(|(directory, _)| !medium::has_to_seek(&*directory))
     }
 
@@ -486,6 +484,10 @@ impl Storage for FsStorage {
 
     fn scratch(&self, path: &RelPath) -> Result<std::fs::File, StoreError> {
         write::scratch(&self.directories, path)
+    }
+
+    fn hold_to(&self, may: May, tag: u64) {
+        self.directories.gate().set(may, tag);
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -82,6 +82,7 @@ pub(super) fn make_symlink(
         there.is_ok_and(|there| there.as_bytes() == target)
             && meta().is_ok_and(|meta| meta.st_nlink == 1)
     };
+    parent.gate().hold()?;
     if replace == Replace::Atomically && is_there() {
         return apply(&Target::Link(parent, name), meta, allowed, birth(false));
     }
@@ -127,6 +128,7 @@ fn link(
     temp: &TempName,
     replace: Replace,
 ) -> Result<(), Trouble> {
+    parent.gate().hold()?;
     match rustix::fs::linkat(first_parent, first_name, parent, name, AtFlags::empty()) {
         Err(Errno::EXIST) => {}
         result => return Ok(result?),
@@ -158,14 +160,29 @@ fn link(
         temp.as_bytes(),
         AtFlags::empty(),
     )?;
-    let result = rustix::fs::renameat(parent, temp.as_bytes(), parent, name);
+    let result = parent.gate().hold().and_then(|()| {
+        let renamed = rustix::fs::renameat(parent, temp.as_bytes(), parent, name);
+        Ok(renamed?)
+    });
     // Also after success: a rename between two names of one file leaves both.
     unlink(parent, temp)?;
-    Ok(result?)
+    result
 }
 
-/// Gives a temporary file its final name.
+/// Gives a temporary file its final name, unless the gate is shut.
 pub(super) fn commit(
+    parent: &Directory,
+    name: &[u8],
+    temp: &TempName,
+    replace: Replace,
+    noreplace: bool,
+) -> Result<(), Trouble> {
+    parent.gate().hold()?;
+    give(parent, name, temp, replace, noreplace)
+}
+
+/// As [`commit`], without asking.
+pub(super) fn give(
     parent: &Directory,
     name: &[u8],
     temp: &TempName,
@@ -229,6 +246,7 @@ fn rename_entry(
     (parent, name): (&Directory, &[u8]),
     replace: Replace,
 ) -> Result<(), Trouble> {
+    parent.gate().hold()?;
     let flags = match replace {
         Replace::Never => RenameFlags::NOREPLACE,
         Replace::Atomically => RenameFlags::empty(),
@@ -255,6 +273,7 @@ pub(super) fn set_directory_meta(
     meta: &FinalMeta,
     allowed: Allowed,
 ) -> Result<Lost, Trouble> {
+    parent.gate().hold()?;
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let (fd, readable) =
         match with_room(|| rustix::fs::openat(parent, name, flags | OFlags::RDONLY, Mode::empty()))

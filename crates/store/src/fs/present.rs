@@ -118,6 +118,11 @@ pub(super) fn names_in(
 
 /// Removes a name; an absent one is fine.
 pub(super) fn remove(parent: &Directory, name: &[u8], is_directory: bool) -> Result<(), Trouble> {
+    let by_gate = (!is_directory).then(|| parent.gate().remove(parent, name));
+    if let Some(removed) = by_gate.flatten() {
+        return removed;
+    }
+    parent.gate().hold()?;
     let flags = if is_directory {
         AtFlags::REMOVEDIR
     } else {
@@ -151,6 +156,7 @@ pub(super) fn set_meta(
     meta: &FinalMeta,
     allowed: Allowed,
 ) -> Result<Lost, Trouble> {
+    parent.gate().hold()?;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // By a handle: the name may lead elsewhere by now.
     let handle = with_room(|| rustix::fs::openat(parent, name, flags, Mode::empty()))?;

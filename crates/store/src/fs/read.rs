@@ -9,7 +9,7 @@ use crate::handles::with_room;
 use crate::meta::{Kind, Meta};
 use crate::path::RelPath;
 use crate::storage::{Known, ReadFile};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use std::ops::Range;
@@ -49,6 +49,10 @@ impl FsReadFile {
 }
 
 impl ReadFile for FsReadFile {
+    fn handle(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.fd.as_fd())
+    }
+
     fn meta(&self) -> Result<Meta, StoreError> {
         rustix::fs::fstat(&self.fd)
             .map(|stat| meta_of(&stat))

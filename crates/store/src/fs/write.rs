@@ -15,7 +15,7 @@ use crate::extended::Lost;
 use crate::handles::with_room;
 use crate::meta::{FinalMeta, Kind};
 use crate::path::{RelPath, TempName};
-use crate::storage::{Create, WriteFile};
+use crate::storage::{Create, ReadFile, WriteFile};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -132,6 +132,36 @@ impl WriteFile for FsWriteFile {
         }
         self.reaches(offset + data.len() as u64);
         Ok(())
+    }
+
+    fn copy_from(&self, from: &dyn ReadFile, range: Range<u64>) -> Result<u64, StoreError> {
+        let Some(from) = from.handle() else {
+            return Ok(0);
+        };
+        let mut at = range.start;
+        while at < range.end {
+            let (mut read, mut written) = (at, at);
+            let bytes = usize::try_from(range.end - at).unwrap_or(usize::MAX);
+            let copied = rustix::fs::copy_file_range(
+                from,
+                Some(&mut read),
+                &self.fd,
+                Some(&mut written),
+                bytes,
+            );
+            match copied {
+                Ok(0) => break,
+                Ok(bytes) => at += bytes as u64,
+                Err(Errno::INTR) => {}
+                Err(error @ (Errno::NOSPC | Errno::DQUOT)) => {
+                    return Err(self.failed("copy to", error));
+                }
+                // Reading and writing tells what is wrong, if something is.
+                Err(_) => break,
+            }
+        }
+        self.reaches(at);
+        Ok(at - range.start)
     }
 
     fn write_out(&self, range: Range<u64>) {

@@ -239,6 +239,7 @@ impl DestinationRequest {
         };
         let mut tag = [0; 8];
         tag.copy_from_slice(&key.0[..8]);
+        self.hold_to_fence(u64::from_le_bytes(tag));
         let mapped = self.place_for_people(&mapping);
         let into = self.is_directory || mapping.as_slice() != std::slice::from_ref(&self.base);
         let protected = self.own_place();

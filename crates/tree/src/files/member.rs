@@ -6,14 +6,16 @@
 //! not follow from where a node has mounted the storage. Any other file is written under a name of its transfer alone: with a shared name,
 //! a rename could name another writer's half-written file.
 //!
-//! A write that hangs in the kernel of a node passes no fence. Where there may be one, a file is put together in a copy of the shared file, so
-//! that what is written late never reaches the file that has the name.
+//! A call that hangs in the kernel of a node passes no fence. Where there may be one, a file is put together in a copy of the shared file, so
+//! that what is written late never reaches the file that has the name. The closer removes the temporary files of the claim from each directory
+//! before it looks at what is there, so that a late rename finds nothing to rename. Only the closer changes what others have made; the storage
+//! asks the fence before each such call, and once more in the middle of a removal.
 
 use std::sync::Arc;
 
 use godwit_proto::{EntryId, Fault, FaultCode, Judge, Part, Record};
 use godwit_store::journal::{CLAIM_BYTES, PathKey};
-use godwit_store::{Kind, RelPath, StoreError, TempName};
+use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, TempName};
 
 use super::target::{Target, destination_fault};
 
@@ -33,6 +35,8 @@ pub trait Fence: Send + Sync {
 pub struct Membership {
     /// Names the claim.
     pub claim: [u8; CLAIM_BYTES],
+    /// Names the node that writes.
+    pub node: Vec<u8>,
     /// Its epoch.
     pub epoch: u64,
     /// It finishes the whole tree.
@@ -108,6 +112,34 @@ pub(super) fn rereads_assembled(target: &Target) -> bool {
     target.config.force || target.comparison().judge() != Judge::SIZE_AND_TIME
 }
 
+/// Removes temporary files of the claim from a directory whose entries the closer is about to look at, where another node may still rename
+/// them. Its own come again. The mark of the claim stays.
+pub(super) fn take_late(target: &Target, directory: &RelPath) -> Result<(), StoreError> {
+    if !target.finishes_tree() || !copies(target) || target.comparison().dry_run {
+        return Ok(());
+    }
+    let tag = target.config.tag;
+    let mapping = target.config.mapping.iter();
+    let above = mapping.flat_map(|at| std::iter::successors(Some(at.clone()), RelPath::parent));
+    let marks: Vec<TempName> = above.map(|path| TempName::of_mark(tag, &path)).collect();
+    let is_mark = |name: &[u8]| marks.iter().any(|mark| mark.as_bytes() == name);
+    match remove_ours(target, directory, &|name| !is_mark(name)) {
+        // It comes to be a directory later, or nobody can rename in it here either.
+        Err(error)
+            if matches!(
+                error.kind,
+                StoreErrorKind::NotFound
+                    | StoreErrorKind::TypeConflict
+                    | StoreErrorKind::Escape
+                    | StoreErrorKind::Permission
+            ) =>
+        {
+            Ok(())
+        }
+        removed => removed,
+    }
+}
+
 /// Removes temporary files of the claim beside a destination that is no directory; a walk below it finds those in a directory.
 pub(super) fn sweep_beside(target: &Target, start: &RelPath) -> Result<(), StoreError> {
     let storage = &target.config.storage;
@@ -118,14 +150,23 @@ pub(super) fn sweep_beside(target: &Target, start: &RelPath) -> Result<(), Store
     if storage.stat(start)?.is_some_and(is_directory) {
         return Ok(());
     }
+    remove_ours(target, &parent, &|_| true)
+}
+
+fn remove_ours(
+    target: &Target,
+    directory: &RelPath,
+    goes: &dyn Fn(&[u8]) -> bool,
+) -> Result<(), StoreError> {
+    let storage = &target.config.storage;
     let mut left = Vec::new();
-    storage.names_in(&parent, &mut |name| {
-        if TempName::is_ours(name, target.config.tag) {
+    storage.names_in(directory, &mut |name| {
+        if TempName::is_ours(name, target.config.tag) && goes(name) {
             left.push(name.to_vec());
         }
     })?;
     left.iter()
-        .filter_map(|name| parent.join(name).ok())
+        .filter_map(|name| directory.join(name).ok())
         .try_for_each(|path| storage.remove_entry(&path, false))
 }
 
@@ -139,3 +180,6 @@ pub(super) fn key_of(record: &Record, part: Option<Part>) -> PathKey {
         Some(part) => PathKey::of_part(record.root, &record.path, part.offset),
     }
 }
+
+#[cfg(test)]
+mod tests;

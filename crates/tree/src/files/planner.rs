@@ -22,6 +22,7 @@ use super::compare::{Comparer, Judgement, has_time, mtime_of};
 use super::directories::{Directories, OWNER_BITS};
 use super::held::Held;
 use super::maker::Maker;
+use super::member::take_late;
 use super::spelling::LastDirectory;
 use super::spill_list::encode_link;
 use super::target::{Target, destination_fault, type_conflict};
@@ -138,6 +139,8 @@ impl Planner {
         path: &RelPath,
         last: &mut LastDirectory,
     ) -> Result<Verdict, Fault> {
+        take_late(&self.target, path)
+            .map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))?;
         if path.is_root() {
             return Ok(self.target.unless_plain(Verdict::Skip, Verdict::Done));
         }
@@ -163,7 +166,7 @@ impl Planner {
         }
         let verdict = match &there {
             Some(there) if there.kind == Kind::Directory => {
-                if there.mode & OWNER_BITS != OWNER_BITS && !dry {
+                if there.mode & OWNER_BITS != OWNER_BITS && !dry && self.target.finishes_tree() {
                     let opened = self.target.config.storage.open_directory(path);
                     opened.map_err(fault)?;
                 }
@@ -204,6 +207,9 @@ impl Planner {
         let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
         if let Some(planned) = self.plan_portion(record, path, last) {
             return planned;
+        }
+        if record.path.is_empty() {
+            take_late(&self.target, &path.parent().unwrap_or_default()).map_err(fault)?;
         }
         if record.bytes == UNKNOWN_BYTES {
             self.held.note_once();

@@ -1,6 +1,8 @@
 //! The journal of a transfer that is a member of a claim: its key, and the epoch that may resume it.
 //! Knows no journal of a transfer that is none.
 
+use std::sync::Arc;
+
 use godwit_store::claim_tag;
 use godwit_store::journal::{Journal, JournalKey, Recovered};
 
@@ -11,17 +13,26 @@ const MEMBER: &[u8] = b"\0member";
 
 impl DestinationRequest {
     /// The journal's key of these parts. That of a member begins with the tag of its claim, so that the journal vouches for the temporary
-    /// files of the claim; and its digest is part of it, for parts of other digests do not combine.
+    /// files of the claim; and its digest is part of it, for parts of other digests do not combine. So is this node: what another one that mounts
+    /// the same at the same path is late with has other names.
     pub(super) fn member_key(&self, parts: Vec<&[u8]>) -> JournalKey {
         let Some(member) = &self.member else {
             return JournalKey::of(&parts);
         };
         let closer = [u8::from(member.closer), self.digest.number()];
         let lane = member.lane.to_le_bytes();
-        let own: [&[u8]; 4] = [MEMBER, &member.claim, &closer, &lane];
+        let own: [&[u8]; 5] = [MEMBER, &member.claim, &closer, &lane, &member.node];
         let mut key = JournalKey::of(&[parts.as_slice(), &own].concat());
         key.0[..8].copy_from_slice(&claim_tag(&member.claim).to_le_bytes());
         key
+    }
+
+    /// Has the storage ask the fence of a member before names are given and taken.
+    pub(super) fn hold_to_fence(&self, tag: u64) {
+        if let Some(member) = &self.member {
+            let fence = Arc::clone(&member.fence);
+            self.storage.hold_to(Arc::new(move || fence.holds()), tag);
+        }
     }
 
     /// Refuses an epoch that has passed, and notes this one before anything is written.

@@ -99,8 +99,9 @@ impl crate::Fence for Open {
 #[test]
 fn a_member_of_an_earlier_epoch_does_not_resume_what_a_later_one_left() {
     let journals = tempfile::tempdir().unwrap();
-    let begin = |epoch, lane| {
+    let begin_at = |node: &[u8], epoch, lane| {
         let member = Membership {
+            node: node.to_vec(),
             claim: [1; 16],
             epoch,
             closer: false,
@@ -115,11 +116,16 @@ fn a_member_of_an_earlier_epoch_does_not_resume_what_a_later_one_left() {
         };
         request.prepare()
     };
+    let begin = |epoch, lane| begin_at(b"node", epoch, lane);
     let first = begin(5, 0).unwrap();
     // Another lane has a journal of its own, and both may write there.
     let beside = begin(5, 1).unwrap();
     assert_eq!(first.config.tag, beside.config.tag);
     assert_ne!(first.config.key, beside.config.key);
+    // So has another node that mounts the same at the same path.
+    let elsewhere = begin_at(b"other", 5, 0).unwrap();
+    assert_eq!(first.config.tag, elsewhere.config.tag);
+    assert_ne!(first.config.key, elsewhere.config.key);
     assert!(matches!(
         begin(5, 0),
         Err(DestinationError::Busy { same: true, .. })

@@ -15,8 +15,10 @@ use crate::files::member::{copies, key_of};
 use crate::files::open::{OpenFile, Progress, part_of};
 use crate::files::target::destination_fault;
 
-/// Copied at a time.
+/// Read and written at a time, where the file system does not copy.
 const COPY_BYTES: usize = 1 << 20;
+/// Copied by the file system between two questions of the fence.
+const RANGE_BYTES: u64 = 64 << 20;
 
 impl Writer {
     /// Makes the temporary file of an entry, or opens the one that is there.
@@ -132,6 +134,12 @@ impl Writer {
             at = data.start.max(at);
             while at < data.end {
                 self.target.hold_fence(record.id)?;
+                let end = data.end.min(at.saturating_add(RANGE_BYTES));
+                let copied = to.copy_from(&*from, at..end).map_err(fault)?;
+                at += copied;
+                if copied > 0 {
+                    continue;
+                }
                 let wanted = usize::try_from(data.end - at).unwrap_or(COPY_BYTES);
                 let buffer = &mut buffer[..wanted.min(COPY_BYTES)];
                 let read = from.read_at(at, buffer).map_err(fault)?;
