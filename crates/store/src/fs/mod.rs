@@ -215,8 +215,7 @@ impl Storage for FsStorage {
 
     fn open(&self, path: &RelPath) -> Result<Box<dyn ReadFile>, StoreError> {
         let (fd, _) = self.directories.within("open", path, read::open_regular)?;
-        let file = FsReadFile::new(fd, path, self.options.direct)?;
-        Ok(Box::new(file))
+        Ok(Box::new(FsReadFile::new(fd, path, self.options.direct)?))
     }
 
     fn reads_apart(&self, path: &RelPath) -> bool {
@@ -398,8 +397,7 @@ impl Storage for FsStorage {
             write::open_temp(directory, temp, OFlags::RDONLY)
         };
         let fd = self.directories.within("open", path, open)?;
-        let file = FsReadFile::new(fd, path, self.options.direct)?;
-        Ok(Box::new(file))
+        Ok(Box::new(FsReadFile::new(fd, path, self.options.direct)?))
     }
 
     fn discard(&self, path: &RelPath, temp: &TempName) -> Result<(), StoreError> {

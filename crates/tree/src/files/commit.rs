@@ -280,7 +280,7 @@ impl Committer {
 
     /// False if the storage could not be synced; then the batch counts as unwritten.
     fn process(&self, mut batch: Batch) -> bool {
-        if is_fenced(self) {
+        if is_fenced(self, &batch) {
             return true;
         }
         let mut rejected = HashSet::new();
@@ -303,7 +303,7 @@ impl Committer {
             return false;
         }
         // The sync may have taken long.
-        if is_fenced(self) {
+        if is_fenced(self, &batch) {
             return true;
         }
         self.count(&batch);

@@ -306,6 +306,11 @@ impl Writer {
         });
         let is_named = match written {
             Ok((lost, is_named)) => {
+                // The claim may have ended in the call, and so may what would take the file away.
+                if !is_named && let Err(fault) = self.target.hold_fence(record.id) {
+                    let _ = storage.discard(path, &temp);
+                    return Err(fault);
+                }
                 self.target.counters.count_lost(lost);
                 is_named
             }

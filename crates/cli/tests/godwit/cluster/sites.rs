@@ -7,8 +7,9 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries};
+use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries, files_below};
 use super::super::mounts::Mount;
+use super::super::process::wait_until;
 use super::super::rig::Rig;
 use super::super::sites::{allow, know as know_by, submit, wait_for};
 use super::divided::senders;
@@ -321,16 +322,74 @@ fn a_stopped_node_of_the_destination_holds_nobody_up() {
     bring_though(&site, &there, stop, resume);
 }
 
+/// Adds a node that has the shared file system by a mount that can hang; None where this user may not mount.
+fn join_by_mount(there: &mut Site) -> Option<Mount> {
+    let shared = there.nodes[0].export.clone();
+    let mount = Mount::of(&shared, &there.shared.path().join("mount"))?;
+    let own = tempfile::tempdir_in(there.shared.path()).expect("a directory");
+    join_odd(there, Rig::with(own, Some(mount.place()), None));
+    there.wait("three nodes", |view| up(view).len() == 3);
+    Some(mount)
+}
+
+/// Whether a thread of a node is in a transfer into files.
+fn writes(node: &Rig) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{}/task", node.daemon().id())).expect("it runs");
+    let names = tasks.filter_map(|task| fs::read(task.ok()?.path().join("comm")).ok());
+    names.into_iter().any(|name| name.starts_with(b"gw-commit"))
+}
+
+#[test]
+fn what_a_node_with_a_hanging_mount_is_late_with_changes_nothing() {
+    let (site, mut there) = (Site::of(2), Site::of(2));
+    let Some(mount) = join_by_mount(&mut there) else {
+        return;
+    };
+    know(&site, &there);
+    let export = &site.nodes[0].export;
+    for n in 0..6_000_u32 {
+        let directory = export.join(format!("set/d{}", n % 20));
+        fs::create_dir_all(&directory).expect("made");
+        let content: Vec<u8> = (0..5_000_u32)
+            .flat_map(|at| (at ^ n).to_le_bytes())
+            .collect();
+        fs::write(directory.join(format!("f{n}")), content).expect("written");
+    }
+    let wait = "stall-deadline=600s";
+    let line = ["--limit", "15MB", "--divide", "always", "--setting", wait];
+    let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
+    wait_for(&site.nodes[0], &id, |job| {
+        job["progress"]["bytes"].as_u64() > Some(15_000_000) && writes(&there.nodes[2])
+    });
+    mount.signal(Signal::STOP);
+    let job = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
+    assert_eq!(job["state"], "complete", "{job}");
+    let copy = there.nodes[0].export.join("copy");
+    assert_identical_to_rsync("-a", &export.join("set"), &copy);
+    assert!(writes(&there.nodes[2]), "it hangs in a call");
+    let files: Vec<_> = files_below(&copy)
+        .iter()
+        .map(|file| copy.join(file))
+        .collect();
+    assert_eq!(files.len(), 6_000);
+    for file in &files {
+        fs::write(file, "edited").expect("written");
+    }
+    mount.signal(Signal::CONT);
+    wait_until(|| (!writes(&there.nodes[2])).then_some(())).expect("it ends");
+    for file in &files {
+        assert_eq!(fs::read(file).expect("read"), b"edited", "{file:?}");
+    }
+    assert_eq!(files_below(&copy).len(), 6_000);
+    drop(there);
+}
+
 #[test]
 fn a_node_whose_mount_hangs_says_so_and_holds_nobody_up() {
     let (site, mut there) = (Site::of(2), Site::of(2));
-    let shared = there.nodes[0].export.clone();
-    let Some(mount) = Mount::of(&shared, &there.shared.path().join("mount")) else {
+    let Some(mount) = join_by_mount(&mut there) else {
         return;
     };
-    let own = tempfile::tempdir_in(there.shared.path()).expect("a directory");
-    join_odd(&mut there, Rig::with(own, Some(mount.place()), None));
-    there.wait("three nodes", |view| up(view).len() == 3);
     let hang = || mount.signal(Signal::STOP);
     let resume = || {
         // Whoever leads hears of the mount, and a node that has a mount that hangs answers.

@@ -51,10 +51,17 @@ impl OpenFile {
     }
 }
 
-/// Whether the claim of this member has ended. Nothing more becomes final then.
-pub(super) fn is_fenced(committer: &Committer) -> bool {
+/// Whether the claim of this member has ended. Nothing more becomes final then, and small files that wait for their names go: nothing
+/// resumes them.
+pub(super) fn is_fenced(committer: &Committer, batch: &Batch) -> bool {
     let fenced = committer.target.is_fenced();
     if fenced {
+        let files = batch.small.iter();
+        for unnamed in files.filter_map(|(_, file)| file.unnamed.as_deref()) {
+            // Whoever finds what cannot be removed now knows it as temporary.
+            let storage = &committer.target.config.storage;
+            let _ = storage.discard(&unnamed.path, &unnamed.temp);
+        }
         committer.fail(CommitError::Fenced);
     }
     fenced
