@@ -21,6 +21,7 @@ mod godwit {
     pub(crate) mod cuts;
     pub(crate) mod data;
     pub(crate) mod delete;
+    mod delete_before;
     pub(crate) mod demo;
     pub(crate) mod descriptors;
     pub(crate) mod distance;

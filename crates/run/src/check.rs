@@ -65,6 +65,11 @@ pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
     if settings.reports.manifest.is_some()
         && let Some(flag) = leaves_unseen(comparison)
     {
+        if flag == "--delete-before" {
+            return Err(Failure::usage(
+                "--delete-before looks at the source twice, so it writes no manifest: leave out --manifest, or run godwit manifest at the source",
+            ));
+        }
         return Err(Failure::usage(format!(
             "{flag} leaves entries at the destination that were not compared with the source, and --manifest would vouch for them: leave out one of the two, or run godwit manifest at the source"
         )));
@@ -102,6 +107,8 @@ fn leaves_unseen(comparison: &ComparisonSettings) -> Option<&'static str> {
         (comparison.ignore_existing, "--ignore-existing"),
         (comparison.update, "--update"),
         (comparison.judge == Judge::Size, "--size-only"),
+        // What is looked at first would stand in it twice.
+        (comparison.delete_before, "--delete-before"),
     ];
     given
         .iter()

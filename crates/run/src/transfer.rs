@@ -3,6 +3,7 @@
 
 mod admission;
 mod attempts;
+mod before;
 mod by_ssh;
 mod channels;
 mod connection;
@@ -115,8 +116,8 @@ pub(crate) fn run(
         Ok((job, sources, destination))
     });
     match prepared {
-        Ok((job, sources, destination)) => {
-            let report = job.attempts(&sources, &destination);
+        Ok((mut job, sources, destination)) => {
+            let report = before::deleted_first(&mut job, &sources, &destination);
             job.conclude(report)
         }
         Err(failure) => {

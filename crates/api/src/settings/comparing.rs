@@ -82,6 +82,18 @@ pub(super) const COMPARING: &[Setting] = &[
                  symbolic links are never followed. With it, a directory also makes way for a file or link of its name in the source, and a file or link for a directory. What rules exclude is not deleted, nor what limits of size and time leave out of the source.",
     },
     Setting {
+        name: "delete-before",
+        scopes: SYNC,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_DELETE_BEFORE",
+        heading: Heading::Present,
+        obeyed_by: ObeyedBy::Sender,
+        given_in: GivenIn::Jobs,
+        help: "As --delete, but delete before anything is sent",
+        detail: "For a destination that is too full to take the new contents beside the old ones. The source is looked at twice. If not all of it can be looked at, or not all can be deleted, nothing is sent. Not with `--manifest`.",
+    },
+    Setting {
         name: "max-delete",
         scopes: SYNC,
         kind: Kind::CountOrNone,

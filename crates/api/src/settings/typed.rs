@@ -203,7 +203,8 @@ impl CpSettings {
         let mut settings = Self::from_values(values)?;
         let comparison = &mut settings.comparison;
         comparison.counterpart = true;
-        comparison.delete = values.flag("delete");
+        comparison.delete_before = values.flag("delete-before");
+        comparison.delete = values.flag("delete") || comparison.delete_before;
         let max = values.count("max-delete");
         comparison.max_delete = (max != u64::MAX).then_some(max);
         Ok(settings)

@@ -143,6 +143,14 @@ fn what_cannot_be_divided_is_brought_by_one_transfer() {
             "{log}"
         );
     }
+    there.write("export/copy/extra", "extra");
+    let before = ["--sync", "--setting", "delete-before=true"];
+    let line = [&ALWAYS[..], &before].concat();
+    let id = submit(&here, "here:/data/run42", "siteB:/data/copy", &line);
+    assert_complete(&here, &id);
+    assert!(log(&here, &id).contains("(--delete-before)"));
+    assert!(!there.path("export/copy/extra").exists());
+    assert_eq!(there.read("export/copy/a"), b"one");
     let refused = here.admin(&[
         "job",
         "submit",

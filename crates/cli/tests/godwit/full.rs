@@ -238,10 +238,10 @@ fn a_full_destination_with_delete_says_what_makes_room() {
     outcome
         .expect(3, "partial")
         .tells(FailureCode::NoSpace)
-        .says("--existing --ignore-existing");
-    let first = [&line[..], &["--existing", "--ignore-existing"]].concat();
-    rig.client(&first).complete();
+        .says("--delete-before");
+    assert!(export.join("copy/old").exists());
+    rig.client(&["sync", "--json", "--delete-before", "run42", &url])
+        .complete();
     assert!(!export.join("copy/old").exists());
-    rig.client(&line).complete();
     assert_arrived(&rig, &source, &export.join("copy"));
 }

@@ -148,6 +148,8 @@ fn hindrance(new: &NewJob, prepared: &Prepared) -> Option<&'static str> {
         Some("a manifest is written by one transfer")
     } else if comparison.dry_run {
         Some("a dry run brings nothing")
+    } else if comparison.delete_before {
+        Some("what is deleted before anything is sent is deleted by one transfer (--delete-before)")
     } else if comparison.judge != Judge::default() {
         Some("files are told apart by size and time only")
     } else if comparison.existing || comparison.ignore_existing || comparison.update {

@@ -72,7 +72,7 @@ impl Deleter<'_> {
             ));
             if self.target.acks.no_space.load(Ordering::Relaxed) {
                 ending.tell(Notice::note(
-                    "the destination is full: the same command with --existing --ignore-existing added deletes and sends nothing; run that first, then this again",
+                    "the destination is full: with --delete-before, what only the destination has goes before anything is sent",
                 ));
             }
             return Deletion::Refused;

@@ -184,6 +184,10 @@ impl DestinationRequest {
         if self.comparison().counterpart {
             parts.push(COUNTERPART);
         }
+        // What only deletes resumes nothing, and takes nothing of what is to be resumed.
+        if self.comparison().existing && self.comparison().ignore_existing {
+            parts.push(MAKES_NOTHING);
+        }
         parts.extend(self.sources.iter().map(Vec::as_slice));
         if self.has_names_of_its_own() {
             parts.push(NAMES_FOLLOW);
@@ -465,6 +469,9 @@ impl DestinationRequest {
 
 /// Stands in a key where the destination is the counterpart of the source.
 const COUNTERPART: &[u8] = b"counterpart";
+
+/// Stands in a key where nothing is made or replaced.
+const MAKES_NOTHING: &[u8] = b"\0makes nothing";
 
 /// Stands in a key between sources and names. No path has a zero byte.
 const NAMES_FOLLOW: &[u8] = b"\0names";

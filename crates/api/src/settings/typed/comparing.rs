@@ -28,6 +28,8 @@ pub struct ComparisonSettings {
     pub ignore_existing: bool,
     /// Only of `sync`.
     pub delete: bool,
+    /// Only of `sync`: what only the destination has goes before anything is sent.
+    pub delete_before: bool,
     /// Only of `sync`; None is no limit.
     pub max_delete: Option<u64>,
     /// Change nothing.
