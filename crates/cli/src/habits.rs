@@ -9,11 +9,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Flags that others have and we do not, and what to do instead.
 const HABITS: &[(&[&str], &str)] = &[
-    (&["--delete"], "godwit sync has it"),
+    (&["--delete", "--delete-before"], "godwit sync has it"),
     (
         &[
             "--del",
-            "--delete-before",
             "--delete-during",
             "--delete-delay",
             "--delete-after",
@@ -386,7 +385,8 @@ mod tests {
     #[test]
     fn each_of_these_flags_is_unknown_and_has_a_hint() {
         for flag in HABITS.iter().flat_map(|(flags, _)| *flags) {
-            let command = if *flag == "--delete" { "cp" } else { "sync" };
+            let is_of_sync = ["--delete", "--delete-before"].contains(flag);
+            let command = if is_of_sync { "cp" } else { "sync" };
             for line in [
                 ["godwit", command, flag, "a", "b"],
                 ["godwit", command, "a", "b", flag],
