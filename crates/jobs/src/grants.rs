@@ -6,6 +6,7 @@
 //! that comes twice changes nothing. The rule counts only for requests that name the job (`api::grant::Requester`).
 
 use std::collections::HashSet;
+use std::time::Instant;
 
 use godwit_api::ask::{Answer, GrantJob, MayUse, Refusal, code};
 use godwit_api::grant::{JOB_ID_BYTES_MAX, Mandate, Subject, is_job_id};
@@ -100,6 +101,7 @@ pub(crate) fn grant(
         );
         return Err(Refusal::later(code::BUSY, message));
     }
+    shared.pace.take(asker, wish.paths.len(), Instant::now())?;
     let mut given = Vec::new();
     for path in &wish.paths {
         let rule = rule(giver, wish, path, UnixMillis(until))?;

@@ -4,8 +4,11 @@
 //! A job for another node is a job like any other, whose owner is `site:IDENTITY` and whose idempotency key is the asker's id of it.
 //! So it is found again by that id, whatever crashed in between, and the limits of this node hold for it.
 
+mod pace;
 mod reach;
 mod rights;
+
+use std::time::Instant;
 
 use godwit_api::ask::{
     Answer, AnswerJobs, JobSeen, MayUse, Peer, Question, ReachSite, Refusal, RunJob, RunningJob,
@@ -23,6 +26,7 @@ use godwit_state::{
 use crate::error::JobsError;
 use crate::stored::{Guest, Stored};
 use crate::{Jobs, Shared, files, grants, manifest, submit};
+pub(crate) use pace::Pace;
 pub(crate) use reach::{Reaching, even_out, is_unproven};
 pub(crate) use rights::{ACCESS_ENDED, mandate_of, may_go_on};
 use rights::{acts_for, check_rights};
@@ -218,6 +222,7 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
     }
     let _turn = jobs.turn("jobs", asker);
     check_room(jobs, asker)?;
+    take_change(jobs, asker)?;
     let id = submit_for(jobs, asker, wish, stored).map_err(|error| refuse(&error))?;
     let request = wish.request.as_deref();
     let request = request.map_or_else(String::new, |request| format!(", request {request}"));
@@ -232,16 +237,22 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
 fn go_on(jobs: &Jobs, asker: &str, wish: &RunJob, found: Job) -> Result<Answer, Refusal> {
     if wish.again {
         let state = found.state;
-        let changed = if state == JobState::Paused {
-            jobs.resume(actor(asker), &found.id).map(|_| ())
-        } else if state.ended() && state != JobState::Complete {
-            jobs.retry(actor(asker), &found.id).map(|_| ())
-        } else {
-            Ok(())
-        };
-        changed.map_err(|error| refuse(&error))?;
+        let is_paused = state == JobState::Paused;
+        if is_paused || (state.ended() && state != JobState::Complete) {
+            take_change(jobs, asker)?;
+            let changed = match is_paused {
+                true => jobs.resume(actor(asker), &found.id),
+                false => jobs.retry(actor(asker), &found.id),
+            };
+            changed.map_err(|error| refuse(&error))?;
+        }
     }
     told(jobs, &found.id)
+}
+
+/// Takes one of the changes that the asker may make.
+fn take_change(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
+    jobs.shared.pace.take(asker, 1, Instant::now())
 }
 
 /// Whether one more job may wait for this asker.
@@ -438,6 +449,14 @@ fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
     let id = &found.id;
     let is = |view: &JobView, state: JobStateName| view.state == state || view.ended.is_some();
     let view = jobs.job(id).map_err(|error| refuse(&error))?;
+    let is_wanted = match wish.verb {
+        Some(SteerVerb::Pause) => !is(&view, JobStateName::Paused),
+        Some(SteerVerb::Resume) => view.state == JobStateName::Paused,
+        _ => false,
+    };
+    if is_wanted {
+        take_change(jobs, asker)?;
+    }
     let steered = match wish.verb {
         // What is so already was asked for before a crash.
         Some(SteerVerb::Pause) if !is(&view, JobStateName::Paused) => {
@@ -453,10 +472,16 @@ fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
         _ => Ok(()),
     };
     steered.map_err(|error| refuse(&error))?;
-    if (wish.limit.is_some() || wish.priority.is_some()) && view.ended.is_none() {
+    // What is so already changes nothing.
+    let limit = wish.limit;
+    let limit = limit.filter(|limit| *limit != view.limit.unwrap_or(0));
+    let priority = wish.priority.map(|priority| priority.min(PRIORITY_MAX));
+    let priority = priority.filter(|priority| *priority != view.priority);
+    if (limit.is_some() || priority.is_some()) && view.ended.is_none() {
+        take_change(jobs, asker)?;
         let change = ChangeJob {
-            limit: wish.limit,
-            priority: wish.priority.map(|priority| priority.min(PRIORITY_MAX)),
+            limit,
+            priority,
             ..ChangeJob::default()
         };
         let changed = jobs.change(actor(asker), id, &change);

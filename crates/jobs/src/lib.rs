@@ -171,6 +171,8 @@ pub(crate) struct Shared {
     pub(crate) woken: probe::Woken,
     /// The sites that other nodes had tried from here.
     pub(crate) reaching: guests::Reaching,
+    /// How much other nodes have changed here.
+    pub(crate) pace: guests::Pace,
     /// Who adds to what one owner may have only so much of.
     pub(crate) turns: turns::Turns,
     /// What does items of divided jobs here.
@@ -209,6 +211,7 @@ impl Jobs {
             untold: third::untold::Untold::default(),
             woken: probe::Woken::default(),
             reaching: guests::Reaching::default(),
+            pace: guests::Pace::default(),
             turns: turns::Turns::default(),
             workers: divided::Workers::default(),
             stopping: AtomicBool::new(false),

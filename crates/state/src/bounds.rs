@@ -33,6 +33,8 @@ pub const JOBS_OF_SITE_MAX: u64 = 10_000;
 /// Bytes of the descriptions of jobs that are kept for one other site: ended ones go beyond that, and a node refuses new ones at twice
 /// that number.
 pub const SPEC_BYTES_OF_SITE_MAX: u64 = 64 << 20;
+/// Lines of the audit log about one other site: those of thousands of jobs. The oldest makes way.
+pub const AUDIT_OF_SITE_MAX: u64 = 10_000;
 /// Jobs that wait: fifty times the figure that the node is measured with.
 pub(crate) const JOBS_WAITING_MAX: u64 = 50_000;
 /// Events that can be resumed: three hours at one a second.

@@ -65,8 +65,8 @@ mod seal;
 mod store;
 
 pub use bounds::{
-    JOBS_OF_SITE_MAX, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, SOURCES_MAX, SPEC_BYTES_MAX,
-    SPEC_BYTES_OF_SITE_MAX,
+    AUDIT_OF_SITE_MAX, JOBS_OF_SITE_MAX, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, SOURCES_MAX,
+    SPEC_BYTES_MAX, SPEC_BYTES_OF_SITE_MAX,
 };
 pub use fault::{Fault, FaultKind};
 pub use model::*;

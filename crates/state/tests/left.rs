@@ -4,9 +4,10 @@
 mod support;
 
 use godwit_state::{
-    AccessRight, AccessRule, Change, CommandError, Effect, JobOp, JobState, LEVEL_LEFT, NewJob,
-    Node, Op, Prune, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, Role, SPEC_BYTES_MAX,
-    SPEC_BYTES_OF_SITE_MAX, Schedule, Secret, UnixMillis, User,
+    AUDIT_OF_SITE_MAX, AccessRight, AccessRule, Actor, AuditFilter, Change, Command, CommandError,
+    Effect, JobOp, JobState, LEVEL_LEFT, NewJob, Node, Op, Prune, RULES_OF_ASKER_MAX,
+    RULES_OF_JOBS_MAX, Role, SPEC_BYTES_MAX, SPEC_BYTES_OF_SITE_MAX, Schedule, Secret, UnixMillis,
+    User,
 };
 use support::state::State;
 use support::{at, claim, new_job};
@@ -220,4 +221,41 @@ fn long_descriptions_of_another_site_go_before_there_are_many_jobs() {
         let job = state.reader.job(id).expect("read");
         assert_eq!(job.is_some(), there, "{id}");
     }
+}
+
+/// Each change of a job or of access for it is a line, and another site may make as many as it likes.
+#[test]
+fn another_site_fills_no_audit_log_and_pushes_out_no_line_of_others() {
+    let mut state = State::new();
+    state.op(0, Op::Level(4)).expect("alone");
+    state.op(0, rule("admin", None)).expect("room");
+    let count = |state: &State, actor: &str| {
+        let (mut count, mut before) = (0_u64, None);
+        loop {
+            let filter = AuditFilter {
+                actor: Some(actor.to_owned()),
+                before,
+                ..AuditFilter::default()
+            };
+            let lines = state.reader.audit(&filter, 1_000).expect("read");
+            count += lines.len() as u64;
+            before = lines.last().map(|line| line.seq);
+            if before.is_none() {
+                return count;
+            }
+        }
+    };
+    let others = count(&state, "alice");
+    assert!(others > 0);
+    for n in 0..AUDIT_OF_SITE_MAX + 1_000 {
+        let actor = Actor::node("site:gw1-0");
+        let renewed = Command::new(at(1), actor, of_job(0, n % 2));
+        state.apply(&renewed).expect("renewed");
+    }
+    let own = count(&state, "site:gw1-0");
+    assert!(
+        (AUDIT_OF_SITE_MAX..AUDIT_OF_SITE_MAX + 500).contains(&own),
+        "{own} lines of one site"
+    );
+    assert_eq!(count(&state, "alice"), others);
 }

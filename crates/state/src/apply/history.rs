@@ -3,8 +3,11 @@
 
 use rusqlite::{Connection, params};
 
+use super::origin::SITE;
 use super::{Context, Stop, counts_what_is_left, knows_origin, notices, sql, work};
-use crate::bounds::{self, JOBS_OF_SITE_MAX, PRUNE_ROWS_MAX, SPEC_BYTES_OF_SITE_MAX};
+use crate::bounds::{
+    self, AUDIT_OF_SITE_MAX, JOBS_OF_SITE_MAX, PRUNE_ROWS_MAX, SPEC_BYTES_OF_SITE_MAX,
+};
 use crate::model::Object as _;
 use crate::model::{
     AccessRule, Actor, AuditEntry, Effect, Invite, Prune, Role, Token, Topic, UnixMillis,
@@ -13,6 +16,9 @@ use crate::read::{job_by_id, node_by_number};
 
 /// Bytes of each text of a line: a kind and a name of the longest sort.
 const TEXT_SHOWN_MAX: usize = 320;
+
+/// A line about another site whose number can be divided by this takes the lines along that the site has too many.
+const LINES_EACH: i64 = 100;
 
 /// Appends a line that a command brings.
 pub(super) fn append(context: &Context<'_>, entry: &AuditEntry) -> Result<Effect, Stop> {
@@ -62,6 +68,22 @@ pub(super) fn write(
         actor.request.as_deref().map(cut),
         via
     ])?;
+    match actor.role.is_none() && actor.name.starts_with(SITE) {
+        true => bound_site(db, cut(&actor.name)),
+        false => Ok(()),
+    }
+}
+
+/// Deletes the oldest lines about another site that has more of them than are kept. Another site causes as many as it likes.
+fn bound_site(db: &Connection, actor: &str) -> Result<(), rusqlite::Error> {
+    if db.last_insert_rowid() % LINES_EACH != 0 || !counts_what_is_left(db)? {
+        return Ok(());
+    }
+    db.prepare_cached(
+        "DELETE FROM audit WHERE actor = ?1 AND seq <= \
+         (SELECT seq FROM audit WHERE actor = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)",
+    )?
+    .execute(params![actor, sql(AUDIT_OF_SITE_MAX)])?;
     Ok(())
 }
 

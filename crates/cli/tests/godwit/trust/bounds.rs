@@ -288,3 +288,33 @@ fn a_peer_fills_no_log_with_refusals() {
         "{grown} bytes of log for 200 refusals of one peer"
     );
 }
+
+#[test]
+fn an_asker_does_not_change_the_state_as_fast_as_it_can_ask() {
+    let trust = Trust::new();
+    for rig in [&trust.c, &trust.a] {
+        allow(&trust.b, &rig.identity, "data", &["--write"]);
+    }
+    let give = |paths: usize| {
+        Question::Grant(GrantJob {
+            job: "j".to_owned(),
+            identity: trust.a.identity.clone(),
+            paths: (0..paths)
+                .map(|n| Text::from(format!("data/in/{n}").as_str()))
+                .collect(),
+            write: true,
+            until: Timestamp(godwit_jobs::now().0 + 3_600_000),
+        })
+    };
+    // It renews what is there, so there are never many rules.
+    let refused = (0..8).find_map(|_| trust.c_asks(&trust.b, &give(600)).err());
+    let refused = refused.expect("4,800 changes in a row are too many");
+    assert_eq!((refused.code.as_str(), refused.retryable), ("busy", true));
+    // Others have their own, and what was given is taken back at any time.
+    ask(&trust.a, &trust.b, None, &give(1)).expect("of another identity");
+    let revoke = Question::Revoke {
+        job: "j".to_owned(),
+    };
+    trust.c_asks(&trust.b, &revoke).expect("taken back");
+    assert_eq!(rules(&trust.b), 1, "that of the other identity");
+}

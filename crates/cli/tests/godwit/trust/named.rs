@@ -103,9 +103,15 @@ fn the_test_of_a_site_says_who_answers_and_what_may_be_used() {
     );
     let outcome = add(there.address(), "gw1-short");
     assert_eq!(outcome.code, Some(2), "{outcome:?}");
-    assert!(outcome.complaint.contains("52 letters and digits"), "{outcome:?}");
+    assert!(
+        outcome.complaint.contains("52 letters and digits"),
+        "{outcome:?}"
+    );
     other.end_daemon(rustix::process::Signal::KILL);
     let outcome = test("bad");
     assert_ne!(outcome.code, Some(0), "{outcome:?}");
-    assert!(outcome.complaint.contains("cannot be reached"), "{outcome:?}");
+    assert!(
+        outcome.complaint.contains("cannot be reached"),
+        "{outcome:?}"
+    );
 }
