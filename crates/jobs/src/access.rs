@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use godwit_api::ask::Peer;
 use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allows_at};
 use godwit_api::job::JobKind;
-use godwit_api::rest::{ALL_EXPORTS, HERE, Place, Timestamp};
+use godwit_api::rest::{ALL_EXPORTS, HERE, NewJob, Place, Timestamp};
 use godwit_state::{
     AccessRight, AccessRule, Actor, Follower, Job, Names, Node, Object as _, Place as StatePlace,
     Replica, Role, RuleSite, Site, Topic, UnixMillis, User, reason,
@@ -14,7 +14,8 @@ use godwit_state::{
 
 use crate::clock::timestamp;
 use crate::error::JobsError;
-use crate::{Shared, grants, guests, view};
+use crate::stored::Stored;
+use crate::{Shared, grants, guests};
 
 /// The access rules of a node's state.
 pub(crate) struct Rules {
@@ -282,26 +283,55 @@ fn site_of(site: &str) -> Option<&str> {
     Some(site).filter(|site| *site != HERE)
 }
 
+/// What a job needs at its destination.
+#[derive(Clone, Copy)]
+pub(crate) struct There(&'static [Right]);
+
+impl There {
+    /// What this job needs. A verification reads the copy; the right to write also lets a job delete; a dry run tells what is there.
+    pub(crate) fn of(new: &NewJob) -> Self {
+        match new.kind {
+            JobKind::Verify => Self(&[Right::Read]),
+            JobKind::Copy | JobKind::Sync if is_dry(new) => Self(&[Right::Write, Right::List]),
+            JobKind::Copy | JobKind::Sync => Self(&[Right::Write]),
+        }
+    }
+
+    /// The same for the job with this id, as its stored description says.
+    pub(crate) fn of_job(shared: &Shared, id: &str) -> Self {
+        let spec = shared.replica.reader().job_spec(id).ok().flatten();
+        let stored = spec.and_then(|spec| Stored::parse(&spec).ok());
+        stored.map_or(Self(&[Right::Write]), |stored| Self::of(&stored.new))
+    }
+
+    /// The rights.
+    pub(crate) const fn rights(self) -> &'static [Right] {
+        self.0
+    }
+}
+
+/// Whether a job changes nothing, and tells what it would change.
+pub(crate) fn is_dry(new: &NewJob) -> bool {
+    let no = ["false", "no", "off", "0"].map(str::as_bytes);
+    let given = new.settings.get("dry-run");
+    given.is_some_and(|given| given.last().is_none_or(|last| !no.contains(&&*last.0)))
+}
+
 /// What a job needs at its places.
 fn needs<'a>(
-    kind: JobKind,
+    there: There,
     sources: &'a [Place],
     destination: &'a Place,
 ) -> impl Iterator<Item = (&'a Place, Right)> {
-    // A verification reads the copy; the right to write also lets a job delete.
-    let there = match kind {
-        JobKind::Verify => Right::Read,
-        JobKind::Copy | JobKind::Sync => Right::Write,
-    };
     let sources = sources.iter().map(|place| (place, Right::Read));
-    sources.chain([(destination, there)])
+    sources.chain(there.0.iter().map(move |right| (destination, *right)))
 }
 
 /// Whether the owner of a job may still run it, and use the places that the job names.
 pub(crate) fn check_owner(
     shared: &Shared,
     owner: &str,
-    kind: JobKind,
+    there: There,
     sources: &[Place],
     destination: &Place,
 ) -> Result<(), JobsError> {
@@ -332,7 +362,7 @@ pub(crate) fn check_owner(
                 user.role.name()
             ),
         ),
-        Some(user) => check_places(shared, owner, user.role, kind, sources, destination),
+        Some(user) => check_places(shared, owner, user.role, there, sources, destination),
         None => forbidden(
             reason::USER_REMOVED,
             format!("{owner} is no longer a user of this node"),
@@ -350,8 +380,8 @@ pub(crate) fn check_run(shared: &Shared, actor: &Actor, id: &str) -> Result<(), 
     let job = reader.job(id)?;
     let job = job.ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
     let (sources, destination) = places_of(&job)?;
-    let kind = view::kind_of(reader.job_spec(id)?.as_deref());
-    check_places(shared, &actor.name, role, kind, &sources, &destination)
+    let there = There::of_job(shared, id);
+    check_places(shared, &actor.name, role, there, &sources, &destination)
 }
 
 /// The places of a job.
@@ -372,9 +402,8 @@ pub(crate) fn denied(shared: &Shared, job: &Job) -> Option<String> {
     }
     // They were read when the job was submitted.
     let (sources, destination) = places_of(job).ok()?;
-    let spec = shared.replica.reader().job_spec(&job.id).ok().flatten();
-    let kind = view::kind_of(spec.as_deref());
-    match check_owner(shared, &job.owner, kind, &sources, &destination) {
+    let there = There::of_job(shared, &job.id);
+    match check_owner(shared, &job.owner, there, &sources, &destination) {
         Err(JobsError::Forbidden { detail, .. }) => Some(detail),
         _ => None,
     }
@@ -385,12 +414,12 @@ pub(crate) fn check_places(
     shared: &Shared,
     user: &str,
     role: Role,
-    kind: JobKind,
+    there: There,
     sources: &[Place],
     destination: &Place,
 ) -> Result<(), JobsError> {
     let granted = Granted::of(shared, user, role)?;
-    needs(kind, sources, destination).try_for_each(|(place, right)| granted.check(place, right))
+    needs(there, sources, destination).try_for_each(|(place, right)| granted.check(place, right))
 }
 
 /// The rule as a grant; None for one that makes no sense, which allows nothing.

@@ -72,7 +72,8 @@ pub(crate) fn check(
         ));
     }
     let (sources, destination) = submit::check(shared, template)?;
-    access::check_places(shared, owner, role, template.kind, &sources, &destination)
+    let there = access::There::of(template);
+    access::check_places(shared, owner, role, there, &sources, &destination)
 }
 
 /// When the schedule submits its job next.
@@ -146,7 +147,8 @@ fn job_of(shared: &Shared, schedule: &Schedule, at: UnixMillis) -> Result<Submit
     let new = spec::parse(&schedule.template)?;
     let checked = submit::check(shared, &new)?;
     let text = Stored::text_of(&shared.replica.reader(), &new, &checked)?;
-    access::check_owner(shared, &schedule.owner, new.kind, &checked.0, &checked.1)?;
+    let there = access::There::of(&new);
+    access::check_owner(shared, &schedule.owner, there, &checked.0, &checked.1)?;
     submit::check_room(shared, &schedule.owner)?;
     let owner = &schedule.owner;
     Ok(submit::build(at, owner, &new, text, &checked, None))

@@ -37,7 +37,8 @@ pub(crate) fn submit(
     let reader = shared.replica.reader();
     let text = Stored::text_of(&reader, new, &checked)?;
     if let Some(role) = actor.role {
-        access::check_places(shared, owner, role, new.kind, &checked.0, &checked.1)?;
+        let there = access::There::of(new);
+        access::check_places(shared, owner, role, there, &checked.0, &checked.1)?;
     }
     // A submission that is repeated is no further job.
     let is_repeated = match &key {

@@ -261,7 +261,28 @@ impl Granted {
     /// `place`: an export and a path below it; `None` for what belongs to no export (`mem:`, `null:`), which any grant of that
     /// right opens.
     pub(crate) fn allowed(&self, place: Option<(&str, &[u8])>, right: Right) -> Result<(), Denial> {
-        if self.may(place, right) {
+        self.said(self.may(place, right), place, right)
+    }
+
+    /// Whether a dry run may tell what is at a place. Access for a job to write there does not let its runner list: the asker itself needs
+    /// that right.
+    pub(crate) fn told(&self, place: Option<(&str, &[u8])>) -> Result<(), Denial> {
+        let right = Right::List;
+        let may = match (&self.requester.mandate, self.rights) {
+            (None, _) => self.may(place, right),
+            (Some(_), AskerRights::OwnJob) => true,
+            (Some(_), AskerRights::EndedJob) => false,
+            (Some(mandate), AskerRights::Granted) => {
+                let asker = Subject::Identity(mandate.asker.clone());
+                allows(&self.grants, &asker, Wish { place, right }, self.now)
+            }
+        };
+        self.said(may, place, right)
+    }
+
+    /// The words of a no.
+    fn said(&self, may: bool, place: Option<(&str, &[u8])>, right: Right) -> Result<(), Denial> {
+        if may {
             return Ok(());
         }
         if let Some(mandate) = &self.requester.mandate {

@@ -33,7 +33,7 @@ use crate::admit::admit;
 use crate::allow::{Denial, Who};
 use crate::claims::{Entering, Hold};
 use crate::gate::{Full, Slot};
-use crate::places::{FailedSource, SourcePlace, Target};
+use crate::places::{FailedSource, SourcePlace, Target, is_dry};
 use crate::refusal::too_many;
 use crate::session::Grip;
 use crate::table::Way;
@@ -104,12 +104,17 @@ fn begin_push<'a>(
     alone: Arc<AtomicBool>,
 ) -> Result<StartedEnd<'a>, Denial> {
     let select = select_of(request)?;
+    let who = Who::opens(peer, request);
     let target = shared.places.target(
-        &Who::opens(peer, request),
+        &who,
         &request.destination,
         request.destination_is_directory,
         Access::asked(request),
     )?;
+    let is_dry = is_dry(request);
+    if is_dry {
+        shared.places.may_tell(&who, &request.destination)?;
+    }
     let end = |digest, lease| EndConfig {
         lease: Some(lease),
         transfer,
@@ -185,7 +190,6 @@ fn begin_push<'a>(
                 },
             };
             let key = make_request().key().0;
-            let is_dry = request.comparison.is_some_and(|wanted| wanted.dry_run);
             let counted = place_for(shared, peer, (!is_dry).then_some(&key))?;
             let admitted = admit(shared, needs)?;
             let mut prepared = prepare(shared, peer, &key, &request.destination, make_request)?;

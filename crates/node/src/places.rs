@@ -40,6 +40,11 @@ pub(crate) trait Places: Send + Sync {
         access: Access,
     ) -> Result<Vec<SourcePlace>, Denial>;
 
+    /// Whether a dry run may tell what is where it would write. An agent's client may see all.
+    fn may_tell(&self, _who: &Who, _path: &[u8]) -> Result<(), Denial> {
+        Ok(())
+    }
+
     /// The name of a sender in the journal's key: the same in every run of the same command.
     fn sender_name(&self, peer: IdentityId) -> Vec<u8>;
 
@@ -87,7 +92,7 @@ pub(crate) struct Leave {
     pub(crate) needs: Vec<Need>,
 }
 
-/// To read below a path of an export, or to write there; `None` stands for what belongs to no export.
+/// To read below a path of an export, to write there, or to be told what is there; `None` stands for what belongs to no export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     place: Option<(String, RelPath)>,
@@ -261,6 +266,14 @@ impl Places for Exports {
         Ok(sources)
     }
 
+    fn may_tell(&self, who: &Who, path: &[u8]) -> Result<(), Denial> {
+        let ExportPath::Below(export, below) = find(&self.exports, path)? else {
+            return Ok(());
+        };
+        let granted = self.grantor().granted(who)?;
+        granted.told(Some((&export.name, below.as_bytes())))
+    }
+
     fn sender_name(&self, peer: IdentityId) -> Vec<u8> {
         peer.to_string().into_bytes()
     }
@@ -297,6 +310,12 @@ impl Places for Exports {
                 Ok(ExportPath::Below(export, below)) => Some((export.name.clone(), below)),
                 _ => None,
             };
+            if is_dry(request) && place.is_some() && right == Right::Write {
+                needs.push(Need {
+                    place: place.clone(),
+                    right: Right::List,
+                });
+            }
             let need = Need { place, right };
             if !needs.contains(&need) {
                 needs.push(need);
@@ -314,13 +333,21 @@ impl Places for Exports {
         let ask = |need: &Need| {
             let place = need.place.as_ref();
             let place = place.map(|(export, below)| (export.as_str(), below.as_bytes()));
-            granted.allowed(place, need.right).err()
+            match need.right {
+                Right::List => granted.told(place).err(),
+                right => granted.allowed(place, right).err(),
+            }
         };
         leave.needs.iter().find_map(ask).map(|no| Denial {
             message: format!("this access was taken back or has expired: {}", no.message),
             ..no
         })
     }
+}
+
+/// Whether the request is for a dry run.
+pub(crate) fn is_dry(request: &Open) -> bool {
+    request.comparison.is_some_and(|wanted| wanted.dry_run)
 }
 
 /// A place in an export, whose real path this is, that the peer may read. A way out of the export is not there to be had, and refused.

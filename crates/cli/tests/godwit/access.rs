@@ -380,3 +380,41 @@ fn a_rule_of_the_state_counts_at_once() {
     let closed = wait_until(|| (rig.cp(&["--force", &url, "got"]).code == Some(4)).then_some(()));
     assert!(closed.is_some(), "an expired rule still lets in");
 }
+
+/// What a dry run tells is what is there.
+#[test]
+fn who_may_only_write_sees_no_name_by_a_dry_run() {
+    let mut rig = Rig::new();
+    rig.write("export/drop/secret-name", "theirs");
+    rig.make_dirs("empty");
+    rig.start(&[]);
+    let us = us(&rig);
+    let url = rig.url("drop/");
+    let dry = |rights: &str| {
+        let line = format!("{us} data:/drop {rights}\n");
+        fs::write(rig.daemon_home.join("grants"), line).expect("written");
+        rig.client(&[
+            "sync",
+            "--delete",
+            "--dry-run",
+            "--json",
+            &format!("{}/", rig.path("empty").display()),
+            &url,
+        ])
+    };
+    let outcome = dry("write");
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    assert!(
+        !format!("{outcome:?}").contains("secret-name"),
+        "{outcome:?}"
+    );
+    assert!(
+        format!("{outcome:?}").contains("you may not list"),
+        "{outcome:?}"
+    );
+    for rights in ["write,list", "read,write"] {
+        let outcome = dry(rights);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        assert!(outcome.out.contains("secret-name"), "{outcome:?}");
+    }
+}

@@ -9,7 +9,10 @@ use godwit_state::Job;
 
 use super::KEY;
 use crate::stored::Guest;
-use crate::{Jobs, Shared, grants};
+use crate::{Jobs, Shared, access, grants};
+
+/// What a job needs at its sources.
+const READS: &[Right] = &[Right::Read];
 
 /// The mandate under which a job runs that has its other end at a third site: that site admits it by what was given for the asker's job.
 pub(crate) fn mandate_of(job: &Job, guest: &Guest) -> Option<Mandate> {
@@ -43,13 +46,16 @@ pub(super) fn acts_for<'a>(
 
 /// Whether the asker may do now what the job does here.
 pub(super) fn check_rights(new: &NewJob, now: Timestamp, may: &MayUse<'_>) -> Result<(), Refusal> {
-    let ends = new.sources.iter().map(|source| (source, false));
-    for (text, write) in ends.chain([(&new.destination, true)]) {
+    let there = access::There::of(new);
+    let ends = new.sources.iter().map(|source| (source, READS));
+    for (text, rights) in ends.chain([(&new.destination, there.rights())]) {
         let place: Result<Place, _> = text.parse();
         if let Ok(place) = place
             && place.is_here()
         {
-            may(&Text(place.below_exports()), write, now)?;
+            for right in rights {
+                may(&Text(place.below_exports()), *right == Right::Write, now)?;
+            }
         }
     }
     Ok(())
@@ -65,7 +71,8 @@ pub(crate) fn may_go_on(shared: &Shared, asker: &str, job: &Job) -> bool {
     let who = Subject::Identity(asker.to_owned());
     let at = Timestamp(shared.now().0);
     let ends = job.sources.iter().map(|place| (place, Right::Read));
-    let mut ends = ends.chain([(&job.destination, Right::Write)]);
+    let there = access::There::of_job(shared, &job.id).rights().iter();
+    let mut ends = ends.chain(there.map(|right| (&job.destination, *right)));
     ends.all(|(place, right)| {
         let named: Result<Place, _> = format!("{}:{}", place.site, place.path).parse();
         let Ok(named) = named else {

@@ -316,3 +316,29 @@ fn a_token_of_a_smaller_role_lets_no_job_run_with_the_rights_of_its_user() {
     steer(&smaller, "cancel").expect(200);
     steer(&smaller, "retry").expect(200);
 }
+
+#[test]
+fn a_dry_run_needs_the_right_to_list_its_destination() {
+    let world = World::new();
+    let otto = world.client().token(&token(&world, "otto", "operator").0);
+    world.grant("otto", "data:/run4 read");
+    world.grant("otto", "archive write");
+    let job = |dry: &str| {
+        json!({
+            "kind": "sync", "sources": ["here:/data/run4/"], "destination": "here:/archive/copy",
+            "settings": {"delete": ["true"], "dry-run": [dry]}, "not_before": "2100-01-01T00:00:00Z",
+        })
+    };
+    let schedule = |dry: &str| json!({"cron": "0 22 * * *", "job": job(dry)});
+    let put = |dry: &str| otto.json("PUT", "/api/v1/schedules/dry", &schedule(dry));
+    otto.post("/api/v1/jobs", &job("false")).expect(201);
+    put("false").expect(200);
+    let refused = otto.post("/api/v1/jobs", &job("true"));
+    let refused = refused.expect_problem(403, "not_granted");
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(detail.contains("may not list"), "{detail}");
+    put("true").expect_problem(403, "not_granted");
+    world.grant("otto", "archive list");
+    otto.post("/api/v1/jobs", &job("true")).expect(201);
+    put("true").expect(200);
+}

@@ -4,6 +4,7 @@
 use godwit_api::ask::{ListPlace, Question, code};
 use godwit_api::grant::Mandate;
 use godwit_api::job::Text;
+use godwit_api::rest::JobStateName;
 use serde_json::{Value, json};
 
 use super::{JOB, Trust, allow, ask};
@@ -103,4 +104,55 @@ fn access_for_a_job_lasts_a_day_at_most() {
         serde_json::from_value(rule["expires"].clone()).expect("a time");
     let hours = (expires.0 - godwit_jobs::now().0) / 3_600_000;
     assert!((22..=24).contains(&hours), "{hours} hours: {rule}");
+}
+
+/// The log of a dry run names what is at the destination, and so does that of a job which another site asked for.
+#[test]
+fn a_dry_run_for_another_site_needs_the_right_of_that_site_to_list() {
+    let trust = Trust::new();
+    allow(&trust.a, &trust.c.identity, "data:/empty", &["--read"]);
+    allow(&trust.b, &trust.c.identity, "data:/data", &["--write"]);
+    let dry = json!({"kind": "sync", "sources": ["here:/data/empty/"], "destination": "siteB:/data/data",
+                     "settings": {"delete": ["true"], "dry-run": ["true"]}});
+    trust.give(JOB, &trust.a, "data/data", true).expect("given");
+    let seen = trust.end_of(JOB, &dry).expect("taken");
+    super::assert_denied(&seen, &trust.c);
+    allow(
+        &trust.b,
+        &trust.c.identity,
+        "data:/data",
+        &["--write", "--list"],
+    );
+    trust
+        .give("j2", &trust.a, "data/data", true)
+        .expect("given");
+    let seen = trust.end_of("j2", &dry).expect("taken");
+    assert_eq!(seen.view.state, JobStateName::Complete, "{:?}", seen.view);
+    // The other way round: the destination is at the site that runs the job.
+    allow(&trust.a, &trust.c.identity, "data:/in", &["--write"]);
+    let within = json!({"kind": "sync", "sources": ["here:/data/empty/"], "destination": "here:/data/in",
+                        "settings": {"delete": ["true"], "dry-run": ["true"]}});
+    let new = serde_json::from_value(within).expect("a job");
+    let run = Question::Run(Box::new(godwit_api::ask::RunJob {
+        job: "j3".to_owned(),
+        again: false,
+        request: None,
+        new,
+        other: None,
+    }));
+    let refusal = trust.c_asks(&trust.a, &run).expect_err("no right to list");
+    assert_eq!(refusal.code, code::NOT_GRANTED, "{refusal:?}");
+    // A verification reads the copy.
+    let verify = json!({"kind": "verify", "sources": ["here:/data/empty/manifest"], "destination": "here:/data/in",
+                        "settings": {"extra": ["true"]}});
+    let run = Question::Run(Box::new(godwit_api::ask::RunJob {
+        job: "j4".to_owned(),
+        again: false,
+        request: None,
+        new: serde_json::from_value(verify).expect("a job"),
+        other: None,
+    }));
+    let refusal = trust.c_asks(&trust.a, &run).expect_err("no right to read");
+    assert_eq!(refusal.code, code::NOT_GRANTED, "{refusal:?}");
+    trust.assert_untouched();
 }
