@@ -191,6 +191,14 @@ impl Seen {
         manifest_of(&self.jobs, id)
     }
 
+    /// Whether the caller may still read the manifest of a job.
+    ///
+    /// # Errors
+    /// There is no such job; `Forbidden` where the caller sees an outline of the job.
+    pub fn check_manifest(&self, id: &str) -> Result<(), JobsError> {
+        self.check(id, "manifest")
+    }
+
     /// The work of a job that is divided and has not ended.
     ///
     /// # Errors
@@ -214,6 +222,9 @@ impl Seen {
         }
         job.sources = self.places(&job.owner, &job.sources);
         job.destination = self.place(&job.owner, &job.destination);
+        if is_of_site(&job.owner) {
+            job.label.clear();
+        }
         let is_elsewhere = is_elsewhere(&job);
         let is_end = matches!(job.state, JobStateName::Partial | JobStateName::Failed);
         let waits = job.next_attempt.is_some();
@@ -241,6 +252,9 @@ impl Seen {
         }
         new.sources = self.places(owner, &new.sources);
         new.destination = self.place(owner, &new.destination);
+        if is_of_site(owner) {
+            new.label.clear();
+        }
         // Rules of a selection, and settings that are texts, may be names.
         new.selection = None;
         new.settings.retain(|name, _| is_plain(name));
@@ -315,6 +329,8 @@ impl Seen {
             return text.to_owned();
         }
         match text.parse::<Place>() {
+            // The site that asked for the job calls the other end so.
+            Ok(place) if is_of_site(owner) && !place.is_here() => HIDDEN.to_owned(),
             Ok(place) if place.path.is_empty() => text.to_owned(),
             Ok(place) => format!("{}:/{}/{HIDDEN}", place.site, place.export),
             Err(_) => HIDDEN.to_owned(),

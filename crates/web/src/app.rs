@@ -14,6 +14,7 @@ use crate::caller::{Caller, Need, Request};
 use crate::config::NodeInfo;
 use crate::hub::Hub;
 use crate::logins::Logins;
+use crate::long_answer::LongAnswers;
 use crate::metrics::Metrics;
 use crate::password::Hasher;
 use crate::problem::ApiError;
@@ -49,6 +50,7 @@ pub(crate) struct App {
     pub(crate) rates: Rates,
     pub(crate) refusals: Refusals,
     pub(crate) logins: Logins,
+    pub(crate) long_answers: LongAnswers,
     /// The certificate of the API is the operator's, so that browsers may insist on it.
     pub(crate) certified: bool,
     hashes: Hasher,
@@ -79,6 +81,7 @@ impl App {
             log,
             refusals: Refusals::new(),
             logins: Logins::new(),
+            long_answers: LongAnswers::new(),
             certified,
             hashes: Hasher::new()?,
             hashes_of_strangers: Hasher::new()?,
@@ -123,11 +126,14 @@ impl App {
         need: Need,
     ) -> Result<Caller, ApiError> {
         let own = Arc::clone(self);
-        let place = request.place();
+        let (place, member) = (request.place(), request.member.clone());
         let found = blocking(&self.authentications, place, move || {
             request.caller(need, &own)
         });
         let caller = found.await??;
+        if let Some(member) = member {
+            member.prove(&caller.name)?;
+        }
         turns::proven(&caller.name);
         Ok(caller)
     }

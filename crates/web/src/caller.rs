@@ -14,6 +14,7 @@ use godwit_jobs::now;
 use godwit_state::{Actor, Names, Role, Token, UnixMillis, User};
 
 use crate::app::App;
+use crate::crowd::Member;
 use crate::machine;
 use crate::middleware::Label;
 use crate::places::{Connected, Key};
@@ -192,6 +193,8 @@ pub(crate) struct Request {
     /// A proxy sends the request for somebody else.
     forwarded: bool,
     connected: Option<Connected>,
+    /// Among those of its user.
+    pub(crate) member: Option<Member>,
     pub(crate) id: String,
     method: String,
     path: String,
@@ -210,6 +213,7 @@ impl Request {
                 .iter()
                 .any(|name| parts.headers.contains_key(*name)),
             connected: parts.extensions.get::<Connected>().cloned(),
+            member: parts.extensions.get::<Member>().cloned(),
             id: label.map(|label| label.id.clone()).unwrap_or_default(),
             method: parts.method.to_string(),
             path: label.map(|label| label.path.clone()).unwrap_or_default(),

@@ -4,13 +4,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::app::App;
-use crate::caller::{Need, Request};
+use crate::caller::{Caller, Need, Request};
+use crate::problem::ApiError;
+use crate::turns::Holder;
 
 /// How often it is looked whether the caller may still have the answer.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// A right that is missing is looked at once more after this time.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// How long an answer lasts while nobody can tell, for the node is busy or its state cannot be read.
 const UNTOLD_MAX: Duration = Duration::from_secs(10);
@@ -22,7 +27,11 @@ pub(crate) struct Lasting {
     need: Need,
     next: Instant,
     held: Instant,
+    allowed: Option<Arc<Allowed>>,
 }
+
+/// Whether the caller has the right to what the answer tells.
+type Allowed = dyn Fn(&App, &Caller) -> Result<(), ApiError> + Send + Sync;
 
 impl Lasting {
     /// The right of a request that has just been let in by this need.
@@ -34,6 +43,18 @@ impl Lasting {
             need,
             next: now + LOOK_EVERY,
             held: now,
+            allowed: None,
+        }
+    }
+
+    /// The same for an answer that needs more than a role.
+    pub(crate) fn while_allowed(
+        self,
+        allowed: impl Fn(&App, &Caller) -> Result<(), ApiError> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            allowed: Some(Arc::new(allowed)),
+            ..self
         }
     }
 
@@ -54,14 +75,29 @@ impl Lasting {
             return true;
         }
         self.next = now + LOOK_EVERY;
-        let (request, need) = (self.request.clone(), self.need);
-        let checked = self.app.authenticate(request, need).await;
+        let mut checked = self.check().await;
+        // A file of grants that is being written is empty for a moment.
+        if checked.is_err() && self.allowed.is_some() {
+            sleep(LOOK_AGAIN_AFTER).await;
+            checked = self.check().await;
+        }
         match checked {
-            Ok(_) => {
+            Ok(()) => {
                 self.held = now;
                 true
             }
             Err(error) => !error.status().is_client_error() && now < self.held + UNTOLD_MAX,
         }
+    }
+
+    async fn check(&self) -> Result<(), ApiError> {
+        let (request, need) = (self.request.clone(), self.need);
+        let caller = self.app.authenticate(request, need).await?;
+        let Some(allowed) = self.allowed.clone() else {
+            return Ok(());
+        };
+        let holder = Holder::User(caller.name.clone());
+        let check = move |app: &App| allowed(app, &caller);
+        self.app.run_for(Some(holder), check).await
     }
 }

@@ -28,6 +28,7 @@ use tokio::time::{sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::caller::Peer;
+use crate::crowd::{Crowd, Member};
 use crate::lingering::linger;
 use crate::middleware::Crowded;
 use crate::places::{Connected, Place, Places, Stay, Working};
@@ -70,6 +71,7 @@ const LINES_EVERY: Duration = Duration::from_secs(10);
 pub(crate) struct Connections {
     router: Router,
     places: Arc<Places>,
+    crowd: Crowd,
     tls: TlsAcceptor,
     unread_max: Duration,
     log: Arc<dyn Fn(&str) + Send + Sync>,
@@ -89,6 +91,7 @@ impl Connections {
         Self {
             router,
             places,
+            crowd: Crowd::default(),
             tls,
             unread_max,
             log,
@@ -144,13 +147,16 @@ impl Connections {
         let waiting = unread.waiting();
         let socket = Watched { socket, waiting };
         let connected = place.connected().clone();
-        let own = connected.clone();
+        let (own, crowd) = (connected.clone(), self.crowd.clone());
         let router = TowerToHyperService::new(self.router.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
-            let working = own.begin();
+            let working = own.begin().map(|working| (working, crowd.enter()));
             let extensions = request.extensions_mut();
             extensions.insert(peer);
             extensions.insert(own.clone());
+            if let Some((_, member)) = &working {
+                extensions.insert(member.clone());
+            }
             answer(router.clone(), request, working, unread.waiting())
         });
         let builder = builder();
@@ -215,7 +221,7 @@ async fn overdue(connected: &Connected) {
 async fn answer(
     router: TowerToHyperService<Router>,
     mut request: Request<Incoming>,
-    working: Option<Working>,
+    working: Option<(Working, Member)>,
     waiting: Waiting,
 ) -> Result<Response<Body>, Infallible> {
     if working.is_none() {
@@ -242,7 +248,7 @@ struct Kept {
     /// What is left of a long frame.
     rest: Bytes,
     waiting: Waiting,
-    _working: Option<Working>,
+    _working: Option<(Working, Member)>,
 }
 
 impl Kept {

@@ -14,7 +14,7 @@ use godwit_api::rest::{
 };
 use godwit_jobs::{Jobs, JobsError, Seen};
 use godwit_state::{Actor, Cursor, JobFilter, JobState, Role, UnixMillis};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -23,6 +23,7 @@ use super::{BASE, Problems};
 use crate::app::App;
 use crate::caller::{Caller, Operator, Viewer};
 use crate::extract::{Body, Parameters, Path, idempotency_key, limit};
+use crate::long_answer::until_gone;
 use crate::problem::ApiError;
 
 /// Jobs of a page.
@@ -173,16 +174,16 @@ async fn read<T: Send + 'static>(
         .map(Json)
 }
 
-/// The same of what other nodes may keep, which takes longer.
-async fn read_history<T: Send + 'static>(
+/// The same of what other nodes may keep, which takes longer, and may be long.
+async fn read_history<T: Serialize + Send + 'static>(
     app: &Arc<App>,
     caller: Caller,
     id: String,
     call: impl FnOnce(&Seen, &str) -> Result<T, JobsError> + Send + 'static,
-) -> Result<Json<T>, ApiError> {
-    app.run_at_places(move |app| Ok(call(&app.seen(&caller)?, &id)?))
-        .await
-        .map(Json)
+) -> Result<Response, ApiError> {
+    let turn = app.long_answers.turn().await?;
+    let read = app.run_at_places(move |app| Ok(call(&app.seen(&caller)?, &id)?));
+    Ok(until_gone(Json(read.await?).into_response(), turn))
 }
 
 /// Runs a change of one job, if it is the caller's.
@@ -333,7 +334,7 @@ async fn log(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     Parameters(query): Parameters<LogQuery>,
-) -> Result<Json<LogPage>, ApiError> {
+) -> Result<Response, ApiError> {
     let limit = limit(query.limit, 1_000, LINES_MAX)?;
     let after = query.after.unwrap_or(0);
     read_history(&app, caller, id, move |seen, id| seen.log(id, after, limit)).await
@@ -345,7 +346,7 @@ async fn samples(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-) -> Result<Json<Vec<SampleView>>, ApiError> {
+) -> Result<Response, ApiError> {
     read_history(&app, caller, id, Seen::samples).await
 }
 

@@ -23,6 +23,7 @@ use crate::app::App;
 use crate::caller::{Need, Request, Viewer};
 use crate::extract::Path;
 use crate::lasting::Lasting;
+use crate::long_answer::until_gone;
 use crate::problem::ApiError;
 
 /// The file runs no script and fetches nothing.
@@ -41,10 +42,10 @@ async fn report(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-) -> Result<Json<JobReport>, ApiError> {
-    app.run_at_places(move |app| Ok(app.seen(&caller)?.report(&id)?))
-        .await
-        .map(Json)
+) -> Result<Response, ApiError> {
+    let turn = app.long_answers.turn().await?;
+    let report = app.run_at_places(move |app| Ok(app.seen(&caller)?.report(&id)?));
+    Ok(until_gone(Json(report.await?).into_response(), turn))
 }
 
 /// Gives everything of a job as one file for people.
@@ -54,13 +55,14 @@ async fn html(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
+    let turn = app.long_answers.turn().await?;
     let html = move |app: &App| Ok(app.seen(&caller)?.report_html(&id)?);
     let text = app.run_at_places(html).await?;
     let mut answer = Html(text).into_response();
     answer
         .headers_mut()
         .insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    Ok(answer)
+    Ok(until_gone(answer, turn))
 }
 
 /// Gives the manifest that a job wrote, as `docs/manifest.md` describes it.
@@ -71,11 +73,13 @@ async fn manifest(
     parts: Parts,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
+    let of = id.clone();
     let lasting = Lasting::new(
         Arc::clone(&app),
         Request::of(&parts),
         Need::Role(Role::Viewer),
-    );
+    )
+    .while_allowed(move |app, caller| Ok(app.seen(caller)?.check_manifest(&of)?));
     let manifest = app
         .run_at_places(move |app| Ok(app.seen(&caller)?.manifest(&id)?))
         .await?;

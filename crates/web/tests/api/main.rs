@@ -12,6 +12,7 @@ mod bad_input;
 mod client;
 mod connections;
 mod credentials;
+mod crowded;
 mod events;
 mod graphite;
 mod health;

@@ -217,3 +217,32 @@ fn a_stream_tells_a_job_as_its_reader_may_see_it_then() {
         "{stream}"
     );
 }
+
+/// A label, and the name of the other end, are words of the site that asked for a job.
+#[test]
+fn an_outline_has_no_word_of_a_site_that_asked_for_the_job() {
+    let world = World::new();
+    let (viewer, _) = token(&world, "vera", "viewer");
+    drop(viewer);
+    let seen = |role| godwit_jobs::Seen::by(&world.jobs, "vera", role).unwrap();
+    let job = json!({
+        "sources": ["here:/data/run4"], "destination": "here:/archive/copy/", "label": "word",
+        "not_before": "2100-01-01T00:00:00Z",
+    });
+    let made = world.client().post("/api/v1/jobs", &job).expect(201).json();
+    let own: godwit_api::rest::JobView = serde_json::from_value(made).unwrap();
+    let guest = godwit_api::rest::JobView {
+        owner: format!("site:gw1-{}", "a".repeat(52)),
+        destination: "word:/word/copy".to_owned(),
+        ..own.clone()
+    };
+    let shown = seen(godwit_state::Role::Viewer).view(guest.clone());
+    let text = serde_json::to_string(&shown).unwrap();
+    assert!(!text.contains("word"), "{text}");
+    let shown = seen(godwit_state::Role::Admin).view(guest);
+    assert_eq!(
+        (shown.label.as_str(), shown.destination.as_str()),
+        ("word", "word:/word/copy")
+    );
+    assert_eq!(seen(godwit_state::Role::Viewer).view(own).label, "word");
+}

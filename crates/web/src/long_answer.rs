@@ -1,0 +1,63 @@
+//! Owns the turns at answers that may have many megabytes, such as all lines of a log: a client that does not read keeps its answer in memory.
+//! Makes no answer.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::response::Response;
+use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
+
+use crate::problem::ApiError;
+use crate::turns::{self, Turn, Turns};
+
+/// Such answers at once, and those of one user: each is some 30 MiB at most.
+const ALL_MAX: usize = 16;
+const OF_HOLDER_MAX: usize = 4;
+
+/// The turns at long answers.
+pub(crate) struct LongAnswers(Turns);
+
+impl LongAnswers {
+    pub(crate) fn new() -> Self {
+        Self(Turns::new(ALL_MAX, OF_HOLDER_MAX))
+    }
+
+    /// Waits for a turn, before the answer is made.
+    ///
+    /// # Errors
+    /// It does not come.
+    pub(crate) async fn turn(&self) -> Result<Turn, ApiError> {
+        self.0.take(turns::holder()).await
+    }
+}
+
+/// The answer, which has the turn until it has gone.
+pub(crate) fn until_gone(answer: Response, turn: Turn) -> Response {
+    answer.map(|body| Body::new(Held { body, _turn: turn }))
+}
+
+struct Held {
+    body: Body,
+    _turn: Turn,
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

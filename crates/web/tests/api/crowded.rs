@@ -1,0 +1,151 @@
+//! What one user may have the node keep in memory: requests at once, and answers that are not read.
+//! Connections of strangers are tested in `connections`.
+
+use std::fs::{self, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::client::Client;
+use crate::rights::token;
+use crate::world::World;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Sends a head, and leaves the rest to the test.
+fn begin(world: &World, secret: &str, request: &str) -> UnixStream {
+    let mut raw = UnixStream::connect(world.web.socket()).unwrap();
+    raw.set_read_timeout(Some(DEADLINE)).unwrap();
+    let head = format!("{request} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {secret}\r\n");
+    raw.write_all(head.as_bytes()).unwrap();
+    raw
+}
+
+fn status(raw: &mut UnixStream) -> String {
+    let mut line = [0; 12];
+    raw.read_exact(&mut line).unwrap();
+    String::from_utf8_lossy(&line[9..]).into_owned()
+}
+
+/// A job of the admin that has ended and wrote a manifest.
+fn ended(world: &World) -> String {
+    fs::create_dir_all(world.path("data/run")).unwrap();
+    fs::write(world.path("data/run/f"), b"f").unwrap();
+    let job =
+        json!({"sources": ["here:/data/run"], "destination": "here:/archive/", "manifest": true});
+    let admin = world.client();
+    let made = admin.post("/api/v1/jobs", &job).expect(201).json();
+    let id = made["id"].as_str().unwrap().to_owned();
+    let until = Instant::now() + DEADLINE;
+    while admin.get(&format!("/api/v1/jobs/{id}")).expect(200).json()["ended"].is_null() {
+        assert!(Instant::now() < until, "it does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    id
+}
+
+fn node(client: &Client) -> u16 {
+    client.get("/api/v1/node").status.as_u16()
+}
+
+#[test]
+fn one_user_has_so_many_requests_at_once_and_others_have_theirs() {
+    let world = World::new();
+    let user = |name: &str| token(&world, name, "operator").0;
+    let (vera, walt) = (user("vera"), user("walt"));
+    // Bodies that do not come.
+    let mut waiting: Vec<UnixStream> = (0..100)
+        .map(|_| {
+            let mut raw = begin(&world, &vera, "POST /api/v1/jobs");
+            raw.write_all(b"content-type: application/json\r\ncontent-length: 100\r\n\r\n")
+                .unwrap();
+            raw
+        })
+        .collect();
+    let walt = world.client().token(&walt);
+    let vera = world.client().token(&vera);
+    let mut refused = 0;
+    let until = Instant::now() + DEADLINE;
+    while refused < 100 - 64 {
+        assert!(Instant::now() < until, "{refused} were refused");
+        waiting.retain_mut(|raw| {
+            raw.set_nonblocking(true).unwrap();
+            let has_answer = raw.read(&mut [0; 12]).is_ok_and(|read| read > 0);
+            refused += usize::from(has_answer);
+            !has_answer
+        });
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(waiting.len(), 64);
+    vera.get("/api/v1/node")
+        .expect_problem(429, "too_many_requests");
+    walt.get("/api/v1/node").expect(200);
+    // Places come back.
+    drop(waiting);
+    let until = Instant::now() + DEADLINE;
+    while node(&vera) != 200 {
+        assert!(Instant::now() < until, "they stay");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn one_user_leaves_few_long_answers_unread_and_others_have_theirs() {
+    let world = World::new();
+    let (vera, walt) = (
+        token(&world, "vera", "viewer").0,
+        token(&world, "walt", "viewer").0,
+    );
+    let id = ended(&world);
+    let path = format!("/api/v1/jobs/{id}/samples");
+    let samples = world.path("jobs").join(&id).join("samples.jsonl");
+    let line = serde_json::to_string(&world.client().get(&path).expect(200).json()[0]).unwrap();
+    let mut file = OpenOptions::new().append(true).open(samples).unwrap();
+    for _ in 0..(8 << 20) / line.len() {
+        writeln!(file, "{line}").unwrap();
+    }
+    let unread: Vec<UnixStream> = (0..4)
+        .map(|_| {
+            let mut raw = begin(&world, &vera, &format!("GET {path}"));
+            raw.write_all(b"\r\n").unwrap();
+            assert_eq!(status(&mut raw), "200");
+            raw
+        })
+        .collect();
+    let vera = world.client().token(&vera);
+    vera.get(&path).expect_problem(503, "busy");
+    vera.get("/api/v1/node").expect(200);
+    let walt = world.client().token(&walt);
+    assert!(walt.get(&path).expect(200).body.len() > 1 << 20);
+    drop(unread);
+    assert!(vera.get(&path).expect(200).body.len() > 1 << 20);
+}
+
+#[test]
+fn a_manifest_ends_with_the_right_to_list_the_places_of_its_job() {
+    const BYTES: usize = 64 << 20;
+    let world = World::new();
+    let secret = token(&world, "vera", "viewer").0;
+    let id = ended(&world);
+    fs::write(
+        world.path("jobs").join(&id).join("manifest"),
+        vec![b'x'; BYTES],
+    )
+    .unwrap();
+    world.grant("vera", "* list");
+    let mut raw = begin(&world, &secret, &format!("GET /api/v1/jobs/{id}/manifest"));
+    raw.write_all(b"\r\n").unwrap();
+    assert_eq!(status(&mut raw), "200");
+    world.file_grants.lock().unwrap().clear();
+    let (mut read, mut piece) = (0, vec![0; 64 << 10]);
+    while let Ok(bytes @ 1..) = raw.read(&mut piece) {
+        read += bytes;
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(
+        read < BYTES,
+        "the whole of it came after the right had ended"
+    );
+}
