@@ -3,11 +3,14 @@
 //!
 //! Owners compete by their shares: the next job is that of the owner who has the fewest running jobs for the weight of the owner's share.
 //! Among the jobs of one owner the higher priority goes first, then the older job. So a high priority never takes another owner's turn.
+//! Jobs of other sites leave a part of the places to those of this site, for a job need not end.
 
 use std::collections::HashMap;
 
 use godwit_api::units::counted;
 use godwit_state::{Job, Reason};
+
+use crate::guests::is_of_site;
 
 /// The rules, as they hold now.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +62,8 @@ fn jobs(number: u64) -> String {
 #[derive(Default)]
 struct Counts {
     all: usize,
+    /// Of other sites.
+    guests: usize,
     owners: HashMap<String, u32>,
     sites: HashMap<String, u32>,
 }
@@ -66,6 +71,7 @@ struct Counts {
 impl Counts {
     fn add(&mut self, owner: &str, sites: &[String]) {
         self.all += 1;
+        self.guests += usize::from(is_of_site(owner));
         *self.owners.entry(owner.to_owned()).or_default() += 1;
         for site in sites {
             *self.sites.entry(site.clone()).or_default() += 1;
@@ -84,6 +90,16 @@ impl Counts {
                 format!(
                     "This node runs {}, as many as it runs at once; the job begins when one of them ends.",
                     jobs(self.all as u64)
+                ),
+            ));
+        }
+        let kept = kept(rules.node_max);
+        if is_of_site(&job.owner) && self.guests + kept >= rules.node_max {
+            let kept = counted(kept as u64, "place");
+            return Some(Reason::new(
+                "jobs_of_node",
+                format!(
+                    "The jobs of other sites leave {kept} of this node to its own jobs; the job begins when one of theirs ends."
                 ),
             ));
         }
@@ -131,6 +147,8 @@ pub(crate) fn choose(
         counts.add(&job.owner, &job.sites);
     }
     counts.all = running.len();
+    let guests = running.iter().filter(|job| is_of_site(&job.owner));
+    counts.guests = guests.count();
     let mut plan = Plan::default();
     let mut left: Vec<Job> = waiting;
     loop {
@@ -156,6 +174,11 @@ pub(crate) fn choose(
         }
     }
     plan
+}
+
+/// The places that jobs of other sites leave to those of this site: a quarter, and one at least where there are two.
+fn kept(node_max: usize) -> usize {
+    (node_max / 4).max(usize::from(node_max > 1))
 }
 
 /// The limit of one job in bytes per second: the least of its own and of its parts of the limits that it shares; 0 is none.

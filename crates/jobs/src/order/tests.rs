@@ -63,6 +63,47 @@ fn owners_take_turns_whoever_came_first() {
     assert!(plan.wait.iter().all(|(_, why)| why.code == "jobs_of_node"));
 }
 
+/// A site controls the other end of its jobs, so they need not end.
+#[test]
+fn jobs_of_other_sites_leave_places_to_those_of_this_site() {
+    for (node_max, of_sites) in [(1, 1), (2, 1), (4, 3), (8, 6), (32, 24)] {
+        let rules = Rules {
+            node_max,
+            ..Rules::default()
+        };
+        let guests = |sites: usize| {
+            let ids = (0..node_max * 2).map(|n| (n, n % sites));
+            ids.map(|(n, site)| job(&format!("g{n}"), &format!("site:gw1-{site}"), "siteB"))
+                .collect::<Vec<_>>()
+        };
+        for sites in [1, 3] {
+            let plan = choose(guests(sites), &[], &[], &rules);
+            assert_eq!(
+                plan.start.len(),
+                of_sites,
+                "{sites} sites, {node_max} places"
+            );
+            assert!(plan.wait.iter().all(|(_, why)| why.code == "jobs_of_node"));
+        }
+        // Those that run count, and own jobs take all places.
+        let running: Vec<Running> = guests(1)
+            .into_iter()
+            .take(of_sites)
+            .map(|job| Running {
+                sites: sites_of(&job),
+                owner: job.owner,
+            })
+            .collect();
+        let own = (0..node_max).map(|n| job(&format!("a{n}"), "alice", "siteB"));
+        let plan = choose(own.chain(guests(1)).collect(), &running, &[], &rules);
+        assert_eq!(plan.start.len(), node_max - of_sites);
+        assert!(plan.start.iter().all(|job| job.owner == "alice"));
+        // What other nodes run takes no place here.
+        let plan = choose(guests(1), &[], &running, &rules);
+        assert_eq!(plan.start.len(), of_sites);
+    }
+}
+
 #[test]
 fn a_heavier_share_gets_more_turns() {
     let mut waiting = Vec::new();
