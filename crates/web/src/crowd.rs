@@ -1,4 +1,5 @@
-//! Owns how many requests of one user the node works at, from the credentials of each until its answer has gone. Refuses no stranger.
+//! Owns how many requests of one user the node works at, from the credentials of each until its answer has gone.
+//! Refuses no stranger.
 //!
 //! Each may have a body of 1 MiB and an answer that its client does not read, and a user may have a hundred connections with dozens of
 //! requests each.

@@ -1,4 +1,5 @@
-//! Owns how fast other sites may change the state here, by their jobs and by access for these. Decides no right, and reads no clock.
+//! Owns how fast other sites may change the state here, by their jobs and by access for these.
+//! Decides no right, and reads no clock.
 //!
 //! Each change is a command of the consensus, an event and a line of the audit log at every node. What ends something does not count: a job is
 //! cancelled, and access taken back, no more often than it was made.
