@@ -103,6 +103,22 @@ fn it_comes_near_the_best_fixed_number_on_any_link_and_stays_there() {
     );
 }
 
+/// Two streams move three quarters of what this way takes, so four cannot win half of the ideal; and a part of eight was not enough.
+#[test]
+fn it_does_not_go_back_to_two_streams_where_four_win_what_is_left() {
+    for seed in 0..16 {
+        let mut link = clean(3000.0 * MBIT, 0.12, Kind::Cubic);
+        link.queue = 0.02 * link.windows();
+        link.buffer = 16e6;
+        let mut world = World::new(link, seed);
+        let mut own = Run::new(&mut world);
+        run(&mut world, &mut [&mut own], 14.0);
+        assert!(own.tuner.target() > 2, "seed {seed}: {}", told(&own));
+        let share = rate_of(&own, 2, 14) / link.capacity;
+        assert!(share > 0.78, "seed {seed}: {share:.2}{}", told(&own));
+    }
+}
+
 #[test]
 fn it_makes_up_for_small_buffers_at_once_and_says_why() {
     for seed in 0..300 {

@@ -14,6 +14,9 @@ const PART: f64 = 0.93;
 /// The fewer streams the part leaves out the more it would be: it must be more than that by this.
 const TAKEN: f64 = 1.01;
 
+/// By so much a trial must win more than its streams could take from others who had half of the way.
+const TAKEN_MOST: f64 = 1.05;
+
 /// What a trial of more must win at least for its streams to be kept in part.
 const WORTH: f64 = 1.1;
 
@@ -86,6 +89,14 @@ impl StreamTuner {
         );
         // A part of them may be worth it: as many as the old rate of each makes the new total.
         let enough = whole(from * won * 1.05);
+        // Where that is no part, or the part was tried, all are kept that win more than by taking from others who had half of the way.
+        let taken = 2.0 * to / (to + from);
+        if !grown
+            && won >= TAKEN_MOST * taken
+            && (trial.more_moved.is_some() || enough >= self.target)
+        {
+            return self.keep_more(now, reading, holdup);
+        }
         if trial.more_moved.is_none() && won > WORTH && enough > trial.from && enough < self.target
         {
             self.trial = Some(Trial {
