@@ -1,6 +1,8 @@
 //! Prints how fast one core seals records, by each library and cipher: `seal [ROUNDS]`, in turns.
 //! OPENSSL_ia32cap makes aws-lc pass over instructions; ring and the CRC heed no such variable.
 
+#![expect(clippy::print_stdout, reason = "it prints figures")]
+
 use std::time::Duration;
 
 use godwit_net::aead::{Features, Library, library};

@@ -53,6 +53,8 @@ pub struct Connection {
     meter: Arc<StreamMeter>,
     /// When it is to be measured next.
     measure_due: Instant,
+    /// When the bytes that the peer's kernel had acknowledged were counted last, and how many they were.
+    acknowledged: (Instant, u64),
     /// The pace that the socket has.
     pace: u64,
     /// Nothing that is here already makes a frame: waiting makes sense.
@@ -105,6 +107,7 @@ impl Connection {
             counters: StreamCounters::default(),
             meter: Arc::default(),
             measure_due: Instant::now(),
+            acknowledged: (Instant::now(), 0),
             pace: 0,
             drained: false,
             closed: false,
@@ -407,6 +410,17 @@ impl Stream for Connection {
         let tcp = self.socket.tcp_info();
         if let Some(tcp) = &tcp {
             self.socket.mind_short_way(tcp);
+            let acknowledged = tcp.acknowledged_bytes.saturating_sub(self.acknowledged.1);
+            let passed = self.acknowledged.0.elapsed();
+            // Over less it is chance.
+            if passed >= METER_EVERY {
+                self.acknowledged = (Instant::now(), tcp.acknowledged_bytes);
+                let passed = u64::try_from(passed.as_micros()).unwrap_or(u64::MAX);
+                let rate = acknowledged.saturating_mul(1_000_000) / passed.max(1);
+                if rate > 0 {
+                    self.socket.hold_little(tcp, rate);
+                }
+            }
             self.input_bytes = (tcp.receive_space_bytes / INPUT_PARTS).clamp(1, INPUT_BYTES_MAX);
         }
         self.meter.store(StreamMeasure {

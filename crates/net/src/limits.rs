@@ -23,6 +23,14 @@ pub const CHANNELS_FOUND_MAX: usize = 16;
 /// How often distant interfaces are paired anew; beyond that nothing is tried.
 pub const CHANNEL_ROUNDS_MAX: usize = 4;
 
+/// A socket that empties slowly holds unsent what leaves in one second divided by this …
+pub const HELD_PARTS: u64 = 4;
+
+/// … and a block at least; on a way from this round trip on.
+pub const HELD_BYTES_MIN: i32 = 512 << 10;
+/// See [`HELD_BYTES_MIN`].
+pub const HELD_FROM: Duration = Duration::from_millis(5);
+
 /// Bytes that wait in a socket without having been sent, where others may send them: two blocks …
 pub const UNSENT_BYTES_MAX: i32 = 1 << 20;
 

@@ -7,6 +7,8 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use godwit_sys::interfaces::set_unsent_max;
@@ -21,6 +23,7 @@ pub struct Pulse {
     fd: OwnedFd,
     local: SocketAddr,
     remote: SocketAddr,
+    is_shared: Arc<AtomicBool>,
 }
 
 /// Signs of life of a connection.
@@ -43,8 +46,18 @@ pub struct Vital {
 }
 
 impl Pulse {
-    pub(crate) fn new(fd: OwnedFd, local: SocketAddr, remote: SocketAddr) -> Self {
-        Self { fd, local, remote }
+    pub(crate) fn new(
+        fd: OwnedFd,
+        local: SocketAddr,
+        remote: SocketAddr,
+        is_shared: Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            fd,
+            local,
+            remote,
+            is_shared,
+        }
     }
 
     /// This end's address.
@@ -76,6 +89,7 @@ impl Pulse {
 
     /// Others can take over from it: it asks early whether the peer is there, and holds little that was not sent.
     pub fn share(&self) {
+        self.is_shared.store(true, Ordering::Relaxed);
         // Where the kernel refuses, the end of it is noticed later.
         let _ = sockopt::set_tcp_keepidle(&self.fd, KEEPALIVE_INTERVAL_CHANNEL);
         let _ = sockopt::set_tcp_keepintvl(&self.fd, KEEPALIVE_INTERVAL_CHANNEL);
@@ -119,7 +133,7 @@ mod tests {
         sockopt::set_socket_keepalive(&near, true).unwrap();
         sockopt::set_tcp_keepidle(&near, Duration::from_secs(3_600)).unwrap();
         let (local, remote) = (near.local_addr().unwrap(), near.peer_addr().unwrap());
-        let pulse = Pulse::new(near.into(), local, remote);
+        let pulse = Pulse::new(near.into(), local, remote, Arc::default());
         let begin = Instant::now();
         // There is no event for silence.
         let wait_until = |is_done: &dyn Fn(Vital) -> bool| {
