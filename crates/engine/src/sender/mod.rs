@@ -155,6 +155,11 @@ impl Sender {
         self.shared.lock_state().streams.wants_stream
     }
 
+    /// Everything is read and handed to streams: what moves from now on is what they hold.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.shared.lock_state().is_ending()
+    }
+
     /// The end, if it has come.
     pub fn end(&self) -> Option<End> {
         self.shared.end()

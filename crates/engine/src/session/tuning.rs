@@ -27,6 +27,7 @@ pub(super) struct Tuning {
     shares: Shares,
     named: Instant,
     holdup: Holdup,
+    has_stopped_sending: bool,
 }
 
 /// One channel.
@@ -71,6 +72,7 @@ impl Tuning {
             shares: Shares::default(),
             named: now,
             holdup: Holdup::Network,
+            has_stopped_sending: false,
         }
     }
 
@@ -93,6 +95,10 @@ impl Tuning {
             return;
         }
         self.name_holdup(now, engine);
+        if self.is_ending(engine) {
+            // Streams run dry one after the other: what the total does says nothing of their number.
+            return;
+        }
         let streams = engine.streams();
         let since = now.saturating_duration_since(self.began);
         let channels = link.channels();
@@ -134,6 +140,14 @@ impl Tuning {
         }
     }
 
+    /// Whether the sending end has nothing left to hand to streams. Of another machine only its counters are known.
+    fn is_ending(&self, engine: &Engine) -> bool {
+        match engine {
+            Engine::Sender(sender) => sender.is_ending(),
+            Engine::Receiver(_) => self.has_stopped_sending,
+        }
+    }
+
     fn name_holdup(&mut self, now: Instant, engine: &Engine) {
         if now.saturating_duration_since(self.named) < NAME_EVERY {
             return;
@@ -142,6 +156,7 @@ impl Tuning {
         let shares = engine.shares();
         let since = shares.since(&self.shares);
         self.holdup = holdup(&since);
+        self.has_stopped_sending = has_stopped_sending(&since);
         self.shares = shares;
     }
 }
@@ -161,6 +176,13 @@ fn holdup(since: &Shares) -> Holdup {
         None if since.wants_data() => Holdup::Elsewhere("want of data"),
         None => Holdup::Network,
     }
+}
+
+/// Whether the source gave nothing to its streams, while it could.
+fn has_stopped_sending(since: &Shares) -> bool {
+    since.source.is_some_and(|source| {
+        source.bytes_sent == 0 && source.elapsed_ns > 0 && source.sending_ns == 0
+    })
 }
 
 /// Whether an end has processors that none of this transfer's threads uses or waits for: of other programs nothing is known.

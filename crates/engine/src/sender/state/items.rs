@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::{Desc, Image, Next, ToSend};
 
@@ -17,6 +18,10 @@ pub(crate) struct Outstanding {
     /// The stream that it was last sent on; `None` while it waits to be sent.
     pub(crate) stream: Option<u64>,
     pub(crate) sent_before: bool,
+    /// When a stream took it last.
+    taken: Option<Instant>,
+    /// A second stream was given it, because the first one was late.
+    pub(super) doubled: bool,
     /// Asked for again, and to be read before it can be sent.
     pub(super) rereading: bool,
 }
@@ -69,9 +74,14 @@ impl Items {
                 written: false,
                 stream: None,
                 sent_before: again,
+                taken: None,
+                doubled: false,
                 rereading: false,
             },
         );
+        if let (Some(item), Some(before)) = (self.outstanding.get_mut(&seq), &before) {
+            item.doubled = before.doubled;
+        }
         // What is read again may hold fewer entries than it did, and may be in memory still.
         let (old_records, was_unwritten) = before.map_or((0, false), |item| {
             self.extension_bytes -= item.desc.extension_bytes();
@@ -92,6 +102,7 @@ impl Items {
         let item = self.outstanding.get_mut(&seq)?;
         let image = item.image.clone()?;
         item.stream = Some(stream);
+        item.taken = Some(Instant::now());
         let again = std::mem::replace(&mut item.sent_before, true);
         Some(Next::Send(ToSend {
             seq,
@@ -130,6 +141,27 @@ impl Items {
     pub(super) fn has_unwritten_on(&self, stream: u64) -> bool {
         let mut items = self.outstanding.values();
         items.any(|item| item.stream == Some(stream) && !item.written)
+    }
+
+    /// The item that the other streams will deliver last, as far as this end can know: the newest block of whoever holds the most that
+    /// is not known to be written. None that was taken since `late`, and each once.
+    pub(super) fn latest_of_others(&self, stream: u64, late: Instant) -> Option<u64> {
+        let mut held: HashMap<u64, (usize, u64)> = HashMap::new();
+        for (seq, item) in &self.outstanding {
+            let is_block = matches!(item.desc, Desc::Slice { .. } | Desc::Bundle(_));
+            let Some(holder) = item.stream.filter(|_| is_block && !item.written) else {
+                continue;
+            };
+            let (count, newest) = held.entry(holder).or_default();
+            *count += 1;
+            if !item.doubled && !item.rereading && item.taken.is_some_and(|taken| taken <= late) {
+                *newest = (*newest).max(*seq);
+            }
+        }
+        let others = held
+            .into_iter()
+            .filter(|(holder, (_, newest))| *holder != stream && *newest > 0);
+        others.map(|(_, most)| most).max().map(|(_, newest)| newest)
     }
 
     /// The numbers of items that were sent on the stream and are not known to be written, in ascending order.
