@@ -162,6 +162,7 @@ impl Destination {
             paths: vec![self.path.clone()],
             write: true,
             until: Timestamp(until.0),
+            lasts_ms: Some(GRANT_MS),
         });
         self.site.ask(peer, &question).map(drop)
     }

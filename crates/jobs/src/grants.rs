@@ -65,7 +65,14 @@ pub(crate) fn grant(
     }
     let now = shared.now().0;
     let most = now.saturating_add(LASTS_MAX_MILLIS);
-    let mut until = wish.until.0.min(most);
+    let mut until = match wish.lasts_ms {
+        Some(lasts) => shared.now().after(lasts).0,
+        None => wish.until.0,
+    };
+    until = until.min(most);
+    if until < now.saturating_add(LEAST_MILLIS) {
+        return Err(ends_too_soon(wish, now));
+    }
     let own = format!("{JOB_RULE}{giver}:");
     let until_first = UnixMillis(until);
     let wished: Vec<AccessRule> = wish
@@ -137,6 +144,21 @@ fn lasts(path: &Text, write: bool, now: i64, until: i64, may: &MayUse<'_>) -> Re
         code::NOT_GRANTED,
         "the asker's own access ends too soon to give it away",
     ))
+}
+
+/// An older node names the end of the access by its own clock.
+fn ends_too_soon(wish: &GrantJob, now: i64) -> Refusal {
+    let message = match wish.lasts_ms {
+        Some(lasts) => {
+            format!("lasts_ms: access for a job lasts {LEAST_MILLIS} ms at least, not {lasts}")
+        }
+        None => format!(
+            "until: the access is to end at {} by the clock of the asking node, and here it is {} now; set the clocks of both nodes, or update the asking node",
+            wish.until,
+            Timestamp(now)
+        ),
+    };
+    Refusal::new(code::NOT_GRANTED, message)
 }
 
 fn rule(

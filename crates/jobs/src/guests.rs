@@ -308,6 +308,9 @@ fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, Refusal> {
     let invalid = |what: String| Refusal::new(code::INVALID, what);
     let mut new = wish.new.clone();
     new.not_before = None;
+    if let Some(left) = wish.deadline_ms {
+        new.deadline = Some(Timestamp(jobs.shared.now().after(left).0));
+    }
     bound(&mut new)?;
     let mut other = wish.other.clone();
     let asked = other.as_ref().map(|peer| peer.name.clone());

@@ -307,6 +307,7 @@ impl<'a> Third<'a> {
                 paths: paths.clone(),
                 write: way == Way::Push,
                 until: Timestamp(self.shared.now().after(millis(GRANT_FOR)).0),
+                lasts_ms: Some(millis(GRANT_FOR)),
             });
             self.ask(granter, &question).map(|_| ())
         };
@@ -329,6 +330,12 @@ impl<'a> Third<'a> {
             drop(give(mate.clone()));
         }
         Ok(())
+    }
+
+    /// Milliseconds until the deadline of the job, if it has one.
+    fn deadline_ms(&self) -> Option<u64> {
+        let left = self.job.deadline?.0.saturating_sub(self.shared.now().0);
+        Some(u64::try_from(left).unwrap_or(0))
     }
 
     fn note(&self, text: &str) {
@@ -376,6 +383,7 @@ impl<'a> Third<'a> {
         let question = Question::Run(Box::new(RunJob {
             job: self.job.id.clone(),
             again,
+            deadline_ms: self.deadline_ms(),
             request: self.job.request.clone(),
             new,
             other: self.granter(way).cloned(),

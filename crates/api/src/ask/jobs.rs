@@ -45,8 +45,11 @@ pub struct GrantJob {
     pub paths: Vec<Text>,
     /// The access is for writing, else for reading.
     pub write: bool,
-    /// When the access ends.
+    /// When the access ends by the clock of the asker. Counts only without `lasts_ms`, which nodes of older versions do not know.
     pub until: Timestamp,
+    /// Milliseconds until the access ends, by the clock of the node that gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasts_ms: Option<u64>,
 }
 
 /// A job to run for the asker.
@@ -59,6 +62,9 @@ pub struct RunJob {
     pub again: bool,
     /// The job, whose places are at the site `here` or at that of `other`.
     pub new: NewJob,
+    /// Milliseconds until the deadline of the job, by any clock. Counts instead of the deadline in `new`, which is by the asker's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
     /// Id of the request that the asker's job came from, for both logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,

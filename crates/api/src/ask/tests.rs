@@ -94,6 +94,7 @@ fn every_question_is_known() {
             paths: vec![path()],
             write: true,
             until: Timestamp(5),
+            lasts_ms: Some(60_000),
         }),
         Question::Revoke {
             job: "1".to_owned(),
@@ -102,6 +103,7 @@ fn every_question_is_known() {
             job: "1".to_owned(),
             again: true,
             request: Some("r-1".to_owned()),
+            deadline_ms: Some(60_000),
             new: serde_json::from_str(r#"{"sources":["here:/a"],"destination":"b:/c"}"#)
                 .expect("a job"),
             other: Some(peer()),

@@ -4,6 +4,7 @@
 //! A runs jobs, B has data, C asks. Each test states who is granted where. Whatever moves data for somebody else adds its cases here.
 
 mod bounds;
+mod clocks;
 mod deputy;
 mod given;
 mod named;
@@ -68,6 +69,7 @@ impl Trust {
             job: job.to_owned(),
             again: true,
             request: None,
+            deadline_ms: None,
             new,
             other,
         }));
@@ -102,6 +104,7 @@ impl Trust {
             paths: vec![Text::from(path)],
             write,
             until: Timestamp(godwit_jobs::now().0 + 30 * DAY_MILLIS),
+            lasts_ms: None,
         });
         self.c_asks(&self.b, &question).map(drop)
     }

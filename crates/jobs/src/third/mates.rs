@@ -59,6 +59,7 @@ impl Third<'_> {
                 paths: paths.iter().take(1).cloned().collect(),
                 write: way == Way::Pull,
                 until: Timestamp(self.shared.now().after(millis(GRANT_FOR)).0),
+                lasts_ms: Some(millis(GRANT_FOR)),
             });
             if let Err(refusal) = self.ask(self.runner(way), &question) {
                 let note = format!(

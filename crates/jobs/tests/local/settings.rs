@@ -61,6 +61,7 @@ fn a_job_is_refused_with_a_setting_that_only_a_command_takes() {
             again: false,
             new: job,
             request: None,
+            deadline_ms: None,
             other: None,
         }));
         let asked = guests.answer("gw1-a", None, &question, &|_, _, _| Ok(()));

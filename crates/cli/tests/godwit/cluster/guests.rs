@@ -24,6 +24,7 @@ fn end_of(site: &Site, there: &Site, c: &Rig, job: &str, destination: &str) -> J
         job: job.to_owned(),
         again: true,
         request: None,
+        deadline_ms: None,
         new,
         other: Some(peer(&there.nodes[0], "siteB")),
     }));
@@ -97,6 +98,7 @@ fn members_on_both_sides_act_by_the_rights_of_the_site_that_asked() {
             paths: vec![Text::from("data/in")],
             write: true,
             until: Timestamp(godwit_jobs::now().0 + 3_600_000),
+            lasts_ms: None,
         });
         ask(&c, &there.nodes[0], None, &give).expect("given");
     }

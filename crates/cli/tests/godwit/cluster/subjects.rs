@@ -77,27 +77,24 @@ const TABLE: &[Row] = &[
     ("nodes", [WHO, OK, OK, WHO, OK, OK, OK, WHO, OK, NO]),
     ("reach", [WHO, OK, OK, WHO, OK, OK, NO, WHO, NOT_SO, NOT_SO]),
     ("grant", [WHO, NO, OK, WHO, OK, OK, NO, WHO, OK, NO]),
-    (
-        "revoke",
-        [WHO, OK, OK, WHO, OK, OK, OK, WHO, NOT_SO, NOT_SO],
-    ),
-    ("run", [WHO, NO, OK, WHO, OK, OK, NO, WHO, NOT_SO, NOT_SO]),
+    ("revoke", [WHO, OK, OK, WHO, OK, OK, OK, WHO, OK, NO_JOB]),
+    ("run", [WHO, NO, OK, WHO, OK, OK, NO, WHO, NO_JOB, NO_JOB]),
     (
         "job",
         [
-            WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO, NOT_SO, NOT_SO,
+            WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO, NO_JOB, NO_JOB,
         ],
     ),
     (
         "steer",
         [
-            WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO, NOT_SO, NOT_SO,
+            WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO, NO_JOB, NO_JOB,
         ],
     ),
     (
         "past",
         [
-            WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO, NOT_SO, NOT_SO,
+            WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO, NO_JOB, NO_JOB,
         ],
     ),
     (

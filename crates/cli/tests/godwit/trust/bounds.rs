@@ -100,6 +100,7 @@ fn questions_at_once_give_no_more_access_for_jobs_than_one_after_the_other() {
                         .collect(),
                     write: true,
                     until,
+                    lasts_ms: None,
                 });
                 let given = trust.c_asks(&trust.b, &give);
                 println!("{job}: {given:?}");
@@ -202,6 +203,7 @@ fn a_job_does_not_tell_its_asker_by_its_times_what_is_at_an_address() {
             job: (*job).to_owned(),
             again: true,
             request: None,
+            deadline_ms: None,
             new: serde_json::from_value(new).expect("a job"),
             other: Some(Peer {
                 name: "x".to_owned(),

@@ -36,6 +36,7 @@ fn jobs_of_another_site_try_few_addresses_and_say_nothing_about_them() {
             job: format!("{JOB}-{number}"),
             again: true,
             request: None,
+            deadline_ms: None,
             new: serde_json::from_value(new).expect("a job"),
             other: Some(Peer {
                 name: site,

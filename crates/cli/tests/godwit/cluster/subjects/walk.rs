@@ -165,6 +165,7 @@ impl Walk {
                 paths: vec![Text::from(format!("data/s{FOR_JOB}").as_str())],
                 write,
                 until: Timestamp(FAR),
+                lasts_ms: None,
             };
             self.ask(GUEST, &Question::Grant(wish)).expect("given");
         }
@@ -234,6 +235,7 @@ impl Walk {
                 paths: vec![path("old")],
                 write: true,
                 until: Timestamp(FAR),
+                lasts_ms: None,
             }),
             "revoke" => Question::Revoke {
                 job: "j".to_owned(),
@@ -337,6 +339,7 @@ fn run(job: &str, to: &str) -> Question {
         job: job.to_owned(),
         again: false,
         request: None,
+        deadline_ms: None,
         new: serde_json::from_value(new).expect("a job"),
         other: None,
     }))
