@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites as _, Question};
 use godwit_api::grant::Mandate;
-use godwit_api::job::Text;
+use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{Divide, NewJob, Place};
 use godwit_api::settings::Judge;
 use godwit_controller::Mate;
@@ -140,6 +140,10 @@ pub(crate) fn can_divide(new: &NewJob, prepared: &Prepared) -> bool {
 
 /// Why a job cannot be divided, whatever its ends are.
 fn hindrance(new: &NewJob, prepared: &Prepared) -> Option<&'static str> {
+    // It has no settings of a copy.
+    if new.kind == JobKind::Verify {
+        return Some("a verification brings nothing");
+    }
     let Ok(settings) = prepared.spec.copy_settings() else {
         return Some("its settings cannot be read");
     };
