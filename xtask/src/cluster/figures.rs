@@ -97,7 +97,7 @@ impl Figures<'_> {
         let row = [
             sites.shape.sources.to_string(),
             sites.shape.destinations.to_string(),
-            sites.shape.rate_mbit.to_string(),
+            sites.shape.rates(),
             self.title.to_owned(),
             if sites.shape.is_plain { "plain" } else { "TLS" }.to_owned(),
             format!("{reference:.0}"),
@@ -146,14 +146,26 @@ fn all(carried: &[[Carried; LINKS]]) -> u64 {
     carried.iter().flatten().map(|link| link.sent).sum()
 }
 
-/// Mbit/s of payload that iperf3 moves over all links of the narrower site at once.
+/// Mbit/s of payload that iperf3 moves over all links at once, from each source to each destination where nodes have unequal rates.
 fn iperf(sites: &Sites, check: &dyn Fn() -> anyhow::Result<()>) -> anyhow::Result<f64> {
     let (sources, destinations) = (sites.shape.sources, sites.shape.destinations);
     let mut servers = Vec::new();
     let mut clients = Vec::new();
     // One connection for each link of the wider site, so that no link is left out.
-    for pair in 0..sources.max(destinations) {
-        let (from, to) = (pair % sources, sources + pair % destinations);
+    let pairs: Vec<(usize, usize)> = match sites.shape.rates().contains(',') {
+        false => {
+            let pairs = 0..sources.max(destinations);
+            pairs
+                .map(|pair| (pair % sources, pair % destinations))
+                .collect()
+        }
+        true => {
+            let each = |from| (0..destinations).map(move |to| (from, to));
+            (0..sources).flat_map(each).collect()
+        }
+    };
+    for (pair, (from, to)) in pairs.into_iter().enumerate() {
+        let to = sources + to;
         for link in 0..LINKS {
             let address = sites.network.address(to, link);
             let port = (5201 + pair).to_string();

@@ -30,10 +30,12 @@ use sites::Shape;
 const NODES_MAX: u16 = 64;
 
 /// Data sets to measure with.
-const SETS: [(&str, Set); 4] = [
+const SETS: [(&str, Set); 6] = [
     ("16x256MiB", large(16, 256 << 20)),
     ("1x4GiB", large(1, 4 << 30)),
     ("1x1GiB", large(1, 1 << 30)),
+    ("1x2GiB", large(1, 2 << 30)),
+    ("512x4MiB", large(512, 4 << 20)),
     (
         "27000x14kB",
         Set {
@@ -104,6 +106,11 @@ fn shape_arguments(
         nodes("destinations", destinations, "Nodes of the destination"),
         number("rate", rate, "Rate of each link in Mbit/s")
             .value_parser(value_parser!(u32).range(1..)),
+        Arg::new("rates")
+            .long("rates")
+            .value_delimiter(',')
+            .value_parser(value_parser!(u32).range(1..))
+            .help("Rate of each link of each node, sources first, instead of --rate"),
         Arg::new("plain")
             .long("plain")
             .action(ArgAction::SetTrue)
@@ -243,10 +250,24 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
 
 fn shape(matches: &ArgMatches) -> anyhow::Result<Shape> {
     let nodes = |name: &str| matches.get_one::<u16>(name).copied().map(usize::from);
+    let sources = nodes("sources").context("how many sources")?;
+    let destinations = nodes("destinations").context("how many destinations")?;
+    let rate = *matches.get_one::<u32>("rate").context("which rate")?;
+    let rates = matches.get_many::<u32>("rates");
+    let rates_mbit = match rates {
+        Some(rates) => rates.copied().collect(),
+        None => vec![rate; sources + destinations],
+    };
+    ensure!(
+        rates_mbit.len() == sources + destinations,
+        "--rates needs one number for each node: {} were given, of {}",
+        rates_mbit.len(),
+        sources + destinations
+    );
     Ok(Shape {
-        sources: nodes("sources").context("how many sources")?,
-        destinations: nodes("destinations").context("how many destinations")?,
-        rate_mbit: *matches.get_one::<u32>("rate").context("which rate")?,
+        sources,
+        destinations,
+        rates_mbit,
         is_plain: matches.get_flag("plain"),
         is_mounted: matches.try_get_one::<bool>("mounts").ok().flatten() == Some(&true),
     })

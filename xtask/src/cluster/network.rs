@@ -42,13 +42,15 @@ pub(crate) struct Carried {
 }
 
 impl Network {
-    /// Makes the hosts of two sites, whose links have this rate in each direction, in Mbit/s. Between the sites nothing is limited.
+    /// Makes the hosts of two sites. Each link of a host has the rate of that host in each direction, in Mbit/s, those of the first site
+    /// before those of the other one. Between the sites nothing is limited.
     ///
     /// # Errors
     /// Whoever runs this is not root, or `ip` or `tc` is missing.
-    pub(crate) fn make(near: usize, far: usize, rate_mbit: u32) -> anyhow::Result<Self> {
+    pub(crate) fn make(near: usize, far: usize, rates_mbit: &[u32]) -> anyhow::Result<Self> {
         let hosts = near + far;
         ensure!(hosts <= HOSTS_MAX, "at most {HOSTS_MAX} hosts");
+        ensure!(rates_mbit.len() == hosts, "each node needs a rate");
         let number = NETWORKS.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("gwc-{}-{number}", std::process::id());
         let network = Self {
@@ -69,8 +71,8 @@ impl Network {
                 ip(&["-n", &hub, "link", "set", &trunk, "master", &switch, "up"])?;
             }
         }
-        for host in 0..hosts {
-            network.add(host, rate_mbit)?;
+        for (host, rate_mbit) in rates_mbit.iter().enumerate() {
+            network.add(host, *rate_mbit)?;
         }
         Ok(network)
     }

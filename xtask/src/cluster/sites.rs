@@ -29,8 +29,8 @@ pub(crate) struct Shape {
     pub(crate) sources: usize,
     /// Nodes of the destination.
     pub(crate) destinations: usize,
-    /// Rate of each link in Mbit/s.
-    pub(crate) rate_mbit: u32,
+    /// Rate of each link of a node in Mbit/s, sources before destinations.
+    pub(crate) rates_mbit: Vec<u32>,
     /// Whether block contents may leave in clear.
     pub(crate) is_plain: bool,
     /// Whether each node of the destination has a mount of its own of what they share, by `mergerfs`.
@@ -41,6 +41,17 @@ impl Shape {
     /// Nodes of the narrower site.
     pub(crate) fn pairs(&self) -> usize {
         self.sources.min(self.destinations)
+    }
+
+    /// The rates as text: one where all are the same.
+    pub(crate) fn rates(&self) -> String {
+        let mut rates = self.rates_mbit.clone();
+        rates.dedup();
+        let rates: Vec<String> = match rates.as_slice() {
+            [one] => vec![one.to_string()],
+            _ => self.rates_mbit.iter().map(u32::to_string).collect(),
+        };
+        rates.join(",")
     }
 }
 
@@ -72,7 +83,7 @@ impl Sites {
         let mut sites = Self {
             nodes: Vec::new(),
             mounts: BTreeMap::new(),
-            network: Network::make(shape.sources, shape.destinations, shape.rate_mbit)?,
+            network: Network::make(shape.sources, shape.destinations, &shape.rates_mbit)?,
             shape: shape.clone(),
             root: root.to_owned(),
         };

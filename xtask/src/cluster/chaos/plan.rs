@@ -182,7 +182,7 @@ mod tests {
         Shape {
             sources,
             destinations,
-            rate_mbit: 40,
+            rates_mbit: vec![40; sources + destinations],
             is_plain: false,
             is_mounted: false,
         }
