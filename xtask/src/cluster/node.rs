@@ -95,7 +95,10 @@ impl Node {
                 None => None,
             };
             if ended.is_some() || Instant::now() > until {
-                bail!("{} does not serve; see {:?}", self.name, self.log());
+                // The log goes with all that the kit has made.
+                let said = fs::read_to_string(self.log()).unwrap_or_default();
+                let last = said.lines().last().unwrap_or("it said nothing");
+                bail!("{} does not serve: {last}", self.name);
             }
             std::thread::sleep(LOOK_EVERY);
         }

@@ -5,8 +5,17 @@ use std::process::Command;
 
 use super::netns;
 
-/// One kills the node that controls the job for good, one a node of the destination.
-const SEEDS: [&str; 2] = ["107", "65"];
+/// Seeds, and what is chosen for them. One kills the node that controls the job for good, one a node of the destination; then a mount
+/// hangs, and a source is stopped, both until the job ends.
+const SEEDS: [(&str, &[&str]); 4] = [
+    ("107", &[]),
+    ("65", &[]),
+    (
+        "3",
+        &["--mounts", "--role", "target", "--fault", "hang-mount"],
+    ),
+    ("4", &["--role", "worker", "--fault", "stop"]),
+];
 
 #[test]
 fn jobs_complete_whichever_node_is_hurt() {
@@ -14,11 +23,12 @@ fn jobs_complete_whichever_node_is_hurt() {
         "godwit::chaos::jobs_complete_whichever_node_is_hurt",
         || {
             let logs = tempfile::tempdir().expect("a directory");
-            for seed in SEEDS {
+            for (seed, chosen) in SEEDS {
                 let output = Command::new(netns::built("xtask"))
                     .args([
                         "cluster", "chaos", "--runs", "1", "--rate", "80", "--seed", seed,
                     ])
+                    .args(chosen)
                     .args(["--program", env!("CARGO_BIN_EXE_godwit")])
                     .arg("--logs")
                     .arg(logs.path())
@@ -27,6 +37,7 @@ fn jobs_complete_whichever_node_is_hurt() {
                 let told = String::from_utf8_lossy(&output.stdout);
                 assert!(output.status.success(), "{told}\n{output:?}");
                 assert!(told.contains("\tidentical"), "{told}");
+                assert!(told.contains("stuck: 0"), "{told}");
             }
         },
     );

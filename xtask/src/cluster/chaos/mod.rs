@@ -51,6 +51,10 @@ struct Outcome {
     /// Seconds until the rate was back; None where the job ended before that could be seen, or it never was.
     back: Option<f64>,
     ended_first: bool,
+    /// Longest time below `FLOOR`, in seconds.
+    below: f64,
+    /// It stood still for longer than `STILL_MAX`.
+    is_stuck: bool,
     wrong: Vec<String>,
 }
 
@@ -71,6 +75,7 @@ impl Chaos<'_> {
         );
         let mut sites: Option<Sites> = None;
         let (mut backs, mut failed, mut runs, mut unseen) = (Vec::new(), Vec::new(), 0, 0);
+        let (mut below, mut stuck) = (Vec::new(), 0);
         for seed in seeds {
             (self.check)()?;
             let root = self.root.join(format!("sites-{seed}"));
@@ -82,6 +87,10 @@ impl Chaos<'_> {
             let (at, outcome) = self.one(at, &plan);
             (self.check)()?;
             runs += 1;
+            if let Ok(outcome) = &outcome {
+                below.push(outcome.below);
+                stuck += usize::from(outcome.is_stuck);
+            }
             match outcome {
                 Ok(outcome) if outcome.wrong.is_empty() => {
                     backs.extend(outcome.back);
@@ -102,14 +111,11 @@ impl Chaos<'_> {
                 }
             }
         }
-        backs.sort_by(f64::total_cmp);
-        let told =
-            |part| quantile(&backs, part).map_or_else(|| "-".to_owned(), |s| format!("{s:.2} s"));
         (self.say)(&format!(
-            "{runs} runs, {} failed {failed:?}; rate back after: median {}, p99 {}; not seen before the end of the job: {unseen}",
+            "{runs} runs, {} failed {failed:?}; rate back after: {}; not seen before the end of the job: {unseen}; below {FLOOR} of the others: {}; stuck: {stuck}",
             failed.len(),
-            told(0.5),
-            told(0.99),
+            spread(&mut backs),
+            spread(&mut below),
         ));
         match failed.len() {
             0 => Ok(()),
@@ -220,6 +226,8 @@ impl Chaos<'_> {
         let outcome = Outcome {
             back: back.map(|back| back.as_secs_f64()),
             ended_first,
+            below: below.as_secs_f64(),
+            is_stuck: still > STILL_MAX,
             wrong,
         };
         let told = match outcome.wrong.as_slice() {
@@ -268,6 +276,17 @@ impl Chaos<'_> {
             Role::Target => sites.nodes.len() - 1,
         })
     }
+}
+
+/// Median, 99th percentile and longest of some seconds, which it sorts.
+fn spread(seconds: &mut [f64]) -> String {
+    seconds.sort_by(f64::total_cmp);
+    let told = |part| {
+        let value = quantile(seconds, part);
+        value.map_or_else(|| "-".to_owned(), |s| format!("{s:.2} s"))
+    };
+    let [median, late, longest] = [0.5, 0.99, 1.0].map(told);
+    format!("median {median}, p99 {late}, longest {longest}")
 }
 
 /// The part of the rate that the links which are left can carry.
