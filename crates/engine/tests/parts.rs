@@ -23,7 +23,7 @@ use godwit_net::{StreamOptions, local_pair};
 use godwit_proto::{HeldRange, Part, Portion, TransferId};
 use godwit_store::digest::{self, FileDigest, digest_slice};
 use godwit_store::{FinalMeta, RelPath, Storage, TempName, Timestamp};
-use godwit_testkit::{Faults, HostileStorage, MemoryStorage};
+use godwit_testkit::{Faults, HostileStorage, MemoryStorage, Operation};
 use godwit_tree::{
     DestinationRequest, Fence, ListWork, Membership, NoNames, Selecting, TreeRoot, TreeSink,
     TreeSource, TreeWork, WorkItem,
@@ -456,4 +456,32 @@ fn several_receivers_make_one_file_and_mix_nothing() {
             });
         }
     });
+}
+
+#[test]
+fn what_is_made_while_the_claim_ends_is_removed() {
+    for (name, makes) in [(NAME, Operation::Create), ("small", Operation::Write)] {
+        let random = &mut Random(2);
+        let world = World::new(2, random);
+        if name != NAME {
+            world.source.remove(&path(&format!("src/{NAME}")));
+            let small = path(&format!("src/{name}"));
+            let meta = FinalMeta::default();
+            world.source.put(&small, &meta, b"small").unwrap();
+        }
+        let mut node = Node::new(&world.inner, Faults::new(0));
+        let (claim, wanted) = (Arc::clone(&node.claim), path(&format!("out/{name}")));
+        let mut faults = Faults::new(0);
+        faults.hook = Some(Arc::new(move |operation, at| {
+            if operation == makes && *at == wanted {
+                claim.end();
+            }
+        }));
+        node.storage = HostileStorage::new(Arc::new(world.inner.clone()), faults);
+        world.run(&node, None, random, 0);
+        assert!(!node.claim.holds(), "{name}");
+        let paths = world.inner.paths();
+        let below = paths.iter().find(|at| at.parent() == Some(path("out")));
+        assert_eq!(below, None, "{name}");
+    }
 }

@@ -16,6 +16,12 @@ use super::support::Random;
 #[derive(Default)]
 pub(crate) struct Claim(AtomicBool);
 
+impl Claim {
+    pub(crate) fn end(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 impl Fence for Claim {
     fn holds(&self) -> bool {
         !self.0.load(Ordering::SeqCst)
@@ -55,7 +61,7 @@ impl Node {
             let (claim, left) = (Arc::clone(&self.claim), AtomicU64::new(random.below(60)));
             faults.hook = Some(Arc::new(move |_, _| {
                 if left.fetch_sub(1, Ordering::SeqCst) == 1 {
-                    claim.0.store(true, Ordering::SeqCst);
+                    claim.end();
                 }
             }));
         }
