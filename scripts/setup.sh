@@ -17,6 +17,8 @@ needed=(
     mkfs.ext4:e2fsprogs    # the power-cut test makes a file system
     losetup:mount          # and attaches it
     mergerfs:mergerfs      # a FUSE mount that a test can stop
+    glusterfsd:glusterfs-server # a distributed file system,
+    glusterfs:glusterfs-client # and a mount of it for each node
     setfattr:attr          # trees with attributes and access lists are made by these
     setfacl:acl
     man:man-db             # renders the man pages

@@ -34,6 +34,7 @@ mod godwit {
     pub(crate) mod folding;
     pub(crate) mod full;
     pub(crate) mod generate;
+    pub(crate) mod gluster;
     pub(crate) mod gone;
     pub(crate) mod grafana;
     pub(crate) mod habits;

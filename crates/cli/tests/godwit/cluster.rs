@@ -1,6 +1,7 @@
 //! Several nodes as one cluster, by the real binary: joining, jobs at any node, lost, drained and removed nodes, a lost majority.
 //! Leaves the consensus itself to the tests of the state.
 
+mod distributed;
 mod divided;
 pub(crate) mod guests;
 mod levels;
@@ -14,7 +15,7 @@ mod taken_over;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -56,6 +57,32 @@ impl Site {
             let seats = [1, 1, 3, 3][nodes - 1];
             up(view).len() == nodes && voters(view) == seats
         });
+        site
+    }
+
+    /// A node for each of these exports, which are one file system by several mounts.
+    fn at(exports: &[PathBuf]) -> Self {
+        let shared = tempfile::tempdir().expect("a directory");
+        let mut site = Self {
+            shared,
+            nodes: Vec::new(),
+        };
+        for (number, export) in exports.iter().enumerate() {
+            let own = tempfile::tempdir_in(site.shared.path()).expect("a directory");
+            let mut rig = Rig::with(own, Some(export), None);
+            match site.nodes.last() {
+                None => rig.serve(&[]),
+                Some(by) => join_by(
+                    &mut rig,
+                    by,
+                    &invite(by),
+                    &format!("dtn{}", number + 1),
+                    &[],
+                ),
+            }
+            site.nodes.push(rig);
+        }
+        site.wait("all are up", |view| up(view).len() == exports.len());
         site
     }
 

@@ -23,20 +23,25 @@ pub(crate) struct Mount {
 impl Mount {
     /// Mounts `directory` at `place`, which it makes; None where this user may not mount.
     pub(crate) fn of(directory: &Path, place: &Path) -> Option<Self> {
+        let mut command = Command::new("mergerfs");
+        command.args(["-f", "-o", OPTIONS]);
+        command.args([directory, place]);
+        Self::by(&mut command, place)
+    }
+
+    /// A mount that this program makes at `place` and answers for until it ends; None where it ends before that.
+    pub(crate) fn by(command: &mut Command, place: &Path) -> Option<Self> {
         fs::create_dir_all(place).expect("made");
         let device = || fs::metadata(place).expect("there").dev();
         let before = device();
-        let mut command = Command::new("mergerfs");
-        command.args(["-f", "-o", OPTIONS]);
-        let command = command.args([directory, place]);
         let program = command.stdin(Stdio::null()).spawn();
-        let mut program = program.expect("mergerfs is there: scripts/setup.sh installs it");
+        let mut program = program.expect("the program is there: scripts/setup.sh installs it");
         let until = Instant::now() + Duration::from_secs(60);
         while device() == before {
             if program.try_wait().expect("a child").is_some() {
                 return None;
             }
-            assert!(Instant::now() < until, "mergerfs does not mount");
+            assert!(Instant::now() < until, "{command:?} does not mount");
             std::thread::sleep(Duration::from_millis(20));
         }
         let place = place.to_owned();

@@ -16,7 +16,7 @@ use super::divided::senders;
 use super::{Site, invite, join_by, up};
 
 /// Lets the nodes of one cluster read and write at the other, which they know by its first node.
-fn know(site: &Site, there: &Site) {
+pub(super) fn know(site: &Site, there: &Site) {
     for node in &site.nodes {
         let line = ["access", "allow", &node.identity, "--all-exports"];
         let outcome = there.nodes[0].admin(&[&line[..], &["--read", "--write"]].concat());
@@ -53,14 +53,14 @@ fn assert_complete(site: &Site, there: &Site, asked: usize, id: &str) {
 }
 
 /// Has a node join whose export is a directory of its own.
-fn join_odd(site: &mut Site, mut odd: Rig) {
+pub(super) fn join_odd(site: &mut Site, mut odd: Rig) {
     let by = &site.nodes[0];
     join_by(&mut odd, by, &invite(by), "odd", &[]);
     site.nodes.push(odd);
 }
 
 /// Whether the cluster knows that the node's export is not what it should be.
-fn lacks_export(view: &serde_json::Value, name: &str) -> bool {
+pub(super) fn lacks_export(view: &serde_json::Value, name: &str) -> bool {
     let nodes = super::nodes(view);
     let node = nodes.iter().find(|node| node["name"] == name);
     node.is_some_and(|node| node["exports"].as_array().is_some_and(Vec::is_empty))

@@ -1,0 +1,204 @@
+//! Clusters whose nodes share a real distributed file system: a volume of GlusterFS, with a mount for each node.
+//! Leaves the volume to `gluster`, and mounts that lose no answers to `sites`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use super::super::data::{Seeded, make_tree, write_file};
+use super::super::gluster::Volume;
+use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries};
+use super::super::mounts::Mount;
+use super::super::rig::Rig;
+use super::super::sites::{submit, wait_for};
+use super::sites::{join_odd, know, lacks_export};
+use super::{Site, up};
+
+/// Nodes in memory, and three whose export is a volume.
+struct World {
+    /// Go first: a process that waits for a mount that hangs cannot be killed.
+    mounts: Vec<Mount>,
+    from: Site,
+    to: Site,
+    volume: Volume,
+    directory: tempfile::TempDir,
+}
+
+impl World {
+    /// None for who is not root.
+    fn with(nodes: usize, options: &[&str]) -> Option<Self> {
+        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let directory = directory.expect("a directory");
+        let volume = Volume::make(&directory.path().join("v"))?;
+        let places = (1..=nodes).map(|node| directory.path().join(format!("m{node}")));
+        let places: Vec<PathBuf> = places.collect();
+        let mounts = places.iter().map(|place| volume.mount(place, options));
+        let mounts = mounts.collect();
+        let from = Site::of(2);
+        let to = Site::at(&places);
+        know(&from, &to);
+        Some(Self {
+            mounts,
+            from,
+            to,
+            volume,
+            directory,
+        })
+    }
+
+    /// What is to be brought.
+    fn set(&self) -> PathBuf {
+        self.from.nodes[0].export.join("set")
+    }
+
+    /// The copy, by the mount of this node.
+    fn copy(&self, node: usize) -> PathBuf {
+        self.to.nodes[node].export.join("copy")
+    }
+
+    /// The copy is the set by a mount that remembers nothing, which gets this name.
+    #[track_caller]
+    fn assert_arrived(&self, name: &str) {
+        let mount = self.volume.mount(&self.directory.path().join(name), &[]);
+        assert_identical_to_rsync("-aH", &self.set(), &mount.place().join("copy"));
+        assert_no_temporaries(mount.place());
+    }
+
+    /// Submits a divided job that brings the set; its id.
+    fn submit(&self, more: &[&str]) -> String {
+        let line = [&["--divide", "always"], more].concat();
+        let to = "siteB:/data/copy";
+        submit(&self.from.nodes[0], "here:/data/set", to, &line)
+    }
+
+    /// Waits for the end of a job, which has to be complete in one attempt.
+    #[track_caller]
+    fn complete(&self, id: &str) {
+        let node = &self.from.nodes[0];
+        let job = wait_for(node, id, |job| !job["ended"].is_null());
+        let log = node.admin(&["job", "log", id]).out;
+        assert_eq!(job["state"], "complete", "{job}\n{log}");
+        assert_eq!(job["attempts"], 1, "{job}\n{log}");
+        assert!(!log.contains("not divided"), "{log}");
+    }
+}
+
+/// One file in parts, many small ones, and something of each kind.
+fn fill(set: &Path) {
+    make_tree(set, 16, &mut Seeded(33));
+    write_file(&set.join("parts"), (520 << 20) + 7, &mut Seeded(34));
+    for n in 0..2_000_u32 {
+        let directory = set.join(format!("many/d{}", n % 20));
+        fs::create_dir_all(&directory).expect("made");
+        fs::write(directory.join(format!("f{n}")), n.to_string()).expect("written");
+    }
+}
+
+/// A tree arrives, and its next state does by `--sync`, which deletes what is gone.
+fn brings_and_syncs(options: &[&str]) {
+    let Some(world) = World::with(3, options) else {
+        return;
+    };
+    let set = world.set();
+    fill(&set);
+    world.complete(&world.submit(&[]));
+    world.assert_arrived("first");
+    fs::remove_dir_all(set.join("many/d3")).expect("removed");
+    fs::remove_file(set.join("large-0")).expect("removed");
+    fs::write(set.join("many/d4/new"), b"new").expect("written");
+    fs::write(set.join("many/d4/f4"), b"another content").expect("written");
+    let sync = ["--sync", "--setting", "delete=true"];
+    world.complete(&world.submit(&sync));
+    world.assert_arrived("second");
+}
+
+#[test]
+fn a_tree_arrives_and_is_kept_equal_by_mounts_with_their_usual_caches() {
+    brings_and_syncs(&[]);
+}
+
+#[test]
+fn a_tree_arrives_and_is_kept_equal_by_mounts_that_remember_for_a_minute() {
+    brings_and_syncs(&["--attribute-timeout=60", "--entry-timeout=60"]);
+}
+
+#[test]
+fn a_hung_mount_holds_nobody_up_and_takes_back_no_later_edit() {
+    let Some(world) = World::with(3, &[]) else {
+        return;
+    };
+    let set = world.set();
+    fs::create_dir_all(&set).expect("made");
+    write_file(&set.join("parts"), (560 << 20) + 7, &mut Seeded(35));
+    for n in 0..200 {
+        fs::write(set.join(format!("f{n}")), n.to_string()).expect("written");
+    }
+    let id = world.submit(&["--limit", "40MB"]);
+    wait_for(&world.from.nodes[0], &id, |job| {
+        job["state"] == "running" && job["progress"]["bytes"].as_u64() > Some(60_000_000)
+    });
+    world.mounts[2].signal(Signal::STOP);
+    world.complete(&id);
+    world.assert_arrived("judge");
+    // A user edits what has arrived.
+    let edited = world.copy(0).join("parts");
+    write_file(&edited, 560 << 20, &mut Seeded(36));
+    let after = fs::metadata(&edited)
+        .expect("there")
+        .modified()
+        .expect("a time");
+    world.mounts[2].signal(Signal::CONT);
+    world.to.nodes[2].daemon().wait_for("answers again");
+    // What the node began ends with it.
+    let World { mut to, mounts, .. } = world;
+    to.nodes[2].kill_daemon();
+    let expected = to.shared.path().join("expected");
+    write_file(&expected, 560 << 20, &mut Seeded(36));
+    let same = Command::new("cmp").args([&expected, &edited]).status();
+    assert!(same.expect("cmp runs").success(), "the edit is taken back");
+    let now = fs::metadata(&edited)
+        .expect("there")
+        .modified()
+        .expect("a time");
+    assert_eq!(now, after);
+    drop(mounts);
+}
+
+#[test]
+fn a_node_with_no_mount_or_another_volume_is_left_out() {
+    let Some(mut world) = World::with(2, &[]) else {
+        return;
+    };
+    let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let directory = directory.expect("a directory");
+    // What is empty looks like any other empty directory.
+    fs::write(world.to.nodes[0].export.join("here"), b"the volume").expect("written");
+    let other = Volume::make(&directory.path().join("w")).expect("we are root");
+    for (number, is_mounted) in [(0, true), (1, false)] {
+        let place = directory.path().join(format!("m{number}"));
+        let mount = is_mounted.then(|| other.mount(&place, &[]));
+        let own = tempfile::tempdir().expect("a directory");
+        join_odd(&mut world.to, Rig::with(own, Some(&place), None));
+        world.to.wait("all are up", |view| up(view).len() == 3);
+        world.to.wait("it is odd", |view| lacks_export(view, "odd"));
+        let set = world.set();
+        fs::create_dir_all(&set).expect("made");
+        for n in 0..200 {
+            let content = format!("{n} {number}");
+            fs::write(set.join(format!("f{n}")), content).expect("written");
+        }
+        world.complete(&world.submit(&[]));
+        world.assert_arrived(&format!("judge{number}"));
+        fs::remove_dir_all(world.copy(0)).expect("removed");
+        assert_eq!(fs::read_dir(&place).expect("read").count(), 0);
+        let mut odd = world.to.nodes.pop().expect("a node");
+        odd.kill_daemon();
+        let line = ["cluster", "remove", "odd", "--force"];
+        let removed = world.to.nodes[0].admin(&line);
+        assert_eq!(removed.code, Some(0), "{removed:?}");
+        world.to.wait("it is gone", |view| up(view).len() == 2);
+        drop(mount);
+    }
+}
