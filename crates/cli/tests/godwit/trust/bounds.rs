@@ -306,6 +306,7 @@ fn an_asker_does_not_change_the_state_as_fast_as_it_can_ask() {
                 .collect(),
             write: true,
             until: Timestamp(godwit_jobs::now().0 + 3_600_000),
+            lasts_ms: Some(3_600_000),
         })
     };
     // It renews what is there, so there are never many rules.

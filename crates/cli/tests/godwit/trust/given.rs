@@ -138,6 +138,7 @@ fn a_dry_run_for_another_site_needs_the_right_of_that_site_to_list() {
         again: false,
         request: None,
         new,
+        deadline_ms: None,
         other: None,
     }));
     let refusal = trust.c_asks(&trust.a, &run).expect_err("no right to list");
@@ -150,6 +151,7 @@ fn a_dry_run_for_another_site_needs_the_right_of_that_site_to_list() {
         again: false,
         request: None,
         new: serde_json::from_value(verify).expect("a job"),
+        deadline_ms: None,
         other: None,
     }));
     let refusal = trust.c_asks(&trust.a, &run).expect_err("no right to read");
