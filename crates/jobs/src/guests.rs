@@ -7,50 +7,27 @@
 mod pace;
 mod reach;
 mod rights;
+mod submission;
 
 use std::time::Instant;
 
 use godwit_api::ask::{
-    Answer, AnswerJobs, JobSeen, MayUse, Peer, Question, ReachSite, Refusal, RunJob, RunningJob,
+    Answer, AnswerJobs, JobSeen, MayUse, Question, ReachSite, Refusal, RunJob, RunningJob,
     SteerJob, SteerVerb, code,
 };
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::grant::Mandate;
-use godwit_api::job::Text;
-use godwit_api::rest::{ChangeJob, JobStateName, JobView, NewJob, Place, Timestamp, is_request_id};
-use godwit_state::{
-    Actor, Command, CommandError, JOBS_OF_SITE_MAX, Job, JobFilter, JobState, Op, ProposeError,
-    SPEC_BYTES_OF_SITE_MAX, Site,
-};
+use godwit_api::rest::{ChangeJob, JobStateName, JobView, Timestamp, is_request_id};
+use godwit_state::{Actor, Command, CommandError, Job, JobState, Op, ProposeError};
 
 use crate::error::JobsError;
-use crate::stored::{Guest, Stored};
-use crate::{Jobs, Shared, files, grants, manifest, submit};
+use crate::stored::Guest;
+use crate::{Jobs, Shared, files, grants, manifest};
 pub(crate) use pace::Pace;
 pub(crate) use reach::{Reaching, even_out, is_unproven};
 pub(crate) use rights::{ACCESS_ENDED, mandate_of, may_go_on};
 use rights::{acts_for, check_rights};
-
-/// Jobs that wait for one asker: a page of the state.
-const WAITING_MAX: usize = 1_000;
-
-/// Jobs of one asker that the state holds, ended ones included. History keeps half as many ended ones (`state::Prune`).
-const KEPT_MAX: u64 = 2 * JOBS_OF_SITE_MAX;
-
-/// Bytes of their descriptions, in the same way.
-const KEPT_BYTES_MAX: u64 = 2 * SPEC_BYTES_OF_SITE_MAX;
-
-/// The highest priority of a job for another site: that of a job of this site which says none.
-const PRIORITY_MAX: i32 = 0;
-
-/// The longest label of a job for another site.
-const LABEL_BYTES_MAX: usize = 255;
-
-/// Bytes of the settings of a job for another site: lists of patterns fit.
-const SETTINGS_BYTES_MAX: usize = 64 << 10;
-
-/// What a site is called that has the name of another one here.
-const NAMELESS: &str = "other-site";
+use submission::{PRIORITY_MAX, check_room, stored, submit_for};
 
 /// Answers other nodes about the jobs that run here for them.
 pub struct Guests(Jobs);
@@ -255,161 +232,6 @@ fn take_change(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
     jobs.shared.pace.take(asker, 1, Instant::now())
 }
 
-/// Whether one more job may wait for this asker.
-fn check_room(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
-    let filter = JobFilter {
-        states: JobState::ALL
-            .into_iter()
-            .filter(|state| !state.ended())
-            .collect(),
-        owner: Some(owner(asker)),
-        ..JobFilter::default()
-    };
-    let page = jobs
-        .shared
-        .replica
-        .reader()
-        .jobs(&filter, None, WAITING_MAX);
-    let waiting = page.map_err(|error| refuse(&error.into()))?.jobs.len();
-    let reader = jobs.shared.replica.reader();
-    let counts = reader.job_counts(Some(&owner(asker)));
-    let counts = counts.map_err(|error| refuse(&error.into()))?;
-    let bytes = reader.spec_bytes_of(&owner(asker));
-    let bytes = bytes.map_err(|error| refuse(&error.into()))?;
-    check_kept(counts.iter().map(|(_, count)| count).sum(), bytes)?;
-    if waiting < WAITING_MAX {
-        return Ok(());
-    }
-    Err(Refusal::later(
-        code::BUSY,
-        format!(
-            "{WAITING_MAX} jobs of this identity have not ended here, as many as may be; ask again later"
-        ),
-    ))
-}
-
-/// Whether the state has room for one more job of an asker that has so many there, with descriptions of so many bytes.
-fn check_kept(count: u64, bytes: u64) -> Result<(), Refusal> {
-    let full = match (count, bytes) {
-        (KEPT_MAX.., _) => format!("{KEPT_MAX} jobs"),
-        (_, KEPT_BYTES_MAX..) => format!("{} MiB of job descriptions", KEPT_BYTES_MAX >> 20),
-        _ => return Ok(()),
-    };
-    Err(Refusal::later(
-        code::BUSY,
-        format!(
-            "{full} of this identity are in the history here, as many as may be; the oldest ended ones go within minutes, so ask again later"
-        ),
-    ))
-}
-
-/// The description, with the names of this node.
-fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, Refusal> {
-    let invalid = |what: String| Refusal::new(code::INVALID, what);
-    let mut new = wish.new.clone();
-    new.not_before = None;
-    if let Some(left) = wish.deadline_ms {
-        new.deadline = Some(Timestamp(jobs.shared.now().after(left).0));
-    }
-    bound(&mut new)?;
-    let mut other = wish.other.clone();
-    let asked = other.as_ref().map(|peer| peer.name.clone());
-    if let Some(peer) = &mut other {
-        peer.name = name_here(jobs, peer).map_err(|error| refuse(&error))?;
-    }
-    let rename = |text: &mut String| -> Result<bool, Refusal> {
-        let mut place: Place = text
-            .parse()
-            .map_err(|error| invalid(format!("{text:?}: {error}")))?;
-        if place.is_here() {
-            return Ok(true);
-        }
-        match &other {
-            Some(peer) if asked.as_ref() == Some(&place.site) => {
-                place.site.clone_from(&peer.name);
-                *text = place.to_string();
-                Ok(false)
-            }
-            _ => Err(invalid(format!(
-                "{place} is neither here nor at the site that was named with the job"
-            ))),
-        }
-    };
-    let mut sources_here = Vec::new();
-    for source in &mut new.sources {
-        sources_here.push(rename(source)?);
-    }
-    let destination_here = rename(&mut new.destination)?;
-    let one_end = sources_here.iter().all(|here| *here != destination_here);
-    let both_ends = destination_here && sources_here.iter().all(|here| *here);
-    if !(both_ends && other.is_none() || one_end && other.is_some()) {
-        return Err(invalid(
-            "a job for another node has one end here, or both".to_owned(),
-        ));
-    }
-    let asker = asker.to_owned();
-    Ok(Stored::for_guest(new, Guest { asker, other }))
-}
-
-/// Bounds what another site says of its job: the job does not outrank the jobs of this site, and a long label is cut.
-fn bound(new: &mut NewJob) -> Result<(), Refusal> {
-    new.priority = new.priority.min(PRIORITY_MAX);
-    let end = new.label.floor_char_boundary(LABEL_BYTES_MAX);
-    new.label.truncate(end);
-    let bytes = |(name, values): (&String, &Vec<Text>)| {
-        name.len() + values.iter().map(|value| value.0.len()).sum::<usize>()
-    };
-    if new.settings.iter().map(bytes).sum::<usize>() <= SETTINGS_BYTES_MAX {
-        return Ok(());
-    }
-    let what = format!(
-        "settings: those of a job for another site have at most {SETTINGS_BYTES_MAX} bytes"
-    );
-    Err(Refusal::new(code::INVALID, what))
-}
-
-/// How this node calls the site: by its own name for the identity, else by the asker's, unless that means another site here.
-fn name_here(jobs: &Jobs, peer: &Peer) -> Result<String, JobsError> {
-    let sites = jobs.shared.replica.reader().objects::<Site>()?;
-    let known = sites.iter().find(|site| site.identity == peer.identity);
-    let taken = sites.iter().any(|site| site.name == peer.name);
-    Ok(match known {
-        Some(site) => site.name.clone(),
-        None if taken => NAMELESS.to_owned(),
-        None => peer.name.clone(),
-    })
-}
-
-fn submit_for(
-    jobs: &Jobs,
-    asker: &str,
-    wish: &RunJob,
-    stored: Stored,
-) -> Result<String, JobsError> {
-    let shared = &jobs.shared;
-    let Some(guest) = stored.guest else {
-        return Err(JobsError::invalid(
-            "invalid",
-            "the job is not another node's",
-        ));
-    };
-    let other = guest.other.as_ref().map(|peer| peer.name.clone());
-    let checked = submit::check_known(shared, &stored.new, &|site| {
-        Ok(other.as_deref() == Some(site))
-    })?;
-    let text = Stored::text_for(stored.new.clone(), guest)?;
-    let by = Actor {
-        request: wish.request.clone(),
-        ..actor(asker)
-    };
-    let (id, _) = submit::propose(shared, by, &|at| {
-        let key = Some(key(&wish.job));
-        let (owner, text) = (owner(asker), text.clone());
-        Ok(submit::build(at, &owner, &stored.new, text, &checked, key))
-    })?;
-    Ok(id)
-}
-
 /// Whether jobs of this owner run for another node.
 pub(crate) fn is_of_site(owner: &str) -> bool {
     owner.starts_with(OWNER)
@@ -523,6 +345,3 @@ pub(crate) fn propose(jobs: &Shared, asker: &str, op: Op) -> Result<(), Refusal>
     let done = jobs.replica.propose_blocking(command);
     done.map(|_| ()).map_err(|error| refuse(&error.into()))
 }
-
-#[cfg(test)]
-mod tests;

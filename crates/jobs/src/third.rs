@@ -12,6 +12,7 @@ mod mates;
 mod past;
 mod rights;
 mod route;
+mod stop;
 pub(crate) mod untold;
 mod way;
 
@@ -36,6 +37,7 @@ use crate::stored::Stored;
 use crate::{Shared, access, attempt, border, reached, spec};
 use follow::Followed;
 use past::Copying;
+use stop::Stop;
 use way::Way;
 
 /// How long access for a job lasts unless it is renewed: the job goes on for so long while this node is away.
@@ -65,28 +67,6 @@ struct Third<'a> {
     earlier: RefCell<Option<Mandate>>,
     told: &'a Arc<AttemptEvents>,
     control: &'a Control,
-}
-
-/// Why the attempt ends here.
-enum Stop {
-    /// The claim has ended, or this node stops: somebody else has said so already.
-    Told,
-    /// A site refused, or cannot be reached.
-    Refused(Refusal),
-    /// This node failed.
-    Failed(JobsError),
-}
-
-impl From<Refusal> for Stop {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<JobsError> for Stop {
-    fn from(error: JobsError) -> Self {
-        Self::Failed(error)
-    }
 }
 
 /// A site that this node knows, by a node that answers, and all its nodes that serve the place.

@@ -73,7 +73,7 @@ pub use model::*;
 pub use raft::{Answer, NoPeers, PROPOSE, Peers, is_short};
 pub use read::{
     Agreed, AuditFilter, AuditLine, Cursor, Deliveries, DeliveryLine, HeldItems, JobFilter,
-    JobPage, PendingDelivery, Reader, WorkKind, Works,
+    JobPage, Kept, PendingDelivery, Reader, WorkKind, Works,
 };
 pub use replica::{
     Done, Ended, FollowError, Follower, Member, Members, OpenError, Options, ProposeError, Replica,

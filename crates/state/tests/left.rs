@@ -5,7 +5,7 @@ mod support;
 
 use godwit_state::{
     AUDIT_OF_SITE_MAX, AccessRight, AccessRule, Actor, AuditFilter, Change, Command, CommandError,
-    Effect, JobOp, JobState, LEVEL_LEFT, NewJob, Node, Op, Prune, RULES_OF_ASKER_MAX,
+    Effect, JobOp, JobState, Kept, LEVEL_LEFT, NewJob, Node, Op, Prune, RULES_OF_ASKER_MAX,
     RULES_OF_JOBS_MAX, Role, SPEC_BYTES_MAX, SPEC_BYTES_OF_SITE_MAX, Schedule, Secret, UnixMillis,
     User,
 };
@@ -199,7 +199,7 @@ fn long_descriptions_of_another_site_go_before_there_are_many_jobs() {
             .op(5_000, submit(id.to_owned(), owner))
             .expect("a job");
     }
-    let of_site = |state: &State| state.reader.spec_bytes_of("site:gw1-x").expect("read");
+    let of_site = |state: &State| Kept(&state.reader).spec_bytes("site:gw1-x").expect("read");
     let all = u64::try_from(kept + 10).expect("small") * (256 << 10);
     assert_eq!(of_site(&state), all);
     let prune = Prune {

@@ -89,7 +89,7 @@ pub(crate) struct ToSend {
 pub(crate) struct State {
     pub(crate) items: Items,
     again: VecDeque<Piece>,
-    resting: Resting,
+    pub(crate) resting: Resting,
     /// Records that say "this entry failed at the source", for the next bundle.
     pub(crate) notices: Vec<Record>,
     pub(crate) wanted: Wanted,

@@ -1,3 +1,6 @@
+//! Tests of the table of processors, and that both libraries give the same bytes.
+//! Opens no socket.
+
 use rustls::crypto::cipher::{
     AeadKey, InboundOpaqueMessage, Iv, OutboundChunks, OutboundPlainMessage,
 };

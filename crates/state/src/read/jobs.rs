@@ -97,19 +97,6 @@ impl Reader {
             .collect())
     }
 
-    /// Bytes of the descriptions of all jobs of an owner.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn spec_bytes_of(&self, owner: &str) -> Result<u64, Fault> {
-        self.with(|db| {
-            db.prepare_cached(
-                "SELECT coalesce(sum(octet_length(spec)), 0) FROM jobs JOIN job_specs ON job = id WHERE owner = ?1",
-            )?
-            .query_row([owner], |row| row::unsigned(row, 0))
-        })
-    }
-
     /// Jobs that may be taken at `now`: at most `each` of an owner, by priority and age, `limit` in all. A next attempt that lies
     /// further ahead than any delay is due, too: the clock was set back.
     ///
@@ -186,6 +173,25 @@ impl Reader {
             ))?
             .query_map([value], row::job)?
             .collect()
+        })
+    }
+}
+
+/// How much is kept of the jobs of an owner.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept<'a>(pub &'a Reader);
+
+impl Kept<'_> {
+    /// Bytes of the descriptions of all jobs of an owner.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn spec_bytes(self, owner: &str) -> Result<u64, Fault> {
+        self.0.with(|db| {
+            db.prepare_cached(
+                "SELECT coalesce(sum(octet_length(spec)), 0) FROM jobs JOIN job_specs ON job = id WHERE owner = ?1",
+            )?
+            .query_row([owner], |row| row::unsigned(row, 0))
         })
     }
 }

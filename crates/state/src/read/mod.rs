@@ -16,7 +16,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::fault::Fault;
 
 pub use deliveries::{Deliveries, DeliveryLine, PendingDelivery};
-pub use jobs::Agreed;
+pub use jobs::{Agreed, Kept};
 pub use lists::{AuditFilter, AuditLine};
 pub use page::{Cursor, JobFilter, JobPage};
 pub(crate) use row::{

@@ -1,7 +1,5 @@
-//! Whether anything is left to do, and who does the last of it.
+//! Whether anything is left to do.
 //! Does not end anything.
-
-use std::time::Instant;
 
 use godwit_proto::Finished;
 
@@ -29,11 +27,8 @@ impl State {
 
     /// The number of the last item, once for each: everything is sent, and unless something is lost nothing follows.
     pub(crate) fn foretold_end(&mut self) -> Option<u64> {
-        self.files.drop_spent();
-        let all_sent = self.is_all_taken()
-            && !self.items.any_waits()
-            && !self.items.outstanding.is_empty()
-            && !self.finish_queued;
+        let all_sent =
+            self.is_ending() && !self.items.outstanding.is_empty() && !self.finish_queued;
         (all_sent
             && std::mem::replace(&mut self.ending_said, self.items.last_seq) != self.items.last_seq)
             .then_some(self.items.last_seq)
@@ -46,22 +41,6 @@ impl State {
         }
         self.files.drop_spent();
         self.is_all_taken() && !self.items.any_waits()
-    }
-
-    /// Near the end, has the stream `stream`, which has delivered all it was given, send again a block that another one took before `late`
-    /// and that is not known to be written. The receiver drops whichever comes second. Tells whether there is one.
-    pub(crate) fn take_over(&mut self, stream: u64, late: Instant) -> bool {
-        if self.end.is_some() || !self.is_ending() || self.items.has_unwritten_on(stream) {
-            return false;
-        }
-        let Some(seq) = self.items.latest_of_others(stream, late) else {
-            return false;
-        };
-        if let Some(item) = self.items.outstanding.get_mut(&seq) {
-            item.doubled = true;
-        }
-        self.resend(seq);
-        true
     }
 
     /// The receiver has finished. Gives its word back once everything is known to be durable: it may have come before

@@ -21,7 +21,7 @@ pub(crate) struct Outstanding {
     /// When a stream took it last.
     taken: Option<Instant>,
     /// A second stream was given it, because the first one was late.
-    pub(super) doubled: bool,
+    doubled: bool,
     /// Asked for again, and to be read before it can be sent.
     pub(super) rereading: bool,
 }
@@ -143,9 +143,20 @@ impl Items {
         items.any(|item| item.stream == Some(stream) && !item.written)
     }
 
+    /// Chooses an item that the stream, which has nothing else to do, sends too: see [`Self::latest_of_others`]. None where what the
+    /// stream was given is on its way.
+    pub(crate) fn double_late(&mut self, stream: u64, late: Instant) -> Option<u64> {
+        if self.has_unwritten_on(stream) {
+            return None;
+        }
+        let seq = self.latest_of_others(stream, late)?;
+        self.outstanding.get_mut(&seq)?.doubled = true;
+        Some(seq)
+    }
+
     /// The item that the other streams will deliver last, as far as this end can know: the newest block of whoever holds the most that
     /// is not known to be written. None that was taken since `late`, and each once.
-    pub(super) fn latest_of_others(&self, stream: u64, late: Instant) -> Option<u64> {
+    fn latest_of_others(&self, stream: u64, late: Instant) -> Option<u64> {
         let mut held: HashMap<u64, (usize, u64)> = HashMap::new();
         for (seq, item) in &self.outstanding {
             let is_block = matches!(item.desc, Desc::Slice { .. } | Desc::Bundle(_));

@@ -31,7 +31,7 @@ pub(crate) struct Spent {
 
 /// Entries that wait for their next try.
 #[derive(Default)]
-pub(super) struct Resting {
+pub(crate) struct Resting {
     by_time: BTreeMap<(Instant, u64), Retry>,
     /// When each entry that is not done with was first found changed.
     since: HashMap<u64, Instant>,
@@ -40,7 +40,7 @@ pub(super) struct Resting {
 }
 
 impl Resting {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.by_time.is_empty()
     }
 
@@ -97,10 +97,6 @@ impl State {
         Some(due.saturating_duration_since(now))
     }
 
-    pub(crate) fn has_resting(&self) -> bool {
-        !self.resting.is_empty()
-    }
-
     fn take_first_rested(&mut self) {
         if let Some((_, retry)) = self.resting.by_time.pop_first() {
             self.again.push_back(Piece::Retry(retry));
@@ -150,7 +146,7 @@ mod tests {
             now += gap;
             state.take_rested(now);
             assert_eq!(taken(&mut state), Some(1));
-            assert!(!state.has_resting());
+            assert!(state.resting.is_empty());
             gaps.push(gap);
         }
         assert!(gaps.is_sorted() && gaps[0] < Duration::from_secs(1));

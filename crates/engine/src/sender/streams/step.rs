@@ -35,7 +35,7 @@ impl StreamLoop<'_> {
         let shared = self.shared;
         let mut state = shared.lock_state();
         state.streams.unpark(self.id);
-        if state.has_resting() {
+        if !state.resting.is_empty() {
             state.take_rested(Instant::now());
         }
         if state.streams.is_retiring(self.id) {
@@ -48,10 +48,13 @@ impl StreamLoop<'_> {
         if let Some(early_bytes) = early_bytes {
             return self.next_without_blocks(early_bytes, state);
         }
-        if state.is_ending()
+        if state.end.is_none()
+            && state.is_ending()
             && let Some(late) = Instant::now().checked_sub(self.patience())
+            && let Some(seq) = state.items.double_late(self.id, late)
         {
-            state.take_over(self.id, late);
+            // The receiver drops whichever comes second.
+            state.resend(seq);
         }
         // A thread that reads ahead does it better: the stream reads only what nobody else is there for.
         match state.next(self.id, false, self.shared.config.block_bytes) {
