@@ -48,7 +48,9 @@ impl StreamLoop<'_> {
         if let Some(early_bytes) = early_bytes {
             return self.next_without_blocks(early_bytes, state);
         }
-        if state.end.is_none()
+        // Under a limit a block waits for the limit, and one that is sent twice takes from the others.
+        if shared.live.rate().get() == 0
+            && state.end.is_none()
             && state.is_ending()
             && let Some(late) = Instant::now().checked_sub(self.patience())
             && let Some(seq) = state.items.double_late(self.id, late)
