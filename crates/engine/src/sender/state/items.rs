@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Desc, Image, Next, ToSend};
 
@@ -39,7 +39,13 @@ pub(crate) struct Items {
     pub(super) extension_bytes: usize,
     /// Items whose bytes are kept because they are not yet acknowledged as written.
     unwritten: usize,
+    /// How long the last item of each stream was on its way.
+    took: HashMap<u64, Duration>,
 }
+
+/// A block of another stream is late once it is on its way for so many times as long as the last one of a stream that has nothing to do:
+/// where all streams are equally slow, none is.
+const LATE_TIMES: u32 = 4;
 
 impl Items {
     pub(crate) fn reserve_seq(&mut self) -> u64 {
@@ -144,11 +150,13 @@ impl Items {
     }
 
     /// Chooses an item that the stream, which has nothing else to do, sends too: see [`Self::latest_of_others`]. None where what the
-    /// stream was given is on its way.
-    pub(crate) fn double_late(&mut self, stream: u64, late: Instant) -> Option<u64> {
+    /// stream was given is on its way, or no other stream is late, and none within `patience`.
+    pub(crate) fn double_late(&mut self, stream: u64, patience: Duration) -> Option<u64> {
         if self.has_unwritten_on(stream) {
             return None;
         }
+        let own = self.took.get(&stream).copied().unwrap_or_default();
+        let late = Instant::now().checked_sub(patience.max(own.saturating_mul(LATE_TIMES)))?;
         let seq = self.latest_of_others(stream, late)?;
         self.outstanding.get_mut(&seq)?.doubled = true;
         Some(seq)
@@ -196,7 +204,11 @@ impl Items {
             return 0;
         }
         self.unwritten -= 1;
-        item.content
+        let content = item.content;
+        if let (Some(stream), Some(taken)) = (item.stream, item.taken) {
+            self.took.insert(stream, taken.elapsed());
+        }
+        content
     }
 
     /// The item is with the kernel: what can be read again is not kept, so that its block is used anew while it is still

@@ -52,8 +52,7 @@ impl StreamLoop<'_> {
         if shared.live.rate().get() == 0
             && state.end.is_none()
             && state.is_ending()
-            && let Some(late) = Instant::now().checked_sub(self.patience())
-            && let Some(seq) = state.items.double_late(self.id, late)
+            && let Some(seq) = state.items.double_late(self.id, self.patience())
         {
             // The receiver drops whichever comes second.
             state.resend(seq);
