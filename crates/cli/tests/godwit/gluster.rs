@@ -23,9 +23,10 @@ pub(crate) struct Volume {
 }
 
 impl Volume {
-    /// Makes and serves a volume below `directory`; None for who is not root: bricks keep attributes that root alone may set.
+    /// Makes and serves a volume below `directory`; None where nothing can be mounted, and for who is not root: bricks keep attributes
+    /// that root alone may set.
     pub(crate) fn make(directory: &Path) -> Option<Self> {
-        if !is_root() {
+        if !is_root() || !Path::new("/dev/fuse").exists() {
             return None;
         }
         fs::create_dir_all(directory).expect("made");
