@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use godwit_api::ask::Peer;
-use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allows_at};
+use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allows, allows_at};
 use godwit_api::job::JobKind;
 use godwit_api::rest::{ALL_EXPORTS, HERE, NewJob, Place, Timestamp};
 use godwit_state::{
@@ -119,6 +119,28 @@ impl Access<'_> {
     /// The file cannot be read, or a line in it says nothing known.
     pub fn file_grants(&self) -> Result<Vec<Grant>, JobsError> {
         (self.0.config.file_grants)().map_err(JobsError::Grants)
+    }
+
+    /// Whether a peer may do this by its own grants, apart from any job.
+    ///
+    /// # Errors
+    /// The grants cannot be read.
+    pub(crate) fn peer_may(
+        &self,
+        identity: &str,
+        place: &Place,
+        right: Right,
+    ) -> Result<bool, JobsError> {
+        let (rules, file) = (self.rules()?, self.file_grants()?);
+        let who = Subject::Identity(identity.to_owned());
+        let place = Some((place.export.as_str(), place.path.as_slice()));
+        let now = Timestamp(self.0.now().0);
+        Ok(allows(
+            rules.iter().chain(&file),
+            &who,
+            Wish { place, right },
+            now,
+        ))
     }
 
     /// Whether the job of a mandate is alive and its owner may still run it, if the asker is a node of this site; None for the asker of

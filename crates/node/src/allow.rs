@@ -265,13 +265,12 @@ impl Granted {
     }
 
     /// Whether a dry run may tell what is at a place. Access for a job to write there does not let its runner list: the asker itself needs
-    /// that right.
+    /// that right. A dry run for this site's own job runs at this site alone.
     pub(crate) fn told(&self, place: Option<(&str, &[u8])>) -> Result<(), Denial> {
         let right = Right::List;
         let may = match (&self.requester.mandate, self.rights) {
             (None, _) => self.may(place, right),
-            (Some(_), AskerRights::OwnJob) => true,
-            (Some(_), AskerRights::EndedJob) => false,
+            (Some(_), AskerRights::OwnJob | AskerRights::EndedJob) => false,
             (Some(mandate), AskerRights::Granted) => {
                 let asker = Subject::Identity(mandate.asker.clone());
                 allows(&self.grants, &asker, Wish { place, right }, self.now)

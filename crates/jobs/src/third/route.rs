@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Peer, Question, ReachSite, Refusal, code};
 use godwit_api::event::EventSink as _;
+use godwit_api::grant::Right;
 use godwit_api::job::JobKind;
 use godwit_api::rest::{Divide, HERE, NewJob};
 use godwit_run::Control;
@@ -18,7 +19,7 @@ use godwit_state::{Agreed, Job, JobOp, LEVEL_ROUTE, ProposeError, Route, Site};
 use super::{Stop, below_exports, is_passing, is_third_party, may_run_elsewhere, site};
 use crate::attempt::{AttemptEvents, propose};
 use crate::error::JobsError;
-use crate::{Shared, divided, guests, reached, spec};
+use crate::{Shared, access, divided, guests, reached, spec};
 
 /// How long the other site may take to say whether it reaches this node.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -67,7 +68,9 @@ pub(super) fn may_be_brought(shared: &Shared, job: &Job) -> Result<Option<NewJob
         Divide::Auto => Agreed(&shared.replica.reader()).level()? >= LEVEL_ROUTE,
         Divide::Never => false,
     };
-    Ok(Some(new).filter(|new| is_wanted && new.kind != JobKind::Verify && !new.manifest))
+    // What only tells of the destination is told to no other site.
+    let may = |new: &NewJob| new.kind != JobKind::Verify && !new.manifest && !access::is_dry(new);
+    Ok(Some(new).filter(|new| is_wanted && may(new)))
 }
 
 /// Whether the site of the sources brings the job here. In any other case one node here fetches.
@@ -82,15 +85,25 @@ pub(super) fn is_brought(
     if let Some(route) = noted(shared, job)? {
         return Ok(route != Route::Here);
     }
-    let (Some(first), Ok((sources, _))) = (job.sources.first(), spec::places(new)) else {
+    let (Some(first), Ok((sources, destination))) = (job.sources.first(), spec::places(new)) else {
         return Ok(false);
     };
     // A site that is not known, or is another one by now, runs nothing; the attempt says so.
     let Ok((from, from_nodes)) = site(shared, job, &first.site) else {
         return Ok(false);
     };
-    if new.divide == Divide::Auto && !gains(shared, job, new, &from_nodes)? {
-        return Ok(false);
+    if new.divide == Divide::Auto {
+        if !gains(shared, job, new, &from_nodes)? {
+            return Ok(false);
+        }
+        // A user who fetches gives the other site no access here, unless the user asks for that.
+        if !access::Access(shared).peer_may(&from.identity, &destination, Right::Write)? {
+            told.note(&format!(
+                "one node here fetches, for {} has no right of its own to write at {destination}; --divide always gives it access for the job",
+                first.site
+            ));
+            return Ok(false);
+        }
     }
     let goes_on = || !control.is_cancelled();
     let ask = |question: &Question| reached::ask(shared, &from, question, WITHIN, &goes_on);

@@ -113,7 +113,7 @@ fn the_nodes_of_a_site_bring_what_another_cluster_fetches() {
     know(&site, &there);
     fill(&there.nodes[0].export);
     // The nodes at the destination may read there; the nodes there write here for the job alone.
-    let line = ["--limit", "6MB"];
+    let line = ["--limit", "6MB", "--divide", "always"];
     let id = submit(&site.nodes[1], "siteB:/data/set", "here:/data/copy", &line);
     let ended = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
     let log = site.nodes[0].admin(&["job", "log", &id]).out;
@@ -143,6 +143,30 @@ fn a_lone_node_sends_to_all_nodes_of_a_cluster_and_hears_from_all_of_them() {
     assert_complete(&site, &there, 0, &id);
     for node in &there.nodes {
         assert!(heard(node) > 0, "each node of the destination took a part");
+    }
+    // A site that may not write here by itself gets no right to by a job that says nothing of it.
+    let id = submit(
+        &site.nodes[0],
+        "siteB:/data/copy",
+        "here:/data/alone",
+        &line,
+    );
+    let ended = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    let log = site.nodes[0].admin(&["job", "log", &id]).out;
+    assert!(log.contains("no right of its own to write"), "{log}");
+    assert!(senders(&site.nodes[0]).is_empty(), "one node here fetched");
+    for node in &there.nodes {
+        let allow = [
+            "access",
+            "allow",
+            &node.identity,
+            "--export",
+            "data",
+            "--write",
+        ];
+        let outcome = site.nodes[0].admin(&allow);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
     }
     let id = submit(&site.nodes[0], "siteB:/data/copy", "here:/data/back", &line);
     let ended = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
