@@ -5,18 +5,21 @@ mod plan;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use rustix::process::Signal;
 
 use super::data::{Amount, Set};
 use super::job::Job;
-use super::judge::{items, journals, judge};
+use super::judge::{items, journals, judge, judge_later};
 use super::rate::quantile;
 use super::sites::{Shape, Sites};
 pub(crate) use plan::{FAULTS, Fault, ROLES, Wish};
 use plan::{Plan, Role};
+
+/// How long a node that is back may take to remove what a hung call had begun.
+const REMOVED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Small files: a first scan takes 4,096 of them, and leaves the other directories to all.
 const SMALL: Set = Set {
@@ -199,12 +202,17 @@ impl Chaos<'_> {
             lift(sites, victim, plan.fault)?;
         }
         sites.wait_until_up(self.check)?;
-        // What comes back late may not change what is there.
-        for late in judge(sites, &ended, &source, &copy, amount)? {
-            if !wrong.contains(&late) {
-                wrong.push(format!("later: {late}"));
+        // What comes back late may not change what is there. What the kernel had begun is removed soon.
+        let until = Instant::now() + REMOVED_WITHIN;
+        let late = loop {
+            let mut late = judge_later(sites, &ended, &source, &copy, amount)?;
+            late.retain(|what| !wrong.contains(what));
+            if late.is_empty() || Instant::now() >= until {
+                break late;
             }
-        }
+            std::thread::sleep(Duration::from_millis(200));
+        };
+        wrong.extend(late.iter().map(|late| format!("later: {late}")));
         if let Some(left) = items(sites.nodes[asked].home()).filter(|left| *left > 0) {
             wrong.push(format!("{left} items are left in the state"));
         }
