@@ -16,6 +16,7 @@ use godwit_api::grant::is_job_id;
 use godwit_api::rest::{
     ChannelView, FailureView, LogLine, ProgressView, ReasonView, SampleView, Timestamp,
 };
+use godwit_run::STAGE_FIGURES;
 use godwit_state::Reason;
 use serde_json::{Map, Value};
 
@@ -198,7 +199,7 @@ fn groups(told: Vec<FailureView>) -> Vec<FailureView> {
 fn progress(told: &mut ProgressView) {
     told.bottleneck_text = None;
     bottleneck(&mut told.bottleneck);
-    figures(&mut told.stages);
+    stages(&mut told.stages);
     told.channels.truncate(CHANNELS_MAX);
     for ChannelView { name, number, .. } in &mut told.channels {
         *name = format!("path {number}");
@@ -209,6 +210,11 @@ fn bottleneck(told: &mut Option<String>) {
     *told = told
         .take()
         .filter(|stage| BOTTLENECKS.contains(&stage.as_str()));
+}
+
+/// The figures that this program knows: a name would be a word of the other site.
+fn stages(told: &mut BTreeMap<String, f64>) {
+    told.retain(|name, _| STAGE_FIGURES.contains(&name.as_str()));
 }
 
 fn figures(told: &mut BTreeMap<String, f64>) {
@@ -231,7 +237,7 @@ fn past(told: &mut JobPast) {
     } in &mut told.samples
     {
         bottleneck(stage);
-        figures(stages);
+        self::stages(stages);
         figures(host);
         short(site);
         *node = None;

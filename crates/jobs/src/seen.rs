@@ -209,6 +209,9 @@ impl Seen {
         if !is_whole {
             work.roots.clear();
             work.claim.clear();
+            // The other site chose these names.
+            work.targets.clear();
+            work.pairs.iter_mut().for_each(|pair| pair.to.clear());
             work.trouble = work.trouble.take().map(outlined);
         }
         Ok(work)

@@ -35,7 +35,7 @@ pub use env::{
 pub use godwit_tree::Earlier;
 pub use home::Home;
 pub use selection::read_selection;
-pub use transfer::{bounds_of, ciphers, client_tls, refusal_of};
+pub use transfer::{STAGE_FIGURES, bounds_of, ciphers, client_tls, refusal_of};
 
 /// Runs jobs, any number of them in one process at the same time.
 pub struct Runner;

@@ -53,6 +53,7 @@ pub(crate) use report::refused;
 use running::Run;
 use selection::Chosen;
 pub(crate) use selection::select_of;
+pub use stages::STAGE_FIGURES;
 use third::Between;
 
 /// One transfer: what is asked for, what its place gives to it, and its run.

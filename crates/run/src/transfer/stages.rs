@@ -5,6 +5,40 @@ use std::collections::BTreeMap;
 
 use godwit_engine::{Shares, Snapshot};
 
+/// The names of all figures.
+pub const STAGE_FIGURES: [&str; 30] = [
+    "scan_entries_per_second",
+    "read_bytes_per_second",
+    "read_busy",
+    "buffer_full",
+    "send_idle",
+    "send_limited",
+    "send_blocked_by_network",
+    "send_blocked",
+    "send_busy",
+    "send_bytes_per_second",
+    "source_processors_busy",
+    "source_processors",
+    "network_busy",
+    "network_window_limited",
+    "network_buffer_limited",
+    "network_resent",
+    "network_round_trip_seconds",
+    "network_round_trip_least_seconds",
+    "network_in_flight_bytes",
+    "receive_idle",
+    "receive_blocked",
+    "receive_busy",
+    "receive_bytes_per_second",
+    "destination_processors_busy",
+    "destination_processors",
+    "write_busy",
+    "write_bytes_per_second",
+    "sync_busy",
+    "durable_bytes_per_second",
+    "commit_files_per_second",
+];
+
 /// The figures by their names, which `docs/manual.md` lists. What was not counted is missing.
 pub(super) fn stages(shares: &Shares) -> BTreeMap<String, f64> {
     let mut figures = Figures(BTreeMap::new());
@@ -189,6 +223,29 @@ mod tests {
             let found = figures.get(name).copied().unwrap_or(f64::NAN);
             assert!((found - expected).abs() < 1e-9, "{name}: {found}");
         }
+    }
+
+    #[test]
+    fn the_names_are_those_of_the_figures() {
+        let side = Snapshot {
+            streams_ns: SECOND,
+            helping_ns: SECOND,
+            elapsed_ns: SECOND,
+            cores: 1,
+            tcp_busy_ns: SECOND,
+            tcp_bytes_sent: 1,
+            round_trip_ns: 1,
+            round_trip_min_ns: 1,
+            ..Snapshot::default()
+        };
+        let shares = Shares {
+            source: Some(side),
+            destination: Some(side),
+        };
+        let figures = stages(&shares);
+        let mut names = STAGE_FIGURES;
+        names.sort_unstable();
+        assert!(figures.keys().eq(names.iter()), "{figures:?}");
     }
 
     #[test]
