@@ -1,12 +1,13 @@
 //! Keeps the access rules of the state in memory as grants, as new as the state is, and says by them what users of the node may do:
 //! here, and at the sites that the node knows. Does not decide for other nodes: on the data port the node itself asks.
 
+mod there;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use godwit_api::ask::Peer;
 use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allows, allows_at};
-use godwit_api::job::JobKind;
-use godwit_api::rest::{ALL_EXPORTS, HERE, NewJob, Place, Timestamp};
+use godwit_api::rest::{ALL_EXPORTS, HERE, Place, Timestamp};
 use godwit_state::{
     AccessRight, AccessRule, Actor, Follower, Job, Names, Node, Object as _, Place as StatePlace,
     Replica, Role, RuleSite, Site, Topic, UnixMillis, User, reason,
@@ -14,8 +15,8 @@ use godwit_state::{
 
 use crate::clock::timestamp;
 use crate::error::JobsError;
-use crate::stored::Stored;
 use crate::{Shared, grants, guests};
+pub(crate) use there::{There, is_dry};
 
 /// The access rules of a node's state.
 pub(crate) struct Rules {
@@ -305,40 +306,6 @@ fn site_of(site: &str) -> Option<&str> {
     Some(site).filter(|site| *site != HERE)
 }
 
-/// What a job needs at its destination.
-#[derive(Clone, Copy)]
-pub(crate) struct There(&'static [Right]);
-
-impl There {
-    /// What this job needs. A verification reads the copy; the right to write also lets a job delete; a dry run tells what is there.
-    pub(crate) fn of(new: &NewJob) -> Self {
-        match new.kind {
-            JobKind::Verify => Self(&[Right::Read]),
-            JobKind::Copy | JobKind::Sync if is_dry(new) => Self(&[Right::Write, Right::List]),
-            JobKind::Copy | JobKind::Sync => Self(&[Right::Write]),
-        }
-    }
-
-    /// The same for the job with this id, as its stored description says.
-    pub(crate) fn of_job(shared: &Shared, id: &str) -> Self {
-        let spec = shared.replica.reader().job_spec(id).ok().flatten();
-        let stored = spec.and_then(|spec| Stored::parse(&spec).ok());
-        stored.map_or(Self(&[Right::Write]), |stored| Self::of(&stored.new))
-    }
-
-    /// The rights.
-    pub(crate) const fn rights(self) -> &'static [Right] {
-        self.0
-    }
-}
-
-/// Whether a job changes nothing, and tells what it would change.
-pub(crate) fn is_dry(new: &NewJob) -> bool {
-    let no = ["false", "no", "off", "0"].map(str::as_bytes);
-    let given = new.settings.get("dry-run");
-    given.is_some_and(|given| given.last().is_none_or(|last| !no.contains(&&*last.0)))
-}
-
 /// What a job needs at its places.
 fn needs<'a>(
     there: There,
@@ -346,7 +313,12 @@ fn needs<'a>(
     destination: &'a Place,
 ) -> impl Iterator<Item = (&'a Place, Right)> {
     let sources = sources.iter().map(|place| (place, Right::Read));
-    sources.chain(there.0.iter().map(move |right| (destination, *right)))
+    sources.chain(
+        there
+            .rights()
+            .iter()
+            .map(move |right| (destination, *right)),
+    )
 }
 
 /// Whether the owner of a job may still run it, and use the places that the job names.
