@@ -127,12 +127,13 @@ impl App {
     ) -> Result<Caller, ApiError> {
         let own = Arc::clone(self);
         let (place, member) = (request.place(), request.member.clone());
+        let credential = request.credential(self);
         let found = blocking(&self.authentications, place, move || {
             request.caller(need, &own)
         });
         let caller = found.await??;
         if let Some(member) = member {
-            member.prove(&caller.name)?;
+            member.prove(&caller.name, credential)?;
         }
         turns::proven(&caller.name);
         Ok(caller)

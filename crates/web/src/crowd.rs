@@ -10,13 +10,33 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use axum::http::StatusCode;
 
 use crate::problem::ApiError;
+use crate::throttle::Key;
 
 /// Requests of one user at once, event streams included.
 const OF_USER_MAX: usize = 64;
 
-/// The requests that are worked at, by user. Clones are the same.
+/// Those with one token or session: a token that a program has leaves room to its user.
+const OF_CREDENTIAL_MAX: usize = 48;
+
+/// Whose requests are counted together.
+#[derive(Clone, Eq, Hash, PartialEq)]
+enum Whose {
+    User(String),
+    Credential(Key),
+}
+
+impl Whose {
+    const fn most(&self) -> usize {
+        match self {
+            Self::User(_) => OF_USER_MAX,
+            Self::Credential(_) => OF_CREDENTIAL_MAX,
+        }
+    }
+}
+
+/// The requests that are worked at, by user and by credential. Clones are the same.
 #[derive(Clone, Default)]
-pub(crate) struct Crowd(Arc<Mutex<HashMap<String, usize>>>);
+pub(crate) struct Crowd(Arc<Mutex<HashMap<Whose, usize>>>);
 
 /// One request. It is nobody's until it proves a user, and ends when its last clone is dropped.
 #[derive(Clone)]
@@ -24,7 +44,7 @@ pub(crate) struct Member(Arc<Inner>);
 
 struct Inner {
     crowd: Crowd,
-    user: OnceLock<String>,
+    own: OnceLock<Vec<Whose>>,
 }
 
 impl Crowd {
@@ -32,51 +52,61 @@ impl Crowd {
     pub(crate) fn enter(&self) -> Member {
         Member(Arc::new(Inner {
             crowd: self.clone(),
-            user: OnceLock::new(),
+            own: OnceLock::new(),
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Whose, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Member {
-    /// The request has proven this user. The first one counts.
+    /// The request has proven this user, by a token or session if there is one. The first one counts.
     ///
     /// # Errors
-    /// The user has as many requests as one may have.
-    pub(crate) fn prove(&self, user: &str) -> Result<(), ApiError> {
-        let Inner { crowd, user: own } = &*self.0;
+    /// The user or the credential has as many requests as one may have.
+    pub(crate) fn prove(&self, user: &str, credential: Option<Key>) -> Result<(), ApiError> {
+        let Inner { crowd, own } = &*self.0;
         let mut crowd = crowd.lock();
         if own.get().is_some() {
             return Ok(());
         }
-        let count = crowd.entry(user.to_owned()).or_default();
-        if *count >= OF_USER_MAX {
-            let detail = format!(
-                "{user} has {OF_USER_MAX} requests at once, and no more; send fewer at a time"
-            );
+        let mut all = vec![Whose::User(user.to_owned())];
+        all.extend(credential.map(Whose::Credential));
+        let is_full = |whose: &&Whose| crowd.get(whose).is_some_and(|n| *n >= whose.most());
+        if let Some(full) = all.iter().find(is_full) {
+            let most = full.most();
+            let who = match full {
+                Whose::User(user) => user,
+                Whose::Credential(_) => "this token",
+            };
+            let detail =
+                format!("{who} has {most} requests at once, and no more; send fewer at a time");
             let status = StatusCode::TOO_MANY_REQUESTS;
             return Err(ApiError::later(status, "too_many_requests", detail, 1));
         }
-        *count += 1;
-        // Nobody sets it twice: the lock is held.
-        let _ = own.set(user.to_owned());
+        for whose in &all {
+            *crowd.entry(whose.clone()).or_default() += 1;
+        }
+        // No other thread sets it: the lock is held.
+        let _ = own.set(all);
         Ok(())
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let Some(user) = self.user.get() else {
+        let Some(own) = self.own.get() else {
             return;
         };
         let mut crowd = self.crowd.lock();
-        if let Some(count) = crowd.get_mut(user) {
-            *count -= 1;
-            if *count == 0 {
-                crowd.remove(user);
+        for whose in own {
+            if let Some(count) = crowd.get_mut(whose) {
+                *count -= 1;
+                if *count == 0 {
+                    crowd.remove(whose);
+                }
             }
         }
     }
@@ -85,22 +115,40 @@ impl Drop for Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::throttle;
 
     #[test]
     fn a_request_counts_once_until_its_last_clone_is_gone() {
         let crowd = Crowd::default();
         let members: Vec<Member> = (0..OF_USER_MAX).map(|_| crowd.enter()).collect();
         for member in &members {
-            member.prove("vera").expect("room");
-            member.prove("vera").expect("the same request");
+            member.prove("vera", None).expect("room");
+            member.prove("vera", None).expect("the same request");
         }
         let (more, clone) = (crowd.enter(), members[0].clone());
-        let error = more.prove("vera").expect_err("too many");
+        let error = more.prove("vera", None).expect_err("too many");
         assert_eq!(error.code(), "too_many_requests");
-        more.prove("walt").expect("another user");
+        more.prove("walt", None).expect("another user");
         drop(members);
-        assert_eq!(crowd.lock().get("vera"), Some(&1));
+        assert_eq!(crowd.lock().get(&Whose::User("vera".to_owned())), Some(&1));
         drop((more, clone));
+        assert!(crowd.lock().is_empty());
+    }
+
+    #[test]
+    fn a_token_leaves_room_to_its_user() {
+        let crowd = Crowd::default();
+        let key = || Some(throttle::key(&["secret"]));
+        let members: Vec<Member> = (0..OF_CREDENTIAL_MAX).map(|_| crowd.enter()).collect();
+        for member in &members {
+            member.prove("vera", key()).expect("room");
+        }
+        let more = crowd.enter();
+        let error = more.prove("vera", key()).expect_err("too many");
+        assert_eq!(error.code(), "too_many_requests");
+        let other = Some(throttle::key(&["other"]));
+        more.prove("vera", other).expect("another token");
+        drop((members, more));
         assert!(crowd.lock().is_empty());
     }
 }

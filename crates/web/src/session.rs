@@ -128,10 +128,13 @@ pub(crate) fn begin(
 ) -> Result<(Token, String), ApiError> {
     let at = now();
     let _turn = app.jobs.turn("sessions", &user.name);
+    let parent = from.map(|from| from.token.id.clone());
+    let origin = TokenOrigin::Session { parent };
     let mut open: Vec<Token> = app.reader().objects::<Token>()?;
+    // A token that a program has ends no session that came from the password or from another token.
     open.retain(|token| {
         token.user == user.name
-            && is_session(token)
+            && TokenOrigin::of_scope(&token.scope).as_ref() == Some(&origin)
             && token.revoked.is_none()
             && token.expires.is_none_or(|expires| expires > at)
     });
@@ -146,20 +149,11 @@ pub(crate) fn begin(
         role: user.role,
         expires: Some(at.after(WORKING_DAY_MS)),
         comment: "session of the page".to_owned(),
-        origin: TokenOrigin::Session {
-            parent: from.map(|from| from.token.id.clone()),
-        },
+        origin,
         parent: from,
         proven: from.is_none().then_some(user),
     };
     credentials::make(app, actor, wish)
-}
-
-fn is_session(token: &Token) -> bool {
-    matches!(
-        TokenOrigin::of_scope(&token.scope),
-        Some(TokenOrigin::Session { .. })
-    )
 }
 
 /// The header that gives a browser the session.

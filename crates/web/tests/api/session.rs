@@ -47,7 +47,7 @@ fn signed_in(client: &Client) -> String {
 
 #[test]
 fn a_session_begins_with_a_password_and_ends_with_the_sign_out() {
-    let (_world, client) = world();
+    let (world, client) = world();
     let nobody = client.get(SESSION).expect(200).json();
     assert_eq!(nobody["user"], json!(null));
     assert_eq!(nobody["users"], true);
@@ -66,6 +66,19 @@ fn a_session_begins_with_a_password_and_ends_with_the_sign_out() {
     let ada = send(&client, "GET", SESSION, &with, "").expect(200).json();
     assert_eq!(ada["user"], "ada");
     assert!(ada["expires"].is_string());
+    send(&client, "GET", "/api/v1/users", &with, "").expect(200);
+
+    // A token that a program has makes sessions, and ends none that came from elsewhere.
+    let admin = world.client();
+    let new = json!({"user": "ada", "role": "viewer"});
+    let made = admin.post("/api/v1/tokens", &new).expect(201).json();
+    let by_token = json!({"token": made["secret"]}).to_string();
+    let first = self::cookie(&send(&client, "POST", SESSION, &[], &by_token).expect(200));
+    for _ in 0..20 {
+        send(&client, "POST", SESSION, &[], &by_token).expect(200);
+    }
+    let displaced = [("cookie", &*first)];
+    send(&client, "GET", "/api/v1/jobs", &displaced, "").expect_problem(401, "session_ended");
     send(&client, "GET", "/api/v1/users", &with, "").expect(200);
 
     let page = [with[0], FROM_PAGE];
