@@ -82,7 +82,13 @@ impl Seen {
         cursor: Option<&Cursor>,
         limit: usize,
     ) -> Result<JobList, JobsError> {
-        let page = self.jobs.list(filter, cursor, limit)?;
+        // Which jobs are found tells what they are called; an outline of another site's job has none of its words.
+        let is_by_words = filter.label.is_some() || filter.site.is_some();
+        let filter = JobFilter {
+            of_users: filter.of_users || (is_by_words && !self.granted.is_admin()),
+            ..filter.clone()
+        };
+        let page = self.jobs.list(&filter, cursor, limit)?;
         Ok(JobList {
             jobs: page.jobs.into_iter().map(|job| self.view(job)).collect(),
             next: page.next,

@@ -25,6 +25,9 @@ fn many(store: &mut Store) {
             job.owner = "rare".to_owned();
             job.destination.site = "siteRare".to_owned();
         }
+        if number % 1_000 == 500 {
+            job.owner = "site:gw1-x".to_owned();
+        }
         job.label = format!("night-{}", number % 400);
         job.priority = i32::try_from(number % 3).expect("small");
         if number >= HISTORY && number % 10 == 0 {
@@ -77,6 +80,7 @@ fn passes(job: &Job, filter: &JobFilter) -> bool {
             .owner
             .as_ref()
             .is_none_or(|owner| *owner == job.owner)
+        && (!filter.of_users || !job.owner.starts_with("site:"))
         && filter
             .label
             .as_ref()
@@ -218,6 +222,22 @@ fn each_filter_lists_what_a_plain_look_finds() {
                 ..states(&[JobState::Complete, JobState::Failed])
             },
         ),
+        (
+            "of users, by label",
+            JobFilter {
+                of_users: true,
+                label: text("night-1"),
+                ..none()
+            },
+        ),
+        (
+            "of users, in a state, in pages of few bytes",
+            JobFilter {
+                of_users: true,
+                bytes_max: Some(200),
+                ..states(&[JobState::Running])
+            },
+        ),
     ];
     for (name, filter) in filters {
         let expected: Vec<&Job> = all.iter().filter(|job| passes(job, &filter)).collect();
@@ -225,6 +245,7 @@ fn each_filter_lists_what_a_plain_look_finds() {
         let mut cursor = None;
         loop {
             let page = reader.jobs(&filter, cursor.as_ref(), 37).expect("a page");
+            assert!(filter.bytes_max.is_none() || page.jobs.len() < 20, "{name}");
             found.extend(page.jobs);
             let Some(next) = page.next else { break };
             cursor = Some(next);

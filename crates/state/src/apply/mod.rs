@@ -11,6 +11,8 @@ mod origin;
 mod sites;
 mod work;
 
+pub(crate) use origin::SITE;
+
 use rusqlite::{Connection, ErrorCode};
 
 use crate::model::{

@@ -14,7 +14,7 @@ use crate::model::{
 use crate::read::{job_by_id, node_by_number, object_by_id};
 
 /// Begins the names of other sites for which a node acts.
-pub(super) const SITE: &str = "site:";
+pub(crate) const SITE: &str = "site:";
 
 /// Whether the node with this number may propose the command.
 pub(super) fn check(db: &Connection, number: u64, command: &Command) -> Result<(), Stop> {

@@ -9,6 +9,7 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::Reader;
 use super::row::{self, JOB_COLUMNS};
+use crate::apply::SITE;
 use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
 use crate::model::{Job, JobState, UnixMillis};
@@ -30,6 +31,10 @@ pub struct JobFilter {
     pub since: Option<UnixMillis>,
     /// Submitted before this time.
     pub until: Option<UnixMillis>,
+    /// Without the jobs of other sites.
+    pub of_users: bool,
+    /// A page ends before a job with which it has more bytes of places and labels than this; it has one job in any case.
+    pub bytes_max: Option<usize>,
 }
 
 impl JobFilter {
@@ -95,8 +100,8 @@ impl Reader {
         limit: usize,
     ) -> Result<JobPage, Fault> {
         let limit = limit.clamp(1, PAGE_ROWS_MAX);
-        let mut jobs = self.with(|db| select(db, filter, cursor, limit + 1))?;
-        let more = jobs.len() > limit;
+        let (mut jobs, cut) = self.with(|db| select(db, filter, cursor, limit + 1))?;
+        let more = cut || jobs.len() > limit;
         jobs.truncate(limit);
         let next = jobs.last().filter(|_| more).map(|job| Cursor {
             created: job.created,
@@ -106,13 +111,21 @@ impl Reader {
     }
 }
 
-/// Finds ids by an index that holds all that is filtered by, one search for each state where that helps, and then reads those jobs.
+/// Bytes of what a user chooses the length of.
+fn bytes_of(job: &Job) -> usize {
+    let places = job.sources.iter().chain([&job.destination]);
+    let places = places.map(|place| place.site.len() + place.path.len());
+    job.label.len() + places.sum::<usize>()
+}
+
+/// Finds ids by an index that holds all that is filtered by, one search for each state where that helps, and then reads those jobs. Tells
+/// whether there are more, which are too many bytes for the page.
 fn select(
     db: &Connection,
     filter: &JobFilter,
     cursor: Option<&Cursor>,
     limit: usize,
-) -> rusqlite::Result<Vec<Job>> {
+) -> rusqlite::Result<(Vec<Job>, bool)> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut values: Vec<Value> = Vec::new();
     let mut states = filter.states.clone();
@@ -140,9 +153,18 @@ fn select(
          ORDER BY created DESC, id DESC",
         values.len()
     );
-    db.prepare_cached(&sql)?
-        .query_map(params_from_iter(values), row::job)?
-        .collect()
+    let mut statement = db.prepare_cached(&sql)?;
+    let rows = statement.query_map(params_from_iter(values), row::job)?;
+    let (mut jobs, mut bytes) = (Vec::new(), 0);
+    for job in rows {
+        let job = job?;
+        bytes += bytes_of(&job);
+        if !jobs.is_empty() && filter.bytes_max.is_some_and(|most| bytes > most) {
+            return Ok((jobs, true));
+        }
+        jobs.push(job);
+    }
+    Ok((jobs, false))
 }
 
 /// One search in the order of the page, without its limit and the last bracket.
@@ -190,6 +212,9 @@ fn search(
     }
     if let Some(owner) = &filter.owner {
         conditions.push(format!("j.owner = {}", bind(Value::Text(owner.clone()))));
+    }
+    if filter.of_users {
+        conditions.push(format!("substr(j.owner, 1, {}) <> '{SITE}'", SITE.len()));
     }
     if let Some(label) = &filter.label {
         conditions.push(format!(

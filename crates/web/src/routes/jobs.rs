@@ -28,6 +28,9 @@ use crate::problem::ApiError;
 
 /// Jobs of a page.
 const PAGE_USUAL: u32 = 100;
+/// A page ends once the places and labels of its jobs have so many bytes: a job may have a thousand long sources.
+const PAGE_BYTES: usize = 4 << 20;
+
 /// The state gives no more at once.
 const PAGE_MAX: u32 = 1_000;
 /// Lines of a page of a log.
@@ -109,6 +112,8 @@ async fn list(
         label: query.label,
         since: query.since.map(|time| UnixMillis(time.0)),
         until: query.until.map(|time| UnixMillis(time.0)),
+        of_users: false,
+        bytes_max: Some(PAGE_BYTES),
     };
     app.run(move |app| Ok(app.seen(&caller)?.list(&filter, cursor.as_ref(), limit)?))
         .await
