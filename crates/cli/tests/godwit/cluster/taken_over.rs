@@ -89,7 +89,8 @@ fn a_pulled_job_of_a_killed_node_ends_as_one_run_would() {
 #[track_caller]
 fn goes_on(site: &mut Site, runs: &Rig, from: &str, to: &str, into: &Path) {
     fs::create_dir(into).expect("made");
-    let id = submit(&site.nodes[0], from, to, &["--limit", "1MB"]);
+    let line = ["--limit", "1MB", "--divide", "always"];
+    let id = submit(&site.nodes[0], from, to, &line);
     let job = wait_for(&site.nodes[0], &id, |job| {
         job["state"] == "running" && !job["node"].is_null()
     });
