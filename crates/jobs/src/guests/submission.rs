@@ -130,10 +130,8 @@ pub(super) fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, 
     Ok(Stored::for_guest(new, Guest { asker, other }))
 }
 
-/// Bounds what another site says of its job: the job does not outrank the jobs of this site, and a long label is cut. A manifest is kept
-/// for the nodes of this cluster alone, so none is written.
+/// Bounds what another site says of its job: the job does not outrank the jobs of this site, and a long label is cut.
 fn bound(new: &mut NewJob) -> Result<(), Refusal> {
-    new.manifest = false;
     new.priority = new.priority.min(PRIORITY_MAX);
     let end = new.label.floor_char_boundary(LABEL_BYTES_MAX);
     new.label.truncate(end);
