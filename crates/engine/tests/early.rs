@@ -175,40 +175,6 @@ fn a_sender_foretells_the_end_again_after_something_was_lost() {
     thread.join().unwrap();
 }
 
-/// A stream that delivers nothing holds the last block: it goes to one that has nothing to do, once, and the transfer ends by that.
-#[test]
-fn the_last_block_of_a_slow_stream_is_sent_on_an_idle_one_too() {
-    let content = vec![7; BLOCK_BYTES as usize];
-    let sender = idle_sender(&[("a", &content), ("b", &content)], &Arc::default());
-    let (mut slow, first) = attach_to(&sender, None);
-    want_all(&mut slow);
-    let held = block(&mut slow);
-    let (mut fast, second) = attach_to(&sender, None);
-    // Either may have taken the other block; whoever did has it acknowledged.
-    let taken = loop {
-        let other = [&mut slow, &mut fast]
-            .into_iter()
-            .find_map(|hand| match hand.try_hear() {
-                Some(Frame::Block(block)) if block.header.seq.0 != held => Some(block.header.seq.0),
-                _ => None,
-            });
-        if let Some(seq) = other {
-            break seq;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    };
-    fast.say(&ack(taken, AckStatus::DURABLE));
-    // On a slow machine the other block is late, too, before it is acknowledged.
-    while block(&mut fast) != held {}
-    assert!(sender.counters().bytes_resent.get() >= BLOCK_BYTES.into());
-    fast.say(&ack(held, AckStatus::DURABLE));
-    fast.say(&finished(held.max(taken)));
-    assert!(matches!(sender.wait(DEADLINE), Some(End::Finished(_))));
-    sender.join();
-    first.join().unwrap();
-    second.join().unwrap();
-}
-
 #[test]
 fn a_finish_that_overtakes_what_was_durable_before_it_waits_for_that() {
     let seen = Arc::new(Seen::default());
