@@ -167,9 +167,6 @@ pub const ACK_EVERY_BLOCKS: u32 = 4;
 /// a frame, a record and a system call at both ends with the next. Nothing but the end of a transfer waits for it.
 pub const ACK_DELAY: Duration = Duration::from_millis(1);
 
-/// Near the end, a block that a stream has held for so long is given to an idle one as well, and after three round trips at least.
-pub const DOUBLE_AFTER: Duration = Duration::from_millis(400);
-
 /// How often each end tells the other how things stand.
 pub const STATUS_EVERY: Duration = Duration::from_millis(500);
 

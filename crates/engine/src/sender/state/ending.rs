@@ -36,9 +36,6 @@ impl State {
 
     /// Everything is read and handed to streams: what moves from now on is what they hold.
     pub(crate) fn is_ending(&mut self) -> bool {
-        if !self.scan_done || self.unanswered > 0 || self.reading > 0 {
-            return false;
-        }
         self.files.drop_spent();
         self.is_all_taken() && !self.items.any_waits()
     }

@@ -3,7 +3,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use super::{Desc, Image, Next, ToSend};
 
@@ -18,10 +17,6 @@ pub(crate) struct Outstanding {
     /// The stream that it was last sent on; `None` while it waits to be sent.
     pub(crate) stream: Option<u64>,
     pub(crate) sent_before: bool,
-    /// When a stream took it last.
-    taken: Option<Instant>,
-    /// A second stream was given it, because the first one was late.
-    doubled: bool,
     /// Asked for again, and to be read before it can be sent.
     pub(super) rereading: bool,
 }
@@ -39,13 +34,7 @@ pub(crate) struct Items {
     pub(super) extension_bytes: usize,
     /// Items whose bytes are kept because they are not yet acknowledged as written.
     unwritten: usize,
-    /// How long the last item of each stream was on its way.
-    took: HashMap<u64, Duration>,
 }
-
-/// A block of another stream is late once it is on its way for so many times as long as the last one of a stream that has nothing to do:
-/// where all streams are equally slow, none is.
-const LATE_TIMES: u32 = 4;
 
 impl Items {
     pub(crate) fn reserve_seq(&mut self) -> u64 {
@@ -80,14 +69,9 @@ impl Items {
                 written: false,
                 stream: None,
                 sent_before: again,
-                taken: None,
-                doubled: false,
                 rereading: false,
             },
         );
-        if let (Some(item), Some(before)) = (self.outstanding.get_mut(&seq), &before) {
-            item.doubled = before.doubled;
-        }
         // What is read again may hold fewer entries than it did, and may be in memory still.
         let (old_records, was_unwritten) = before.map_or((0, false), |item| {
             self.extension_bytes -= item.desc.extension_bytes();
@@ -108,7 +92,6 @@ impl Items {
         let item = self.outstanding.get_mut(&seq)?;
         let image = item.image.clone()?;
         item.stream = Some(stream);
-        item.taken = Some(Instant::now());
         let again = std::mem::replace(&mut item.sent_before, true);
         Some(Next::Send(ToSend {
             seq,
@@ -149,40 +132,6 @@ impl Items {
         items.any(|item| item.stream == Some(stream) && !item.written)
     }
 
-    /// Chooses an item that the stream, which has nothing else to do, sends too: see [`Self::latest_of_others`]. None where what the
-    /// stream was given is on its way, or no other stream is late, and none within `patience`.
-    pub(crate) fn double_late(&mut self, stream: u64, patience: Duration) -> Option<u64> {
-        if self.has_unwritten_on(stream) {
-            return None;
-        }
-        let own = self.took.get(&stream).copied().unwrap_or_default();
-        let late = Instant::now().checked_sub(patience.max(own.saturating_mul(LATE_TIMES)))?;
-        let seq = self.latest_of_others(stream, late)?;
-        self.outstanding.get_mut(&seq)?.doubled = true;
-        Some(seq)
-    }
-
-    /// The item that the other streams will deliver last, as far as this end can know: the newest block of whoever holds the most that
-    /// is not known to be written. None that was taken since `late`, and each once.
-    fn latest_of_others(&self, stream: u64, late: Instant) -> Option<u64> {
-        let mut held: HashMap<u64, (usize, u64)> = HashMap::new();
-        for (seq, item) in &self.outstanding {
-            let is_block = matches!(item.desc, Desc::Slice { .. } | Desc::Bundle(_));
-            let Some(holder) = item.stream.filter(|_| is_block && !item.written) else {
-                continue;
-            };
-            let (count, newest) = held.entry(holder).or_default();
-            *count += 1;
-            if !item.doubled && !item.rereading && item.taken.is_some_and(|taken| taken <= late) {
-                *newest = (*newest).max(*seq);
-            }
-        }
-        let others = held
-            .into_iter()
-            .filter(|(holder, (_, newest))| *holder != stream && *newest > 0);
-        others.map(|(_, most)| most).max().map(|(_, newest)| newest)
-    }
-
     /// The numbers of items that were sent on the stream and are not known to be written, in ascending order.
     pub(super) fn unwritten_on(&self, stream: u64) -> Vec<u64> {
         let items = self.outstanding.iter();
@@ -204,11 +153,7 @@ impl Items {
             return 0;
         }
         self.unwritten -= 1;
-        let content = item.content;
-        if let (Some(stream), Some(taken)) = (item.stream, item.taken) {
-            self.took.insert(stream, taken.elapsed());
-        }
-        content
+        item.content
     }
 
     /// The item is with the kernel: what can be read again is not kept, so that its block is used anew while it is still

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::sync::MutexGuard;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use godwit_store::pool::Block;
 
@@ -48,15 +48,6 @@ impl StreamLoop<'_> {
         if let Some(early_bytes) = early_bytes {
             return self.next_without_blocks(early_bytes, state);
         }
-        // Under a limit a block waits for the limit, and one that is sent twice takes from the others.
-        if shared.live.rate().get() == 0
-            && state.end.is_none()
-            && state.is_ending()
-            && let Some(seq) = state.items.double_late(self.id, self.patience())
-        {
-            // The receiver drops whichever comes second.
-            state.resend(seq);
-        }
         // A thread that reads ahead does it better: the stream reads only what nobody else is there for.
         match state.next(self.id, false, self.shared.config.block_bytes) {
             Next::Send(item) => return Ok(Step::Send(item)),
@@ -88,13 +79,6 @@ impl StreamLoop<'_> {
                 }
             },
         )
-    }
-
-    /// How long a block of another stream may be on its way before this one, which has nothing to do, sends it too.
-    fn patience(&self) -> Duration {
-        let tcp = self.stream.meter().read().tcp;
-        let round_trip = tcp.map_or(Duration::ZERO, |tcp| tcp.round_trip);
-        limits::DOUBLE_AFTER.max(3 * round_trip)
     }
 
     /// Reads for the stream. Where that takes long the stream stays alive: a large hole is hashed at some GB a second.
