@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::data::{Amount, Set};
 use super::job::Job;
-use super::judge::{judge, query};
+use super::judge::{When, judge, query};
 use super::network::{Carried, LINKS};
 use super::rate::float;
 use super::sites::{Shape, Sites};
@@ -85,7 +85,7 @@ impl Figures<'_> {
         let spent = sites.cpu_seconds() - spent;
         let carried = sites.network.carried()?;
         let passed = sites.network.between()?;
-        let wrong = judge(sites, &ended, source, &copy, amount)?;
+        let wrong = judge(sites, &ended, source, &copy, amount, When::AtItsEnd)?;
         ensure!(wrong.is_empty(), "{}", wrong.join("; "));
 
         let rate = float(amount.bytes) * 8.0 / seconds / 1e6;

@@ -14,29 +14,17 @@ use super::sites::Sites;
 /// Differences that are named.
 const NAMED_MAX: usize = 5;
 
-/// How the differences that rsync finds are told.
-const DIFFERS: &str = "rsync would change";
+/// How rsync tells that a directory differs by its time alone.
+const DIRECTORY_TIME: &str = ".d..t......";
 
-/// What is wrong once all nodes are back, in words. A call that hung in the kernel makes its name when the mount goes on, and the node
-/// removes it: the directory has another time then, which no program can prevent.
-///
-/// # Errors
-/// It cannot be looked at.
-pub(crate) fn judge_later(
-    sites: &Sites,
-    job: &Value,
-    source: &Path,
-    copy: &Path,
-    sent: Amount,
-) -> anyhow::Result<Vec<String>> {
-    let mut wrong = judge(sites, job, source, copy, sent)?;
-    wrong.retain(|what| !what.starts_with(DIFFERS));
-    let mut differences = differences(source, copy)?;
-    differences.retain(|line| !line.starts_with(".d..t......"));
-    if !differences.is_empty() {
-        wrong.push(format!("{DIFFERS} {}", some(&differences)));
-    }
-    Ok(wrong)
+/// When a copy is looked at.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) enum When {
+    /// The job has just ended.
+    AtItsEnd,
+    /// All nodes are back. A call that hung in the kernel makes its name when the mount goes on, and the node removes the name: the
+    /// directory has another time then, which no program can prevent.
+    Later,
 }
 
 /// What is wrong, in words; nothing where all is well.
@@ -49,15 +37,17 @@ pub(crate) fn judge(
     source: &Path,
     copy: &Path,
     sent: Amount,
+    when: When,
 ) -> anyhow::Result<Vec<String>> {
     let mut wrong = Vec::new();
     let state = job["state"].as_str().unwrap_or("unknown");
     if state != "complete" {
         wrong.push(format!("the job is {state}: {}", job["reason"]));
     }
-    let differences = differences(source, copy)?;
+    let mut differences = differences(source, copy)?;
+    differences.retain(|line| when == When::AtItsEnd || !line.starts_with(DIRECTORY_TIME));
     if !differences.is_empty() {
-        wrong.push(format!("{DIFFERS} {}", some(&differences)));
+        wrong.push(format!("rsync would change {}", some(&differences)));
     }
     let export = sites.shared(sites.shape.sources);
     let temporaries = temporaries(&export)?;

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use super::data::{Amount, Set};
 use super::job::Job;
-use super::judge::{items, journals, judge, judge_later};
+use super::judge::{When, items, journals, judge};
 use super::rate::quantile;
 use super::sites::{Shape, Sites};
 pub(crate) use plan::{FAULTS, Fault, ROLES, Wish};
@@ -197,7 +197,7 @@ impl Chaos<'_> {
         let ended = job.wait(sites, asked, self.check)?;
         let end = job.elapsed();
         let seconds = end.as_secs_f64();
-        let mut wrong = judge(sites, &ended, &source, &copy, amount)?;
+        let mut wrong = judge(sites, &ended, &source, &copy, amount, When::AtItsEnd)?;
         if lift_at.is_none() {
             lift(sites, victim, plan.fault)?;
         }
@@ -205,7 +205,7 @@ impl Chaos<'_> {
         // What comes back late may not change what is there. What the kernel had begun is removed soon.
         let until = Instant::now() + REMOVED_WITHIN;
         let late = loop {
-            let mut late = judge_later(sites, &ended, &source, &copy, amount)?;
+            let mut late = judge(sites, &ended, &source, &copy, amount, When::Later)?;
             late.retain(|what| !wrong.contains(what));
             if late.is_empty() || Instant::now() >= until {
                 break late;
