@@ -1,5 +1,5 @@
 //! Owns the one rule by which a node counts as one of a site: it says itself that it is of the site, however it was named.
-//! Dials nobody: the caller brings how a node is asked.
+//! Dials no node: the caller brings how a node is asked.
 
 use std::thread;
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn question(path: &Text, of: Option<&Peer>) -> Question {
 
 /// Those of the named nodes that are of the site of `known`. A site that names nodes of other sites would have the rights of the asker used
 /// there, so each node has to say itself that it is of the site, unless its identity is `trusted`. All are asked at a time: a silent one
-/// holds nobody up for longer than itself.
+/// takes no longer than its own deadline.
 pub fn of_site(
     mut named: Vec<Peer>,
     known: &Peer,
@@ -94,7 +94,7 @@ mod tests {
         let found = of_site(named, &node("known"), &path, &trusted, &ask);
         let names: Vec<&str> = found.iter().map(|node| node.name.as_str()).collect();
         assert_eq!(names, ["known", "member"]);
-        // What a site says is bounded, whoever asks it.
+        // The answer of a site is bounded for every caller.
         assert!(
             found
                 .iter()

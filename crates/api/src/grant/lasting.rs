@@ -12,7 +12,7 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// How long the work goes on while the rights cannot be read.
 pub const UNREAD_MAX: Duration = Duration::from_secs(10);
 
-/// What a look at a right found; `E` says why the right was not found.
+/// Result of a look at a right; `E` says why the right is gone.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Look<E> {
     /// The right is there.

@@ -381,7 +381,7 @@ fn a_rule_of_the_state_counts_at_once() {
     assert!(closed.is_some(), "an expired rule still lets in");
 }
 
-/// What a dry run tells is what is there.
+/// A dry run names the entries of its destination.
 #[test]
 fn who_may_only_write_sees_no_name_by_a_dry_run() {
     let mut rig = Rig::new();

@@ -13,7 +13,7 @@ use super::rig::is_root;
 const BRICKS: usize = 2;
 /// How long the program may take for a step.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// What a client connected to a brick writes into its log.
+/// A client that is connected to a brick writes this into its log.
 const CONNECTED: &str = "attached to remote volume";
 
 /// A volume; its bricks are gone when dropped. Mounts are dropped before it.

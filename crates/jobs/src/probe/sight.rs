@@ -1,5 +1,5 @@
 //! Decides which changes of a site between answering and silence are told. A site that flaps tells few.
-//! Dials nobody, and reads no clock.
+//! Dials no site, and reads no clock.
 
 use std::time::{Duration, Instant};
 

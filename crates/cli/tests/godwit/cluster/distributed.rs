@@ -48,7 +48,7 @@ impl World {
         })
     }
 
-    /// What is to be brought.
+    /// The source of the job.
     fn set(&self) -> PathBuf {
         self.from.nodes[0].export.join("set")
     }
@@ -151,7 +151,7 @@ fn a_hung_mount_holds_nobody_up_and_takes_back_no_later_edit() {
         .expect("a time");
     world.mounts[2].signal(Signal::CONT);
     world.to.nodes[2].daemon().wait_for("answers again");
-    // What the node began ends with it.
+    // The work of a node that is killed ends with its process.
     let World { mut to, mounts, .. } = world;
     to.nodes[2].kill_daemon();
     let expected = to.shared.path().join("expected");
@@ -173,7 +173,7 @@ fn a_node_with_no_mount_or_another_volume_is_left_out() {
     };
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let directory = directory.expect("a directory");
-    // What is empty looks like any other empty directory.
+    // An empty volume looks like an empty directory.
     fs::write(world.to.nodes[0].export.join("here"), b"the volume").expect("written");
     let other = Volume::make(&directory.path().join("w")).expect("we are root");
     for (number, is_mounted) in [(0, true), (1, false)] {

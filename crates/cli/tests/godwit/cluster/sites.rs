@@ -144,7 +144,7 @@ fn a_lone_node_sends_to_all_nodes_of_a_cluster_and_hears_from_all_of_them() {
     for node in &there.nodes {
         assert!(heard(node) > 0, "each node of the destination took a part");
     }
-    // A site that may not write here by itself gets no right to by a job that says nothing of it.
+    // A site without a right to write here gets none from a job with `auto`.
     let id = submit(
         &site.nodes[0],
         "siteB:/data/copy",
