@@ -83,14 +83,16 @@ fn nodes_of_both_sites_share_the_work_though_the_known_one_is_killed() {
     });
     there.nodes[0].kill_daemon();
     there.wait_at(&[1, 2], "a node is lost", |view| up(view).len() == 2);
-    let faster = site.nodes[0].admin(&["job", "limit", &id, "20MB"]);
+    // Slow enough for each node to get a lease.
+    let faster = site.nodes[0].admin(&["job", "limit", &id, "6MB"]);
     assert_eq!(faster.code, Some(0), "{faster:?}");
     assert_complete(&site, &there, 1, &id);
     let shared = there.nodes[1..].iter().filter(|node| heard(node) > 0);
+    let log = site.nodes[1].admin(&["job", "log", &id]).out;
     assert_eq!(
         shared.count(),
         2,
-        "each node of the destination took a part"
+        "each node of the destination took a part: {log}"
     );
     // Another job finds the site by a node that it told of before.
     fs::create_dir_all(site.nodes[0].export.join("next")).expect("made");
@@ -195,6 +197,16 @@ fn a_job_that_one_node_fetches_is_not_brought_by_others_later() {
     });
     site.join("dtn2", &[]);
     site.wait("two nodes", |view| up(view).len() == 2);
+    // Either node may make the second attempt.
+    let line = [
+        "access",
+        "allow",
+        &site.nodes[1].identity,
+        "--export",
+        "data",
+    ];
+    let outcome = there.nodes[0].admin(&[&line[..], &["--read"]].concat());
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
     site.nodes[0].kill_daemon();
     site.nodes[0].serve(&[]);
     let faster = site.nodes[0].admin(&["job", "limit", &id, "none"]);
