@@ -66,7 +66,14 @@ impl Shared {
             resources: (self.config.resources)(),
             sights: self.sights.seen(),
             admins: self.config.admins.clone(),
+            problem: self.disk_problem().map(Announce::problem_of),
         }
+    }
+
+    /// Why the disk under the state of this node takes no changes.
+    pub(crate) fn disk_problem(&self) -> Option<String> {
+        let checked = self.config.replica.check_disk();
+        checked.err().map(|error| error.to_string())
     }
 
     fn propose(&self, op: Op) -> Result<(), ProposeError> {

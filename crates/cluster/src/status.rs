@@ -45,12 +45,17 @@ impl Cluster {
         });
         match from_leader {
             Some(mut view) => {
-                // The leader knows nothing of the disk of this node.
-                let own = shared.config.replica.check_ready().err();
-                if let Some(why) = own {
-                    let name = &shared.config.home.name;
-                    let problem = || format!("{name} can change nothing: {why}");
-                    view.problem.get_or_insert_with(problem);
+                let home = &shared.config.home;
+                // The leader hears of the disk of this node a second later.
+                let disk = shared.disk_problem();
+                if let Some(why) = shared.config.replica.check_ready().err()
+                    && disk.is_none()
+                {
+                    view.problem.get_or_insert_with(|| why.to_string());
+                }
+                let mut nodes = view.nodes.iter_mut();
+                if let Some(own) = nodes.find(|node| node.number == home.number) {
+                    own.problem = disk;
                 }
                 Ok(view)
             }
@@ -84,6 +89,7 @@ impl Cluster {
                 });
                 let is_lost = heard.is_lost(row.number, now) && !own;
                 let resources = entry.map(|entry| entry.said.resources.clone());
+                let said = entry.and_then(|entry| entry.said.problem.clone());
                 drop(heard);
                 let state = match () {
                     () if !leads && !own => NodeState::Unknown,
@@ -119,6 +125,10 @@ impl Cluster {
                     resources: match own {
                         true => (shared.config.resources)(),
                         false => resources.unwrap_or_default(),
+                    },
+                    problem: match own {
+                        true => shared.disk_problem(),
+                        false => said,
                     },
                 }
             })

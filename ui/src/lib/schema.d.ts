@@ -1216,6 +1216,8 @@ export interface components {
              * @description Number in the consensus.
              */
             number: number;
+            /** @description Why the disk under its state takes no changes, as it said last; None while it takes them. */
+            problem?: string | null;
             /** @description What it has, as it said last. */
             resources: components["schemas"]["NodeResources"];
             /**

@@ -129,15 +129,27 @@ pub struct Announce {
     /// Accounts of its machine that are admins without being users.
     #[serde(default)]
     pub admins: Vec<String>,
+    /// Why the disk under its state takes no changes; None while it takes them. See [`Announce::problem_of`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 impl Announce {
+    /// A problem as long as an announcement may carry it.
+    #[must_use]
+    pub fn problem_of(mut text: String) -> String {
+        text.truncate(text.floor_char_boundary(PROBLEM_BYTES_MAX));
+        text
+    }
+
     /// Whether its lists and texts are of a length that a node has. Names, addresses and exports are checked with the node's row.
     #[must_use]
     pub fn is_bounded(&self) -> bool {
         let fits = |text: &String| text.len() <= TEXT_BYTES_MAX;
         let resources = &self.resources;
+        let problem = self.problem.as_ref();
         self.admins.len() <= ADMINS_MAX
+            && problem.is_none_or(|text| text.len() <= PROBLEM_BYTES_MAX)
             && self.sights.len() <= LIST_MAX
             && self.sights.keys().all(fits)
             && self.sights.values().all(|seen| seen.len() <= SIGHT_MAX)
@@ -155,6 +167,8 @@ impl Announce {
 const LIST_MAX: usize = 256;
 /// A name or an address.
 const TEXT_BYTES_MAX: usize = 255;
+/// A problem, which may name a directory.
+const PROBLEM_BYTES_MAX: usize = 1_024;
 /// Root, and the node's own user.
 const ADMINS_MAX: usize = 2;
 /// Numbers of a sight: see [`crate::sight`].

@@ -90,6 +90,9 @@ pub struct ClusterNode {
     pub joined: Timestamp,
     /// What it has, as it said last.
     pub resources: NodeResources,
+    /// Why the disk under its state takes no changes, as it said last; None while it takes them.
+    #[serde(default)]
+    pub problem: Option<String>,
 }
 
 /// What a node has.

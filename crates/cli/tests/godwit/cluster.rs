@@ -6,6 +6,7 @@ mod divided;
 pub(crate) mod guests;
 mod levels;
 mod membership;
+mod no_room;
 mod past;
 mod recovery;
 mod shown;

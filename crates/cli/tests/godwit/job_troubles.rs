@@ -52,7 +52,12 @@ fn has_reason(job: &Value, code: &str) -> bool {
 
 /// A node for which `directory` is a small file system of its own, and that directory as the test sees it; None for a user who may
 /// not mount.
-fn with_mount(rig: &mut Rig, directory: &Path, size: &str, more: &[&str]) -> Option<PathBuf> {
+pub(super) fn with_mount(
+    rig: &mut Rig,
+    directory: &Path,
+    size: &str,
+    more: &[&str],
+) -> Option<PathBuf> {
     let unshare = unshare()?;
     let script = format!(
         "mkdir -p {0} && mount -t tmpfs -o size={size} none {0} && exec \"$@\"",
@@ -271,7 +276,7 @@ fn a_full_disk_under_the_state_stops_changes_and_loses_nothing() {
 }
 
 /// Takes all the room that there is.
-fn fill(file: &Path) {
+pub(super) fn fill(file: &Path) {
     use std::io::Write as _;
     let mut file = fs::File::create(file).expect("made");
     for bytes in [vec![0; MIB], vec![0; 4_096]] {

@@ -304,12 +304,26 @@ impl Replica {
     /// # Errors
     /// Says what is in the way.
     pub fn check_ready(&self) -> Result<(), ProposeError> {
+        self.check_files()?;
+        self.check_leader()?;
+        self.check_room()
+    }
+
+    /// Whether the disk of this node takes commands: its files are whole, and there is room.
+    ///
+    /// # Errors
+    /// Says what is in the way.
+    pub fn check_disk(&self) -> Result<(), ProposeError> {
+        self.check_files()?;
+        self.check_room()
+    }
+
+    fn check_files(&self) -> Result<(), ProposeError> {
         // The consensus ends with the first file that fails, and the process soon after.
         if let Some(fault) = self.directory.guard().fault() {
             return Err(ProposeError::Ended(Ended(fault.to_owned())));
         }
-        self.check_leader()?;
-        self.check_room()
+        Ok(())
     }
 
     /// Refuses what would not fit, before it is in the log.

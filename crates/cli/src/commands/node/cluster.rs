@@ -25,7 +25,8 @@ pub(super) fn run(sub: &str, matches: &ArgMatches, client: &Client) -> Result<Ex
                 true => print_json(&view),
                 false => show(&view),
             }
-            if view.problem.is_some() {
+            let of_node = |node: &ClusterNode| node.problem.is_some();
+            if view.problem.is_some() || view.nodes.iter().any(of_node) {
                 return Ok(Exit::Failed);
             }
         }
@@ -104,6 +105,9 @@ fn invite(matches: &ArgMatches, client: &Client, json: bool) -> Result<(), Failu
 fn show(view: &ClusterView) {
     if let Some(problem) = &view.problem {
         complain(&format!("told by {}: {problem}", printable(&view.told_by)));
+    }
+    for line in work::problems(view) {
+        complain(&printable(&line));
     }
     let rows: Vec<Vec<String>> = view.nodes.iter().map(|node| row(node, view)).collect();
     print(&table::plain(

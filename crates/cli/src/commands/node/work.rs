@@ -1,7 +1,7 @@
 //! The work of a divided job and the nodes of a cluster, as tables.
 //! Asks nobody.
 
-use godwit_api::rest::{ClusterNode, ClusterView, WorkNodeView, WorkPairView, WorkView};
+use godwit_api::rest::{ClusterNode, ClusterView, NodeState, WorkNodeView, WorkPairView, WorkView};
 use godwit_api::units::{counted, human_count, human_rate, human_size};
 
 use super::table;
@@ -171,13 +171,18 @@ pub(super) fn cluster(view: &ClusterView) -> String {
         ],
         &rows,
     );
-    match &view.problem {
-        Some(problem) => {
-            let old = format!("may be old, as {} knows it: {problem}", view.told_by);
-            format!("{}\n{nodes}", table::cut(&printable(&old), table::width()))
-        }
-        None => nodes,
+    let mut lines = Vec::new();
+    if let Some(problem) = &view.problem {
+        lines.push(format!(
+            "may be old, as {} knows it: {problem}",
+            view.told_by
+        ));
     }
+    lines.extend(problems(view));
+    let shown = |line: String| table::cut(&printable(&line), table::width());
+    let mut lines: Vec<String> = lines.into_iter().map(shown).collect();
+    lines.push(nodes);
+    lines.join("\n")
 }
 
 fn node(node: &ClusterNode) -> Vec<String> {
@@ -232,6 +237,18 @@ pub(super) const fn role(node: &ClusterNode) -> &'static str {
     }
 }
 
+/// Nodes whose disk takes no changes, a line each.
+pub(super) fn problems(view: &ClusterView) -> impl Iterator<Item = String> {
+    view.nodes.iter().filter_map(|node| {
+        let problem = node.problem.as_ref()?;
+        let says = match node.state {
+            NodeState::Lost => "is lost, and said last",
+            _ => "takes no changes",
+        };
+        Some(format!("{} {says}: {problem}", node.name))
+    })
+}
+
 /// The speed of an interface.
 fn line_rate(bits: u64) -> String {
     match bits {
@@ -249,6 +266,29 @@ fn line_rate(bits: u64) -> String {
 mod tests {
     use super::*;
     use godwit_api::rest::{Timestamp, WorkDoneView, WorkKindName, WorkOpenView, WorkPairView};
+
+    #[test]
+    fn a_node_without_room_is_named_though_it_is_lost() {
+        let node = |name: &str, state: &str, problem: Option<&str>| {
+            serde_json::json!({
+                "name": name, "number": 1, "identity": "gw1-x", "state": state, "votes": true,
+                "leads": false, "heard_ms": null, "behind": null, "running": 0, "addresses": [],
+                "exports": [], "version": "1", "joined": "1970-01-01T00:00:00Z", "resources": {}, "problem": problem,
+            })
+        };
+        let view = serde_json::json!({
+            "cluster": "c", "told_by": "dtn1", "leader": "dtn1", "problem": null, "level": 4,
+            "nodes": [node("dtn1", "up", None), node("dtn2", "up", Some("full")), node("dtn3", "lost", Some("full"))],
+        });
+        let view: ClusterView = serde_json::from_value(view).expect("a view");
+        assert_eq!(
+            problems(&view).collect::<Vec<_>>(),
+            [
+                "dtn2 takes no changes: full",
+                "dtn3 is lost, and said last: full"
+            ]
+        );
+    }
 
     #[test]
     fn the_work_is_a_table_of_kinds_and_a_table_of_nodes() {

@@ -277,6 +277,7 @@ fn a_member_speaks_for_itself_and_the_audit_log_names_it() {
             resources: NodeResources::default(),
             sights: BTreeMap::new(),
             admins: Vec::new(),
+            problem: None,
         }))
     };
     let own = KnownNode {

@@ -277,6 +277,7 @@ impl Walk {
             }),
             "cluster/announce" => ClusterQuestion::Announce(Box::new(Announce {
                 admins: Default::default(),
+                problem: None,
                 of,
                 node: KnownNode {
                     name: "dtn2".to_owned(),
