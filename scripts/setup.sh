@@ -19,6 +19,7 @@ needed=(
     mergerfs:mergerfs      # a FUSE mount that a test can stop
     glusterfsd:glusterfs-server # a distributed file system,
     glusterfs:glusterfs-client # and a mount of it for each node
+    faketime:faketime      # shifts the clock of a node
     setfattr:attr          # trees with attributes and access lists are made by these
     setfacl:acl
     man:man-db             # renders the man pages

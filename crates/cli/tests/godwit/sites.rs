@@ -2,6 +2,7 @@
 //! Leaves the commands themselves to `jobs`, and the routes to the tests of the API.
 
 mod back;
+mod clocks;
 mod ends;
 mod kills;
 mod past;

@@ -33,7 +33,7 @@ impl Three {
         three
     }
 
-    fn introduce(&self) {
+    pub(super) fn introduce(&self) {
         know(&self.asked, "siteS", &self.source);
         know(&self.asked, "siteD", &self.destination);
         allow(&self.source, &self.asked.identity, &["--read"]);
