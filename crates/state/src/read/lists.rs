@@ -70,6 +70,27 @@ impl Reader {
         })
     }
 
+    /// The objects of a kind whose ids are after `after`, by id: as many as have `bytes_max` bytes in the state, and one in any case.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn objects_after<T: Object>(&self, after: &str, bytes_max: usize) -> Result<Vec<T>, Fault> {
+        self.with(|db| {
+            let select = select_objects!("kind = ?1 AND id > ?2 ORDER BY id");
+            let mut statement = db.prepare_cached(select)?;
+            let mut rows = statement.query([T::KIND, after])?;
+            let (mut found, mut bytes) = (Vec::new(), 0);
+            while let Some(row) = rows.next()? {
+                bytes += row.get_ref(0)?.as_bytes()?.len();
+                if !found.is_empty() && bytes > bytes_max {
+                    break;
+                }
+                found.push(object(row)?);
+            }
+            Ok(found)
+        })
+    }
+
     /// The objects of a kind with that second key: a token by its hash, sites by identity, access rules by subject.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ use crate::caller::{Caller, Need, Request, Viewer};
 use crate::extract::Parameters;
 use crate::hub::StreamPlace;
 use crate::lasting::Lasting;
+use crate::long_answer::PAGE_BYTES;
 use crate::problem::ApiError;
 use crate::server::stopped;
 use crate::turns::{self, Holder};
@@ -38,6 +39,9 @@ const PING_EVERY: Duration = Duration::from_secs(10);
 
 /// Changes that come within this time are told together: of each job the last one.
 const GATHER: Duration = Duration::from_millis(50);
+
+/// Events that wait for a client to read them: those of the sixteen streams that a token may have are a page together.
+const WAITING_BYTES: usize = PAGE_BYTES / 16;
 
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(events))
@@ -98,7 +102,7 @@ async fn events(
         .await?;
     let mut pending = VecDeque::new();
     if let (Some(job), None) = (first, resume) {
-        pending.push_back(event("job", Some(after), &job));
+        pending.push_back(event("job", Some(after), &job).0);
     }
     let told = EventStream {
         follower: Some(app.jobs.replica().follow(after)),
@@ -113,6 +117,7 @@ async fn events(
         newest,
         moved,
         pending,
+        changed: VecDeque::new(),
         left: query.limit,
         look: true,
         holder: turns::holder(),
@@ -145,6 +150,8 @@ struct EventStream {
     moved: watch::Receiver<Arc<Vec<godwit_api::rest::JobProgress>>>,
     stopping: watch::Receiver<bool>,
     pending: VecDeque<Event>,
+    /// Jobs that changed, whose events come after those.
+    changed: VecDeque<(u64, String)>,
     left: Option<u64>,
     /// There may be events that were not looked at.
     look: bool,
@@ -172,7 +179,7 @@ impl EventStream {
                 self.left = self.left.map(|left| left - 1);
                 return Some(event);
             }
-            if self.look {
+            if self.look || !self.changed.is_empty() {
                 self.read().await?;
                 continue;
             }
@@ -189,7 +196,7 @@ impl EventStream {
                     let moved = Arc::clone(&self.moved.borrow_and_update());
                     let is_wanted = |id: &str| self.job.as_deref().is_none_or(|job| job == id);
                     let wanted = moved.iter().filter(|one| is_wanted(&one.id));
-                    self.pending.extend(wanted.map(|one| event("progress", None, one)));
+                    self.pending.extend(wanted.map(|one| event("progress", None, one).0));
                 }
                 () = sleep_until(ping) => return Some(Event::default().comment("")),
                 () = sleep_until(self.lasting.next()) => {}
@@ -201,67 +208,97 @@ impl EventStream {
     async fn read(&mut self) -> Option<()> {
         let mut follower = self.follower.take()?;
         let (job, request) = (self.job.clone(), self.lasting.request().clone());
+        let mut changed = std::mem::take(&mut self.changed);
         let read = self.app.run_for(self.holder.clone(), move |app| {
             // Anew each time: what the caller may see can change while the stream is open.
             let caller = request.caller(Need::Role(Role::Viewer), app)?;
-            let events = look(app, &caller, &mut follower, job.as_deref())?;
-            Ok((follower, events))
+            let mut events = VecDeque::new();
+            let more = match changed.is_empty() {
+                true => look(
+                    app,
+                    &mut follower,
+                    job.as_deref(),
+                    &mut changed,
+                    &mut events,
+                )?,
+                false => true,
+            };
+            tell(app, &caller, &mut changed, &mut events)?;
+            Ok((follower, changed, events, more))
         });
-        let (follower, events) = read.await.ok()?;
+        let (follower, changed, events, more) = read.await.ok()?;
         self.follower = Some(follower);
-        match events {
-            Some(events) => self.pending.extend(events),
-            None => self.look = false,
-        }
+        self.changed = changed;
+        self.pending.extend(events);
+        self.look = more;
         Some(())
     }
 }
 
-/// The events after the follower's position, the last one of each job; None if there are none. Blocks.
+/// Finds the jobs that changed after the follower's position, the last change of each; false if there is none. Blocks.
 fn look(
     app: &App,
-    caller: &Caller,
     follower: &mut Follower,
     job: Option<&str>,
-) -> Result<Option<Vec<Event>>, ApiError> {
+    changed: &mut VecDeque<(u64, String)>,
+    told: &mut VecDeque<Event>,
+) -> Result<bool, ApiError> {
     let events = match follower.look() {
         Ok(events) => events,
         Err(FollowError::Gone { after, last }) => {
             *follower = app.jobs.replica().follow(last);
             let gone = json!({"after": after, "last": last});
-            return Ok(Some(vec![event("gone", Some(last), &gone)]));
+            told.push_back(event("gone", Some(last), &gone).0);
+            return Ok(true);
         }
         Err(error) => return Err(ApiError::internal(error.to_string())),
     };
     if events.is_empty() {
-        return Ok(None);
+        return Ok(false);
     }
-    let mut changed: Vec<(u64, String)> = Vec::new();
     for event in events {
         if event.topic != Topic::Job || job.is_some_and(|job| job != event.object) {
             continue;
         }
         changed.retain(|(_, id)| *id != event.object);
-        changed.push((event.seq, event.object));
+        changed.push_back((event.seq, event.object));
     }
-    let mut told = Vec::with_capacity(changed.len());
-    let seen = app.seen(caller)?;
-    for (seq, id) in changed {
+    Ok(true)
+}
+
+/// Takes changed jobs and tells them as they are now, until that is as much as may wait. Blocks.
+fn tell(
+    app: &App,
+    caller: &Caller,
+    changed: &mut VecDeque<(u64, String)>,
+    told: &mut VecDeque<Event>,
+) -> Result<(), ApiError> {
+    let (seen, mut waiting) = (app.seen(caller)?, 0);
+    while waiting < WAITING_BYTES
+        && let Some((seq, id)) = changed.pop_front()
+    {
         match seen.job(&id) {
-            Ok(view) => told.push(event("job", Some(seq), &view)),
+            Ok(view) => {
+                let (event, bytes) = event("job", Some(seq), &view);
+                waiting += bytes;
+                told.push_back(event);
+            }
             // Deleted with the history meanwhile.
             Err(JobsError::NoJob(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(Some(told))
+    Ok(())
 }
 
-fn event(name: &str, id: Option<u64>, data: &impl Serialize) -> Event {
+/// The event, and how many bytes it has about.
+fn event(name: &str, id: Option<u64>, data: &impl Serialize) -> (Event, usize) {
     let text = serde_json::to_string(data).unwrap_or_default();
+    let bytes = text.len();
     let event = Event::default().event(name).data(text);
-    match id {
+    let event = match id {
         Some(id) => event.id(id.to_string()),
         None => event,
-    }
+    };
+    (event, bytes)
 }

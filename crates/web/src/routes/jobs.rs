@@ -23,14 +23,11 @@ use super::{BASE, Problems};
 use crate::app::App;
 use crate::caller::{Caller, Operator, Viewer};
 use crate::extract::{Body, Parameters, Path, idempotency_key, limit};
-use crate::long_answer::until_gone;
+use crate::long_answer::{PAGE_BYTES, until_gone};
 use crate::problem::ApiError;
 
 /// Jobs of a page.
 const PAGE_USUAL: u32 = 100;
-/// A page ends once the places and labels of its jobs have so many bytes: a job may have a thousand long sources.
-const PAGE_BYTES: usize = 4 << 20;
-
 /// The state gives no more at once.
 const PAGE_MAX: u32 = 1_000;
 /// Lines of a page of a log.
@@ -191,6 +188,18 @@ async fn read_history<T: Serialize + Send + 'static>(
     Ok(until_gone(Json(read.await?).into_response(), turn))
 }
 
+/// The same of what the state keeps, which may be long.
+async fn read_long<T: Serialize + Send + 'static>(
+    app: &Arc<App>,
+    caller: Caller,
+    id: String,
+    call: impl FnOnce(&Seen, &str) -> Result<T, JobsError> + Send + 'static,
+) -> Result<Response, ApiError> {
+    let turn = app.long_answers.turn().await?;
+    let answer = read(app, caller, id, call).await?;
+    Ok(until_gone(answer.into_response(), turn))
+}
+
 /// Runs a change of one job, if it is the caller's.
 async fn steer(
     app: &Arc<App>,
@@ -306,8 +315,8 @@ async fn attempts(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-) -> Result<Json<Vec<AttemptView>>, ApiError> {
-    read(&app, caller, id, Seen::attempts).await
+) -> Result<Response, ApiError> {
+    read_long(&app, caller, id, Seen::attempts).await
 }
 
 /// Lists the failed entries of a job by reason.
@@ -316,8 +325,8 @@ async fn failures(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-) -> Result<Json<Vec<FailureView>>, ApiError> {
-    read(&app, caller, id, Seen::failures).await
+) -> Result<Response, ApiError> {
+    read_long(&app, caller, id, Seen::failures).await
 }
 
 /// Which lines of a log to list.

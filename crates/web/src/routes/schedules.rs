@@ -1,11 +1,16 @@
 //! Owns the routes of schedules.
 //! Submits nothing: `jobs` does.
 
+use std::io;
 use std::sync::Arc;
 
 use axum::Json;
+use axum::body::Body as Content;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
 use godwit_api::rest::{NewJob, NewSchedule, ReasonView, ScheduleView, Timestamp};
 use godwit_jobs::{Jobs, Seen, time_zone_trouble};
 use godwit_state::{Change, Op, Schedule};
@@ -16,10 +21,15 @@ use super::Problems;
 use crate::app::App;
 use crate::caller::{Caller, Operator, Viewer};
 use crate::extract::{Body, Path};
+use crate::long_answer::{PAGE_BYTES, until_gone};
 use crate::problem::ApiError;
+use crate::turns;
 
 /// Schedules of one owner: the state has room for those of twenty such owners.
 const OF_OWNER_MAX: usize = 500;
+
+/// Bytes of their descriptions and comments: the scheduler reads all schedules at once.
+const OF_OWNER_BYTES_MAX: usize = PAGE_BYTES;
 
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
@@ -32,17 +42,57 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 async fn schedules(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-) -> Result<Json<Vec<ScheduleView>>, ApiError> {
-    app.run(move |app| {
-        let seen = app.seen(&caller)?;
-        let schedules = app.reader().objects::<Schedule>()?;
-        let views = schedules.into_iter();
-        Ok(views
-            .map(|one| schedule_view(&app.jobs, &seen, one))
-            .collect())
-    })
-    .await
-    .map(Json)
+) -> Result<Response, ApiError> {
+    let turn = app.long_answers.turn().await?;
+    let caller = Arc::new(caller);
+    let of = Arc::clone(&caller);
+    let first = app.run(move |app| piece(app, &of, None)).await?;
+    let holder = turns::holder();
+    let pieces = stream::try_unfold(Some((Some(first), None)), move |state| {
+        let (app, caller, holder) = (Arc::clone(&app), Arc::clone(&caller), holder.clone());
+        async move {
+            let Some((first, after)) = state else {
+                return Ok::<_, io::Error>(None);
+            };
+            let (text, next) = match first {
+                Some(first) => first,
+                None => {
+                    let read = move |app: &App| piece(app, &caller, after.as_deref());
+                    let read = app.run_for(holder, read).await;
+                    read.map_err(|_error| io::Error::other("the schedules cannot be read"))?
+                }
+            };
+            Ok(Some((text, next.map(|next| (None, Some(next))))))
+        }
+    });
+    let json = [(CONTENT_TYPE, "application/json")];
+    let answer = (json, Content::from_stream(pieces)).into_response();
+    Ok(until_gone(answer, turn))
+}
+
+/// The schedules behind that id, as a piece of the list, and the id behind which the next piece begins. Blocks.
+fn piece(
+    app: &App,
+    caller: &Caller,
+    after: Option<&str>,
+) -> Result<(Vec<u8>, Option<String>), ApiError> {
+    let seen = app.seen(caller)?;
+    let reader = app.reader();
+    let schedules: Vec<Schedule> = reader.objects_after(after.unwrap_or_default(), PAGE_BYTES)?;
+    let next = schedules.last().map(|last| last.id.clone());
+    let mut text = if after.is_none() { vec![b'['] } else { vec![] };
+    for (number, schedule) in schedules.into_iter().enumerate() {
+        if after.is_some() || number > 0 {
+            text.push(b',');
+        }
+        let view = schedule_view(&app.jobs, &seen, schedule);
+        serde_json::to_writer(&mut text, &view)
+            .map_err(|error| ApiError::internal(error.to_string()))?;
+    }
+    if next.is_none() {
+        text.push(b']');
+    }
+    Ok((text, next))
 }
 
 /// Adds or replaces a schedule. The caller owns a new one and its jobs.
@@ -62,7 +112,7 @@ async fn put_schedule(
         let owner = match &earlier {
             Some(earlier) => &earlier.owner,
             None => {
-                check_room(app, &caller.name)?;
+                check_count(app, &caller.name)?;
                 &caller.name
             }
         };
@@ -70,6 +120,7 @@ async fn put_schedule(
             .check_schedule(&new.cron, &new.time_zone, &new.job, owner, caller.role)?;
         let template = serde_json::to_string(&new.job)
             .map_err(|error| ApiError::invalid(format!("job: {error}")))?;
+        check_room(app, owner, &id, template.len() + new.comment.len())?;
         let schedule = Schedule {
             id: id.clone(),
             cron: new.cron,
@@ -107,17 +158,43 @@ async fn remove_schedule(
 }
 
 /// Whether the owner may have one more schedule.
-fn check_room(app: &App, owner: &str) -> Result<(), ApiError> {
-    let schedules = app.reader().objects::<Schedule>()?;
-    let own = schedules.iter().filter(|schedule| schedule.owner == owner);
-    if own.count() < OF_OWNER_MAX {
+fn check_count(app: &App, owner: &str) -> Result<(), ApiError> {
+    if sizes(app, owner)?.len() < OF_OWNER_MAX {
         return Ok(());
     }
-    Err(ApiError::new(
-        StatusCode::CONFLICT,
-        "too_many",
-        format!("{owner} has {OF_OWNER_MAX} schedules; remove some first"),
-    ))
+    let detail = format!("{owner} has {OF_OWNER_MAX} schedules; remove some first");
+    Err(ApiError::new(StatusCode::CONFLICT, "too_many", detail))
+}
+
+/// Whether that schedule of the owner may have so many bytes. One that is there may always become smaller.
+fn check_room(app: &App, owner: &str, id: &str, bytes: usize) -> Result<(), ApiError> {
+    let (mut before, mut others) = (0, 0);
+    for (one, size) in sizes(app, owner)? {
+        let sum = if one == id { &mut before } else { &mut others };
+        *sum += size;
+    }
+    if bytes <= before || others + bytes <= OF_OWNER_BYTES_MAX {
+        return Ok(());
+    }
+    let most = OF_OWNER_BYTES_MAX >> 20;
+    let detail = format!(
+        "the schedules of {owner} would have more than {most} MiB of descriptions and comments; shorten or remove some first"
+    );
+    Err(ApiError::new(StatusCode::CONFLICT, "too_many", detail))
+}
+
+/// The schedules of an owner, each with the bytes of its description and comment. Reads a page at a time.
+fn sizes(app: &App, owner: &str) -> Result<Vec<(String, usize)>, ApiError> {
+    let (reader, mut after, mut sizes) = (app.reader(), String::new(), Vec::new());
+    loop {
+        let page: Vec<Schedule> = reader.objects_after(&after, PAGE_BYTES)?;
+        let Some(last) = page.last() else {
+            return Ok(sizes);
+        };
+        after.clone_from(&last.id);
+        let own = page.into_iter().filter(|one| one.owner == owner);
+        sizes.extend(own.map(|one| (one.id, one.template.len() + one.comment.len())));
+    }
 }
 
 /// The schedule of that id, if the caller may change it.

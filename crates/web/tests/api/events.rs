@@ -199,6 +199,43 @@ fn a_client_that_never_reads_is_cut_off_and_holds_nothing_up() {
     assert!(!read.is_empty());
 }
 
+/// A job is told as it is when its event leaves, so that few of large jobs wait in memory for a client.
+#[test]
+fn events_of_large_jobs_wait_for_their_client_outside_of_memory() {
+    let world = World::new();
+    let client = world.client();
+    let start = world.replica.reader().last_event().unwrap();
+    let mut large = later("before");
+    let sources = (0..60).map(|number| format!("here:/data/{number}{}", "/x".repeat(2_000)));
+    large["sources"] = json!(sources.collect::<Vec<_>>());
+    let mut last = String::new();
+    for _ in 0..20 {
+        let job = client.post("/api/v1/jobs", &large).expect(201).json();
+        last = job["id"].as_str().unwrap().to_owned();
+    }
+    let mut lazy = UnixStream::connect(world.web.socket()).unwrap();
+    let request = format!(
+        "GET /api/v1/events?limit=20 HTTP/1.1\r\nhost: node\r\nconnection: close\r\nlast-event-id: {start}\r\n\r\n"
+    );
+    lazy.write_all(request.as_bytes()).unwrap();
+    // It has begun.
+    let mut read = vec![0; 1_000];
+    lazy.set_read_timeout(Some(DEADLINE)).unwrap();
+    lazy.read_exact(&mut read).unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    client
+        .json(
+            "PATCH",
+            &format!("/api/v1/jobs/{last}"),
+            &json!({"label": "after"}),
+        )
+        .expect(200);
+    lazy.read_to_end(&mut read).unwrap();
+    let text = String::from_utf8_lossy(&read);
+    assert_eq!(text.matches("event: job").count(), 20);
+    assert_eq!(text.matches("\"label\":\"after\"").count(), 1);
+}
+
 #[test]
 fn a_stream_ends_when_its_token_does_not_hold_any_more_and_when_the_server_stops() {
     let mut world = World::new();

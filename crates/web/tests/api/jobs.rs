@@ -261,3 +261,38 @@ fn one_owner_leaves_room_for_jobs_and_schedules_of_others() {
     put(&otto, "s7").expect(200);
     put(&olga, "more").expect(200);
 }
+
+#[test]
+fn the_schedules_of_an_owner_are_bounded_in_bytes_and_all_are_listed() {
+    let world = World::new();
+    let user = |name: &str| world.client().token(&token(&world, name, "operator").0);
+    let (otto, olga) = (user("otto"), user("olga"));
+    for name in ["otto", "olga"] {
+        world.grant(name, "data read,write");
+    }
+    let small = json!({"cron": "0 2 1 1 *", "time_zone": "UTC", "job": later("small")});
+    let mut large = small.clone();
+    let sources = (0..60).map(|number| format!("here:/data/{number}{}", "/x".repeat(2_000)));
+    large["job"]["sources"] = json!(sources.collect::<Vec<_>>());
+    let put = |client: &Client, id: &str, schedule: &serde_json::Value| {
+        client.json("PUT", &format!("/api/v1/schedules/{id}"), schedule)
+    };
+    for number in 0..17 {
+        put(&otto, &format!("s{number}"), &large).expect(200);
+    }
+    put(&otto, "small", &small).expect(200);
+    put(&otto, "more", &large).expect_problem(409, "too_many");
+    put(&otto, "small", &large).expect_problem(409, "too_many");
+    put(&otto, "s3", &large).expect(200);
+    put(&olga, "more", &large).expect(200);
+    // More than a page, and nothing is missing.
+    let listed = otto.get("/api/v1/schedules").expect(200);
+    assert_eq!(listed.header("content-type"), "application/json");
+    assert!(listed.body.len() > 4 << 20);
+    assert_eq!(listed.json().as_array().unwrap().len(), 19);
+    let page = world
+        .replica
+        .reader()
+        .objects_after::<Schedule>("", 1 << 20);
+    assert_eq!(page.unwrap().len(), 4);
+}
