@@ -3,7 +3,8 @@
 //!
 //! Owners compete by their shares: the next job is that of the owner who has the fewest running jobs for the weight of the owner's share.
 //! Among the jobs of one owner the higher priority goes first, then the older job. So a high priority never takes another owner's turn.
-//! Jobs of other sites leave a part of the places to those of this site, for a job need not end.
+//! Jobs of other sites leave a part of the places to those of this site, and those of one of them a part of theirs to the rest, for a job
+//! need not end.
 
 use std::collections::HashMap;
 
@@ -62,8 +63,8 @@ fn jobs(number: u64) -> String {
 #[derive(Default)]
 struct Counts {
     all: usize,
-    /// Of other sites.
-    guests: usize,
+    /// Of each other site, at this node.
+    guests: HashMap<String, usize>,
     owners: HashMap<String, u32>,
     sites: HashMap<String, u32>,
 }
@@ -71,7 +72,9 @@ struct Counts {
 impl Counts {
     fn add(&mut self, owner: &str, sites: &[String]) {
         self.all += 1;
-        self.guests += usize::from(is_of_site(owner));
+        if is_of_site(owner) {
+            *self.guests.entry(owner.to_owned()).or_default() += 1;
+        }
         *self.owners.entry(owner.to_owned()).or_default() += 1;
         for site in sites {
             *self.sites.entry(site.clone()).or_default() += 1;
@@ -80,6 +83,26 @@ impl Counts {
 
     fn of_owner(&self, owner: &str) -> u32 {
         self.owners.get(owner).copied().unwrap_or(0)
+    }
+
+    /// The same of a job of another site, by what it leaves to other jobs.
+    fn in_the_way_of_guest(&self, job: &Job, rules: &Rules) -> Option<String> {
+        let own = kept(rules.node_max);
+        let places = rules.node_max - own;
+        if self.guests.values().sum::<usize>() >= places {
+            let own = counted(own as u64, "place");
+            return Some(format!(
+                "The jobs of other sites leave {own} of this node to its own jobs; the job begins when one of theirs ends."
+            ));
+        }
+        let others = kept(places);
+        let running = self.guests.get(&job.owner).copied().unwrap_or(0);
+        (running + others >= places).then(|| {
+            let others = counted(others as u64, "place");
+            format!(
+                "The jobs of one other site leave {others} of this node to those of further sites; the job begins when one of its site ends."
+            )
+        })
     }
 
     /// Why the job has to wait, if it has to.
@@ -93,15 +116,10 @@ impl Counts {
                 ),
             ));
         }
-        let kept = kept(rules.node_max);
-        if is_of_site(&job.owner) && self.guests + kept >= rules.node_max {
-            let kept = counted(kept as u64, "place");
-            return Some(Reason::new(
-                "jobs_of_node",
-                format!(
-                    "The jobs of other sites leave {kept} of this node to its own jobs; the job begins when one of theirs ends."
-                ),
-            ));
+        if is_of_site(&job.owner)
+            && let Some(text) = self.in_the_way_of_guest(job, rules)
+        {
+            return Some(Reason::new("jobs_of_node", text));
         }
         let running = self.of_owner(&job.owner);
         if rules
@@ -147,8 +165,10 @@ pub(crate) fn choose(
         counts.add(&job.owner, &job.sites);
     }
     counts.all = running.len();
-    let guests = running.iter().filter(|job| is_of_site(&job.owner));
-    counts.guests = guests.count();
+    counts.guests.clear();
+    for job in running.iter().filter(|job| is_of_site(&job.owner)) {
+        *counts.guests.entry(job.owner.clone()).or_default() += 1;
+    }
     let mut plan = Plan::default();
     let mut left: Vec<Job> = waiting;
     loop {
@@ -176,9 +196,10 @@ pub(crate) fn choose(
     plan
 }
 
-/// The places that jobs of other sites leave to those of this site: a quarter, and one at least where there are two.
-fn kept(node_max: usize) -> usize {
-    (node_max / 4).max(usize::from(node_max > 1))
+/// The places that jobs of other sites leave to those of this site, and those of one of them to those of the rest: a quarter, and one at
+/// least where there are two.
+fn kept(places: usize) -> usize {
+    (places / 4).max(usize::from(places > 1))
 }
 
 /// The limit of one job in bytes per second: the least of its own and of its parts of the limits that it shares; 0 is none.

@@ -66,7 +66,7 @@ fn owners_take_turns_whoever_came_first() {
 /// A site controls the other end of its jobs, so they need not end.
 #[test]
 fn jobs_of_other_sites_leave_places_to_those_of_this_site() {
-    for (node_max, of_sites) in [(1, 1), (2, 1), (4, 3), (8, 6), (32, 24)] {
+    for (node_max, of_sites, of_one) in [(1, 1, 1), (2, 1, 1), (4, 3, 2), (8, 6, 5), (32, 24, 18)] {
         let rules = Rules {
             node_max,
             ..Rules::default()
@@ -78,30 +78,33 @@ fn jobs_of_other_sites_leave_places_to_those_of_this_site() {
         };
         for sites in [1, 3] {
             let plan = choose(guests(sites), &[], &[], &rules);
-            assert_eq!(
-                plan.start.len(),
-                of_sites,
-                "{sites} sites, {node_max} places"
-            );
+            let places = if sites == 1 { of_one } else { of_sites };
+            assert_eq!(plan.start.len(), places, "{sites} sites, {node_max} places");
             assert!(plan.wait.iter().all(|(_, why)| why.code == "jobs_of_node"));
         }
         // Those that run count, and own jobs take all places.
-        let running: Vec<Running> = guests(1)
-            .into_iter()
-            .take(of_sites)
-            .map(|job| Running {
-                sites: sites_of(&job),
-                owner: job.owner,
-            })
-            .collect();
+        let running = running_of(&guests(3), of_sites);
         let own = (0..node_max).map(|n| job(&format!("a{n}"), "alice", "siteB"));
         let plan = choose(own.chain(guests(1)).collect(), &running, &[], &rules);
         assert_eq!(plan.start.len(), node_max - of_sites);
         assert!(plan.start.iter().all(|job| job.owner == "alice"));
         // What other nodes run takes no place here.
         let plan = choose(guests(1), &[], &running, &rules);
-        assert_eq!(plan.start.len(), of_sites);
+        assert_eq!(plan.start.len(), of_one);
+        // One site with endless jobs leaves places to a further one.
+        let running = &running_of(&guests(1), of_one);
+        let further = vec![job("f", "site:gw1-f", "siteB")];
+        let plan = choose(further, running, &[], &rules);
+        assert_eq!(plan.start.len(), usize::from(of_sites > of_one));
     }
+}
+
+fn running_of(jobs: &[Job], number: usize) -> Vec<Running> {
+    let running = jobs.iter().take(number).map(|job| Running {
+        sites: sites_of(job),
+        owner: job.owner.clone(),
+    });
+    running.collect()
 }
 
 #[test]
