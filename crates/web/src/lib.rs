@@ -32,6 +32,7 @@ mod routes;
 mod secret;
 mod server;
 mod session;
+mod socket;
 mod standing;
 mod throttle;
 mod tls;
@@ -136,7 +137,7 @@ impl Web {
         } = config;
         let shown = Arc::new(Certificate::load(&certificate, Arc::clone(&log))?);
         let tls = tls::server_config(Arc::clone(&shown))?;
-        let listener = server::bind(&socket).map_err(|source| StartError::Socket {
+        let listener = socket::bind(&socket).map_err(|source| StartError::Socket {
             path: socket.clone(),
             source,
         })?;

@@ -8,7 +8,7 @@ use crate::caller::{self, Identified};
 use crate::problem::ApiError;
 
 /// The number of root.
-const ROOT: u32 = 0;
+pub(crate) const ROOT: u32 = 0;
 
 /// The names of the accounts of this machine that are admins without being users of the state: root, and the node's own user.
 #[must_use]
@@ -18,7 +18,7 @@ pub fn machine_admins() -> Vec<String> {
     names
 }
 
-fn own_uid() -> u32 {
+pub(crate) fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 

@@ -2,12 +2,8 @@
 //! Knows no route.
 
 use std::convert::Infallible;
-use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::net::TcpStream as StdTcpStream;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
-use std::os::unix::net::UnixStream as StdUnixStream;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -300,53 +296,6 @@ impl HttpBody for Kept {
 pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
     // Fails only if the server is gone, which is the same.
     let _ = stopping.wait_for(|stopping| *stopping).await;
-}
-
-/// Makes the socket, for anybody on this machine: who calls is decided by the user of the process.
-pub(crate) fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
-    // A directory that is there may be the system's, and keeps its permissions.
-    if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o711)
-            .create(directory)?;
-        fs::set_permissions(directory, Permissions::from_mode(0o711))?;
-    }
-    check_directory(path)?;
-    if fs::symlink_metadata(path).is_ok() {
-        if StdUnixStream::connect(path).is_ok() {
-            return Err(io::Error::new(
-                io::ErrorKind::AddrInUse,
-                "another node answers there; stop it first",
-            ));
-        }
-        fs::remove_file(path)?;
-    }
-    let listener = std::os::unix::net::UnixListener::bind(path)?;
-    fs::set_permissions(path, Permissions::from_mode(0o666))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
-}
-
-/// Refuses a directory in which others could put a socket of theirs in the place of this one.
-fn check_directory(socket: &Path) -> io::Result<()> {
-    let directory = socket
-        .parent()
-        .filter(|directory| !directory.as_os_str().is_empty())
-        .unwrap_or_else(|| Path::new("."));
-    let mode = fs::metadata(directory)?.mode();
-    let (of_others, sticky) = (mode & 0o022 != 0, mode & 0o1000 != 0);
-    if of_others && !sticky {
-        let shown = directory.display();
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!(
-                "other users may replace files in {shown} (mode {:03o}), and with them the socket; close it with: chmod go-w {shown}",
-                mode & 0o777
-            ),
-        ));
-    }
-    Ok(())
 }
 
 /// Whether a listener has been refusing, so that it says so once.

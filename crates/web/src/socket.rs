@@ -1,0 +1,90 @@
+//! Owns the Unix socket of the API: its directory, its permissions, and that no other node answers there.
+//! Takes no connection.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::Path;
+
+use crate::machine::{ROOT, own_uid};
+
+/// Makes the socket, for anybody on this machine: who calls is decided by the user of the process.
+pub(crate) fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
+    // A directory that is there may be the system's, and keeps its permissions.
+    if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o711)
+            .create(directory)?;
+        fs::set_permissions(directory, Permissions::from_mode(0o711))?;
+    }
+    check_directory(path)?;
+    if fs::symlink_metadata(path).is_ok() {
+        if StdUnixStream::connect(path).is_ok() {
+            return Err(io::Error::new(
+                io::ErrorKind::AddrInUse,
+                "another node answers there; stop it first",
+            ));
+        }
+        fs::remove_file(path)?;
+    }
+    let listener = std::os::unix::net::UnixListener::bind(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o666))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Refuses a directory in which others could put a socket of theirs in the place of this one.
+fn check_directory(socket: &Path) -> io::Result<()> {
+    let directory = socket
+        .parent()
+        .filter(|directory| !directory.as_os_str().is_empty())
+        .unwrap_or_else(|| Path::new("."));
+    let meta = fs::metadata(directory)?;
+    let shown = directory.display().to_string();
+    match trouble(&shown, meta.mode(), meta.uid(), own_uid()) {
+        Some(trouble) => Err(io::Error::new(io::ErrorKind::PermissionDenied, trouble)),
+        None => Ok(()),
+    }
+}
+
+/// Who else could replace files in a directory, and what mends that. The sticky bit keeps out everybody but the owner of the directory.
+fn trouble(shown: &str, mode: u32, owner: u32, own: u32) -> Option<String> {
+    if owner != own && owner != ROOT {
+        return Some(format!(
+            "{shown} belongs to another user (uid {owner}), who may replace files in it, and with them the socket; \
+             name a directory of your own with --socket, or have this one given to you with: chown {own} {shown}"
+        ));
+    }
+    let (of_others, sticky) = (mode & 0o022 != 0, mode & 0o1000 != 0);
+    (of_others && !sticky).then(|| {
+        format!(
+            "other users may replace files in {shown} (mode {:03o}), and with them the socket; close it with: chmod go-w {shown}",
+            mode & 0o777
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_in_which_another_user_replaces_files_is_refused_with_what_to_do() {
+        let (own, other) = (1_000, 1_001);
+        let says = |mode: u32, owner: u32| trouble("/run/x", mode, owner, own);
+        for (mode, owner) in [(0o700, own), (0o755, ROOT), (0o1777, ROOT), (0o1777, own)] {
+            assert_eq!(says(mode, owner), None, "{mode:o} {owner}");
+        }
+        for (mode, owner, words) in [
+            (0o700, other, "chown 1000 /run/x"),
+            (0o1777, other, "uid 1001"),
+            (0o777, own, "chmod go-w /run/x"),
+            (0o775, ROOT, "mode 775"),
+        ] {
+            let said = says(mode, owner).expect("refused");
+            assert!(said.contains(words) && said.contains("/run/x"), "{said}");
+        }
+    }
+}
