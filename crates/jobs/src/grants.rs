@@ -86,23 +86,24 @@ pub(crate) fn grant(
     }
     // The state counts the rules, too, but refuses in the middle of a question.
     let _turn = shared.turns.take(format!("access of {giver}"));
-    let mut ids: HashSet<String> = rules(shared)?.into_iter().map(|rule| rule.id).collect();
-    ids.retain(|id| id.starts_with(JOB_RULE));
-    let of_all = ids.len();
-    let before = ids.iter().filter(|id| id.starts_with(&own)).count();
-    ids.extend(wished.into_iter().map(|rule| rule.id));
-    let after = ids.iter().filter(|id| id.starts_with(&own)).count();
+    let reader = shared.replica.reader();
+    let of_all = reader.count_below::<AccessRule>(JOB_RULE);
+    let of_all = of_all.map_err(|error| refuse(&error.into()))?;
+    let before = reader.count_below::<AccessRule>(&own);
+    let before = before.map_err(|error| refuse(&error.into()))?;
+    let of_job = rules(shared, &prefix(giver, &wish.job))?;
+    let of_job: HashSet<&str> = of_job.iter().map(|rule| rule.id.as_str()).collect();
+    let new: HashSet<&str> = wished.iter().map(|rule| rule.id.as_str()).collect();
+    let added = u64::try_from(new.difference(&of_job).count()).unwrap_or(u64::MAX);
     // Access that is there is renewed whatever the number.
-    let over = |count: usize, max: u64| {
-        ids.len() > of_all && u64::try_from(count).is_ok_and(|count| count > max)
-    };
-    if over(after, RULES_OF_ASKER_MAX) {
+    let over = |before: u64, max: u64| added > 0 && before.saturating_add(added) > max;
+    if over(before, RULES_OF_ASKER_MAX) {
         let message = format!(
             "this identity has given access for {before} paths of jobs here, and may give {RULES_OF_ASKER_MAX}; wait until some jobs have ended"
         );
         return Err(Refusal::later(code::BUSY, message));
     }
-    if over(ids.len(), RULES_OF_JOBS_MAX) {
+    if over(of_all, RULES_OF_JOBS_MAX) {
         let message = format!(
             "all sites together have given access for as many paths of jobs as this node takes ({RULES_OF_JOBS_MAX}); ask again later"
         );
@@ -117,9 +118,8 @@ pub(crate) fn grant(
     }
     // The asker of the job may have taken its access back meanwhile. Then the access of this node is gone, and what it gave goes, too.
     if mandate.is_some() {
-        let own = prefix(giver, &wish.job);
-        let is_own = |rule: &AccessRule| rule.id.starts_with(&own) && rule.subject == asker;
-        if !rules(shared)?.iter().any(is_own) {
+        let of_job = rules(shared, &prefix(giver, &wish.job))?;
+        if !of_job.iter().any(|rule| rule.subject == asker) {
             for id in given {
                 take_back(shared, asker, id)?;
             }
@@ -224,12 +224,13 @@ pub(crate) fn mandate_of(rule: &AccessRule) -> Option<Mandate> {
 
 /// Whether a node was let in for the job of the mandate: by its asker, or by another node that was let in for it.
 pub(crate) fn is_let_in(shared: &Shared, mandate: &Mandate, node: &str) -> Result<bool, Refusal> {
-    let (own, now) = (prefix(&mandate.asker, &mandate.job), shared.now());
+    let now = shared.now();
     let lets_in = |rule: &AccessRule| {
         let lasts = rule.expires.is_none_or(|ends| ends > now);
-        rule.id.starts_with(&own) && rule.subject == node && lasts
+        rule.subject == node && lasts
     };
-    Ok(rules(shared)?.iter().any(lets_in))
+    let of_job = rules(shared, &prefix(&mandate.asker, &mandate.job))?;
+    Ok(of_job.iter().any(lets_in))
 }
 
 /// Takes back all that was given for a job of the asker.
@@ -238,8 +239,7 @@ pub(crate) fn revoke(shared: &Shared, asker: &str, job: &str) -> Result<Answer, 
     let prefix = prefix(asker, job);
     // A node of the job may give access on at the same moment. Once its own access is gone it can give no more.
     for _ in 0..REVOKE_PASSES_MAX {
-        let mut rules = rules(shared)?;
-        rules.retain(|rule| rule.id.starts_with(&prefix));
+        let rules = rules(shared, &prefix)?;
         if rules.is_empty() {
             return Ok(Answer::Done {});
         }
@@ -259,8 +259,9 @@ fn take_back(shared: &Shared, asker: &str, rule: String) -> Result<(), Refusal> 
     taken.or_else(|refusal| if is_gone() { Ok(()) } else { Err(refusal) })
 }
 
-fn rules(shared: &Shared) -> Result<Vec<AccessRule>, Refusal> {
-    let rules = shared.replica.reader().objects::<AccessRule>();
+/// The rules whose ids begin so, by the key: a node asks often, and other askers may have given thousands.
+fn rules(shared: &Shared, prefix: &str) -> Result<Vec<AccessRule>, Refusal> {
+    let rules = shared.replica.reader().objects_below::<AccessRule>(prefix);
     rules.map_err(|error| refuse(&error.into()))
 }
 

@@ -91,6 +91,31 @@ impl Reader {
         })
     }
 
+    /// The objects of a kind whose ids begin so, by id.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn objects_below<T: Object>(&self, prefix: &str) -> Result<Vec<T>, Fault> {
+        let select = select_objects!("kind = ?1 AND id >= ?2 AND id < ?3 ORDER BY id");
+        self.with(|db| {
+            db.prepare_cached(select)?
+                .query_map([T::KIND, prefix, &behind(prefix)], object)?
+                .collect()
+        })
+    }
+
+    /// How many objects of a kind have ids that begin so.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn count_below<T: Object>(&self, prefix: &str) -> Result<u64, Fault> {
+        let select = "SELECT count(*) FROM objects WHERE kind = ?1 AND id >= ?2 AND id < ?3";
+        self.with(|db| {
+            db.prepare_cached(select)?
+                .query_row([T::KIND, prefix, &behind(prefix)], |row| unsigned(row, 0))
+        })
+    }
+
     /// The objects of a kind with that second key: a token by its hash, sites by identity, access rules by subject.
     ///
     /// # Errors
@@ -215,4 +240,9 @@ impl Reader {
                 .collect()
         })
     }
+}
+
+/// No text that begins so is behind this one.
+pub(super) fn behind(prefix: &str) -> String {
+    format!("{prefix}{}", char::MAX)
 }

@@ -8,6 +8,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::Reader;
+use super::lists::behind;
 use super::row::{self, JOB_COLUMNS};
 use crate::apply::SITE;
 use crate::bounds::PAGE_ROWS_MAX;
@@ -206,8 +207,7 @@ fn search(
     }
     if let Some(prefix) = &filter.id_prefix {
         let first = bind(Value::Text(prefix.clone()));
-        // No text that begins so is behind this one.
-        let last = bind(Value::Text(format!("{prefix}{}", char::MAX)));
+        let last = bind(Value::Text(behind(prefix)));
         conditions.push(format!("{id} >= {first} AND {id} < {last}"));
     }
     if let Some(owner) = &filter.owner {
