@@ -233,7 +233,7 @@ fn take_change(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
 }
 
 /// Whether jobs of this owner run for another node.
-pub(crate) fn is_of_site(owner: &str) -> bool {
+pub fn is_of_site(owner: &str) -> bool {
     owner.starts_with(OWNER)
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use godwit_api::rest::{HERE, JobView, RateKind, RateSeries, RatesView, Timestamp};
-use godwit_jobs::now;
+use godwit_jobs::{is_for_other_site, now};
 use godwit_state::JobFilter;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
@@ -38,7 +38,26 @@ const RUNNING_MAX: usize = 1_000;
 const FRESH_MS: i64 = 10_000;
 
 /// The rate of each thing that had one.
-type Step = BTreeMap<(RateKind, Arc<str>), f64>;
+type Step = BTreeMap<Key, f64>;
+
+/// What has a rate.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Key {
+    kind: RateKind,
+    name: Arc<str>,
+    /// A site of jobs that run for other sites. As in the outlines of those jobs, only admins see its name.
+    for_others: bool,
+}
+
+impl Key {
+    fn new(kind: RateKind, name: &str) -> Self {
+        Self {
+            kind,
+            name: Arc::from(name),
+            for_others: false,
+        }
+    }
+}
 
 /// The rates of the last hours.
 #[derive(Default)]
@@ -81,30 +100,34 @@ impl Rates {
         }
     }
 
-    /// The values of all steps.
-    pub(crate) fn view(&self) -> RatesView {
+    /// The values of all steps that an admin, or another user, may see.
+    pub(crate) fn view(&self, is_admin: bool) -> RatesView {
         let kept = self.lock();
-        let node = (RateKind::Node, Arc::from("node"));
-        let mut names: BTreeSet<&(RateKind, Arc<str>)> =
-            kept.steps.iter().flat_map(BTreeMap::keys).collect();
-        names.insert(&node);
-        let series = names
-            .into_iter()
-            .take(NAMES_MAX + 1)
-            .map(|name| RateSeries {
-                kind: name.0,
-                name: name.1.to_string(),
-                bytes_per_second: kept
-                    .steps
-                    .iter()
-                    .map(|step| step.get(name).copied().unwrap_or(0.0))
-                    .collect(),
-            });
+        let node = Key::new(RateKind::Node, "node");
+        let mut keys: BTreeSet<&Key> = kept.steps.iter().flat_map(BTreeMap::keys).collect();
+        keys.retain(|key| is_admin || !key.for_others);
+        keys.insert(&node);
+        let mut series: Vec<RateSeries> = Vec::new();
+        for key in keys.into_iter().take(NAMES_MAX + 1) {
+            let value = |step: &Step| step.get(key).copied().unwrap_or(0.0);
+            let values = kept.steps.iter().map(value);
+            match series.last_mut() {
+                Some(last) if (last.kind, &*last.name) == (key.kind, &*key.name) => {
+                    let sums = last.bytes_per_second.iter_mut().zip(values);
+                    sums.for_each(|(sum, value)| *sum += value);
+                }
+                _ => series.push(RateSeries {
+                    kind: key.kind,
+                    name: key.name.to_string(),
+                    bytes_per_second: values.collect(),
+                }),
+            }
+        }
         let steps = i64::try_from(kept.steps.len().saturating_sub(1)).unwrap_or(0);
         RatesView {
             begin: Timestamp(kept.ended.0 - steps * i64::from(STEP_SECONDS) * 1_000),
             step_seconds: STEP_SECONDS,
-            series: series.collect(),
+            series,
         }
     }
 }
@@ -118,7 +141,7 @@ impl Kept {
         let Some(rate) = progress.bytes_per_second.filter(|_| fresh) else {
             return;
         };
-        self.sum(RateKind::Node, "node", rate);
+        self.sum(Key::new(RateKind::Node, "node"), rate);
         let places = job.sources.iter().chain([&job.destination]);
         let sites: BTreeSet<&str> = places
             .filter_map(|place| place.split_once(':'))
@@ -126,16 +149,17 @@ impl Kept {
             .filter(|site| *site != HERE)
             .collect();
         for site in sites {
-            self.sum(RateKind::Site, site, rate);
+            let for_others = is_for_other_site(&job.owner);
+            let key = Key::new(RateKind::Site, site);
+            self.sum(Key { for_others, ..key }, rate);
         }
         for channel in &progress.channels {
             let rate = channel.bytes_per_second.unwrap_or(0.0);
-            self.sum(RateKind::Channel, &channel.name, rate);
+            self.sum(Key::new(RateKind::Channel, &channel.name), rate);
         }
     }
 
-    fn sum(&mut self, kind: RateKind, name: &str, rate: f64) {
-        let key = (kind, Arc::from(name));
+    fn sum(&mut self, key: Key, rate: f64) {
         if self.sums.len() < NAMES_MAX || self.sums.contains_key(&key) {
             *self.sums.entry(key).or_insert(0.0) += rate;
         }
@@ -197,7 +221,7 @@ mod tests {
             let old = job("b:/x", 1_000.0, at - FRESH_MS - 1);
             rates.look(&[to_a, old], Timestamp(at));
         }
-        let view = rates.view();
+        let view = rates.view(false);
         let found: Vec<(RateKind, &str, &[f64])> = view
             .series
             .iter()
@@ -212,13 +236,40 @@ mod tests {
     }
 
     #[test]
+    fn only_admins_see_the_third_site_of_a_job_for_another_site() {
+        let rates = Rates::default();
+        for look in 0..LOOKS {
+            let at = i64::from(look) * 5_000;
+            let mut guests = [job("secret:/x", 10.0, at), job("a:/x", 10.0, at)];
+            for guest in &mut guests {
+                guest.owner = "site:gw1-x".to_owned();
+            }
+            let [hidden, shared] = guests;
+            rates.look(&[hidden, shared, job("a:/x", 5.0, at)], Timestamp(at));
+        }
+        let sites = |is_admin: bool| -> Vec<(String, f64)> {
+            let series = rates.view(is_admin).series.into_iter();
+            let sites = series.filter(|one| one.kind == RateKind::Site);
+            sites
+                .map(|one| (one.name, one.bytes_per_second[0]))
+                .collect()
+        };
+        assert_eq!(sites(false), [("a".to_owned(), 5.0)]);
+        assert_eq!(
+            sites(true),
+            [("a".to_owned(), 15.0), ("secret".to_owned(), 10.0)]
+        );
+        assert_eq!(rates.view(false).series[0].bytes_per_second, [25.0]);
+    }
+
+    #[test]
     fn a_day_is_kept_and_no_more() {
         let rates = Rates::default();
         let looks = i64::from(LOOKS) * (i64::try_from(STEPS_MAX).expect("few") + 3);
         for look in 0..looks {
             rates.look(&[], Timestamp(look * 5_000));
         }
-        let view = rates.view();
+        let view = rates.view(true);
         assert_eq!(view.series.len(), 1);
         assert_eq!(view.series[0].bytes_per_second.len(), STEPS_MAX);
         let last = view.begin.0 + (i64::try_from(STEPS_MAX).expect("few") - 1) * 30_000;

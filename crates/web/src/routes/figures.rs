@@ -29,10 +29,10 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 /// Tells how fast jobs were in the last hours: those of the node, of each site, and of each network path.
 #[utoipa::path(get, path = "/rates", tag = "node", responses((status = 200, body = RatesView), Problems))]
 async fn rates(
-    Viewer(_caller): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
 ) -> Result<Json<RatesView>, ApiError> {
-    Ok(Json(app.rates.view()))
+    Ok(Json(app.rates.view(caller.role == Role::Admin)))
 }
 
 /// Whose settings to list.
