@@ -382,6 +382,11 @@ pub(crate) fn denied(why: &str) -> Reason {
     Reason::new(FailureCode::AccessDenied.as_str(), clip(why))
 }
 
+/// The reason of a job of which no more is kept here.
+pub(crate) fn no_room(why: &str) -> Reason {
+    Reason::new(FailureCode::PeerBusy.as_str(), clip(why))
+}
+
 /// The reason of a job that cannot fit.
 fn no_space(job: &Job, heard: &Heard, shortage: Option<&Shortage>) -> Reason {
     let place = view::place(&job.destination);

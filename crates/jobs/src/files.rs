@@ -413,6 +413,13 @@ pub(crate) fn ids(base: &Path) -> Vec<String> {
         .collect()
 }
 
+/// Bytes of what is kept of a job beside the state; what is gone meanwhile has none.
+pub(crate) fn bytes(base: &Path, id: &str) -> u64 {
+    let files = fs::read_dir(directory(base, id)).into_iter().flatten();
+    let sizes = files.flatten().filter_map(|file| file.metadata().ok());
+    sizes.map(|meta| meta.len()).sum()
+}
+
 /// Removes what is kept of a job beside the state.
 pub(crate) fn remove(base: &Path, id: &str) -> io::Result<()> {
     match fs::remove_dir_all(directory(base, id)) {

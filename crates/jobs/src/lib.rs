@@ -173,6 +173,8 @@ pub(crate) struct Shared {
     pub(crate) reaching: guests::Reaching,
     /// How much other nodes have changed here.
     pub(crate) pace: guests::Pace,
+    /// How much is kept of their jobs on the disk.
+    pub(crate) records: guests::Records,
     /// Who adds to what one owner may have only so much of.
     pub(crate) turns: turns::Turns,
     /// What does items of divided jobs here.
@@ -212,6 +214,7 @@ impl Jobs {
             woken: probe::Woken::default(),
             reaching: guests::Reaching::default(),
             pace: guests::Pace::default(),
+            records: guests::Records::default(),
             turns: turns::Turns::default(),
             workers: divided::Workers::default(),
             stopping: AtomicBool::new(false),

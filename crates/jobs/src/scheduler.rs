@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use godwit_state::{
     Actor, Command, Effect, Finish, Follower, Job, JobOp, Op, Outcome, ProposeError, Reader,
-    UnixMillis,
+    Reason, UnixMillis,
 };
 use tokio::runtime::Builder;
 use tokio::time::timeout;
@@ -20,7 +20,7 @@ use crate::order::{self, Running};
 use crate::rules::Policy;
 use crate::schedule;
 use crate::zone::Told;
-use crate::{Shared, access};
+use crate::{Shared, access, guests};
 
 /// The longest sleep: time windows of limits begin within it, and a clock that was set is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
@@ -269,7 +269,11 @@ fn follow_up(
     let all: Vec<Running> = running.iter().chain(nodes.elsewhere()).cloned().collect();
     for job in claimed {
         if let Some(why) = access::denied(shared, &job) {
-            end_denied(shared, &job, why)?;
+            end(shared, &job, &why, attempt::denied(&why))?;
+            continue;
+        }
+        if let Some(why) = guests::overflows(shared, &job) {
+            end(shared, &job, &why, attempt::no_room(&why))?;
             continue;
         }
         let limit = policy.rate(job.limit, &job.owner, &order::sites_of(&job), &all);
@@ -278,14 +282,14 @@ fn follow_up(
     Ok(running)
 }
 
-/// Ends a running job whose owner may not run it any more. The next pass stops its attempt, for the claim has ended.
-fn end_denied(shared: &Shared, job: &Job, why: String) -> Result<(), JobsError> {
+/// Ends a running job that may not go on. The next pass stops its attempt, for the claim has ended.
+fn end(shared: &Shared, job: &Job, why: &str, reason: Reason) -> Result<(), JobsError> {
     (shared.config.log)(&format!("job {}: stopped: {why}", job.id));
     let progress = shared.live.progress(&job.id);
     let finish = JobOp::Finish(Box::new(Finish {
         epoch: job.epoch,
         outcome: Outcome::Failed,
-        reason: Some(attempt::denied(&why)),
+        reason: Some(reason),
         summary: "{}".to_owned(),
         bytes: progress.as_ref().map_or(0, |progress| progress.bytes),
         files: progress.as_ref().map_or(0, |progress| progress.files),

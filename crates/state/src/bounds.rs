@@ -43,6 +43,9 @@ pub(crate) const EVENTS_KEPT: i64 = 10_000;
 pub(crate) const DELIVERIES_KEPT: i64 = 10_000;
 /// Rows of each kind that one prune deletes: some 100 ms of work.
 pub(crate) const PRUNE_ROWS_MAX: i64 = 1_000;
+/// A page of a list, or of an answer, ends once what users chose the length of has so many bytes in it: a job may have a thousand long
+/// sources.
+pub const PAGE_BYTES: usize = 4 << 20;
 /// Rows that one page of a list has at most.
 pub(crate) const PAGE_ROWS_MAX: usize = 1_000;
 

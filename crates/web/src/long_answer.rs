@@ -11,9 +11,6 @@ use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use crate::problem::ApiError;
 use crate::turns::{self, Turn, Turns};
 
-/// A page of an answer ends once what users chose the length of has so many bytes in it: a job may have a thousand long sources.
-pub(crate) const PAGE_BYTES: usize = 4 << 20;
-
 /// Such answers at once, and those of one user: each is some 30 MiB at most.
 const ALL_MAX: usize = 16;
 const OF_HOLDER_MAX: usize = 4;

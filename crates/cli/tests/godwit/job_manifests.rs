@@ -4,16 +4,17 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::rig::Rig;
 use super::sites::third::Three;
-use super::sites::{fill, submit, two_sites, wait_for};
+use super::sites::{DEADLINE, fill, submit, two_sites, wait_for};
 
 #[track_caller]
 fn told(rig: &Rig, line: &[&str]) -> String {
@@ -182,6 +183,63 @@ fn the_site_that_runs_a_job_for_another_node_keeps_its_manifest() {
         manifest.contains(digest.trim_start_matches("blake3:")),
         "{manifest}"
     );
+}
+
+/// Another site chooses how much is in a manifest and how many there are; the disk is this site's.
+#[test]
+fn manifests_of_jobs_for_another_site_make_way_and_one_without_end_ends_its_job() {
+    let three = Three::new();
+    fill(&three.source, 3, 1_000);
+    complete(&three.asked, &three.submit(&["--manifest"]));
+    let ids = || -> Vec<String> {
+        let list = told(&three.source, &["job", "list", "--all", "--json"]);
+        let jobs = list
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a job"));
+        let id = |job: Value| job["id"].as_str().expect("an id").to_owned();
+        jobs.map(id).collect()
+    };
+    let grow = |directory: &Path| {
+        let mut options = fs::OpenOptions::new();
+        let file = options
+            .create(true)
+            .append(true)
+            .open(directory.join("manifest"));
+        file.expect("a manifest")
+            .set_len(5 << 30)
+            .expect("a length");
+    };
+    let [first] = &ids()[..] else {
+        panic!("not one job");
+    };
+    let kept = named(&three.source.daemon_home, first).expect("records");
+    grow(&kept);
+    fill(&three.source, 30, 1_000_000);
+    three.submit(&["--manifest", "--limit", "100kB/s"]);
+    let until = Instant::now() + DEADLINE;
+    while kept.exists() {
+        assert!(Instant::now() < until, "the records stay");
+        thread::sleep(Duration::from_millis(50));
+    }
+    let second = ids().into_iter().find(|id| id != first).expect("a job");
+    wait_for(&three.source, &second, |job| job["state"] == "running");
+    grow(&named(&three.source.daemon_home, &second).expect("records"));
+    let ended = wait_for(&three.source, &second, |job| job["state"] == "failed");
+    assert_eq!(ended["reason"]["code"], "peer_busy", "{ended}");
+    let text = ended["reason"]["text"].as_str().expect("a text");
+    assert!(text.contains("without a manifest"), "{text}");
+}
+
+/// The directory of that name, wherever it is.
+fn named(below: &Path, name: &str) -> Option<PathBuf> {
+    let entries = fs::read_dir(below).expect("a directory").flatten();
+    let mut directories = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir());
+    directories.find_map(|path| match path.ends_with(name) {
+        true => Some(path),
+        false => named(&path, name),
+    })
 }
 
 /// Passes connections on to a node, of each no more than some bytes of the client's until it is opened.

@@ -21,7 +21,7 @@ use super::judge::assert_identical_to_rsync;
 use super::rig::Rig;
 
 /// For jobs to end, on a machine that does much else.
-const DEADLINE: Duration = Duration::from_secs(180);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(180);
 
 /// Two nodes that know each other; the first one may read from the second one and write to it.
 pub(crate) fn two_sites() -> (Rig, Rig) {

@@ -4,17 +4,15 @@
 use godwit_api::ask::{Peer, Refusal, RunJob, code};
 use godwit_api::job::Text;
 use godwit_api::rest::{NewJob, Place, Timestamp};
-use godwit_state::{
-    Actor, JOBS_OF_SITE_MAX, JobFilter, JobState, Kept, SPEC_BYTES_OF_SITE_MAX, Site,
-};
+use godwit_state::{Actor, JOBS_OF_SITE_MAX, Kept, SPEC_BYTES_OF_SITE_MAX, Site};
 
-use super::{actor, key, owner, refuse};
+use super::{actor, key, owner, records, refuse};
 use crate::error::JobsError;
 use crate::stored::{Guest, Stored};
 use crate::{Jobs, submit};
 
-/// Jobs that wait for one asker: a page of the state.
-const WAITING_MAX: usize = 1_000;
+/// Jobs that wait for one asker.
+const WAITING_MAX: u64 = 1_000;
 
 /// Jobs of one asker that the state holds, ended ones included. History keeps half as many ended ones (`state::Prune`).
 const KEPT_MAX: u64 = 2 * JOBS_OF_SITE_MAX;
@@ -36,27 +34,17 @@ const NAMELESS: &str = "other-site";
 
 /// Whether one more job may wait for this asker.
 pub(super) fn check_room(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
-    let filter = JobFilter {
-        states: JobState::ALL
-            .into_iter()
-            .filter(|state| !state.ended())
-            .collect(),
-        owner: Some(owner(asker)),
-        ..JobFilter::default()
-    };
-    let page = jobs
-        .shared
-        .replica
-        .reader()
-        .jobs(&filter, None, WAITING_MAX);
-    let waiting = page.map_err(|error| refuse(&error.into()))?.jobs.len();
     let reader = jobs.shared.replica.reader();
     let counts = reader.job_counts(Some(&owner(asker)));
     let counts = counts.map_err(|error| refuse(&error.into()))?;
     let bytes = Kept(&reader).spec_bytes(&owner(asker));
     let bytes = bytes.map_err(|error| refuse(&error.into()))?;
     check_kept(counts.iter().map(|(_, count)| count).sum(), bytes)?;
-    if waiting < WAITING_MAX {
+    if let Some(why) = records::full(&jobs.shared, asker).map_err(|error| refuse(&error))? {
+        return Err(Refusal::later(code::BUSY, why));
+    }
+    let waiting = counts.iter().filter(|(state, _)| !state.ended());
+    if waiting.map(|(_, count)| count).sum::<u64>() < WAITING_MAX {
         return Ok(());
     }
     Err(Refusal::later(

@@ -13,7 +13,7 @@ use godwit_api::rest::{
     NewJob, SampleView, Timestamp, WorkView,
 };
 use godwit_jobs::{Jobs, JobsError, Seen};
-use godwit_state::{Actor, Cursor, JobFilter, JobState, Role, UnixMillis};
+use godwit_state::{Actor, Cursor, JobFilter, JobState, PAGE_BYTES, Role, UnixMillis};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -23,7 +23,7 @@ use super::{BASE, Problems};
 use crate::app::App;
 use crate::caller::{Caller, Operator, Viewer};
 use crate::extract::{Body, Parameters, Path, idempotency_key, limit};
-use crate::long_answer::{PAGE_BYTES, until_gone};
+use crate::long_answer::until_gone;
 use crate::problem::ApiError;
 
 /// Jobs of a page.

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use godwit_api::rest::{NewJob, NewSchedule, ReasonView, ScheduleView, Timestamp};
 use godwit_jobs::{Jobs, Seen, time_zone_trouble};
-use godwit_state::{Change, Op, Schedule};
+use godwit_state::{Change, Op, PAGE_BYTES, Schedule};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -21,7 +21,7 @@ use super::Problems;
 use crate::app::App;
 use crate::caller::{Caller, Operator, Viewer};
 use crate::extract::{Body, Path};
-use crate::long_answer::{PAGE_BYTES, until_gone};
+use crate::long_answer::until_gone;
 use crate::problem::ApiError;
 use crate::turns;
 
