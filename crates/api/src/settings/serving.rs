@@ -177,7 +177,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "Keep the records of transfers for this long",
-        detail: "One line of JSON for each transfer that ended, in a file a day below `accounting/` in GODWIT_HOME; `godwit accounting` lists them.",
+        detail: "One line of JSON for each transfer that ended, in a file a day below `accounting/` in GODWIT_HOME. A day takes 64 MiB at most, and all days 2 GiB: the oldest go first.",
     },
     Setting {
         name: "graphite",

@@ -14,6 +14,12 @@ use godwit_api::time::civil_date;
 
 const DAY_MILLIS: i64 = 86_400_000;
 
+/// Bytes of the records of one day: some hundred thousand transfers. A peer may begin and end transfers without end.
+const DAY_BYTES_MAX: u64 = 64 << 20;
+
+/// Bytes of all records; the oldest days go first.
+const ALL_BYTES_MAX: u64 = 2 << 30;
+
 /// The directory of the records in a home.
 pub(crate) fn directory(home: &Path) -> PathBuf {
     home.join("accounting")
@@ -31,6 +37,8 @@ struct Open {
     /// Day of the file, counted from 1970.
     day: i64,
     file: Option<File>,
+    /// Length of the file.
+    bytes: u64,
     /// The last record could not be written, and that was said.
     complained: bool,
 }
@@ -51,14 +59,13 @@ impl Accounting {
         line.push('\n');
         let day = record.ended.0.div_euclid(DAY_MILLIS);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = self
-            .file_of(&mut open, day)
-            .and_then(|mut file| file.write_all(line.as_bytes()));
-        let Err(error) = written else {
+        let Err(error) = self.write(&mut open, day, &line) else {
             open.complained = false;
             return None;
         };
-        open.file = None;
+        if error.kind() != io::ErrorKind::QuotaExceeded {
+            open.file = None;
+        }
         if std::mem::replace(&mut open.complained, true) {
             return None;
         }
@@ -66,6 +73,19 @@ impl Accounting {
             "{}: {error}; records of transfers are lost until it can be written",
             self.directory.display()
         ))
+    }
+
+    fn write(&self, open: &mut Open, day: i64, line: &str) -> io::Result<()> {
+        let bytes = line.len() as u64;
+        self.file_of(open, day)?;
+        if open.bytes + bytes > DAY_BYTES_MAX {
+            let what = "the records of this day take all of their room";
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, what));
+        }
+        let mut file = self.file_of(open, day)?;
+        file.write_all(line.as_bytes())?;
+        open.bytes += bytes;
+        Ok(())
     }
 
     fn file_of<'a>(&self, open: &'a mut Open, day: i64) -> io::Result<&'a File> {
@@ -78,7 +98,9 @@ impl Accounting {
                 .mode(0o700)
                 .create(&self.directory)?;
             self.delete_old(day);
-            open.file = Some(opened(&self.directory.join(name_of(day)))?);
+            let file = opened(&self.directory.join(name_of(day)))?;
+            open.bytes = file.metadata()?.len();
+            open.file = Some(file);
             open.day = day;
         }
         open.file
@@ -86,15 +108,17 @@ impl Accounting {
             .ok_or_else(|| io::Error::other("the file was opened above"))
     }
 
-    /// Deletes the files of days that are kept no longer.
+    /// Deletes the files of days that are kept no longer, and of the oldest days for which there is no room beside today.
     fn delete_old(&self, today: i64) {
         let days = i64::try_from(self.keep.as_secs() / 86_400).unwrap_or(i64::MAX);
         let first = name_of(today.saturating_sub(days));
-        for file in files(&self.directory).unwrap_or_default() {
-            let is_old = file
-                .file_name()
-                .is_some_and(|name| name.as_encoded_bytes() < first.as_bytes());
-            if is_old {
+        let mut bytes = DAY_BYTES_MAX;
+        for file in files(&self.directory).unwrap_or_default().iter().rev() {
+            let name = file.file_name().unwrap_or_default().as_encoded_bytes();
+            if name != name_of(today).as_bytes() {
+                bytes += fs::metadata(file).map_or(0, |meta| meta.len());
+            }
+            if name < first.as_bytes() || bytes > ALL_BYTES_MAX {
                 // What cannot be deleted is tried again tomorrow.
                 let _ = fs::remove_file(file);
             }
@@ -212,6 +236,33 @@ mod tests {
             .collect();
         assert_eq!(records, vec![record(4 * DAY_MILLIS); 2]);
         assert!((records[0].bytes_per_second - 2_000.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn a_day_and_all_days_have_a_bounded_number_of_bytes() {
+        let home = tempfile::tempdir().expect("a directory");
+        let accounting = || Accounting::new(home.path(), Duration::from_secs(365 * 86_400));
+        let length = |day: i64, bytes: u64| {
+            let path = directory(home.path()).join(name_of(day));
+            let file = OpenOptions::new().append(true).create(true).open(path);
+            file.expect("opened").set_len(bytes).expect("a length");
+        };
+        accounting().add(&record(0));
+        length(0, ALL_BYTES_MAX / 2);
+        length(1, ALL_BYTES_MAX / 2);
+        let later = accounting();
+        assert_eq!(later.add(&record(2 * DAY_MILLIS)), None);
+        let left = files(&directory(home.path())).expect("read");
+        assert_eq!(left.len(), 2, "{left:?}");
+        assert!(left[0].ends_with(name_of(1)));
+        length(2, DAY_BYTES_MAX);
+        let full = accounting();
+        let said = full.add(&record(2 * DAY_MILLIS)).expect("said");
+        assert!(said.contains("all of their room"), "{said}");
+        assert_eq!(full.add(&record(2 * DAY_MILLIS)), None);
+        let today = fs::metadata(&left[1]).expect("there").len();
+        assert!(today <= DAY_BYTES_MAX + 1, "{today}");
+        assert_eq!(full.add(&record(3 * DAY_MILLIS)), None);
     }
 
     #[test]
