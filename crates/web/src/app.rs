@@ -19,7 +19,7 @@ use crate::metrics::Metrics;
 use crate::password::Hasher;
 use crate::problem::ApiError;
 use crate::rates::Rates;
-use crate::refusals::Refusals;
+use crate::refusals::{Refusals, cut};
 use crate::turns::{self, Holder, Turns};
 
 /// Calls that block at once: as many as the state keeps connections for, and as many proposals that wait for the disk.
@@ -127,6 +127,7 @@ impl App {
     ) -> Result<Caller, ApiError> {
         let own = Arc::clone(self);
         let (place, member) = (request.place(), request.member.clone());
+        let of = request.clone();
         let credential = request.credential(self);
         let found = blocking(&self.authentications, place, move || {
             request.caller(need, &own)
@@ -134,6 +135,10 @@ impl App {
         let caller = found.await??;
         if let Some(member) = member {
             member.prove(&caller.name, credential)?;
+        }
+        of.is_of(&caller);
+        if !of.only_reads() {
+            self.refusals.take_change(&caller.name, Instant::now())?;
         }
         turns::proven(&caller.name);
         Ok(caller)
@@ -174,6 +179,7 @@ impl App {
     /// Writes a refused request into the log, and that of a user into the audit log, unless there are too many of them. A stranger
     /// changes nothing of the state. Blocks.
     pub(crate) fn refused(&self, actor: Actor, action: &str, object: &str, outcome: &str) {
+        let object = cut(object.to_owned());
         if !self.refusals.take(&actor, Instant::now()) {
             return;
         }
@@ -188,7 +194,7 @@ impl App {
         }
         let entry = AuditEntry {
             action: action.to_owned(),
-            object: object.to_owned(),
+            object,
             outcome: outcome.to_owned(),
         };
         // The refusal itself matters more than its line.

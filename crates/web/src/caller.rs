@@ -19,6 +19,7 @@ use crate::machine;
 use crate::middleware::Label;
 use crate::places::{Connected, Key};
 use crate::problem::ApiError;
+use crate::refusals::{Proven, cut};
 use crate::standing::{self, Shown, Standing, Unfit};
 use crate::turns::Holder;
 use crate::{browser, session, throttle};
@@ -198,6 +199,7 @@ pub(crate) struct Request {
     pub(crate) id: String,
     method: String,
     path: String,
+    proven: Option<Proven>,
 }
 
 impl Request {
@@ -217,6 +219,7 @@ impl Request {
             id: label.map(|label| label.id.clone()).unwrap_or_default(),
             method: parts.method.to_string(),
             path: label.map(|label| label.path.clone()).unwrap_or_default(),
+            proven: parts.extensions.get::<Proven>().cloned(),
         }
     }
 
@@ -241,6 +244,18 @@ impl Request {
             None => self.session.as_ref()?.secret(app)?,
         };
         Some(throttle::key(&[secret]))
+    }
+
+    /// Whether the request changes nothing.
+    pub(crate) fn only_reads(&self) -> bool {
+        ["GET", "HEAD", "OPTIONS"].contains(&self.method.as_str())
+    }
+
+    /// What came of the request is the caller's.
+    pub(crate) fn is_of(&self, caller: &Caller) {
+        if let Some(proven) = &self.proven {
+            proven.is(caller.actor());
+        }
     }
 
     /// The sender has proven to be this user: the connection makes way for no other.
@@ -317,9 +332,7 @@ impl Request {
 
     /// Method and path, cut to what a line of the audit log takes.
     pub(crate) fn what(&self) -> String {
-        let mut what = format!("{} {}", self.method, self.path);
-        what.truncate(what.floor_char_boundary(OBJECT_BYTES_MAX));
-        what
+        cut(format!("{} {}", self.method, self.path))
     }
 
     /// Who sends the request. The connection is worth what the answer is. Blocks.
@@ -380,9 +393,6 @@ const FORWARDED: [&str; 5] = [
     "x-forwarded-host",
     "x-real-ip",
 ];
-
-/// Method and path in a line of the audit log.
-const OBJECT_BYTES_MAX: usize = 256;
 
 fn wrong_token() -> ApiError {
     ApiError::unauthenticated(

@@ -17,12 +17,10 @@ use godwit_state::{Actor, AuditEntry, Op, Site};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::problem::ApiError;
+use crate::refusals::cut;
 
 /// The outcome of what another site refused: its own words stand in no line of this node.
 const REFUSED_BY_SITE: &str = "refused_by_site";
-
-/// A place in a line of the audit log.
-const OBJECT_BYTES_MAX: usize = 256;
 
 /// Asks the site of the places, or this node, if the caller may do this there. A site decides beside that what it allows to the identity
 /// of this node.
@@ -44,8 +42,7 @@ pub(crate) async fn change(
     question: Question,
 ) -> Result<Answer, ApiError> {
     let place = wishes.first();
-    let mut object = place.map_or_else(String::new, |(place, _)| place.to_string());
-    object.truncate(object.floor_char_boundary(OBJECT_BYTES_MAX));
+    let object = cut(place.map_or_else(String::new, |(place, _)| place.to_string()));
     let line = Line {
         actor: caller.actor(),
         action,
@@ -138,7 +135,7 @@ impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
             // Nothing has changed, as far as its site says.
             Err(error) => app.refused(line.actor, line.action, &line.object, &outcome(error)),
         }
-        asked
+        asked.map_err(ApiError::written)
     }
 
     fn ask(

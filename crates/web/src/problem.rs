@@ -22,7 +22,12 @@ pub(crate) struct ApiError(Box<Inner>);
 struct Inner {
     problem: Problem,
     header: Option<(HeaderName, HeaderValue)>,
+    written: bool,
 }
+
+/// The refusal stands in the log and the audit log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written;
 
 impl ApiError {
     /// An error of this status and code.
@@ -30,7 +35,14 @@ impl ApiError {
         Self(Box::new(Inner {
             problem: Problem::new(status.as_u16(), code, detail),
             header: None,
+            written: false,
         }))
+    }
+
+    /// The same, which stands in the log and the audit log already.
+    pub(crate) fn written(mut self) -> Self {
+        self.0.written = true;
+        self
     }
 
     /// The request makes no sense.
@@ -85,12 +97,19 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let Inner { problem, header } = *self.0;
+        let Inner {
+            problem,
+            header,
+            written,
+        } = *self.0;
         let mut response = render(&problem);
         if let Some((name, value)) = header {
             response.headers_mut().insert(name, value);
         }
         response.extensions_mut().insert(problem);
+        if written {
+            response.extensions_mut().insert(Written);
+        }
         response
     }
 }

@@ -137,10 +137,8 @@ async fn submit(
     let (job, created) = app
         .run(move |app| {
             let submitted = app.jobs.submit(caller.actor(), &caller.name, &new, key);
-            if let Err(JobsError::Forbidden { code, .. }) = &submitted {
-                app.refused(caller.actor(), "job.submit", &new.destination, code);
-            }
-            let (job, created) = submitted?;
+            let (job, created) = submitted
+                .map_err(|error| told(app, &caller, "job.submit", &new.destination, error))?;
             if created {
                 (app.log)(&format!(
                     "job {}: submitted by {}",
@@ -218,16 +216,25 @@ async fn steer(
                     caller.name,
                     Role::name(caller.role)
                 ),
-            ));
+            )
+            .written());
         }
         let called = call(&app.jobs, caller.actor(), &id);
-        if let Err(JobsError::Forbidden { code, .. }) = &called {
-            app.refused(caller.actor(), "job", &id, code);
-        }
-        Ok(called?)
+        called.map_err(|error| told(app, &caller, "job", &id, error))
     })
     .await
     .map(Json)
+}
+
+/// The error, which stands in the audit log if it refuses what the caller may not do.
+fn told(app: &App, caller: &Caller, action: &str, object: &str, error: JobsError) -> ApiError {
+    match &error {
+        JobsError::Forbidden { code, .. } => {
+            app.refused(caller.actor(), action, object, code);
+            ApiError::from(error).written()
+        }
+        _ => error.into(),
+    }
 }
 
 /// Shows a job.

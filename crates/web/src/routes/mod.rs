@@ -43,6 +43,7 @@ use crate::extract::BODY_BYTES_MAX;
 use crate::middleware;
 use crate::page;
 use crate::problem::{ApiError, PROBLEM_JSON};
+use crate::refusals;
 
 /// Where the routes of the API begin.
 const BASE: &str = "/api/v1";
@@ -57,6 +58,7 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
         .fallback(page::fallback)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn_with_state(Arc::clone(app), refusals::tell))
         .layer(from_fn(middleware::guard))
         .layer(from_fn_with_state(Arc::clone(app), middleware::measure))
         .layer(from_fn_with_state(Arc::clone(app), middleware::identify))

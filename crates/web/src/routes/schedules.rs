@@ -207,7 +207,8 @@ fn of_caller(app: &App, caller: &Caller, id: &str) -> Result<Option<Schedule>, A
         return Err(ApiError::forbidden(
             "not_your_schedule",
             format!("schedule {id:?} belongs to {}", schedule.owner),
-        ));
+        )
+        .written());
     }
     Ok(found)
 }

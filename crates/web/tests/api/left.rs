@@ -204,3 +204,51 @@ fn refused_changes_fill_no_audit_log() {
     let refused = lines.len() - done;
     assert!((100..150).contains(&refused), "{refused} lines");
 }
+
+#[test]
+fn what_is_refused_to_a_user_stands_in_the_audit_log_once_and_cut() {
+    let world = World::new();
+    let otto = world.client().token(&token(&world, "otto", "operator").0);
+    let admin = json!({"user": "otto", "role": "admin"});
+    otto.post("/api/v1/tokens", &admin).expect(403);
+    let others = json!({"user": "root", "role": "viewer"});
+    otto.post("/api/v1/tokens", &others).expect(403);
+    let long = "x".repeat(1_000);
+    for what in ["places?", "places/stat?", "places/space?"] {
+        let site = if what == "places/space?" {
+            "siteB"
+        } else {
+            "here"
+        };
+        let place = format!("/api/v1/{what}place={site}:/data/{long}");
+        let refused = otto.get(&place).status.as_u16();
+        assert!([403, 404].contains(&refused), "{what} {refused}");
+    }
+    let job = json!({"sources": ["here:/data/a"], "destination": "here:/data/b"});
+    let put = json!({"cron": "0 2 1 1 *", "time_zone": "UTC", "job": job});
+    otto.json("PUT", "/api/v1/schedules/x", &put).expect(403);
+    otto.post("/api/v1/jobs", &job).expect(403);
+    let audit = world.client().get("/api/v1/audit?limit=1000&actor=otto");
+    let audit = audit.expect(200).json();
+    let count = |begins: &str| {
+        let lines = audit.as_array().unwrap().iter();
+        let object = |line: &Value| line["object"].as_str().unwrap().to_owned();
+        lines
+            .filter(|line| object(line).starts_with(begins))
+            .count()
+    };
+    assert_eq!(count("POST /api/v1/tokens"), 2, "{audit}");
+    assert_eq!(count("GET /api/v1/places?"), 1, "{audit}");
+    assert_eq!(count("GET /api/v1/places/stat?"), 1, "{audit}");
+    assert_eq!(count("PUT /api/v1/schedules/x"), 1, "{audit}");
+    assert_eq!(
+        count("here:/data/b") + count("POST /api/v1/jobs"),
+        1,
+        "{audit}"
+    );
+    let lines = audit.as_array().unwrap().iter();
+    let longest = lines
+        .map(|line| line["object"].as_str().unwrap().len())
+        .max();
+    assert_eq!(longest, Some(256));
+}
