@@ -46,7 +46,21 @@ async fn schedules(
     let turn = app.long_answers.turn().await?;
     let caller = Arc::new(caller);
     let of = Arc::clone(&caller);
-    let first = app.run(move |app| piece(app, &of, None)).await?;
+    let first = app.run(move |app| {
+        let (mut text, mut next) = piece(app, &of, None)?;
+        if let Some(after) = next {
+            let (rest, behind) = piece(app, &of, Some(&after))?;
+            text.extend(rest);
+            next = behind;
+        }
+        Ok((text, next))
+    });
+    let first = first.await?;
+    let json = [(CONTENT_TYPE, "application/json")];
+    // What is a page has a length.
+    if first.1.is_none() {
+        return Ok(until_gone((json, first.0).into_response(), turn));
+    }
     let holder = turns::holder();
     let pieces = stream::try_unfold(Some((Some(first), None)), move |state| {
         let (app, caller, holder) = (Arc::clone(&app), Arc::clone(&caller), holder.clone());
@@ -65,7 +79,6 @@ async fn schedules(
             Ok(Some((text, next.map(|next| (None, Some(next))))))
         }
     });
-    let json = [(CONTENT_TYPE, "application/json")];
     let answer = (json, Content::from_stream(pieces)).into_response();
     Ok(until_gone(answer, turn))
 }
