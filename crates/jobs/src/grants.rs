@@ -13,7 +13,7 @@ use godwit_api::grant::{JOB_ID_BYTES_MAX, Mandate, Subject, is_job_id};
 use godwit_api::job::Text;
 use godwit_api::rest::Timestamp;
 use godwit_state::{
-    AccessRight, AccessRule, Change, Op, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, UnixMillis,
+    AccessRight, AccessRule, ById, Change, Op, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, UnixMillis,
 };
 
 use crate::Shared;
@@ -87,9 +87,10 @@ pub(crate) fn grant(
     // The state counts the rules, too, but refuses in the middle of a question.
     let _turn = shared.turns.take(format!("access of {giver}"));
     let reader = shared.replica.reader();
-    let of_all = reader.count_below::<AccessRule>(JOB_RULE);
+    let ids = ById(&reader);
+    let of_all = ids.count_below::<AccessRule>(JOB_RULE);
     let of_all = of_all.map_err(|error| refuse(&error.into()))?;
-    let before = reader.count_below::<AccessRule>(&own);
+    let before = ids.count_below::<AccessRule>(&own);
     let before = before.map_err(|error| refuse(&error.into()))?;
     let of_job = rules(shared, &prefix(giver, &wish.job))?;
     let of_job: HashSet<&str> = of_job.iter().map(|rule| rule.id.as_str()).collect();
@@ -261,7 +262,8 @@ fn take_back(shared: &Shared, asker: &str, rule: String) -> Result<(), Refusal> 
 
 /// The rules whose ids begin so, by the key: a node asks often, and other askers may have given thousands.
 fn rules(shared: &Shared, prefix: &str) -> Result<Vec<AccessRule>, Refusal> {
-    let rules = shared.replica.reader().objects_below::<AccessRule>(prefix);
+    let reader = shared.replica.reader();
+    let rules = ById(&reader).below::<AccessRule>(prefix);
     rules.map_err(|error| refuse(&error.into()))
 }
 

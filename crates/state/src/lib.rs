@@ -72,7 +72,7 @@ pub use fault::{Fault, FaultKind};
 pub use model::*;
 pub use raft::{Answer, NoPeers, PROPOSE, Peers, is_short};
 pub use read::{
-    Agreed, AuditFilter, AuditLine, Cursor, Deliveries, DeliveryLine, HeldItems, JobFilter,
+    Agreed, AuditFilter, AuditLine, ById, Cursor, Deliveries, DeliveryLine, HeldItems, JobFilter,
     JobPage, Kept, PendingDelivery, Reader, WorkKind, Works,
 };
 pub use replica::{

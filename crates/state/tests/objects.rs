@@ -480,28 +480,3 @@ fn a_rule_of_an_older_program_is_read_as_it_was() {
     assert_eq!(rule.site, None);
     assert_eq!(serde_json::to_string(&rule).expect("text"), text);
 }
-
-#[test]
-fn objects_are_found_by_how_their_ids_begin() {
-    let mut state = State::new();
-    for id in ["job:a:1:x", "job:a:1:y", "job:a:10:x", "job:b:1:x", "z"] {
-        let mut limit = user(id, Role::Viewer);
-        limit.name = id.replace(':', "-");
-        state.op(1, Op::User(Change::Create(limit))).expect("made");
-    }
-    let reader = &state.reader;
-    let below = |prefix: &str| -> Vec<String> {
-        let found = reader.objects_below::<User>(prefix).expect("read");
-        assert_eq!(
-            reader.count_below::<User>(prefix).expect("read"),
-            found.len() as u64
-        );
-        found.into_iter().map(|user| user.name).collect()
-    };
-    assert_eq!(below("job-a-1-"), ["job-a-1-x", "job-a-1-y"]);
-    assert_eq!(below("job-a-").len(), 3);
-    assert!(below("job-c").is_empty());
-    let after = reader.objects_after::<User>("job-a-1-x", 1).expect("read");
-    assert_eq!(after.len(), 1, "one in any case");
-    assert_eq!(after[0].name, "job-a-1-y");
-}

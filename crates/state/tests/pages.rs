@@ -5,7 +5,11 @@ mod support;
 
 use std::time::Instant;
 
-use godwit_state::{Cursor, Job, JobFilter, JobOp, JobState, Op, Outcome, Position, Reader, Store};
+use godwit_state::{
+    ById, Change, Cursor, Job, JobFilter, JobOp, JobState, Op, Outcome, Position, Reader, Role,
+    Store, User,
+};
+use support::state::State;
 use support::{at, claim, command, finish, job_command, new_job};
 
 const HISTORY: i64 = 10_000;
@@ -295,4 +299,33 @@ fn each_filter_lists_what_a_plain_look_finds() {
         Some(at(1_000_000 + HISTORY))
     );
     assert_eq!(reader.running_jobs().expect("running").len(), 50);
+}
+
+#[test]
+fn objects_are_found_by_how_their_ids_begin() {
+    let mut state = State::new();
+    for id in ["job:a:1:x", "job:a:1:y", "job:a:10:x", "job:b:1:x", "z"] {
+        let user = User {
+            name: id.replace(':', "-"),
+            role: Role::Viewer,
+            password: None,
+            disabled: false,
+        };
+        state.op(1, Op::User(Change::Create(user))).expect("made");
+    }
+    let reader = ById(&state.reader);
+    let below = |prefix: &str| -> Vec<String> {
+        let found = reader.below::<User>(prefix).expect("read");
+        assert_eq!(
+            reader.count_below::<User>(prefix).expect("read"),
+            found.len() as u64
+        );
+        found.into_iter().map(|user| user.name).collect()
+    };
+    assert_eq!(below("job-a-1-"), ["job-a-1-x", "job-a-1-y"]);
+    assert_eq!(below("job-a-").len(), 3);
+    assert!(below("job-c").is_empty());
+    let after = reader.after::<User>("job-a-1-x", 1).expect("read");
+    assert_eq!(after.len(), 1, "one in any case");
+    assert_eq!(after[0].name, "job-a-1-y");
 }

@@ -70,52 +70,6 @@ impl Reader {
         })
     }
 
-    /// The objects of a kind whose ids are after `after`, by id: as many as have `bytes_max` bytes in the state, and one in any case.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn objects_after<T: Object>(&self, after: &str, bytes_max: usize) -> Result<Vec<T>, Fault> {
-        self.with(|db| {
-            let select = select_objects!("kind = ?1 AND id > ?2 ORDER BY id");
-            let mut statement = db.prepare_cached(select)?;
-            let mut rows = statement.query([T::KIND, after])?;
-            let (mut found, mut bytes) = (Vec::new(), 0);
-            while let Some(row) = rows.next()? {
-                bytes += row.get_ref(0)?.as_bytes()?.len();
-                if !found.is_empty() && bytes > bytes_max {
-                    break;
-                }
-                found.push(object(row)?);
-            }
-            Ok(found)
-        })
-    }
-
-    /// The objects of a kind whose ids begin so, by id.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn objects_below<T: Object>(&self, prefix: &str) -> Result<Vec<T>, Fault> {
-        let select = select_objects!("kind = ?1 AND id >= ?2 AND id < ?3 ORDER BY id");
-        self.with(|db| {
-            db.prepare_cached(select)?
-                .query_map([T::KIND, prefix, &behind(prefix)], object)?
-                .collect()
-        })
-    }
-
-    /// How many objects of a kind have ids that begin so.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn count_below<T: Object>(&self, prefix: &str) -> Result<u64, Fault> {
-        let select = "SELECT count(*) FROM objects WHERE kind = ?1 AND id >= ?2 AND id < ?3";
-        self.with(|db| {
-            db.prepare_cached(select)?
-                .query_row([T::KIND, prefix, &behind(prefix)], |row| unsigned(row, 0))
-        })
-    }
-
     /// The objects of a kind with that second key: a token by its hash, sites by identity, access rules by subject.
     ///
     /// # Errors
@@ -240,9 +194,4 @@ impl Reader {
                 .collect()
         })
     }
-}
-
-/// No text that begins so is behind this one.
-pub(super) fn behind(prefix: &str) -> String {
-    format!("{prefix}{}", char::MAX)
 }

@@ -1,6 +1,7 @@
 //! Owns reading: pages, counts and single objects, straight from the database.
 //! Changes nothing, and knows nothing of the consensus log.
 
+mod by_id;
 mod deliveries;
 mod jobs;
 mod lists;
@@ -15,6 +16,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::fault::Fault;
 
+pub use by_id::ById;
 pub use deliveries::{Deliveries, DeliveryLine, PendingDelivery};
 pub use jobs::{Agreed, Kept};
 pub use lists::{AuditFilter, AuditLine};

@@ -8,7 +8,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::Reader;
-use super::lists::behind;
+use super::by_id::behind;
 use super::row::{self, JOB_COLUMNS};
 use crate::apply::SITE;
 use crate::bounds::PAGE_ROWS_MAX;

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use godwit_api::rest::{NewJob, NewSchedule, ReasonView, ScheduleView, Timestamp};
 use godwit_jobs::{Jobs, Seen, time_zone_trouble};
-use godwit_state::{Change, Op, PAGE_BYTES, Schedule};
+use godwit_state::{ById, Change, Op, PAGE_BYTES, Schedule};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -91,7 +91,7 @@ fn piece(
 ) -> Result<(Vec<u8>, Option<String>), ApiError> {
     let seen = app.seen(caller)?;
     let reader = app.reader();
-    let schedules: Vec<Schedule> = reader.objects_after(after.unwrap_or_default(), PAGE_BYTES)?;
+    let schedules: Vec<Schedule> = ById(&reader).after(after.unwrap_or_default(), PAGE_BYTES)?;
     let next = schedules.last().map(|last| last.id.clone());
     let mut text = if after.is_none() { vec![b'['] } else { vec![] };
     for (number, schedule) in schedules.into_iter().enumerate() {
@@ -200,7 +200,7 @@ fn check_room(app: &App, owner: &str, id: &str, bytes: usize) -> Result<(), ApiE
 fn sizes(app: &App, owner: &str) -> Result<Vec<(String, usize)>, ApiError> {
     let (reader, mut after, mut sizes) = (app.reader(), String::new(), Vec::new());
     loop {
-        let page: Vec<Schedule> = reader.objects_after(&after, PAGE_BYTES)?;
+        let page: Vec<Schedule> = ById(&reader).after(&after, PAGE_BYTES)?;
         let Some(last) = page.last() else {
             return Ok(sizes);
         };

@@ -1,7 +1,7 @@
 //! Jobs over the API: submitted once, listed, changed, steered to their end.
 //! Whether data arrives is tested in `jobs` and `cli`.
 
-use godwit_state::{Change, Op, Schedule};
+use godwit_state::{ById, Change, Op, Schedule};
 use serde_json::json;
 
 use crate::client::Client;
@@ -290,9 +290,7 @@ fn the_schedules_of_an_owner_are_bounded_in_bytes_and_all_are_listed() {
     assert_eq!(listed.header("content-type"), "application/json");
     assert!(listed.body.len() > 4 << 20);
     assert_eq!(listed.json().as_array().unwrap().len(), 19);
-    let page = world
-        .replica
-        .reader()
-        .objects_after::<Schedule>("", 1 << 20);
+    let reader = world.replica.reader();
+    let page = ById(&reader).after::<Schedule>("", 1 << 20);
     assert_eq!(page.unwrap().len(), 4);
 }

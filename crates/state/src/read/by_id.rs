@@ -1,0 +1,65 @@
+//! Owns reading of named objects by an order or a beginning of their ids.
+//! Leaves single objects and whole kinds to `lists`.
+
+use super::Reader;
+use super::row::{object, unsigned};
+use crate::fault::Fault;
+use crate::model::Object;
+use crate::seal::select_objects;
+
+/// Named objects by their ids.
+#[derive(Clone, Copy, Debug)]
+pub struct ById<'a>(pub &'a Reader);
+
+impl ById<'_> {
+    /// The objects of a kind whose ids are after `after`, by id: as many as have `bytes_max` bytes in the state, and one in any case.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn after<T: Object>(self, after: &str, bytes_max: usize) -> Result<Vec<T>, Fault> {
+        self.0.with(|db| {
+            let select = select_objects!("kind = ?1 AND id > ?2 ORDER BY id");
+            let mut statement = db.prepare_cached(select)?;
+            let mut rows = statement.query([T::KIND, after])?;
+            let (mut found, mut bytes) = (Vec::new(), 0);
+            while let Some(row) = rows.next()? {
+                bytes += row.get_ref(0)?.as_bytes()?.len();
+                if !found.is_empty() && bytes > bytes_max {
+                    break;
+                }
+                found.push(object(row)?);
+            }
+            Ok(found)
+        })
+    }
+
+    /// The objects of a kind whose ids begin so, by id.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn below<T: Object>(self, prefix: &str) -> Result<Vec<T>, Fault> {
+        let select = select_objects!("kind = ?1 AND id >= ?2 AND id < ?3 ORDER BY id");
+        self.0.with(|db| {
+            db.prepare_cached(select)?
+                .query_map([T::KIND, prefix, &behind(prefix)], object)?
+                .collect()
+        })
+    }
+
+    /// How many objects of a kind have ids that begin so.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn count_below<T: Object>(self, prefix: &str) -> Result<u64, Fault> {
+        let select = "SELECT count(*) FROM objects WHERE kind = ?1 AND id >= ?2 AND id < ?3";
+        self.0.with(|db| {
+            db.prepare_cached(select)?
+                .query_row([T::KIND, prefix, &behind(prefix)], |row| unsigned(row, 0))
+        })
+    }
+}
+
+/// No text that begins so is behind this one.
+pub(super) fn behind(prefix: &str) -> String {
+    format!("{prefix}{}", char::MAX)
+}
