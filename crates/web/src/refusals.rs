@@ -1,5 +1,5 @@
 //! Owns what is written down of refusals, and how many of strangers, of each user, and of all users together; and how many changes a user makes.
-//! Decides no refusal. What is refused to a known user stands in the audit log, whichever route refused it: a route that says more has
+//! Decides no refusal. Each refusal of a known user stands in the audit log, whichever route made it: a route that says more has
 //! marked its error as written.
 
 use std::sync::{Arc, Mutex, PoisonError};

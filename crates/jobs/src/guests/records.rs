@@ -1,8 +1,8 @@
 //! Owns how much the disk of this node keeps of jobs for other sites beside the state: their manifests, logs and samples.
 //! Deletes no job: the state prunes by itself.
 //!
-//! The records of one asker have a bound together. Beyond it those of its oldest ended jobs go. What is left are jobs that have not ended:
-//! then the node takes no further job of the asker, and ends the running one with the largest records.
+//! The records of one asker have a bound together. Beyond it those of its oldest ended jobs go. If the jobs that have not
+//! ended fill the room, the node takes no further job of the asker, and ends the running one with the largest records.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -46,7 +46,7 @@ pub(super) fn full(shared: &Shared, asker: &str) -> Result<Option<String>, JobsE
 
 /// Why a job that runs for another site has to end, if its records take the room of all of its asker.
 pub(crate) fn overflows(shared: &Shared, job: &Job) -> Option<String> {
-    // What cannot be read now is looked at again.
+    // If they cannot be read now, they are looked at again.
     let look = look(shared, asker_of(job)?).ok()?;
     (look.full && look.largest.as_ref() == Some(&job.id)).then(|| {
         format!(
@@ -108,7 +108,7 @@ fn make_room(shared: &Shared, asker: &str, at: Instant) -> Result<Look, JobsErro
         (shared.config.log)(&format!(
             "job {id}: its records made way for those of later jobs for {asker}"
         ));
-        // What cannot be removed is tried again.
+        // A removal that fails is tried again.
         let _ = files::remove(base, &id);
     }
     Ok(Look {

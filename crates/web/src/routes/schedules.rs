@@ -57,7 +57,7 @@ async fn schedules(
     });
     let first = first.await?;
     let json = [(CONTENT_TYPE, "application/json")];
-    // What is a page has a length.
+    // A list that is one page has a length.
     if first.1.is_none() {
         return Ok(until_gone((json, first.0).into_response(), turn));
     }
