@@ -186,6 +186,7 @@ fn carry_out(
     let env = Env {
         label: Some(label(job)),
         mandate,
+        hides_names: guest.is_some_and(|guest| !guests::may_list(shared, &guest.asker, job)),
         attempts: Some(Placing::of(shared, &job.id, epoch, control)),
         ..(shared.config.make_env)(&prepared.sites)
     };

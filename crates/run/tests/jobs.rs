@@ -127,6 +127,7 @@ impl World {
             tells: None,
             label: None,
             mandate: None,
+            hides_names: false,
             attempts: None,
         }
     }

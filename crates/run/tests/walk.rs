@@ -104,6 +104,7 @@ impl One {
             tells: None,
             label: None,
             mandate: None,
+            hides_names: false,
             attempts: None,
         };
         let rule = |pattern: &&str| Rule {

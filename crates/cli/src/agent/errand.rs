@@ -155,6 +155,7 @@ fn env(home: &Home, started: Instant) -> Env {
         kept_out: Vec::new(),
         label: None,
         mandate: None,
+        hides_names: false,
         attempts: None,
         tells: Some(Tells::default()),
     }

@@ -221,6 +221,7 @@ fn env(
         tells: None,
         label: None,
         mandate: None,
+        hides_names: false,
         attempts: None,
     })
 }

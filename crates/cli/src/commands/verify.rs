@@ -58,6 +58,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
         tells: None,
         label: None,
         mandate: None,
+        hides_names: false,
         attempts: None,
     };
     let output = Output::new(settings.json, false, started, None);

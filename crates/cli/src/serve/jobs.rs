@@ -59,6 +59,7 @@ pub(super) fn start(
         tells: None,
         label: None,
         mandate: None,
+        hides_names: false,
         attempts: None,
     };
     let config = JobsConfig {

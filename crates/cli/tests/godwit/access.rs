@@ -418,3 +418,48 @@ fn who_may_only_write_sees_no_name_by_a_dry_run() {
         assert!(outcome.out.contains("secret-name"), "{outcome:?}");
     }
 }
+
+/// A deletion goes over entries that the client never named, and so do the words for one that is refused.
+#[test]
+fn who_may_only_write_hears_no_name_of_what_is_deleted_or_kept() {
+    let mut rig = Rig::new();
+    rig.write("export/drop/secret-name", "theirs");
+    rig.write("export/drop/secret-directory/secret-inside", "theirs");
+    rig.make_dirs("empty");
+    rig.write("new/secret-directory", "a file of that name");
+    rig.start(&[]);
+    let us = us(&rig);
+    let url = rig.url("drop/");
+    let sync = |rights: &str, from: &str, flags: &[&str]| {
+        let line = format!("{us} data:/drop {rights}\n");
+        fs::write(rig.daemon_home.join("grants"), line).expect("written");
+        let from = format!("{}/", rig.path(from).display());
+        let line = [&["sync", "--delete", "--json"], flags, &[&from, &url]].concat();
+        rig.client(&line)
+    };
+    let kept = &["--exclude", "secret-inside"][..];
+    for (from, flags) in [("empty", &["--max-delete", "0"][..]), ("new", kept)] {
+        let outcome = sync("write", from, flags);
+        let told = format!("{outcome:?}");
+        assert_eq!(outcome.code, Some(3), "{told}");
+        assert!(told.contains("nothing was deleted"), "{told}");
+        assert!(!told.contains("secret-name"), "{told}");
+        // Its own command line has the pattern.
+        assert!(
+            !told.contains("drop/secret-directory/secret-inside"),
+            "{told}"
+        );
+        assert!(
+            !told.contains("and secret-directory/secret-inside"),
+            "{told}"
+        );
+        assert!(!told.contains("would be 3 entries"), "{told}");
+    }
+    let outcome = sync("write,list", "empty", &["--max-delete", "0"]);
+    assert!(format!("{outcome:?}").contains("3 entries"), "{outcome:?}");
+    let outcome = sync("write", "empty", &[]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(!format!("{outcome:?}").contains("secret"), "{outcome:?}");
+    let left = fs::read_dir(rig.path("export/drop")).expect("a directory");
+    assert_eq!(left.count(), 0);
+}

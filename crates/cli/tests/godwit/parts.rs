@@ -141,6 +141,7 @@ impl Client<'_> {
             tells: None,
             label: None,
             mandate: None,
+            hides_names: false,
             attempts: None,
         };
         let heard = Arc::new(Heard::default());

@@ -86,6 +86,24 @@ pub(crate) fn may_go_on(shared: &Shared, asker: &str, job: &Job) -> bool {
     })
 }
 
+/// Whether the node that asked for a job may list its destination, where that is here.
+pub(crate) fn may_list(shared: &Shared, asker: &str, job: &Job) -> bool {
+    let place = &job.destination;
+    let named: Result<Place, _> = format!("{}:{}", place.site, place.path).parse();
+    let rules = (shared.config.file_grants)().ok();
+    let rules = rules.zip(shared.rules.now(&shared.replica).ok());
+    let (Ok(named), Some((file, state))) = (named, rules) else {
+        return false;
+    };
+    let wish = Wish {
+        place: Some((&named.export, &named.path)),
+        right: Right::List,
+    };
+    let who = Subject::Identity(asker.to_owned());
+    let at = Timestamp(shared.now().0);
+    !named.is_here() || allows(&file, &who, wish, at) || allows(&*state, &who, wish, at)
+}
+
 /// Why a job for another node may not go on.
 pub(crate) const ACCESS_ENDED: &str =
     "the access of the site that asked for the job has ended here";

@@ -75,6 +75,7 @@ pub(crate) fn surroundings(home: &Path, process: &Process, exports: Option<Arc<E
         tells: None,
         label: None,
         mandate: None,
+        hides_names: false,
         attempts: None,
     }
 }

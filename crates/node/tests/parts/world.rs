@@ -269,6 +269,7 @@ impl World {
             tells: None,
             label: None,
             mandate: None,
+            hides_names: false,
             attempts: None,
         };
         let (heard, control) = (Arc::new(Heard::default()), Control::default());

@@ -28,6 +28,9 @@ const MOUNTS_MAX: usize = 4096;
 /// Entries between two looks at the clock, for a sign of life.
 const LOOK_EVERY: u64 = 4096;
 
+/// Stands for the name of an entry that only the destination has, for a peer that may not list it: one for each such entry.
+const HIDDEN: &str = "(a name that you may not list)";
+
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deletion {
@@ -89,7 +92,8 @@ impl Deleter<'_> {
             Err(error) => self.refuse(
                 FaultCode::IO,
                 format!(
-                    "nothing was deleted: what the destination has cannot be compared: {error}"
+                    "nothing was deleted: what the destination has cannot be compared{}",
+                    self.open_or(&format!(": {error}"), "")
                 ),
             ),
         }
@@ -185,14 +189,20 @@ impl Deleter<'_> {
         if let Some((directory, kept)) = survey.stuck {
             self.refuse(
                 FaultCode::TYPE_CONFLICT,
-                format!("nothing was deleted: {directory} would have to go for something else of its name, and {kept} is not this transfer's to delete (left out by --exclude or the like, or not readable)"),
+                format!(
+                    "nothing was deleted: {directory} would have to go for something else of its name, and {} is not this transfer's to delete (left out by --exclude or the like, or not readable)",
+                    self.open_or(&kept.to_string(), "something in it")
+                ),
             );
             return Ok(None);
         }
         if let Some((directory, mount)) = self.mount_in_the_way(&survey)? {
             self.refuse(
                 FaultCode::TYPE_CONFLICT,
-                format!("nothing was deleted: {directory} would have to go for something else of its name, and a file system is mounted at {mount}; unmount it, or name another destination"),
+                format!(
+                    "nothing was deleted: {directory} would have to go for something else of its name, and a file system is mounted {}; unmount it, or name another destination",
+                    self.open_or(&format!("at {mount}"), "in it")
+                ),
             );
             return Ok(None);
         }
@@ -201,7 +211,8 @@ impl Deleter<'_> {
         for (number, mount) in &survey.mounts {
             if extras.has(*number) {
                 ending.tell(Notice::note(&format!(
-                    "a file system is mounted at {mount}, which the source does not have: what is in it is deleted, and the mount point stays; --one-file-system spares it"
+                    "a file system is mounted {}, which the source does not have: what is in it is deleted, and the mount point stays; --one-file-system spares it",
+                    self.open_or(&format!("at {mount}"), "at the destination")
                 )));
             }
         }
@@ -211,7 +222,10 @@ impl Deleter<'_> {
         {
             self.refuse(
                 FaultCode::LIMIT,
-                format!("nothing was deleted at the end: with what made way for directories it would be {doomed} entries, and --max-delete allows {max}"),
+                format!(
+                    "nothing was deleted at the end: with what made way for directories it would be {} entries, and --max-delete allows {max}",
+                    self.open_or(&doomed.to_string(), "more")
+                ),
             );
             return Ok(None);
         }
@@ -341,7 +355,7 @@ impl Deleter<'_> {
                 return self.lost(&io::ErrorKind::InvalidData.into());
             };
             match self.remove_extra(*kind, below) {
-                Ok(()) => self.tell_deleted(EntryKind(*kind), 0, below, ending),
+                Ok(()) => self.tell_deleted(EntryKind(*kind), below, ending),
                 // The reason was told with what is in it.
                 Err(error) if is_full(&error) && outcome == Deletion::Refused => {}
                 Err(error) => {
@@ -399,19 +413,36 @@ impl Deleter<'_> {
     }
 
     /// Counts and tells that an entry was removed, or would be.
-    fn tell_deleted(&self, entry: EntryKind, root: u16, path: &[u8], ending: &mut Ending<'_>) {
+    fn tell_deleted(&self, entry: EntryKind, path: &[u8], ending: &mut Ending<'_>) {
         self.target.counters.entries_deleted.add(1);
+        let (entry, text) = match self.target.config.hides_names {
+            true => (EntryKind::FILE, HIDDEN.as_bytes()),
+            false => (entry, path),
+        };
         ending.tell(Notice {
             kind: NoticeKind::DELETED,
             entry,
-            root,
-            text: path.to_vec(),
+            root: 0,
+            text: text.to_vec(),
         });
+    }
+
+    /// What names entries that only the destination has; for a peer that may not list them, the other text.
+    fn open_or<'a>(&self, open: &'a str, hidden: &'a str) -> &'a str {
+        match self.target.config.hides_names {
+            true => hidden,
+            false => open,
+        }
     }
 
     /// Something went wrong with an entry that only the destination has.
     fn fault_there(&self, error: &StoreError) {
         let fault = entry::fault(self.nobody(), Side::DESTINATION, error);
+        if self.target.config.hides_names {
+            let message = "something at the destination that the source does not have stays; the right to list the destination is needed to see which";
+            self.refuse(fault.code, message.to_owned());
+            return;
+        }
         let base = self.target.base();
         let shown = self.target.shown(&error.path);
         self.target

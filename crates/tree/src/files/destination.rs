@@ -272,6 +272,7 @@ impl DestinationRequest {
                 display: self.display,
                 keeper: Arc::default(),
                 select: self.select,
+                hides_names: false,
             },
             destinations: recovered.header.destinations.clone(),
             journal,

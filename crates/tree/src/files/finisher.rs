@@ -83,7 +83,7 @@ impl Finisher {
         }
         if self.target.counters.entries_failed.get() == 0 {
             let swept = sweep_earlier(&self.target);
-            swept.map_err(CloseError::Sweep)?;
+            swept.map_err(|error| self.target.unswept(error))?;
         }
         self.set_directories()?;
         self.sync_adjusted()?;
@@ -246,7 +246,7 @@ impl Finisher {
         let clean = self.target.counters.entries_failed.get() == 0;
         let leftovers = &self.held.leftovers;
         let swept = self.committer.sweep(&|path| !clean && leftovers.has(path));
-        swept.map_err(CloseError::Sweep)
+        swept.map_err(|error| self.target.unswept(error))
     }
 
     fn keep_unfinished(&self) {

@@ -65,6 +65,8 @@ pub struct TreeSinkConfig {
     pub must_be_directory: bool,
     /// What is meant of the sources: what it excludes is not the transfer's to touch.
     pub select: Arc<Select>,
+    /// Who asked for the transfer may not list the destination: names that were not announced are told to nobody.
+    pub hides_names: bool,
 }
 
 /// A tree of files as a destination.

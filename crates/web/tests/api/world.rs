@@ -151,6 +151,7 @@ impl World {
                 tells: None,
                 label: None,
                 mandate: None,
+                hides_names: false,
                 attempts: None,
             }),
             tells: Arc::new(|_| {}),

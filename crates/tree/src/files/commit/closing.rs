@@ -71,7 +71,7 @@ impl Committer {
         if resumed {
             let keep = |path: &RelPath| !clean && leftovers.has(path);
             match self.sweep(&keep) {
-                Err(error) if clean => return Err(CloseError::Sweep(error)),
+                Err(error) if clean => return Err(self.target.unswept(error)),
                 // The next run does it.
                 _ => {}
             }
