@@ -110,7 +110,7 @@ pub(crate) fn grant(
         );
         return Err(Refusal::later(code::BUSY, message));
     }
-    shared.pace.take(asker, wish.paths.len(), Instant::now())?;
+    shared.pace.take(giver, wish.paths.len(), Instant::now())?;
     let mut given = Vec::new();
     for path in &wish.paths {
         let rule = rule(giver, wish, path, UnixMillis(until))?;

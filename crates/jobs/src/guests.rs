@@ -52,7 +52,11 @@ impl AnswerJobs for Guests {
     ) -> Result<Answer, Refusal> {
         let jobs = &self.0;
         match question {
-            Question::Reach(wish) => self.reach(asker, wish, may).map(|()| Answer::Done {}),
+            Question::Reach(wish) => {
+                // An asker has no more sites dialled by the nodes that it lets in.
+                let giver = mandate.map_or(asker, |mandate| mandate.asker.as_str());
+                self.reach(giver, wish, may).map(|()| Answer::Done {})
+            }
             Question::Grant(wish) => grants::grant(&jobs.shared, asker, mandate, wish, may),
             Question::Revoke { job } => {
                 let asker = acts_for(jobs, asker, mandate, job)?;

@@ -158,7 +158,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
             return;
         }
     };
-    let place = match shared.gate.peer(accepted.peer) {
+    let place = match shared.gate.peer(shared.places.counted_as(accepted.peer)) {
         Ok(place) => place,
         Err(full) => {
             let message = match full {

@@ -181,6 +181,26 @@ impl Grantor<'_> {
         })
     }
 
+    /// Under whom the bounds for one identity count this peer: itself, if some grant is its own, or else the asker that let it in for a
+    /// job. So no asker has the bounds of all the identities that it names. Those let in for jobs of this site count by themselves.
+    pub(crate) fn giver(&self, peer: IdentityId) -> IdentityId {
+        let (Ok(file), Ok(rules)) = (Grants::new(self.home).list(), self.rules.grants()) else {
+            return peer;
+        };
+        let (subject, now) = (Subject::Identity(peer.to_string()), now());
+        let of_peer = || {
+            let all = file.iter().chain(rules.iter());
+            all.filter(|grant| grant.subject == subject && grant.site.is_none() && grant.holds(now))
+        };
+        if of_peer().any(|grant| grant.mandate.is_none()) {
+            return peer;
+        }
+        let mandates = of_peer().filter_map(|grant| grant.mandate.as_ref());
+        let givers = mandates.filter(|mandate| !matches!(self.rules.own_job(mandate), Ok(Some(_))));
+        let first = givers.map(|mandate| mandate.asker.as_str()).min();
+        first.and_then(|asker| asker.parse().ok()).unwrap_or(peer)
+    }
+
     fn rights_of(&self, mandate: &Mandate) -> Result<AskerRights, Denial> {
         let unreadable = |error: String| Denial::new(ErrorCode::INTERNAL, error);
         Ok(match self.rules.own_job(mandate).map_err(unreadable)? {
@@ -344,4 +364,46 @@ pub(crate) fn refuse_export(error: &ExportError) -> Denial {
         _ => ErrorCode::DESTINATION,
     };
     Denial::new(code, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(letter: &str) -> IdentityId {
+        let text = format!("gw1-{}a", letter.repeat(51));
+        text.parse().expect("an identity")
+    }
+
+    #[test]
+    fn identities_that_an_asker_let_in_count_as_the_asker() {
+        let grant = |who: &str, asker: Option<&str>| Grant {
+            subject: Subject::Identity(identity(who).to_string()),
+            site: None,
+            area: Area::asked("data", b""),
+            rights: "read".parse().expect("rights"),
+            expires: None,
+            comment: String::new(),
+            mandate: asker.map(|asker| Mandate {
+                asker: identity(asker).to_string(),
+                job: "j".to_owned(),
+            }),
+        };
+        let all = Arc::new(vec![
+            grant("q", None),
+            grant("b", Some("q")),
+            grant("c", Some("q")),
+            grant("d", Some("q")),
+            grant("d", None),
+        ]);
+        let rules = move || Ok(Arc::clone(&all));
+        let home = std::env::temp_dir().join("godwit-no-such-home");
+        let grantor = Grantor {
+            home: &home,
+            rules: &rules,
+        };
+        for (peer, giver) in [("q", "q"), ("b", "q"), ("c", "q"), ("d", "d"), ("e", "e")] {
+            assert_eq!(grantor.giver(identity(peer)), identity(giver), "{peer}");
+        }
+    }
 }

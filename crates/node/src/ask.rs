@@ -191,7 +191,12 @@ fn answer(
     let is_short = question.is_about_jobs() && !is_long;
     let _place = match is_short {
         true => None,
-        false => Some(shared.gate.question(peer).map_err(too_many)?),
+        false => Some(
+            shared
+                .gate
+                .question(shared.places.counted_as(peer))
+                .map_err(too_many)?,
+        ),
     };
     // The nodes of a cluster act for the same users, whose rights the asking node has looked at.
     let is_member = || who.mandate.is_none() && is_member(shared, peer);

@@ -197,7 +197,7 @@ impl ClaimTable {
         }
         // A claim that has ended counts again once it is set again, and so does one that another peer sets.
         let counts_already = table.get(&wish.claim).is_some_and(|held| {
-            held.lease.holds_at(now) && peer_of(held.who.as_ref()) == peer_of(wish.who.as_ref())
+            held.lease.holds_at(now) && giver_of(held.who.as_ref()) == giver_of(wish.who.as_ref())
         });
         let is_full = !counts_already && is_full_for(&table, wish.who.as_ref(), now);
         if let Some(held) = table.get_mut(&wish.claim) {
@@ -449,18 +449,25 @@ impl Held {
 
 /// Whether one who sets a claim holds as many as one may.
 fn is_full_for(table: &HashMap<ClaimId, Held>, who: Option<&Who>, now: Instant) -> bool {
-    let Some(who) = who else {
+    let giver = giver_of(who);
+    if giver.is_none() {
         return false;
-    };
-    let of_one = table.values().filter(|held| {
-        let peer = held.who.as_ref().map(|who| who.peer);
-        peer == Some(who.peer) && held.lease.holds_at(now)
-    });
+    }
+    let of_one = table
+        .values()
+        .filter(|held| giver_of(held.who.as_ref()) == giver && held.lease.holds_at(now));
     of_one.count() >= CLAIMS_OF_ONE_MAX
 }
 
 fn peer_of(who: Option<&Who>) -> Option<IdentityId> {
     who.map(|who| who.peer)
+}
+
+/// By whose right one acts: the asker of the job that it names. One asker may let many identities in.
+fn giver_of(who: Option<&Who>) -> Option<String> {
+    let who = who?;
+    let asker = who.mandate.as_ref().map(|mandate| mandate.asker.clone());
+    Some(asker.unwrap_or_else(|| who.peer.to_string()))
 }
 
 fn too_many_of_one() -> Refusal {

@@ -48,6 +48,11 @@ pub(crate) trait Places: Send + Sync {
     /// The name of a sender in the journal's key: the same in every run of the same command.
     fn sender_name(&self, peer: IdentityId) -> Vec<u8>;
 
+    /// Under whom the bounds for one identity count this peer.
+    fn counted_as(&self, peer: IdentityId) -> IdentityId {
+        peer
+    }
+
     /// Whether the peer may ask what this side is like: some grant lets it in.
     fn may_ask(&self, peer: IdentityId) -> Result<(), Denial>;
 
@@ -276,6 +281,10 @@ impl Places for Exports {
 
     fn sender_name(&self, peer: IdentityId) -> Vec<u8> {
         peer.to_string().into_bytes()
+    }
+
+    fn counted_as(&self, peer: IdentityId) -> IdentityId {
+        self.grantor().giver(peer)
     }
 
     fn may_ask(&self, peer: IdentityId) -> Result<(), Denial> {

@@ -287,3 +287,38 @@ fn a_claim_is_changed_by_its_side_alone() {
         .set(of("q", wish(1, 6, "data/set", 60)), later, &anybody)
         .expect("set again");
 }
+
+/// The asker of a job lets in as many identities as it has rules for.
+#[test]
+fn identities_that_one_asker_let_in_hold_its_claims_together() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    let by = |letter: &str, asker: &str| {
+        let mandate = godwit_api::grant::Mandate {
+            asker: identity(asker).to_string(),
+            job: "j".to_owned(),
+        };
+        Who {
+            peer: identity(letter),
+            mandate: Some(mandate),
+        }
+    };
+    let set = |n: usize, who: Who| {
+        let mut id = [1; 16];
+        id[..8].copy_from_slice(&n.to_le_bytes());
+        let place = format!("data/{n}");
+        let wish = Wish {
+            claim: ClaimId(id),
+            who: Some(who),
+            ..wish(1, 1, &place, 60)
+        };
+        table.set(wish, now, &anybody)
+    };
+    for n in 0..CLAIMS_OF_ONE_MAX {
+        let letter = if n % 2 == 0 { "b" } else { "c" };
+        set(n, by(letter, "q")).expect("room");
+    }
+    let refusal = set(5_000, by("d", "q")).expect_err("all of the asker's");
+    assert!(refusal.message.contains("as many as one may"), "{refusal}");
+    set(5_001, Who::itself(identity("q"))).expect_err("the asker itself");
+    set(5_002, by("d", "r")).expect("for another asker");
+}
