@@ -1,12 +1,25 @@
 //! Owns the one rule by which a node counts as one of a site: it says itself that it is of the site, however it was named.
 //! Dials no node: the caller brings how a node is asked.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, Peer, Question, Refusal};
 use godwit_api::job::Text;
 use godwit_state::TARGETS_MAX;
+
+/// Nodes that are asked at a time.
+const AT_ONCE: usize = 8;
+
+/// Addresses of a node that are dialled for this.
+const DIALLED_MAX: usize = 4;
+
+/// Nodes that do not say that they are of the site, before no more are asked: the site would have others scanned from here.
+const MISSES_MAX: usize = 16;
+
+/// For all nodes of a site.
+const ALL_WITHIN: Duration = Duration::from_secs(20);
 
 /// How long a node may take to say that it is of the site that named it.
 const VOUCH_WITHIN: Duration = Duration::from_secs(3);
@@ -31,8 +44,8 @@ fn question(path: &Text, of: Option<&Peer>) -> Question {
 }
 
 /// Those of the named nodes that are of the site of `known`. A site that names nodes of other sites would have the rights of the asker used
-/// there, so each node has to say itself that it is of the site, unless its identity is `trusted`. All are asked at a time: a silent one
-/// takes no longer than its own deadline.
+/// there, so each node has to say itself that it is of the site, unless its identity is `trusted`. The site chooses the addresses: so few are
+/// dialled at a time, for a bounded time, and no more after some that are of no such node.
 pub fn of_site(
     mut named: Vec<Peer>,
     known: &Peer,
@@ -41,22 +54,45 @@ pub fn of_site(
     ask: &AskNode<'_>,
 ) -> Vec<Peer> {
     named.truncate(TARGETS_MAX);
+    for node in &mut named {
+        node.addresses.truncate(ADDRESSES_MAX);
+    }
     let question = question(path, Some(known));
-    let is_of_site = |node: &Peer| {
-        trusted(&node.identity)
-            || matches!(ask(node, &question, VOUCH_WITHIN), Ok(Answer::Nodes(_)))
+    let until = Instant::now() + ALL_WITHIN;
+    let (next, missed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let vouches = |node: &Peer| {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || missed.load(Ordering::SeqCst) >= MISSES_MAX {
+            return false;
+        }
+        let mut asked = node.clone();
+        asked.addresses.truncate(DIALLED_MAX);
+        let answer = ask(&asked, &question, VOUCH_WITHIN.min(left));
+        let is_of_site = matches!(answer, Ok(Answer::Nodes(_)));
+        if !is_of_site {
+            missed.fetch_add(1, Ordering::SeqCst);
+        }
+        is_of_site
     };
-    thread::scope(|scope| {
-        let checks: Vec<_> = named
-            .into_iter()
-            .map(|mut node| {
-                node.addresses.truncate(ADDRESSES_MAX);
-                scope.spawn(|| is_of_site(&node).then_some(node))
-            })
-            .collect();
-        let checked = checks.into_iter().map(|thread| thread.join());
-        checked.filter_map(Result::ok).flatten().collect()
-    })
+    let look = || {
+        let mut found = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::SeqCst);
+            let Some(node) = named.get(at) else {
+                return found;
+            };
+            if trusted(&node.identity) || vouches(node) {
+                found.push((at, node.clone()));
+            }
+        }
+    };
+    let mut found: Vec<(usize, Peer)> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(look)).collect();
+        let found = threads.into_iter().map(|thread| thread.join());
+        found.filter_map(Result::ok).flatten().collect()
+    });
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, node)| node).collect()
 }
 
 #[cfg(test)]
@@ -103,5 +139,25 @@ mod tests {
         let many = vec![node("member"); TARGETS_MAX + 1];
         let found = of_site(many, &node("known"), &path, &trusted, &ask);
         assert_eq!(found.len(), TARGETS_MAX);
+    }
+
+    #[test]
+    fn a_site_has_few_addresses_dialled_that_are_of_no_node_of_it() {
+        let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let dialled = AtomicUsize::new(0);
+        let ask = |asked: &Peer, _: &Question, _: Duration| {
+            let at_once = now.fetch_add(1, Ordering::SeqCst) + 1;
+            most.fetch_max(at_once, Ordering::SeqCst);
+            dialled.fetch_add(asked.addresses.len(), Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(20));
+            now.fetch_sub(1, Ordering::SeqCst);
+            Err(Refusal::later(code::UNREACHABLE, "nobody is there"))
+        };
+        let named = vec![node("other"); TARGETS_MAX];
+        let path = Text::from("data/set");
+        let found = of_site(named, &node("known"), &path, &|_| false, &ask);
+        assert!(found.is_empty());
+        assert!(most.into_inner() <= AT_ONCE);
+        assert!(dialled.into_inner() <= (MISSES_MAX + AT_ONCE) * DIALLED_MAX);
     }
 }

@@ -186,12 +186,15 @@ impl Asker {
         }
     }
 
-    /// A connection to the site, after HELLO, and what the site understands.
-    fn connect(&self, site: &Peer) -> Result<(Connection, u64), Refusal> {
+    /// A connection to the site, after HELLO, and what the site understands. No further address is tried once nobody waits.
+    fn connect(&self, site: &Peer, go_on: &mut GoOn<'_>) -> Result<(Connection, u64), Refusal> {
         let mut options = DialOptions::new(Expect::Identity(identity(site)?));
         let until = Instant::now() + ALL_WITHIN;
         let mut tried = Vec::new();
         for text in &site.addresses {
+            if !go_on(0) {
+                return Err(super::here::given_up());
+            }
             options.deadline = DIAL_WITHIN.min(until.saturating_duration_since(Instant::now()));
             if options.deadline.is_zero() {
                 tried.push("its other addresses were not tried for want of time".to_owned());
@@ -235,7 +238,7 @@ impl AskSites for Asker {
         let (connection, document) = match reply {
             Some(reply) => reply,
             None => {
-                let (stream, capabilities) = self.connect(site)?;
+                let (stream, capabilities) = self.connect(site, go_on)?;
                 let connection = Kept {
                     stream,
                     capabilities,
