@@ -5,14 +5,14 @@ mod support;
 
 use godwit_state::{
     AccessRight, AccessRule, Actor, AuditEntry, AuditFilter, Change, Command, Invite, Join,
-    LEVEL_LEFT, Limit, LimitScope, Node, Op, PROPOSE, ProposeError, Prune, Role, Schedule, Secret,
-    Share, Token, User,
+    LEVEL_LEFT, Limit, LimitScope, Node, Op, PROPOSE, ProposeError, Prune, Reason, Role, Schedule,
+    Secret, Share, TakeWork, Token, User, WorkOp,
 };
 use serde_json::{Value, json};
 use support::air::{Cluster, address, wait_until};
-use support::at;
 use support::nodes::{actor, denied, done, job, node, say, three, two_nodes, user};
 use support::state::State;
+use support::{at, runner};
 
 #[test]
 fn a_removed_node_takes_its_invitations_along() {
@@ -180,6 +180,7 @@ fn the_leader_notes_who_proposed_a_command_and_refuses_what_only_leaders_do() {
     let before = target.applied_index();
     let own = || actor(name(mallory), None, leader);
     let other = name(leader).to_owned();
+    let work = |op: WorkOp| Op::Work("j".to_owned(), op);
     let fired = Op::Fired {
         schedule: "nightly".to_owned(),
         tick: at(5),
@@ -191,6 +192,21 @@ fn the_leader_notes_who_proposed_a_command_and_refuses_what_only_leaders_do() {
         Op::Level(4),
         fired,
         Op::Node(Change::Put(node(&other, leader))),
+        // What the other one holds of divided jobs is not the proposer's to take, to settle or to return.
+        work(WorkOp::Return {
+            node: other.clone(),
+        }),
+        work(WorkOp::Decline {
+            epoch: 1,
+            node: other.clone(),
+            why: Reason::new("no_space", "it is full"),
+        }),
+        work(WorkOp::Lease(TakeWork {
+            epoch: 1,
+            runner: runner(&other, "i"),
+            scans_max: 1,
+            bytes_max: 1,
+        })),
         Op::User(Change::Create(user("mallory", Role::Admin))),
     ] {
         let refused = propose(own(), op);

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use super::Stop;
 use crate::model::{
     AccessRule, Actor, Change, Command, CommandError, JobOp, Node, Op, Prune, Role, Schedule,
-    Token, UnixMillis, User, Webhook,
+    Token, UnixMillis, User, Webhook, WorkOp,
 };
 use crate::read::{job_by_id, node_by_number, object_by_id};
 
@@ -33,7 +33,35 @@ pub(super) fn check_follower(db: &Connection, number: u64, command: &Command) ->
         let what = format!("only the leader asks for {}", command.op.action());
         return no(&node, what);
     }
+    if let Op::Work(id, op) = &command.op
+        && !works_itself(db, &node, id, op)?
+    {
+        let what = format!("{} in the name of another node", command.op.action());
+        return no(&node, what);
+    }
     check(db, number, command)
+}
+
+/// Whether the node works for itself: it takes, settles and returns what it holds, and leads the work of jobs that it runs. A leader looks
+/// before the command is in the log; so all replicas apply the same, whatever their programs.
+fn works_itself(db: &Connection, node: &Node, id: &str, op: &WorkOp) -> Result<bool, Stop> {
+    Ok(match op {
+        WorkOp::Open(_) | WorkOp::Pairs(_) => {
+            let runner = job_by_id(db, id)?.and_then(|job| job.runner);
+            runner.is_none_or(|runner| runner.node == node.name)
+        }
+        WorkOp::Decline { node: named, .. } | WorkOp::Return { node: named } => *named == node.name,
+        WorkOp::Lease(take) => take.runner.node == node.name,
+        WorkOp::Settle(settle) => settle.runner.node == node.name,
+        WorkOp::Found { number, lease, .. } => {
+            let mut held = db.prepare_cached(
+                "SELECT 1 FROM work_items WHERE work = (SELECT id FROM work WHERE job = ?1) \
+                 AND number = ?2 AND lease = ?3 AND node <> ?4",
+            )?;
+            let [number, lease] = [number, lease].map(|n| i64::try_from(*n).unwrap_or(i64::MAX));
+            !held.exists(rusqlite::params![id, number, lease, node.name])?
+        }
+    })
 }
 
 fn no_node(number: u64) -> CommandError {
