@@ -234,8 +234,8 @@ pub(crate) fn is_let_in(shared: &Shared, mandate: &Mandate, node: &str) -> Resul
     Ok(of_job.iter().any(lets_in))
 }
 
-/// Takes back all that was given for a job of the asker.
-pub(crate) fn revoke(shared: &Shared, asker: &str, job: &str) -> Result<Answer, Refusal> {
+/// Takes back all that was given for a job of the asker, by the asker or a node that it let in.
+pub(crate) fn revoke(shared: &Shared, by: &str, asker: &str, job: &str) -> Result<Answer, Refusal> {
     check_job(job)?;
     let prefix = prefix(asker, job);
     // A node of the job may give access on at the same moment. Once its own access is gone it can give no more.
@@ -245,7 +245,7 @@ pub(crate) fn revoke(shared: &Shared, asker: &str, job: &str) -> Result<Answer, 
             return Ok(Answer::Done {});
         }
         for rule in rules {
-            take_back(shared, asker, rule.id)?;
+            take_back(shared, by, rule.id)?;
         }
     }
     let message = "other nodes of the job still give access; ask again";

@@ -19,7 +19,7 @@ use godwit_api::ask::{
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::grant::Mandate;
 use godwit_api::rest::{ChangeJob, JobStateName, JobView, Timestamp, is_request_id};
-use godwit_state::{Actor, Command, CommandError, Job, JobState, Op, ProposeError};
+use godwit_state::{Actor, AuditEntry, Command, CommandError, Job, JobState, Op, ProposeError};
 
 use crate::error::JobsError;
 use crate::stored::Guest;
@@ -59,12 +59,16 @@ impl AnswerJobs for Guests {
             }
             Question::Grant(wish) => grants::grant(&jobs.shared, asker, mandate, wish, may),
             Question::Revoke { job } => {
-                let asker = acts_for(jobs, asker, mandate, job)?;
-                grants::revoke(&jobs.shared, asker, job)
+                let of = acts_for(jobs, asker, mandate, job)?;
+                grants::revoke(&jobs.shared, asker, of, job)
             }
             Question::Run(wish) if mandate.is_some() => {
-                let asker = acts_for(jobs, asker, mandate, &wish.job)?;
-                go_on(jobs, asker, wish, known(jobs, asker, &wish.job)?)
+                let of = acts_for(jobs, asker, mandate, &wish.job)?;
+                let found = known(jobs, of, &wish.job)?;
+                if wish.again {
+                    note_mate(jobs, asker, of, &found.id, "run")?;
+                }
+                go_on(jobs, of, wish, found)
             }
             Question::Run(wish) => run(jobs, asker, wish, may),
             Question::Job { job } => {
@@ -73,8 +77,12 @@ impl AnswerJobs for Guests {
             }
             Question::Running {} => Ok(Answer::Running(running(jobs))),
             Question::Steer(wish) => {
-                let asker = acts_for(jobs, asker, mandate, &wish.job)?;
-                steer(jobs, asker, wish)
+                let of = acts_for(jobs, asker, mandate, &wish.job)?;
+                if mandate.is_some() {
+                    let found = known(jobs, of, &wish.job)?;
+                    note_mate(jobs, asker, of, &found.id, "steer")?;
+                }
+                steer(jobs, of, wish)
             }
             Question::Past(wish) => {
                 let is_of_cluster = mandate.is_none() && is_of_cluster(jobs, asker, &wish.job)?;
@@ -231,6 +239,20 @@ fn go_on(jobs: &Jobs, asker: &str, wish: &RunJob, found: Job) -> Result<Answer, 
         }
     }
     told(jobs, &found.id)
+}
+
+/// Names the node in the audit log that acts for the asker of a job: the lines of what it does name the asker, whose job it is.
+fn note_mate(jobs: &Jobs, mate: &str, asker: &str, id: &str, what: &str) -> Result<(), Refusal> {
+    take_change(jobs, asker)?;
+    let entry = AuditEntry {
+        action: format!("{what}_for_site"),
+        object: format!("{id}, by {mate}"),
+        outcome: "ok".to_owned(),
+    };
+    let by = Actor::node(jobs.shared.config.node.clone());
+    let command = Command::new(jobs.shared.now(), by, Op::Audit(entry));
+    let done = jobs.shared.replica.propose_blocking(command);
+    done.map(|_| ()).map_err(|error| refuse(&error.into()))
 }
 
 /// Takes one of the changes that the asker may make.
