@@ -28,6 +28,12 @@ const LEAST_MILLIS: i64 = 60_000;
 /// Paths of one job: as many as the state takes sources.
 const PATHS_MAX: usize = 1_024;
 
+/// Rules of one job: so many as it has paths at most.
+pub(crate) const RULES_OF_JOB_MAX: usize = PATHS_MAX;
+
+/// The same once a node that was let in for the job lets others in: what it gives is counted with what the asker may give.
+const RULES_PASSED_ON_MAX: usize = 256;
+
 /// What the ids of all rules for jobs begin with.
 const JOB_RULE: &str = "job:";
 
@@ -98,6 +104,18 @@ pub(crate) fn grant(
     let added = u64::try_from(new.difference(&of_job).count()).unwrap_or(u64::MAX);
     // Access that is there is renewed whatever the number.
     let over = |before: u64, max: u64| added > 0 && before.saturating_add(added) > max;
+    let most = match mandate {
+        Some(_) => RULES_PASSED_ON_MAX,
+        None => RULES_OF_JOB_MAX,
+    };
+    let before_of_job = of_job.len();
+    if added > 0 && of_job.union(&new).count() > most {
+        let message = format!(
+            "the job {} has {before_of_job} access rules here, and may get {most} this way: one for each path and node; name a common directory as the source",
+            wish.job
+        );
+        return Err(Refusal::new(code::INVALID, message));
+    }
     if over(before, RULES_OF_ASKER_MAX) {
         let message = format!(
             "this identity has given access for {before} paths of jobs here, and may give {RULES_OF_ASKER_MAX}; wait until some jobs have ended"

@@ -321,3 +321,84 @@ fn an_asker_does_not_change_the_state_as_fast_as_it_can_ask() {
     trust.c_asks(&trust.b, &revoke).expect("taken back");
     assert_eq!(rules(&trust.b), 1, "that of the other identity");
 }
+
+/// A node that runs a job passes its access on to others, as the nodes of its site need. What it gives counts with what the asker gives.
+#[test]
+fn a_node_that_runs_a_job_does_not_use_up_the_access_of_its_asker() {
+    let trust = Trust::new();
+    allow(&trust.b, &trust.c.identity, "data", &["--write"]);
+    trust.give("j", &trust.a, "data/in", true).expect("given");
+    let mandate = godwit_api::grant::Mandate {
+        asker: trust.c.identity.clone(),
+        job: "j".to_owned(),
+    };
+    let pass_on = |paths: usize| {
+        let question = Question::Grant(GrantJob {
+            job: "j".to_owned(),
+            identity: trust.b.identity.clone(),
+            paths: (0..paths)
+                .map(|n| Text::from(format!("data/in/{n}").as_str()))
+                .collect(),
+            write: true,
+            until: Timestamp(godwit_jobs::now().0 + 3_600_000),
+            lasts_ms: Some(3_600_000),
+        });
+        ask(&trust.a, &trust.b, Some(&mandate), &question)
+    };
+    pass_on(100).expect("for some nodes");
+    let refusal = pass_on(1_000).expect_err("too many for one job");
+    assert!(refusal.message.contains("the job j has"), "{refusal:?}");
+    assert_eq!(rules(&trust.b), 101);
+    trust.give("k", &trust.a, "data/in", true).expect("left");
+}
+
+/// The lines of what is done name the asker, whose job it is.
+#[test]
+fn the_audit_log_names_the_node_that_acts_for_an_asker() {
+    let trust = Trust::new();
+    allow(&trust.a, &trust.c.identity, "data", &["--read", "--write"]);
+    let new =
+        serde_json::json!({"sources": ["here:/data/mine/evil"], "destination": "here:/data/in/"});
+    let run = Question::Run(Box::new(RunJob {
+        job: "j".to_owned(),
+        again: true,
+        request: None,
+        deadline_ms: None,
+        new: serde_json::from_value(new).expect("a job"),
+        other: None,
+    }));
+    trust.c_asks(&trust.a, &run).expect("taken");
+    let let_in = Question::Grant(GrantJob {
+        job: "j".to_owned(),
+        identity: trust.b.identity.clone(),
+        paths: vec![Text::from("data/in")],
+        write: true,
+        until: Timestamp(godwit_jobs::now().0 + 3_600_000),
+        lasts_ms: Some(3_600_000),
+    });
+    trust.c_asks(&trust.a, &let_in).expect("let in");
+    let mandate = godwit_api::grant::Mandate {
+        asker: trust.c.identity.clone(),
+        job: "j".to_owned(),
+    };
+    let steer = Question::Steer(godwit_api::ask::SteerJob {
+        job: "j".to_owned(),
+        priority: Some(-3),
+        ..godwit_api::ask::SteerJob::default()
+    });
+    ask(&trust.b, &trust.a, Some(&mandate), &steer).expect("steered");
+    let revoke = Question::Revoke {
+        job: "j".to_owned(),
+    };
+    ask(&trust.b, &trust.a, Some(&mandate), &revoke).expect("taken back");
+    let lines = super::super::rest::Caller::admin(&trust.a)
+        .get("audit")
+        .expect(200);
+    let lines = lines.to_string();
+    assert!(
+        lines.contains(&format!("by {}", trust.b.identity)),
+        "{lines}"
+    );
+    let remover = format!("site:{}", trust.b.identity);
+    assert!(lines.contains(&remover), "{lines}");
+}
