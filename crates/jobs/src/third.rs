@@ -8,6 +8,7 @@
 mod brought;
 mod ending;
 mod follow;
+mod let_in;
 mod mates;
 mod past;
 mod rights;
@@ -22,12 +23,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use godwit_api::ask::{
-    Answer, GrantJob, JobSeen, Peer, Question, Refusal, RunJob, SteerJob, SteerVerb, code,
+    Answer, JobSeen, Peer, Question, Refusal, RunJob, SteerJob, SteerVerb, code,
 };
 use godwit_api::event::EventSink as _;
 use godwit_api::grant::Mandate;
 use godwit_api::job::Text;
-use godwit_api::rest::{HERE, NewJob, Place, Timestamp};
+use godwit_api::rest::{HERE, NewJob, Place};
 use godwit_run::Control;
 use godwit_state::{Job, JobOp, JobState, UnixMillis};
 
@@ -62,7 +63,7 @@ struct Third<'a> {
     /// This node, where it is the site of the destination.
     own: Option<Peer>,
     /// The other nodes of this cluster.
-    mates: Vec<String>,
+    mates: RefCell<Vec<String>>,
     /// The job as another node of this cluster had it run, which this one goes on with.
     earlier: RefCell<Option<Mandate>>,
     told: &'a Arc<AttemptEvents>,
@@ -177,7 +178,7 @@ impl<'a> Third<'a> {
         };
         Ok(Self {
             own,
-            mates: mates::mates(shared)?,
+            mates: RefCell::new(mates::mates(shared)?),
             earlier: RefCell::default(),
             from,
             from_nodes,
@@ -271,47 +272,6 @@ impl<'a> Third<'a> {
         Ok(None)
     }
 
-    /// Lets the runner in at the other end, for this job; or for longer.
-    fn grant(&self, way: Way) -> Result<(), Refusal> {
-        let Some(granter) = self.granter(way) else {
-            return Ok(());
-        };
-        let paths = match way {
-            Way::Pull => below_exports(&self.sources),
-            _ => below_exports(std::slice::from_ref(&self.destination)),
-        };
-        let give = |identity: String| {
-            let question = Question::Grant(GrantJob {
-                job: self.job.id.clone(),
-                identity,
-                paths: paths.clone(),
-                write: way == Way::Push,
-                until: Timestamp(self.shared.now().after(millis(GRANT_FOR)).0),
-                lasts_ms: Some(millis(GRANT_FOR)),
-            });
-            self.ask(granter, &question).map(|_| ())
-        };
-        for identity in self.runners(way) {
-            match give(identity) {
-                // What the earlier node gave lasts for a time.
-                Err(refusal) if self.earlier.borrow().is_some() && !refusal.retryable => {
-                    self.note(&format!(
-                        "{} does not renew the access: {refusal}",
-                        granter.name
-                    ));
-                    return Ok(());
-                }
-                given => given?,
-            }
-        }
-        // Each of them may come to renew the access. Without it the access ends within a day after this node is lost.
-        let others = self.mates.iter().filter(|_| self.own.is_none());
-        for mate in others {
-            drop(give(mate.clone()));
-        }
-        Ok(())
-    }
-
     /// Milliseconds until the deadline of the job, if it has one.
     fn deadline_ms(&self) -> Option<u64> {
         let left = self.job.deadline?.0.saturating_sub(self.shared.now().0);
@@ -320,30 +280,6 @@ impl<'a> Third<'a> {
 
     fn note(&self, text: &str) {
         self.told.note(text);
-    }
-
-    /// Takes the access back. A site that does not answer is asked again after the attempt.
-    fn revoke(&self, way: Way) {
-        let runner = (!self.mates.is_empty()).then(|| self.runner(way));
-        for site in self.granter(way).into_iter().chain(runner) {
-            self.revoke_at(site);
-        }
-    }
-
-    fn revoke_at(&self, site: &Peer) {
-        let job = self.job.id.clone();
-        match self.ask(site, &Question::Revoke { job }) {
-            Ok(_) => {}
-            Err(refusal) if is_passing(&refusal) => {
-                self.told.note(&format!(
-                    "the access for this job is taken back later, and ends by itself within a day: {refusal}"
-                ));
-                self.shared.untold.add(&self.job.id);
-            }
-            Err(refusal) => self.told.note(&format!(
-                "the access for this job ends by itself within a day: {refusal}"
-            )),
-        }
     }
 
     /// Has the job run, or finds it running.
@@ -385,6 +321,10 @@ impl<'a> Third<'a> {
             if followed.lost_access(&seen) {
                 self.told
                     .note("the access for this job ended while the job ran; it is given again");
+                if !followed.rest() {
+                    self.leave(way);
+                    return Err(Stop::Told);
+                }
                 self.grant(way)?;
                 seen = self.start(way, true)?;
                 continue;
@@ -431,6 +371,9 @@ impl<'a> Third<'a> {
             self.revoke(way);
         } else if verb == SteerVerb::Cancel {
             self.revoke(way);
+        } else {
+            // A resumed job gets access again.
+            self.take_back(way);
         }
     }
 

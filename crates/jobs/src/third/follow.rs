@@ -8,6 +8,7 @@ use godwit_api::event::EventSink as _;
 use godwit_api::rest::JobStateName;
 use godwit_state::{JobOp, JobState, Reason, UnixMillis};
 
+use super::let_in::Changed;
 use super::{Stop, Third, Way, is_denied, is_passing, other, renew_at};
 use crate::attempt::propose;
 
@@ -19,6 +20,17 @@ const AWAY_EVERY: Duration = Duration::from_secs(3);
 
 /// Between two looks whether the attempt is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The longest rest before access is given again that was lost, and how long it has to last for the next rest to be short.
+const REST_MAX: Duration = Duration::from_mins(5);
+const STEADY_AFTER: Duration = Duration::from_mins(10);
+
+/// How long to rest after so many losses in a row before this one.
+fn rest_after(losses: u32) -> Duration {
+    ASK_EVERY
+        .saturating_mul(1_u32.checked_shl(losses).unwrap_or(u32::MAX))
+        .min(REST_MAX)
+}
 
 /// What is known of the job.
 pub(super) struct Followed<'a> {
@@ -33,6 +45,11 @@ pub(super) struct Followed<'a> {
     away: bool,
     /// Bytes that were done when access was given last.
     done_at_grant: u64,
+    /// Access was taken back here while the job ran, and given again.
+    given_again: bool,
+    /// How often access was lost in a row, and when for the last time.
+    losses: u32,
+    lost_at: Option<Instant>,
 }
 
 impl<'a> Followed<'a> {
@@ -47,6 +64,9 @@ impl<'a> Followed<'a> {
             moving: JobState::Scanning,
             away: false,
             done_at_grant: third.told.last_seen().0,
+            given_again: false,
+            losses: 0,
+            lost_at: None,
         }
     }
 
@@ -57,11 +77,22 @@ impl<'a> Followed<'a> {
         let lost = seen.view.ended.is_some()
             && is_denied(seen)
             && self.third.granter(self.way).is_some()
-            && done > self.done_at_grant;
+            && (done > self.done_at_grant || self.given_again);
         if lost {
             self.done_at_grant = done;
+            self.given_again = false;
         }
         lost
+    }
+
+    /// Waits before access is given again that was lost: longer each time in a row. False if the attempt is to stop.
+    pub(super) fn rest(&mut self) -> bool {
+        let now = Instant::now();
+        let is_in_a_row = self.lost_at.is_some_and(|at| now - at < STEADY_AFTER);
+        self.losses = if is_in_a_row { self.losses + 1 } else { 0 };
+        let rested = self.sleep(rest_after(self.losses));
+        self.lost_at = Some(Instant::now());
+        rested
     }
 
     /// Tells what is new.
@@ -112,7 +143,11 @@ impl<'a> Followed<'a> {
 
     /// Waits for the time of the next question. False if the attempt is to stop.
     pub(super) fn wait(&self) -> bool {
-        let until = Instant::now() + if self.away { AWAY_EVERY } else { ASK_EVERY };
+        self.sleep(if self.away { AWAY_EVERY } else { ASK_EVERY })
+    }
+
+    fn sleep(&self, span: Duration) -> bool {
+        let until = Instant::now() + span;
         loop {
             if self.third.control.is_cancelled() {
                 return false;
@@ -128,6 +163,14 @@ impl<'a> Followed<'a> {
     /// Asks how far the job is, after passing on what has changed. None while the site does not answer.
     pub(super) fn ask_again(&mut self) -> Result<Option<JobSeen>, Stop> {
         let third = self.third;
+        match third.follow_mates(self.way)? {
+            Changed::No => {}
+            Changed::Came => self.renew = third.shared.now(),
+            Changed::Left => {
+                self.renew = third.shared.now();
+                self.given_again = true;
+            }
+        }
         if third.shared.now() >= self.renew {
             match third.grant(self.way) {
                 Ok(()) => {
@@ -182,5 +225,17 @@ impl<'a> Followed<'a> {
         );
         self.third.told.note(&text);
         self.report("away", text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn access_that_is_lost_again_and_again_is_given_more_and_more_slowly() {
+        let rests: Vec<u64> = (0..10).map(|losses| rest_after(losses).as_secs()).collect();
+        assert_eq!(rests, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]);
+        assert_eq!(rest_after(u32::MAX), REST_MAX);
     }
 }

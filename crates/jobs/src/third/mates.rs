@@ -51,7 +51,8 @@ impl Third<'_> {
     /// Lets the other nodes of this cluster in at the site that runs the job. Without that they could not go on with it.
     pub(super) fn let_mates_in(&self, way: Way) {
         let paths = self.paths_at_runner(way);
-        for identity in &self.mates {
+        let mates = self.mates.borrow().clone();
+        for identity in &mates {
             let question = Question::Grant(GrantJob {
                 job: self.job.id.clone(),
                 identity: identity.clone(),

@@ -142,3 +142,55 @@ fn a_job_between_two_other_sites_is_followed_by_another_node() {
     assert_no_temporaries(&into);
     assert_eq!(rules(&there), 0, "no right stays at the destination");
 }
+
+/// The rules at a site that are for a job of this node.
+fn subjects(rig: &Rig) -> Vec<String> {
+    let list = rig.admin(&["access", "list", "--json"]).out;
+    let rules = list.lines().map(|line| {
+        let rule: serde_json::Value = serde_json::from_str(line).expect("a rule");
+        rule
+    });
+    let of_jobs = rules.filter(|rule| rule["job"].is_string());
+    of_jobs.map(|rule| rule["subject"].to_string()).collect()
+}
+
+#[test]
+fn a_node_that_leaves_the_cluster_has_no_access_for_its_jobs_any_more() {
+    let site = Site::of(3);
+    let (source, mut there) = (archive(&site), Rig::new());
+    there.serve(&["--keep-for", "1s"]);
+    for node in &site.nodes {
+        allow(&there, &node.identity, &["--read", "--write"]);
+    }
+    know(&site.nodes[0], "siteC", &there);
+    fill(&source.export.join("set"));
+    fs::create_dir(there.export.join("into")).expect("made");
+    let line = ["--limit", "300KB/s"];
+    let (from, to) = ("siteB:/data/set", "siteC:/data/into");
+    let id = submit(&site.nodes[0], from, to, &line);
+    let job = wait_for(&site.nodes[0], &id, |job| {
+        job["state"] == "running" && !job["node"].is_null()
+    });
+    let first = site.place_of(runner(&job).expect("a runner"));
+    wait_for_temporary(&there.export.join("into"));
+    let gone = (1..3).find(|at| *at != first).expect("another");
+    let identity = &site.nodes[gone].identity;
+    let has = |rig: &Rig| {
+        subjects(rig)
+            .iter()
+            .any(|subject| subject.contains(identity))
+    };
+    assert!(has(&there) && has(&source), "each node is let in");
+    let name = format!("dtn{}", gone + 1);
+    let removed = site.nodes[first].admin(&["cluster", "remove", &name, "--force"]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    let until = Instant::now() + Duration::from_secs(20);
+    while has(&there) || has(&source) {
+        assert!(Instant::now() < until, "{:?}", subjects(&there));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let ended = wait_for(&site.nodes[first], &id, |job| !job["ended"].is_null());
+    let log = site.nodes[first].admin(&["job", "log", &id]).out;
+    assert!(log.contains("has left this cluster"), "{log}");
+    assert_eq!(ended["state"], "complete", "{ended}\n{log}");
+}

@@ -238,6 +238,12 @@ fn pause_limit_and_cancel_act_where_the_job_runs() {
     there(&|job| job["priority"] == 0);
     change(&["job", "pause", &id]);
     there(&|job| job["state"] == "paused");
+    // A job that does not run has no access.
+    let until = std::time::Instant::now() + super::DEADLINE;
+    while rules(&three.destination) > 0 {
+        assert!(std::time::Instant::now() < until, "a paused job has access");
+        std::thread::sleep(Duration::from_millis(100));
+    }
     change(&["job", "resume", &id]);
     there(&|job| job["state"] == "running");
     change(&["job", "cancel", &id]);

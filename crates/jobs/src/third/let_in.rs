@@ -1,0 +1,144 @@
+//! Lets the sites and nodes of a job in at the other end, for this job: gives access, renews it, and takes it back.
+//! Decides no right: the site that is asked does.
+
+use godwit_api::ask::{GrantJob, Peer, Question, Refusal};
+use godwit_api::rest::Timestamp;
+
+use super::{GRANT_FOR, Stop, Third, Way, below_exports, is_passing, mates, millis};
+use crate::grants::RULES_OF_JOB_MAX;
+
+impl Third<'_> {
+    /// Lets the runner in at the other end, for this job; or for longer.
+    pub(super) fn grant(&self, way: Way) -> Result<(), Refusal> {
+        let Some(granter) = self.granter(way) else {
+            return Ok(());
+        };
+        let paths = match way {
+            Way::Pull => below_exports(&self.sources),
+            _ => below_exports(std::slice::from_ref(&self.destination)),
+        };
+        let give = |identity: String| {
+            let question = Question::Grant(GrantJob {
+                job: self.job.id.clone(),
+                identity,
+                paths: paths.clone(),
+                write: way == Way::Push,
+                until: Timestamp(self.shared.now().after(millis(GRANT_FOR)).0),
+                lasts_ms: Some(millis(GRANT_FOR)),
+            });
+            self.ask(granter, &question).map(|_| ())
+        };
+        let room = rooms(paths.len());
+        let runners = self.runners(way);
+        if runners.len() > room {
+            self.note(&format!(
+                "{} sources are too many to let each of the {} nodes in that may run the job: {room} are let in",
+                paths.len(),
+                runners.len()
+            ));
+        }
+        let left = room.saturating_sub(runners.len());
+        for identity in runners.into_iter().take(room) {
+            match give(identity) {
+                // What the earlier node gave lasts for a time.
+                Err(refusal) if self.earlier.borrow().is_some() && !refusal.retryable => {
+                    self.note(&format!(
+                        "{} does not renew the access: {refusal}",
+                        granter.name
+                    ));
+                    return Ok(());
+                }
+                given => given?,
+            }
+        }
+        // Each of them may come to renew the access. Without it the access ends within a day after this node is lost.
+        if self.own.is_none() {
+            let mates = self.mates.borrow().clone();
+            for mate in mates.into_iter().take(left) {
+                drop(give(mate));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the access back. A site that does not answer is asked again after the attempt.
+    pub(super) fn revoke(&self, way: Way) {
+        self.take_back(way);
+        if !self.mates.borrow().is_empty() {
+            self.revoke_at(self.runner(way));
+        }
+    }
+
+    /// The same at the other end alone: the nodes of this cluster still find the job at the site that runs it.
+    pub(super) fn take_back(&self, way: Way) {
+        if let Some(granter) = self.granter(way) {
+            self.revoke_at(granter);
+        }
+    }
+
+    /// Looks which nodes the cluster has now. All access is taken back if one has left: that one may have let others in. True if
+    /// access is to be given at once, for the nodes are others than before.
+    pub(super) fn follow_mates(&self, way: Way) -> Result<Changed, Stop> {
+        let now = mates::mates(self.shared)?;
+        let changed = {
+            let before = self.mates.borrow();
+            match before.iter().all(|mate| now.contains(mate)) {
+                true if before.len() == now.len() => return Ok(Changed::No),
+                true => Changed::Came,
+                false => Changed::Left,
+            }
+        };
+        if changed == Changed::Left {
+            self.note("a node has left this cluster; the access for this job is taken back and given again without it");
+            self.revoke(way);
+        }
+        self.mates.replace(now);
+        Ok(changed)
+    }
+
+    fn revoke_at(&self, site: &Peer) {
+        let job = self.job.id.clone();
+        match self.ask(site, &Question::Revoke { job }) {
+            Ok(_) => {}
+            Err(refusal) if is_passing(&refusal) => {
+                self.note(&format!(
+                    "the access for this job is taken back later, and ends by itself within a day: {refusal}"
+                ));
+                self.shared.untold.add(&self.job.id);
+            }
+            Err(refusal) => self.note(&format!(
+                "the access for this job ends by itself within a day: {refusal}"
+            )),
+        }
+    }
+}
+
+/// What became of the nodes of the cluster.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Changed {
+    No,
+    /// Others are there, too.
+    Came,
+    /// Some are there no more.
+    Left,
+}
+
+/// Nodes that can be let in for a job of so many paths, within the rules that a site takes for one job.
+fn rooms(paths: usize) -> usize {
+    (RULES_OF_JOB_MAX / paths.max(1)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_of_many_sources_keeps_within_the_rules_of_one_job() {
+        assert_eq!(rooms(1), RULES_OF_JOB_MAX);
+        assert_eq!(rooms(660), 1);
+        assert_eq!(rooms(2 * RULES_OF_JOB_MAX), 1);
+        for paths in 1..=RULES_OF_JOB_MAX {
+            assert!(rooms(paths) * paths <= RULES_OF_JOB_MAX, "{paths}");
+        }
+    }
+}
