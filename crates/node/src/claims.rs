@@ -7,6 +7,8 @@
 //! The lease of a claim ends by the monotonic clock of this machine, whatever the controller thinks. It never begins again: a claim that is set
 //! once more has another lease.
 
+mod room;
+
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -25,6 +27,7 @@ use godwit_tree::{Fence, Membership};
 
 use crate::allow::{Denial, Who};
 use crate::session::locked;
+use room::{giver_of, is_full_for, too_many_of_one};
 
 /// Claims of this node, ended ones included: each is some kilobytes, most of it names of members.
 const CLAIMS_MAX: usize = 1024;
@@ -185,13 +188,15 @@ impl ClaimTable {
                 && held.holds(now, may_hold)
         });
         if let Some((_, held)) = overlapping {
-            return Err(Refusal::later(code::BUSY, held.shown()));
+            let wished = std::slice::from_ref(&wish.place.absolute);
+            return Err(Refusal::later(code::BUSY, held.shown(wished)));
         }
         // The id alone gives no right to a claim: others could follow from it what the holder sets.
         let other = table.get(&wish.claim);
         if let Some(other) = other.filter(|held| !held.is_of(wish.who.as_ref())) {
             if other.holds(now, may_hold) {
-                return Err(Refusal::later(code::BUSY, other.shown()));
+                let wished = std::slice::from_ref(&wish.place.absolute);
+                return Err(Refusal::later(code::BUSY, other.shown(wished)));
             }
             table.remove(&wish.claim);
         }
@@ -390,7 +395,7 @@ impl ClaimTable {
             let is_there = |path: &Vec<u8>| overlap(path, &held.place.absolute);
             destinations.iter().any(is_there) && held.holds(now, may_hold)
         })?;
-        Some(Denial::new(ErrorCode::BUSY, held.shown()))
+        Some(Denial::new(ErrorCode::BUSY, held.shown(destinations)))
     }
 
     /// The tags of the temporary files that members of claims that hold may be writing.
@@ -437,44 +442,23 @@ impl Held {
         }
     }
 
-    /// The place and its holder, for people. The id stays out: it is of use to no other peer.
-    fn shown(&self) -> String {
+    /// The place and its holder, for people who wish for these absolute paths. A place below them has a name that they may not know. The
+    /// id stays out: it is of use to no other peer.
+    fn shown(&self, wished: &[Vec<u8>]) -> String {
+        let claimed = &self.place.absolute;
+        let place = match wished.iter().any(|path| is_within(path, claimed)) {
+            true => String::from_utf8_lossy(&self.place.asked.0),
+            false => "a place below the destination".into(),
+        };
         format!(
-            "{} is claimed for the members of a job (set by {}); wait for that job, or cancel it",
-            String::from_utf8_lossy(&self.place.asked.0),
+            "{place} is claimed for the members of a job (set by {}); wait for that job, or cancel it",
             self.holder
         )
     }
 }
 
-/// Whether one who sets a claim holds as many as one may.
-fn is_full_for(table: &HashMap<ClaimId, Held>, who: Option<&Who>, now: Instant) -> bool {
-    let giver = giver_of(who);
-    if giver.is_none() {
-        return false;
-    }
-    let of_one = table
-        .values()
-        .filter(|held| giver_of(held.who.as_ref()) == giver && held.lease.holds_at(now));
-    of_one.count() >= CLAIMS_OF_ONE_MAX
-}
-
 fn peer_of(who: Option<&Who>) -> Option<IdentityId> {
     who.map(|who| who.peer)
-}
-
-/// By whose right one acts: the asker of the job that it names. One asker may let many identities in.
-fn giver_of(who: Option<&Who>) -> Option<String> {
-    let who = who?;
-    let asker = who.mandate.as_ref().map(|mandate| mandate.asker.clone());
-    Some(asker.unwrap_or_else(|| who.peer.to_string()))
-}
-
-fn too_many_of_one() -> Refusal {
-    let message = format!(
-        "this identity holds {CLAIMS_OF_ONE_MAX} claims here, as many as one may; release one"
-    );
-    Refusal::later(code::BUSY, message)
 }
 
 fn no_such(claim: ClaimId) -> Refusal {

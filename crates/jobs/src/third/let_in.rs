@@ -65,14 +65,14 @@ impl Third<'_> {
     pub(super) fn revoke(&self, way: Way) {
         self.take_back(way);
         if !self.mates.borrow().is_empty() {
-            self.revoke_at(self.runner(way));
+            revoke_at(self, self.runner(way));
         }
     }
 
     /// The same at the other end alone: the nodes of this cluster still find the job at the site that runs it.
     pub(super) fn take_back(&self, way: Way) {
         if let Some(granter) = self.granter(way) {
-            self.revoke_at(granter);
+            revoke_at(self, granter);
         }
     }
 
@@ -95,21 +95,21 @@ impl Third<'_> {
         self.mates.replace(now);
         Ok(changed)
     }
+}
 
-    fn revoke_at(&self, site: &Peer) {
-        let job = self.job.id.clone();
-        match self.ask(site, &Question::Revoke { job }) {
-            Ok(_) => {}
-            Err(refusal) if is_passing(&refusal) => {
-                self.note(&format!(
-                    "the access for this job is taken back later, and ends by itself within a day: {refusal}"
-                ));
-                self.shared.untold.add(&self.job.id);
-            }
-            Err(refusal) => self.note(&format!(
-                "the access for this job ends by itself within a day: {refusal}"
-            )),
+fn revoke_at(third: &Third<'_>, site: &Peer) {
+    let job = third.job.id.clone();
+    match third.ask(site, &Question::Revoke { job }) {
+        Ok(_) => {}
+        Err(refusal) if is_passing(&refusal) => {
+            third.note(&format!(
+                "the access for this job is taken back later, and ends by itself within a day: {refusal}"
+            ));
+            third.shared.untold.add(&third.job.id);
         }
+        Err(refusal) => third.note(&format!(
+            "the access for this job ends by itself within a day: {refusal}"
+        )),
     }
 }
 

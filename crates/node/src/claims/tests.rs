@@ -140,6 +140,10 @@ fn others_are_refused_with_who_holds_the_place() {
             .expect(path);
         assert_eq!(no.code, ErrorCode::BUSY);
         assert!(no.message.contains("the controller"), "{}", no.message);
+        // Who wishes for what is around the place does not learn its name.
+        for said in [other.message, no.message] {
+            assert_eq!(said.contains("data/set"), path != "data", "{said}");
+        }
     }
     assert!(
         table

@@ -4,6 +4,8 @@
 //! Deletion happens at the finish, and only if nothing failed. Paths are read backwards, so that the contents of a directory go
 //! first. Deletions are told in numbered notices, all of them again if FINISH comes again.
 
+mod told;
+
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -27,9 +29,6 @@ const MOUNTS_MAX: usize = 4096;
 
 /// Entries between two looks at the clock, for a sign of life.
 const LOOK_EVERY: u64 = 4096;
-
-/// Stands for the name of an entry that only the destination has, for a peer that may not list it: one for each such entry.
-const HIDDEN: &str = "(a name that you may not list)";
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -410,44 +409,6 @@ impl Deleter<'_> {
             }
             result => result,
         }
-    }
-
-    /// Counts and tells that an entry was removed, or would be.
-    fn tell_deleted(&self, entry: EntryKind, path: &[u8], ending: &mut Ending<'_>) {
-        self.target.counters.entries_deleted.add(1);
-        let (entry, text) = match self.target.config.hides_names {
-            true => (EntryKind::FILE, HIDDEN.as_bytes()),
-            false => (entry, path),
-        };
-        ending.tell(Notice {
-            kind: NoticeKind::DELETED,
-            entry,
-            root: 0,
-            text: text.to_vec(),
-        });
-    }
-
-    /// What names entries that only the destination has; for a peer that may not list them, the other text.
-    fn open_or<'a>(&self, open: &'a str, hidden: &'a str) -> &'a str {
-        match self.target.config.hides_names {
-            true => hidden,
-            false => open,
-        }
-    }
-
-    /// Something went wrong with an entry that only the destination has.
-    fn fault_there(&self, error: &StoreError) {
-        let fault = entry::fault(self.nobody(), Side::DESTINATION, error);
-        if self.target.config.hides_names {
-            let message = "something at the destination that the source does not have stays; the right to list the destination is needed to see which";
-            self.refuse(fault.code, message.to_owned());
-            return;
-        }
-        let base = self.target.base();
-        let shown = self.target.shown(&error.path);
-        self.target
-            .acks
-            .fault(Seq(0), fault, 0, below(&base, &error.path), &shown);
     }
 
     /// A number for an entry that the sender does not know; it counts its own from the other end.

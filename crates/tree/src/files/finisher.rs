@@ -24,7 +24,7 @@ use super::maker::Maker;
 use super::open::OpenFiles;
 use super::spill_list::decode_directory;
 use super::target::{Target, below, destination_fault};
-use super::unclaimed::{sweep_earlier, sweep_unclaimed};
+use super::unclaimed::{sweep_earlier, sweep_unclaimed, unswept};
 use super::undelivered::{Undelivered, UndeliveredSet};
 
 /// Setuid and setgid.
@@ -83,7 +83,7 @@ impl Finisher {
         }
         if self.target.counters.entries_failed.get() == 0 {
             let swept = sweep_earlier(&self.target);
-            swept.map_err(|error| self.target.unswept(error))?;
+            swept.map_err(|error| unswept(&self.target, error))?;
         }
         self.set_directories()?;
         self.sync_adjusted()?;
@@ -246,7 +246,7 @@ impl Finisher {
         let clean = self.target.counters.entries_failed.get() == 0;
         let leftovers = &self.held.leftovers;
         let swept = self.committer.sweep(&|path| !clean && leftovers.has(path));
-        swept.map_err(|error| self.target.unswept(error))
+        swept.map_err(|error| unswept(&self.target, error))
     }
 
     fn keep_unfinished(&self) {

@@ -8,7 +8,6 @@ use godwit_proto::{Comparison, EntryId, EntryKind, Fault, FaultCode, Record, Seq
 use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind, TempName};
 
 use super::compare::mtime_of;
-use super::error::CloseError;
 use super::sink::TreeSinkConfig;
 
 /// The destination of a transfer, as its planner, writer and finisher see it.
@@ -26,15 +25,6 @@ impl Target {
     /// Where the first source goes.
     pub(super) fn base(&self) -> RelPath {
         self.config.mapping.first().cloned().unwrap_or_default()
-    }
-
-    /// Why a sweep failed. It goes everywhere below the destination, also where the source has nothing.
-    pub(super) fn unswept(&self, error: StoreError) -> CloseError {
-        let path = match self.config.hides_names {
-            true => self.base(),
-            false => error.path,
-        };
-        CloseError::Sweep(StoreError { path, ..error })
     }
 
     pub(super) fn mapped(&self, root: u16, path: &[u8]) -> Result<RelPath, Fault> {

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use godwit_store::journal::JournalDirectory;
 use godwit_store::{Kind, RelPath, StoreError, TempName};
 
+use super::error::CloseError;
 use super::target::Target;
 
 /// A temporary file that nobody has written to for so long, and that no journal here claims, is nobody's. Journals of other machines
@@ -62,6 +63,15 @@ pub(super) fn sweep_unclaimed(target: &Target, now: SystemTime) {
             }
         }
     }
+}
+
+/// Why a sweep failed. It goes everywhere below the destination, also where the source has nothing.
+pub(super) fn unswept(target: &Target, error: StoreError) -> CloseError {
+    let path = match target.config.hides_names {
+        true => target.base(),
+        false => error.path,
+    };
+    CloseError::Sweep(StoreError { path, ..error })
 }
 
 /// Removes what earlier attempts of the job left under their own tags. None of them writes any more: the job is another runner's.

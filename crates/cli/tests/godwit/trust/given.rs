@@ -158,3 +158,53 @@ fn a_dry_run_for_another_site_needs_the_right_of_that_site_to_list() {
     assert_eq!(refusal.code, code::NOT_GRANTED, "{refusal:?}");
     trust.assert_untouched();
 }
+
+/// What a job says that runs for another site goes to that site.
+#[test]
+fn a_job_names_nothing_at_its_destination_that_its_asker_may_not_list() {
+    let trust = Trust::new();
+    trust.a.write("export/in/secret-name", b"theirs");
+    allow(&trust.a, &trust.c.identity, "data:/empty", &["--read"]);
+    allow(&trust.a, &trust.c.identity, "data:/in", &["--write"]);
+    let run = |job: &str, most: &str| {
+        let new = json!({"kind": "sync", "sources": ["here:/data/empty/"], "destination": "here:/data/in",
+                         "settings": {"delete": ["true"], "max-delete": [most]}});
+        let run = Question::Run(Box::new(godwit_api::ask::RunJob {
+            job: job.to_owned(),
+            again: false,
+            request: None,
+            new: serde_json::from_value(new).expect("a job"),
+            deadline_ms: None,
+            other: None,
+        }));
+        trust.c_asks(&trust.a, &run).expect("taken");
+        let until = std::time::Instant::now() + super::DEADLINE;
+        loop {
+            let job = job.to_owned();
+            match trust.c_asks(&trust.a, &Question::Job { job }) {
+                Ok(godwit_api::ask::Answer::Job(seen)) if seen.view.ended.is_some() => break,
+                _ => std::thread::sleep(std::time::Duration::from_millis(50)),
+            }
+            assert!(std::time::Instant::now() < until, "it does not end");
+        }
+        let past = Question::Past(godwit_api::ask::PastAfter {
+            job: job.to_owned(),
+            attempt: 0,
+            line: 0,
+            sample: godwit_api::rest::Timestamp(0),
+        });
+        let seen = trust.c_asks(
+            &trust.a,
+            &Question::Job {
+                job: job.to_owned(),
+            },
+        );
+        format!("{seen:?} {:?}", trust.c_asks(&trust.a, &past))
+    };
+    for most in ["0", "5"] {
+        let told = run(&format!("j{most}"), most);
+        assert!(!told.contains("secret-name"), "{told}");
+    }
+    let left = std::fs::read_dir(trust.a.export.join("in")).expect("there");
+    assert_eq!(left.count(), 0, "it was deleted");
+}

@@ -7,6 +7,7 @@ use super::Committer;
 use crate::files::error::{CloseError, CommitError};
 use crate::files::leftovers::Leftovers;
 use crate::files::member::sweep_beside;
+use crate::files::unclaimed::unswept;
 use godwit_engine::lock;
 use godwit_store::journal::PathKey;
 use godwit_store::{RelPath, StoreError};
@@ -71,7 +72,7 @@ impl Committer {
         if resumed {
             let keep = |path: &RelPath| !clean && leftovers.has(path);
             match self.sweep(&keep) {
-                Err(error) if clean => return Err(self.target.unswept(error)),
+                Err(error) if clean => return Err(unswept(&self.target, error)),
                 // The next run does it.
                 _ => {}
             }
