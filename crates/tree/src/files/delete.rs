@@ -10,8 +10,8 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use godwit_engine::{Ending, entry, limits, lock};
-use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Notice, NoticeKind, Seq, Side};
+use godwit_engine::{Ending, limits, lock};
+use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Notice, NoticeKind, Seq};
 use godwit_store::spill::SpillStack;
 use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, SurveyItem, TempName};
 

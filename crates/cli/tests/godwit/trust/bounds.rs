@@ -402,3 +402,63 @@ fn the_audit_log_names_the_node_that_acts_for_an_asker() {
     let remover = format!("site:{}", trust.b.identity);
     assert!(lines.contains(&remover), "{lines}");
 }
+
+#[test]
+fn identities_that_an_asker_lets_in_change_no_more_than_the_asker_may() {
+    let trust = Trust::new();
+    allow(&trust.b, &trust.c.identity, "data", &["--write"]);
+    trust.give("j", &trust.a, "data/in", true).expect("given");
+    let mandate = godwit_api::grant::Mandate {
+        asker: trust.c.identity.clone(),
+        job: "j".to_owned(),
+    };
+    let pass_on = Question::Grant(GrantJob {
+        job: "j".to_owned(),
+        identity: trust.b.identity.clone(),
+        paths: (0..200)
+            .map(|n| Text::from(format!("data/in/{n}").as_str()))
+            .collect(),
+        write: true,
+        until: Timestamp(godwit_jobs::now().0 + 3_600_000),
+        lasts_ms: Some(3_600_000),
+    });
+    let ask = || ask(&trust.a, &trust.b, Some(&mandate), &pass_on);
+    let refused = (0..40).find_map(|_| ask().err()).expect("too many");
+    assert_eq!(refused.code, "busy", "{refused:?}");
+    // All of it was taken from the asker.
+    let more = (0..200).find_map(|_| trust.give("j", &trust.a, "data/in", true).err());
+    assert!(more.is_some(), "the asker has changes of its own left");
+}
+
+/// The addresses may be the choice of a site that names its nodes.
+#[test]
+fn no_address_is_dialled_for_a_question_that_is_not_waited_for() {
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    let listeners: Vec<_> = (0..3)
+        .map(|_| TcpListener::bind("127.0.0.1:0").expect("bound"))
+        .collect();
+    let addresses = listeners.iter().map(|one| one.local_addr().expect("bound"));
+    let silent = Peer {
+        name: "silent".to_owned(),
+        addresses: addresses.map(|address| address.to_string()).collect(),
+        identity: rig.identity.clone(),
+    };
+    let mut looks = 0;
+    let mut go_on = |_| {
+        looks += 1;
+        looks < 2
+    };
+    let begun = Instant::now();
+    let asked = asker(&rig).ask_for(None, Some(&silent), &Question::Running {}, &mut go_on);
+    let refusal = asked.expect_err("nobody answers");
+    assert_eq!(refusal.code, "given_up", "{refusal:?}");
+    assert!(
+        begun.elapsed() < Duration::from_secs(8),
+        "one address took 5 s"
+    );
+    for listener in &listeners[1..] {
+        listener.set_nonblocking(true).expect("set");
+        assert!(listener.accept().is_err(), "it was dialled");
+    }
+}
