@@ -97,6 +97,7 @@ mod godwit {
     pub(crate) mod trees;
     pub(crate) mod trust;
     pub(crate) mod tuning;
+    pub(crate) mod two_views;
     pub(crate) mod unkept;
     pub(crate) mod unread;
     pub(crate) mod unread_log;

@@ -83,6 +83,12 @@ impl Way<'_> {
         })
     }
 
+    /// Whether the job deletes what the source does not have.
+    fn deletes(&self) -> bool {
+        let delete = self.base.settings.get("delete");
+        delete.is_some_and(|values| values.iter().any(|value| value.0 == b"true"))
+    }
+
     /// The transfer that finishes the tree. Nothing is deleted where something could not be looked at.
     pub(crate) fn close(&self, deletes: bool) -> Result<JobSpec, Failure> {
         let mut settings = self.base.settings.clone();
@@ -127,6 +133,7 @@ impl Way<'_> {
                 claim: self.claim,
                 epoch: self.epoch,
                 closer,
+                deletes: self.deletes(),
                 lane: 0,
             }),
             items: Vec::new(),

@@ -251,6 +251,8 @@ impl Driver<'_> {
                 let job = reader.job(self.order.job);
                 job.is_ok_and(|job| job.is_none_or(|job| job.state.ended()))
             }
+            // Nothing was brought, and it will not be.
+            Err(failure) => failure.code == FailureCode::IntoItself,
             _ => false,
         };
         if is_over {

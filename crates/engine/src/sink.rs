@@ -105,6 +105,9 @@ pub enum SinkFailure {
     /// Nothing can be written to the place that the user named.
     #[error("{0}")]
     Unusable(String),
+    /// The destination lies in the source.
+    #[error("{0}")]
+    IntoItself(String),
     /// The storage does not make durable what was written.
     #[error("{0}")]
     Sync(String),
@@ -133,6 +136,7 @@ impl SinkFailure {
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Unusable(_) => ErrorCode::DESTINATION,
+            Self::IntoItself(_) => ErrorCode::INTO_ITSELF,
             Self::Sync(_) => ErrorCode::SYNC,
             Self::Journal(_) => ErrorCode::JOURNAL,
             Self::Spill(_) => ErrorCode::SPILL,

@@ -18,7 +18,7 @@ use godwit_engine::session::Engine;
 use godwit_engine::tuner::Decision;
 use godwit_engine::{Observer, Resources, limits};
 use godwit_net::{IdentityId, check_congestion};
-use godwit_proto::{DigestKind, Direction, ErrorCode, Mapping, Open, TransferId};
+use godwit_proto::{Beacon, DigestKind, Direction, ErrorCode, Mapping, Open, TransferId};
 use godwit_store::Kind;
 use godwit_store::journal::Journal;
 use godwit_tree::synthetic::MemorySource;
@@ -38,7 +38,7 @@ use crate::refusal::too_many;
 use crate::session::Grip;
 use crate::table::Way;
 use godwit_run::build::{self, EndConfig, Sending, Sinks, Sources, Trees};
-use godwit_run::itself;
+use godwit_run::itself::{self, Judged};
 use godwit_run::local::Access;
 
 /// What a request comes to.
@@ -54,6 +54,8 @@ pub(crate) struct StartedEnd<'a> {
     pub(crate) mapped: Vec<u8>,
     /// What the destination means, and the tag of temporary files; of a push to files.
     pub(crate) placed: Option<(Mapping, u64)>,
+    /// What the source of a push is to look for.
+    pub(crate) beacon: Option<Beacon>,
     /// What only it may write to, as absolute paths.
     pub(crate) writes_to: Vec<Vec<u8>>,
     /// Of a member: how long the claim of its job holds.
@@ -150,6 +152,7 @@ fn begin_push<'a>(
                 lost_bytes: 0,
                 mapped: b"null:".to_vec(),
                 placed: None,
+                beacon: None,
                 writes_to: Vec::new(),
                 lease: None,
                 digest: request.digest_kind(),
@@ -200,11 +203,15 @@ fn begin_push<'a>(
             if let Some(damage) = &prepared.recovered.damage {
                 shared.log(damage);
             }
-            if let Some(why) = itself::reason_of_push(request, &prepared.destinations) {
-                let put_away = prepared.put_away();
-                let why = put_away.map_or_else(|error| error.to_string(), |()| why);
-                return Err(Denial::new(ErrorCode::INTO_ITSELF, why));
-            }
+            let beacon = match itself::judge_push(request, &prepared.destinations) {
+                Judged::Apart => None,
+                Judged::ApartHere => itself::light(&mut prepared, shared.only.is_none()),
+                Judged::Meet(why) => {
+                    let put_away = prepared.put_away();
+                    let why = put_away.map_or_else(|error| error.to_string(), |()| why);
+                    return Err(Denial::new(ErrorCode::INTO_ITSELF, why));
+                }
+            };
             let may_hold = |who: &Who, asked: &Text| may_write(shared, who, asked);
             let claims = &shared.config.claims;
             let entering = lease.is_none().then(|| claims.enter_alone());
@@ -243,6 +250,7 @@ fn begin_push<'a>(
                 lost_bytes,
                 mapped,
                 placed: Some(placed),
+                beacon,
                 writes_to,
                 lease,
                 digest,
@@ -300,10 +308,13 @@ fn begin_pull<'a>(
     let mut roots: Vec<FoundRoot> = Vec::with_capacity(request.sources.len());
     let (mut memory, mut failed) = (None, None);
     let (mut absolute, mut own) = (Vec::new(), Vec::new());
+    let mut sought = Vec::new();
+    let look = itself::Look::asked(request, shared.only.is_none());
     for source in found {
         match source {
             SourcePlace::Memory(bytes) => memory = Some(MemorySource::new(bytes)),
             SourcePlace::Tree(tree) => {
+                sought.push((tree.root.clone(), tree.absolute.clone(), tree.name.clone()));
                 own.push(tree.goes_to(request, select.is_listed()));
                 absolute.push(tree.absolute);
                 roots.push(Ok(if select.is_listed() {
@@ -325,8 +336,26 @@ fn begin_pull<'a>(
     {
         return Err(no);
     }
-    if let Some(why) = itself::reason_of_pull(request, &absolute, &own) {
-        return Err(Denial::new(ErrorCode::INTO_ITSELF, why));
+    match itself::judge_pull(request, &absolute, &own) {
+        Judged::Meet(why) => return Err(Denial::new(ErrorCode::INTO_ITSELF, why)),
+        // Its destination is one that this machine may see by another file system.
+        Judged::ApartHere if request.beacon.is_none() && request.keeps_beacon() => {
+            return Err(Denial::new(ErrorCode::BEACON, itself::WANTS_BEACON));
+        }
+        Judged::ApartHere | Judged::Apart => {}
+    }
+    if let Some(look) = look {
+        let sought: Vec<itself::Sought<'_>> = sought
+            .iter()
+            .map(|(root, absolute, name)| itself::Sought {
+                root,
+                absolute,
+                name,
+            })
+            .collect();
+        if let Some(why) = look.reason(&sought) {
+            return Err(Denial::new(ErrorCode::INTO_ITSELF, why));
+        }
     }
     let sources = match memory {
         Some(memory) if roots.is_empty() => Sources::Memory(memory),
@@ -400,6 +429,7 @@ fn begin_pull<'a>(
         lost_bytes: 0,
         mapped: Vec::new(),
         placed: None,
+        beacon: None,
         writes_to: Vec::new(),
         lease: None,
         digest: request.digest_kind(),

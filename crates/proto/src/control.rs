@@ -3,6 +3,7 @@
 
 mod announced;
 mod asking;
+mod beacon;
 mod codes;
 mod comparison;
 mod earlier;
@@ -24,6 +25,7 @@ mod watch;
 
 pub use announced::Announced;
 pub use asking::{Ask, Reply};
+pub use beacon::Beacon;
 pub use codes::{Direction, ErrorCode};
 pub use comparison::{Comparison, Judge};
 pub use earlier::{Earlier, Mapping};

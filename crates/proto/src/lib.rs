@@ -32,10 +32,11 @@ pub use ack::{Ack, AckRange, AckStatus};
 pub use answer::{Answer, HeldRange, Verdict};
 pub use block::{BlockHeader, BlockKind, Range};
 pub use control::{
-    Announced, Ask, Cancel, Comparison, DIALLED_MAX, Dialled, Direction, Earlier, Error, ErrorCode,
-    Examine, Examined, Finish, Finished, Ground, Join, Joined, Judge, Limit, MachineSeen, Mandate,
-    Mapping, Member, Moment, Open, Opened, Ping, Pong, Preserve, Reply, Retire, Retired, Rule,
-    Selection, Sending, Sharing, Status, StorageSeen, Tuned, Verification, WaySeen, priority,
+    Announced, Ask, Beacon, Cancel, Comparison, DIALLED_MAX, Dialled, Direction, Earlier, Error,
+    ErrorCode, Examine, Examined, Finish, Finished, Ground, Join, Joined, Judge, Limit,
+    MachineSeen, Mandate, Mapping, Member, Moment, Open, Opened, Ping, Pong, Preserve, Reply,
+    Retire, Retired, Rule, Selection, Sending, Sharing, Status, StorageSeen, Tuned, Verification,
+    WaySeen, priority,
 };
 pub use error::WireError;
 pub use fault::{EntryFailed, Fault, FaultCode, Side};

@@ -4,6 +4,7 @@
 //! A client says in OPEN which files it sees, and gives real paths. The other end compares if it sees the same files.
 //! Of a path it also says where it lies (`ground`), for one directory may have several paths.
 
+mod beacon;
 mod ground;
 
 use std::os::unix::fs::MetadataExt as _;
@@ -11,6 +12,7 @@ use std::os::unix::fs::MetadataExt as _;
 use godwit_proto::limits::VIEW_BYTES;
 use godwit_proto::{Ground, Open};
 
+pub use self::beacon::{Look, Sought, light};
 use self::ground::{Meeting, meeting};
 
 /// Where these ends of ours lie, for the other end. They are real paths.
@@ -21,43 +23,67 @@ pub fn ground(paths: &[Vec<u8>]) -> Ground {
 /// One end of a transfer: its real paths, and where they lie.
 type End<'a> = (&'a [Vec<u8>], &'a Ground);
 
-/// Why the sources of this process must not go to its destinations, each to its own, if there is a reason. With `bounded`, what
-/// is mounted in a tree does not belong to it.
-pub fn reason_here(
+/// What the places of two ends say.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// They must not be the ends of one transfer, for this reason.
+    Meet(String),
+    /// They lie apart, by what one kernel knows. Another mount or machine may see one of them under other numbers.
+    ApartHere,
+    /// They lie apart.
+    Apart,
+}
+
+impl Judged {
+    fn of(reason: Option<String>, from: &Ground, to: &Ground) -> Self {
+        match reason {
+            Some(reason) => Self::Meet(reason),
+            // Each is seen by its own kernel alone.
+            None if from.own && to.own => Self::Apart,
+            None => Self::ApartHere,
+        }
+    }
+}
+
+/// Whether the sources of this process may go to its destinations, each to its own. With `bounded`, what is mounted in a tree does
+/// not belong to it.
+pub fn judge_here(
     sources: &[Vec<u8>],
     destinations: &[Vec<u8>],
     deletes: bool,
     bounded: bool,
-) -> Option<String> {
+) -> Judged {
     let (from, to) = (ground(sources), ground(destinations));
     let by_path = !(bounded && is_known(&from, &to));
     let by_path = by_path.then(|| reason(sources, destinations, deletes));
     let ends = ((sources, &from), (destinations, &to));
-    by_path
+    let reason = by_path
         .flatten()
-        .or_else(|| by_ground(ends, deletes, bounded))
+        .or_else(|| by_ground(ends, deletes, bounded));
+    Judged::of(reason, &from, &to)
 }
 
-/// Why the sources of the client that asks must not go to these destinations, if there is a reason.
-pub fn reason_of_push(open: &Open, destinations: &[Vec<u8>]) -> Option<String> {
+/// Whether the sources of the client that asks may go to these destinations.
+pub fn judge_push(open: &Open, destinations: &[Vec<u8>]) -> Judged {
     let ours = ground(destinations);
     let theirs = open.ground.clone().unwrap_or_default();
-    reason_of(open, (&open.sources, &theirs), (destinations, &ours))
+    let reason = reason_of(open, (&open.sources, &theirs), (destinations, &ours));
+    Judged::of(reason, &theirs, &ours)
 }
 
-/// Why these sources must not go to the destinations of the client that asks, if there is a reason.
-pub fn reason_of_pull(
-    open: &Open,
-    sources: &[Vec<u8>],
-    destinations: &[Vec<u8>],
-) -> Option<String> {
+/// Whether these sources may go to the destinations of the client that asks.
+pub fn judge_pull(open: &Open, sources: &[Vec<u8>], destinations: &[Vec<u8>]) -> Judged {
     let ours = ground(sources);
     let theirs = open.ground.clone().unwrap_or_default();
-    reason_of(open, (sources, &ours), (destinations, &theirs))
+    let reason = reason_of(open, (sources, &ours), (destinations, &theirs));
+    Judged::of(reason, &ours, &theirs)
 }
 
+/// Said to a client that is to open the transfer again with a beacon.
+pub const WANTS_BEACON: &str = "the source may see the file system of the destination by another mount, and wants to look for it";
+
 fn reason_of(open: &Open, from: End<'_>, to: End<'_>) -> Option<String> {
-    let deletes = open.comparison.is_some_and(|wanted| wanted.delete);
+    let deletes = open.deletes();
     let bounded = open.keeps_to_one_file_system();
     let by_path = is_ours(&open.view) && !(bounded && is_known(from.1, to.1));
     let by_path = by_path.then(|| reason(from.0, to.0, deletes));
@@ -71,7 +97,8 @@ fn by_ground((from, to): (End<'_>, End<'_>), deletes: bool, bounded: bool) -> Op
         true => meeting(&without_mounts(from.1), &without_mounts(to.1), deletes),
         false => meeting(from.1, to.1, deletes),
     };
-    meeting.map(|meeting| said(meeting, from.0, to.0))
+    const BY_MOUNT: &str = "; a directory is mounted in two places, or has two spellings";
+    meeting.map(|meeting| said(meeting, from.0, to.0, BY_MOUNT))
 }
 
 fn without_mounts(ground: &Ground) -> Ground {
@@ -130,16 +157,15 @@ fn reason(sources: &[Vec<u8>], destinations: &[Vec<u8>], deletes: bool) -> Optio
 }
 
 /// Said of ends that meet though their paths do not.
-fn said(meeting: Meeting, sources: &[Vec<u8>], destinations: &[Vec<u8>]) -> String {
-    const BY_MOUNT: &str = "; a directory is mounted in two places, or has two spellings";
+fn said(meeting: Meeting, sources: &[Vec<u8>], destinations: &[Vec<u8>], why: &str) -> String {
     let name = |paths: &[Vec<u8>], else_: &str| match paths {
         [only] => shown(only),
         _ => else_.to_owned(),
     };
     let (source, destination) = (name(sources, "a source"), name(destinations, "destination"));
     match meeting {
-        Meeting::DestinationInside => into_itself(&source, &destination, BY_MOUNT),
-        Meeting::SourceInside => would_go(&source, &destination, BY_MOUNT),
+        Meeting::DestinationInside => into_itself(&source, &destination, why),
+        Meeting::SourceInside => would_go(&source, &destination, why),
     }
 }
 

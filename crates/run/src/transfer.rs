@@ -2,6 +2,7 @@
 //! Moves no data itself, and prints nothing.
 
 mod admission;
+mod apart;
 mod attempts;
 mod before;
 mod by_ssh;

@@ -6,7 +6,7 @@
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
-use crate::meta::{FinalMeta, Kind, Meta};
+use crate::meta::{FinalMeta, Kind, Meta, Timestamp};
 use crate::path::{RelPath, TempName};
 use rustix::fd::BorrowedFd;
 use std::fs::File;
@@ -207,6 +207,16 @@ pub trait Storage: Send + Sync {
 
     /// Gives a directory its metadata, when nothing more will be put into it. Returns what of it could not be kept.
     fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError>;
+
+    /// Gives the directory at `path` back the time that it had before an entry came and went.
+    fn give_back_time(&self, path: &RelPath, mtime: Timestamp) -> Result<(), StoreError> {
+        let _ = mtime;
+        Err(StoreError::new(
+            "set the time of",
+            path,
+            StoreErrorKind::Unsupported,
+        ))
+    }
 
     /// Removes the temporary files with this tag at and below `start`, but for those of which `keep` says yes, by their own
     /// paths; returns how many it has removed.

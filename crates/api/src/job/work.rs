@@ -27,6 +27,9 @@ pub struct Member {
     /// The transfer finishes the whole tree: links, times of directories, deletion, the sweep. It has no items.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closer: bool,
+    /// The closer of the claim deletes, so that no member writes where the source would go with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deletes: bool,
     /// Tells the jobs of one source node to one destination node apart that run at the same time. A job resumes parts that an earlier
     /// one of the same lane has left.
     #[serde(default, skip_serializing_if = "is_first")]

@@ -163,7 +163,7 @@ fn layer(name: &str, kind: &str, options: &[&str], below: &[&str]) -> String {
 }
 
 #[track_caller]
-fn until(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
     let end = Instant::now() + DEADLINE;
     while !is_so() {
         assert!(Instant::now() < end, "in vain: {what}");

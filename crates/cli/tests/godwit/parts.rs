@@ -120,6 +120,7 @@ impl Client<'_> {
                 claim: CLAIM,
                 epoch: 1,
                 closer: false,
+                deletes: false,
                 lane: 0,
             }),
             items,

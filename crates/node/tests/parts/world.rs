@@ -212,6 +212,7 @@ impl World {
                 claim: CLAIM,
                 epoch: 1,
                 closer: false,
+                deletes: false,
                 lane: 0,
             }),
             items,
@@ -227,6 +228,7 @@ impl World {
                 claim: CLAIM,
                 epoch: 1,
                 closer: true,
+                deletes: true,
                 lane: 0,
             }),
             ..self.spec(node, &[("delete", "true")])

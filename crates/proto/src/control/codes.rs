@@ -101,6 +101,8 @@ codes! {
     RESOURCES = 23;
     /// This machine cannot do what was asked for.
     NOT_SUPPORTED = 24;
+    /// The source may see the file system of the destination by other numbers, and is to be given a beacon: see [`Beacon`](super::Beacon).
+    BEACON = 25;
 
     // What a client finds by itself. From a peer these mean nothing: see `heard`.
     /// No connection worked for as long as it was to be tried.

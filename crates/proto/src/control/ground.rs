@@ -22,6 +22,10 @@ pub struct Ground {
     /// The directories around what is mounted below them, in their file systems.
     #[prost(fixed64, repeated, tag = "4")]
     pub mounts_around: Vec<u64>,
+    /// All of it is on file systems that one kernel has for itself, so that these numbers tell whether another end with such ones is
+    /// the same.
+    #[prost(bool, tag = "5")]
+    pub own: bool,
 }
 
 impl Open {

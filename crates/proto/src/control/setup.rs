@@ -7,7 +7,7 @@ use prost::Message;
 
 use super::announced::check_announced;
 use super::{
-    Announced, Comparison, Earlier, Ground, Mandate, Member, Preserve, Selection, Sharing,
+    Announced, Beacon, Comparison, Earlier, Ground, Mandate, Member, Preserve, Selection, Sharing,
     Verification, decode, encode, try_encode,
 };
 use crate::control::Direction;
@@ -116,6 +116,9 @@ pub struct Open {
     /// Where the client's own ends lie, whatever path leads there.
     #[prost(message, optional, tag = "39")]
     pub ground: Option<Ground>,
+    /// In a pull, see [`Beacon`].
+    #[prost(message, optional, tag = "40")]
+    pub beacon: Option<Beacon>,
 }
 
 impl Open {
@@ -206,6 +209,7 @@ impl Open {
         self.validate_earlier()?;
         self.validate_mandate()?;
         self.validate_view()?;
+        Beacon::validate(self.beacon.as_ref())?;
         let names = self.sources.iter().chain([&self.destination]);
         names.into_iter().try_for_each(|name| check_name(name))?;
         if self.block_bytes == 0 {
@@ -266,6 +270,9 @@ pub struct Opened {
     /// The tag of the transfer's temporary files; 0 if it has none.
     #[prost(fixed64, tag = "12")]
     pub tag: u64,
+    /// In a push, see [`Beacon`].
+    #[prost(message, optional, tag = "13")]
+    pub beacon: Option<Beacon>,
 }
 
 impl Opened {
@@ -315,6 +322,7 @@ impl Opened {
         self.tokens()?;
         check_name(&self.destination)?;
         check_announced(&self.addresses)?;
+        Beacon::validate(self.beacon.as_ref())?;
         check_digest(self.digest)?;
         check_block_bytes(self.block_bytes)
     }
@@ -335,6 +343,7 @@ impl fmt::Debug for Opened {
             .field("buffer_bytes", &self.buffer_bytes)
             .field("mapping", &self.mapping)
             .field("tag", &self.tag)
+            .field("beacon", &self.beacon)
             .finish()
     }
 }

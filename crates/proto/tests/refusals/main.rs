@@ -5,6 +5,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod beacons;
 mod blocks;
 mod control;
 mod items;

@@ -162,9 +162,21 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
                     around: vec![3],
                     mounts: vec![4],
                     mounts_around: vec![5],
+                    own: true,
                 }),
+                beacon: Some(beacon()),
                 ..Open::default()
             }),
         ),
     ]
+}
+
+/// That of a destination `into` a directory that is not there yet.
+pub(super) fn beacon() -> Beacon {
+    Beacon {
+        name: b".godwit-00112233445566778899aabbccddeeff".to_vec(),
+        above: b"top/a".to_vec(),
+        rest: b"into".to_vec(),
+        into: true,
+    }
 }

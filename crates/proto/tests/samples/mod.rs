@@ -74,6 +74,10 @@ fn setup() -> Vec<(&'static str, Frame)> {
         buffer_bytes: 4_194_304,
         ..opened.clone()
     };
+    let lit = Opened {
+        beacon: Some(measured::beacon()),
+        ..opened.clone()
+    };
     vec![
         ("hello", Frame::Hello(Hello::ours("godwit 0.1.0", 3))),
         ("open", Frame::Open(open)),
@@ -85,6 +89,7 @@ fn setup() -> Vec<(&'static str, Frame)> {
         ("opened", Frame::Opened(opened)),
         ("opened_digest", Frame::Opened(redigested)),
         ("opened_buffer", Frame::Opened(buffering)),
+        ("opened_beacon", Frame::Opened(lit)),
         (
             "join",
             Frame::Join(Join::new(transfer(), Token([0x22; 16]), 0)),

@@ -175,7 +175,9 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                         around: vec![retry; usize::from(flags[1])],
                         mounts: vec![retry; usize::from(flags[2])],
                         mounts_around: vec![retry; usize::from(flags[3])],
+                        own: flags[0],
                     }),
+                    beacon: flags[1].then(|| beacon(retry)),
                     view: if flags[2] {
                         vec![flags[0].into(); 16]
                     } else {
@@ -251,6 +253,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     buffer_bytes,
                     mapping: log % 3,
                     tag: lost_bytes.rotate_left(7),
+                    beacon: resumed.then(|| beacon(lost_bytes)),
                 })
             },
         );
@@ -276,4 +279,13 @@ fn announced() -> impl Strategy<Value = Announced> {
             ..Announced::new(ip, bits, port, interface)
         },
     )
+}
+
+fn beacon(number: u64) -> Beacon {
+    Beacon {
+        name: format!(".godwit-{number:032x}").into_bytes(),
+        above: format!("top/{number}").into_bytes(),
+        rest: vec![b'r'; usize::from(number.is_multiple_of(2))],
+        into: number.is_multiple_of(3),
+    }
 }

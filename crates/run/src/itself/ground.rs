@@ -41,6 +41,28 @@ const PSEUDO: [&[u8]; 20] = [
     b"tracefs",
 ];
 
+/// File systems that one kernel has for itself: none is seen by another machine, or by another mount with other numbers, but through
+/// a file system of another kind.
+const OWN: [&[u8]; 17] = [
+    b"bcachefs",
+    b"btrfs",
+    b"erofs",
+    b"exfat",
+    b"ext2",
+    b"ext3",
+    b"ext4",
+    b"f2fs",
+    b"iso9660",
+    b"jfs",
+    b"nilfs2",
+    b"ntfs3",
+    b"ramfs",
+    b"squashfs",
+    b"tmpfs",
+    b"vfat",
+    b"xfs",
+];
+
 /// How two ends meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meeting {
@@ -76,24 +98,25 @@ pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
     };
     let mut found = Found::default();
     let mut parents: HashSet<&[u8]> = HashSet::new();
+    let mut own = true;
     for path in paths {
         let meta = std::fs::symlink_metadata(os(path)).ok();
         let is_tree = meta.as_ref().is_some_and(std::fs::Metadata::is_dir);
         if is_tree || paths.len() == 1 {
             let Found { tops, around, .. } = &mut found;
-            finder.chain(path, &mut |is_top, id| match is_top {
+            own &= finder.chain(path, &mut |is_top, id| match is_top {
                 true => {
                     tops.add(id);
                     true
                 }
                 false => around.add(id),
             });
-            finder.mounts_below(path, &mut found);
+            own &= finder.mounts_below(path, &mut found);
         } else if let Some(parent) = parent_of(path)
             // The directory that it is in is around it, and often around many.
             && parents.insert(parent)
         {
-            finder.chain(parent, &mut |_, id| found.around.add(id));
+            own &= finder.chain(parent, &mut |_, id| found.around.add(id));
         }
     }
     let Found {
@@ -107,6 +130,7 @@ pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
         around: around.list,
         mounts: mounts.list,
         mounts_around: mounts_around.list,
+        own,
     }
 }
 
@@ -146,6 +170,7 @@ struct Mount {
     root: Vec<u8>,
     point: Vec<u8>,
     is_pseudo: bool,
+    is_own: bool,
 }
 
 impl Mount {
@@ -161,6 +186,8 @@ impl Mount {
             device,
             root,
             point,
+            // What an automounter would mount is not known.
+            is_own: OWN.contains(&kind) || kind != b"autofs" && PSEUDO.contains(&kind),
             is_pseudo: PSEUDO.contains(&kind),
         })
     }
@@ -185,18 +212,19 @@ impl Finder {
     }
 
     /// Gives `add` the numbers of what is at this path, with true, and those of the directories around it in its file system, with false,
-    /// until `add` returns false.
-    fn chain(&self, path: &[u8], add: &mut dyn FnMut(bool, u64) -> bool) {
+    /// until `add` returns false. Returns whether the file system is this kernel's own.
+    fn chain(&self, path: &[u8], add: &mut dyn FnMut(bool, u64) -> bool) -> bool {
         let mut levels = std::iter::successors(Some(path), |path| parent_of(path));
         let there = levels.find(|level| std::fs::symlink_metadata(os(level)).is_ok());
         let mount = there.and_then(|there| self.mount_of(there));
+        let is_own = mount.is_some_and(|mount| mount.is_own);
         let mut device = None;
         for level in std::iter::successors(Some(path), |path| parent_of(path)) {
             let is_top = level == path;
             let mut goes_on = true;
             if let Ok(meta) = std::fs::symlink_metadata(os(level)) {
                 if *device.get_or_insert_with(|| meta.dev()) != meta.dev() && mount.is_none() {
-                    return;
+                    return is_own;
                 }
                 let inode = [meta.dev().to_le_bytes(), meta.ino().to_le_bytes()].concat();
                 goes_on = add(is_top, self.id(b"inode", &[&inode]));
@@ -208,23 +236,27 @@ impl Finder {
                     if goes_on {
                         self.around(mount, &mut |id| add(false, id));
                     }
-                    return;
+                    return is_own;
                 }
             }
             if !goes_on {
-                return;
+                return is_own;
             }
         }
+        is_own
     }
 
-    /// Adds what is mounted below this path.
-    fn mounts_below(&self, path: &[u8], found: &mut Found) {
-        let below = |mount: &&Mount| is_inside(path, &mount.point) && !mount.is_pseudo;
-        for mount in self.mounts.iter().filter(below) {
+    /// Adds what is mounted below this path. Returns whether all of it is this kernel's own.
+    fn mounts_below(&self, path: &[u8], found: &mut Found) -> bool {
+        let below = |mount: &&Mount| is_inside(path, &mount.point);
+        let is_own = self.mounts.iter().filter(below).all(|mount| mount.is_own);
+        let mounts = self.mounts.iter().filter(below);
+        for mount in mounts.filter(|mount| !mount.is_pseudo) {
             let id = self.id(b"path", &[&mount.device, &mount.root]);
             found.mounts.add(id);
             self.around(mount, &mut |id| found.mounts_around.add(id));
         }
+        is_own
     }
 
     /// The directories of the file system above what is mounted, until `add` returns false.
@@ -266,7 +298,7 @@ fn place_in(mount: &Mount, path: &[u8]) -> Vec<u8> {
     }
 }
 
-fn parent_of(path: &[u8]) -> Option<&[u8]> {
+pub(super) fn parent_of(path: &[u8]) -> Option<&[u8]> {
     let slash = path.iter().rposition(|byte| *byte == b'/')?;
     match slash {
         0 if path.len() == 1 => None,
@@ -275,7 +307,7 @@ fn parent_of(path: &[u8]) -> Option<&[u8]> {
     }
 }
 
-fn os(path: &[u8]) -> &Path {
+pub(super) fn os(path: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(path))
 }
 
@@ -324,6 +356,7 @@ mod tests {
             around: around.to_vec(),
             mounts: mounts.to_vec(),
             mounts_around: Vec::new(),
+            own: true,
         };
         let outer = ground(&[1], &[9], &[]);
         let inner = ground(&[2], &[1, 9], &[]);
@@ -375,6 +408,7 @@ mod tests {
                 device: b"8:1".to_vec(),
                 root: deep(4 * GROUND_IDS_MAX),
                 point: b"/nowhere/mounted".to_vec(),
+                is_own: true,
                 is_pseudo: false,
             }],
         };

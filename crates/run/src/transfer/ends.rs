@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::build::{self, EndConfig, Sending, Sinks, Sources, Trees};
-use crate::itself;
 use crate::local::LocalSource;
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::Started;
@@ -91,12 +90,7 @@ impl<'a> Ends<'a> {
             Endpoint::Local(path) => {
                 let prepared =
                     self.prepare_destination(path, b"local".to_vec(), names, absolute.clone())?;
-                Some(refuse_into_itself(
-                    &absolute,
-                    prepared,
-                    self.job.settings.comparison.delete,
-                    self.job.chosen.select.keeps_to_one_file_system(),
-                )?)
+                Some(self.refuse_into_itself(prepared, (&given, &root_names, &absolute))?)
             }
             _ => None,
         };
@@ -453,21 +447,4 @@ fn is_directory(source: &LocalSource) -> bool {
 /// A destination that cannot be had, as a failure of the job.
 fn unusable(error: &DestinationError) -> Failure {
     Failure::new(code_of(error.code()), error)
-}
-
-/// Gives the destination back if something would be copied into itself.
-fn refuse_into_itself(
-    sources: &[Vec<u8>],
-    prepared: PreparedDestination,
-    deletes: bool,
-    bounded: bool,
-) -> Result<PreparedDestination, Failure> {
-    let Some(reason) = itself::reason_here(sources, &prepared.destinations, deletes, bounded)
-    else {
-        return Ok(prepared);
-    };
-    match prepared.put_away() {
-        Ok(()) => Err(Failure::new(FailureCode::IntoItself, reason)),
-        Err(error) => Err(Failure::new(FailureCode::JournalUnusable, error)),
-    }
 }

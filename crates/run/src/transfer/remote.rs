@@ -1,9 +1,10 @@
 //! Transfers with a daemon: who it is, what it is asked, which end is ours.
 //! Keeps no streams up; the engine's session does.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
-use crate::itself::{ground, view};
+use crate::itself::{self, ground, view};
 use godwit_api::endpoint::{Endpoint, Place, Remote};
 use godwit_api::event::Started;
 use godwit_api::settings::Encryption;
@@ -11,7 +12,7 @@ use godwit_engine::session::{Engine, Refusal};
 use godwit_engine::{Counters, Order};
 use godwit_net::check_congestion;
 use godwit_proto::{
-    Direction, ErrorCode, Mapping, Open, Opened, Preserve, Sharing, Side, TransferId,
+    Direction, ErrorCode, Ground, Mapping, Open, Opened, Preserve, Sharing, Side, TransferId,
 };
 use godwit_store::digest;
 use godwit_tree::PreparedDestination;
@@ -130,6 +131,16 @@ impl<'a> WithNode<'a> {
             if let Some(into) = Mapping(opened.mapping).into() {
                 job.tell_placed(into, opened.tag);
             }
+            // Nothing has been sent, so nothing there was deleted or written over.
+            if let Some(beacon) = &opened.beacon
+                && let Some(reason) = self.ends.reason_by_beacon(
+                    beacon,
+                    (&given, &names, &open.sources),
+                    &opened.destination,
+                )
+            {
+                return Err(Refusal::own(ErrorCode::INTO_ITSELF, reason));
+            }
             self.say_begun(
                 &shown,
                 &[self.far.prefix.as_bytes(), &opened.destination].concat(),
@@ -203,7 +214,7 @@ impl<'a> WithNode<'a> {
             || digest_of(&job.settings),
             |prepared| prepared.config.digest,
         );
-        let open = Open {
+        let mut open = Open {
             direction: Direction::PULL.0,
             sources: paths.clone(),
             in_order: job.to_output,
@@ -214,13 +225,18 @@ impl<'a> WithNode<'a> {
                 |prepared| going_to(&prepared.destinations, &names, self.request()),
             )
         };
+        if !open.keeps_beacon() {
+            open = self.with_beacon(open, prepared.as_mut().and_then(Option::as_mut));
+        }
+        let prepared = RefCell::new(prepared);
         let totals = Totals::default();
         let mut progressing = Progressing::with(job, totals.clone());
         let mut begin = |opened: &Opened, transfer: TransferId| {
             if let Some(advice) = self.far.client.connector.advice() {
                 job.run.events.note(&advice);
             }
-            let prepared = match prepared.take() {
+            let taken = prepared.borrow_mut().take();
+            let prepared = match taken {
                 Some(prepared) => prepared,
                 None => prepare().map_err(refusal_of)?,
             };
@@ -269,14 +285,38 @@ impl<'a> WithNode<'a> {
                 })
                 .map_err(refusal_of)
         };
-        let report = progressing.run(&self.far.client, &open, &mut begin);
+        let mut report = progressing.run(&self.far.client, &open, &mut begin);
+        if report
+            .end
+            .as_ref()
+            .is_err_and(|refusal| refusal.code() == ErrorCode::BEACON)
+        {
+            let mut prepared = prepared.borrow_mut();
+            open = self.with_beacon(open, prepared.as_mut().and_then(Option::as_mut));
+            drop(prepared);
+            report = progressing.run(&self.far.client, &open, &mut begin);
+        }
         // Nothing began, so there is nothing to resume.
-        if let Some(Some(prepared)) = prepared
+        if let Some(Some(prepared)) = prepared.into_inner()
             && let Err(error) = prepared.put_away()
         {
             job.run.events.note(&error.to_string());
         }
         Ok(Report::of_client(report, &totals, 0, false, job))
+    }
+
+    /// The request with a beacon at its destination, where one can be lit.
+    fn with_beacon(&self, open: Open, prepared: Option<&mut PreparedDestination>) -> Open {
+        let exported = self.ends.job.env.exports.is_some();
+        let ground = open.ground.map(|ground| Ground {
+            own: false,
+            ..ground
+        });
+        Open {
+            beacon: prepared.and_then(|prepared| itself::light(prepared, exported)),
+            ground,
+            ..open
+        }
     }
 
     fn request(&self) -> Open {

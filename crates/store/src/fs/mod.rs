@@ -25,7 +25,7 @@ mod xattr;
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
-use crate::meta::{FinalMeta, Kind, Meta};
+use crate::meta::{FinalMeta, Kind, Meta, Timestamp};
 use crate::path::{RelPath, TempName};
 use crate::storage::{
     Capabilities, Choice, Create, Known, Look, May, ReadFile, Replace, Scan, Storage, SurveyItem,
@@ -418,6 +418,10 @@ impl Storage for FsStorage {
             })
     }
 
+    fn give_back_time(&self, path: &RelPath, mtime: Timestamp) -> Result<(), StoreError> {
+        present::give_back_time(&self.directories, path, mtime)
+    }
+
     fn sweep(
         &self,
         start: &RelPath,
@@ -464,16 +468,7 @@ impl Storage for FsStorage {
     }
 
     fn remove_entry(&self, path: &RelPath, is_directory: bool) -> Result<(), StoreError> {
-        if is_directory {
-            self.directories.forget(path.as_bytes());
-        }
-        let removed = self.directories.within("remove", path, |directory, name| {
-            present::remove(directory, name, is_directory)
-        });
-        match removed {
-            Err(error) if error.kind == StoreErrorKind::NotFound => Ok(()),
-            removed => removed,
-        }
+        present::remove_entry(&self.directories, path, is_directory)
     }
 
     fn rename(&self, from: &RelPath, to: &RelPath, replace: Replace) -> Result<(), StoreError> {

@@ -8,11 +8,13 @@ use super::walk::{Found, ListingBuffer, Names, Step, Walk};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
 use crate::handles::with_room;
-use crate::meta::{FinalMeta, Kind, Meta};
+use crate::meta::{FinalMeta, Kind, Meta, Timestamp};
 use crate::path::RelPath;
 use crate::storage::SurveyItem;
 use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxAttributes, StatxFlags};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, StatxAttributes, StatxFlags, Timespec, Timestamps, UTIME_OMIT,
+};
 use rustix::io::Errno;
 
 /// Lists what is below `start`, a directory before what is in it.
@@ -114,6 +116,45 @@ pub(super) fn names_in(
         (0..names.len()).for_each(|index| each(names.get(index).0));
     }
     Ok(())
+}
+
+/// Sets the time of a directory, that of the storage as well, and nothing else.
+pub(super) fn give_back_time(
+    directories: &Directories,
+    path: &RelPath,
+    mtime: Timestamp,
+) -> Result<(), StoreError> {
+    let failed = |errno| StoreError::from_errno("set the time of", path, errno);
+    let fd = directories.open_listing(path.as_bytes()).map_err(failed)?;
+    let times = Timestamps {
+        last_access: Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_OMIT,
+        },
+        last_modification: Timespec {
+            tv_sec: mtime.seconds,
+            tv_nsec: mtime.nanoseconds.into(),
+        },
+    };
+    rustix::fs::futimens(&fd, &times).map_err(failed)
+}
+
+/// Removes an entry; an absent one is fine.
+pub(super) fn remove_entry(
+    directories: &Directories,
+    path: &RelPath,
+    is_directory: bool,
+) -> Result<(), StoreError> {
+    if is_directory {
+        directories.forget(path.as_bytes());
+    }
+    let removed = directories.within("remove", path, |directory, name| {
+        remove(directory, name, is_directory)
+    });
+    match removed {
+        Err(error) if error.kind == StoreErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Removes a name; an absent one is fine.

@@ -94,7 +94,8 @@ impl PreparedDestination {
     ///
     /// # Errors
     /// When the journal that was made for this run cannot be removed.
-    pub fn put_away(self) -> Result<(), JournalError> {
+    pub fn put_away(mut self) -> Result<(), JournalError> {
+        drop(self.config.beacon.take());
         if let Some(made) = &self.made {
             // It stays if somebody has put something into it meanwhile.
             let _ = self.config.storage.remove_entry(made, true);
@@ -258,6 +259,7 @@ impl DestinationRequest {
                 key: key.0,
                 member: self.member,
                 earlier_tags: self.earlier.tags,
+                beacon: None,
                 digest: recovered.header.digest,
                 force: self.force,
                 verify: self.verify,

@@ -122,7 +122,11 @@ pub(super) fn take_late(target: &Target, directory: &RelPath) -> Result<(), Stor
     let mapping = target.config.mapping.iter();
     let above = mapping.flat_map(|at| std::iter::successors(Some(at.clone()), RelPath::parent));
     let marks: Vec<TempName> = above.map(|path| TempName::of_mark(tag, &path)).collect();
-    let is_mark = |name: &[u8]| marks.iter().any(|mark| mark.as_bytes() == name);
+    let beacon = target.config.beacon.as_ref();
+    let is_mark = |name: &[u8]| {
+        let is_beacon = beacon.is_some_and(|beacon| beacon.is(name));
+        is_beacon || marks.iter().any(|mark| mark.as_bytes() == name)
+    };
     match remove_ours(target, directory, &|name| !is_mark(name)) {
         // It comes to be a directory later, or nobody can rename in it here either.
         Err(error)

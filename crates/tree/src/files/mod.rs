@@ -3,6 +3,7 @@
 
 mod agenda;
 mod announced;
+mod beacon;
 mod choice;
 mod commit;
 mod compare;
@@ -39,6 +40,7 @@ mod unusable;
 mod verify;
 mod writer;
 
+pub use beacon::{Beacon, BeaconPlace};
 pub use choice::Selecting;
 pub use destination::{DestinationError, DestinationRequest, Earlier, PreparedDestination};
 pub use error::{CloseError, CommitError, DirectoriesError, FinishError, ListError};

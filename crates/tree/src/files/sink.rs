@@ -15,6 +15,7 @@ use godwit_store::journal::{DoneSet, Journal, Recovered};
 use godwit_store::{RelPath, Storage};
 
 use super::agenda::Agenda;
+use super::beacon::Beacon;
 use super::commit::{Committer, CommitterParts};
 use super::directories::Directories;
 use super::finisher::Finisher;
@@ -43,6 +44,8 @@ pub struct TreeSinkConfig {
     pub member: Option<Membership>,
     /// Tags of temporary files that earlier attempts of the job left; a complete transfer removes them.
     pub earlier_tags: Vec<u64>,
+    /// What the source looks for, if it is to look.
+    pub beacon: Option<Beacon>,
     /// Digest of blocks and files.
     pub digest: digest::DigestKind,
     /// Send entries even if size and time match.
@@ -184,6 +187,9 @@ impl TreeSink {
 
 impl Sink for TreeSink {
     fn plan(&self, records: &[Record]) -> Vec<Verdict> {
+        if let Some(beacon) = &self.target.config.beacon {
+            beacon.begin();
+        }
         self.planner.plan(records)
     }
 
@@ -226,10 +232,19 @@ impl Sink for TreeSink {
         if let Some(why) = self.planner.unusable.get() {
             return Some(SinkFailure::Unusable(why.to_owned()));
         }
+        let beacon = self.target.config.beacon.as_ref();
+        if let Some(failure) = beacon.and_then(Beacon::failure) {
+            return Some(failure);
+        }
         self.committer.failure().map(SinkFailure::from)
     }
 
     fn finish(&self, ending: &mut Ending<'_>) -> Result<FinishReport, SinkFailure> {
+        if let Some(beacon) = &self.target.config.beacon {
+            // The source has been scanned to its end.
+            beacon.put_out();
+            beacon.failure().map_or(Ok(()), Err)?;
+        }
         self.finisher.finish(ending)?;
         Ok(FinishReport {
             synced: !self.is_dry() && !self.target.config.no_sync,
@@ -238,9 +253,15 @@ impl Sink for TreeSink {
 
     fn suspend(&self) {
         // Names are mapped anew once the place is another: into it, if it is a directory then.
-        let begun = self.planner.unusable.get().is_none() || self.held.resumed;
+        let beacon = self.target.config.beacon.as_ref();
+        let goes_on =
+            self.planner.unusable.get().is_none() && beacon.is_none_or(|beacon| beacon.has_begun());
+        let begun = goes_on || self.held.resumed;
         self.committer.stop(begun);
         self.writer.suspend();
+        if let Some(beacon) = beacon {
+            beacon.put_out();
+        }
     }
 
     fn display_path(&self, root: u16, path: &[u8]) -> Vec<u8> {

@@ -36,7 +36,16 @@ impl Target {
     /// As [`Target::mapped`], in the memory of `mapped`.
     pub(super) fn map_in(&self, root: u16, path: &[u8], mapped: &mut RelPath) -> Result<(), Fault> {
         // Only a sender that breaks the rules sends one: it would pass for a file that is not whole.
-        if path.split(|byte| *byte == b'/').any(TempName::is_temp) {
+        let mut names = path.split(|byte| *byte == b'/');
+        if let Some(name) = names.find(|name| TempName::is_temp(name)) {
+            if self
+                .config
+                .beacon
+                .as_ref()
+                .is_some_and(|beacon| beacon.meets(name))
+            {
+                return Err(name_fault("this is where the transfer writes"));
+            }
             return Err(name_fault(
                 "the name has the form of Godwit's temporary names, which no sender may deliver; rename it at the source",
             ));

@@ -8,7 +8,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use super::super::data::{Seeded, make_tree, write_file};
-use super::super::gluster::Volume;
+use super::super::gluster::{Volume, until};
 use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries};
 use super::super::mounts::Mount;
 use super::super::rig::Rig;
@@ -201,4 +201,67 @@ fn a_node_with_no_mount_or_another_volume_is_left_out() {
         world.to.wait("it is gone", |view| up(view).len() == 2);
         drop(mount);
     }
+}
+
+/// The nodes of two sites mount one volume, each by a client of its own.
+#[test]
+fn places_of_two_sites_in_one_volume_are_known_to_be_one() {
+    let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let directory = directory.expect("a directory");
+    let Some(volume) = Volume::make(&directory.path().join("v")) else {
+        return;
+    };
+    let places = [1, 2, 3].map(|node| directory.path().join(format!("m{node}")));
+    let mounts = places.each_ref().map(|place| volume.mount(place, &[]));
+    let (from, to) = (Site::at(&places[..2]), Site::at(&places[2..]));
+    know(&from, &to);
+    let top = places[0].join("top");
+    fs::create_dir_all(top.join("a/deep")).expect("made");
+    for name in ["f", "a/g", "a/deep/h"] {
+        fs::write(top.join(name), name).expect("written");
+    }
+    let node = &from.nodes[0];
+    let delete = ["--sync", "--setting", "delete=true"];
+    let job = |divide: &str, [from, to]: [&str; 2], more: &[&str]| {
+        let line = [&["--divide", divide], more].concat();
+        let (from, to) = (format!("here:/data/{from}"), format!("siteB:/data/{to}"));
+        let id = submit(node, &from, &to, &line);
+        let job = wait_for(node, &id, |job| !job["ended"].is_null());
+        let log = node.admin(&["job", "log", &id]).out;
+        (job["state"].clone(), format!("{job}\n{log}"))
+    };
+    let mut names = 3;
+    for divide in ["never", "always"] {
+        for (ends, words) in [
+            (["top/a", "top"], "inside the destination"),
+            (["top", "top"], "into itself"),
+            (["top", "top/a/x"], "into itself"),
+        ] {
+            let (state, all) = job(divide, ends, &delete);
+            assert_eq!(state, "failed", "{ends:?} {divide}: {all}");
+            assert!(all.contains(words), "{ends:?} {divide}: {all}");
+            for name in ["f", "a/g", "a/deep/h"] {
+                assert_eq!(fs::read(top.join(name)).expect(name), name.as_bytes());
+            }
+            let is_clean = || {
+                let found = Command::new("find")
+                    .arg(&top)
+                    .args(["-type", "f"])
+                    .output()
+                    .expect("it runs");
+                let found = String::from_utf8(found.stdout).expect("names");
+                found.lines().count() == names && !found.contains(".godwit-")
+            };
+            until(
+                &format!("{ends:?} {divide} leaves nothing: {all}"),
+                is_clean,
+            );
+        }
+        let (state, all) = job(divide, ["top/a", "top/b"], &delete);
+        assert_eq!(state, "complete", "{divide}: {all}");
+        assert_eq!(fs::read(top.join("b/deep/h")).expect("there"), b"a/deep/h");
+        names = 5;
+    }
+    drop((from, to));
+    drop(mounts);
 }

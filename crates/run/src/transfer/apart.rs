@@ -1,0 +1,72 @@
+//! Whether the ends of a transfer lie apart, as far as this machine can tell.
+//! Finds no places and looks at no files itself; `itself` does.
+
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_proto::Beacon;
+use godwit_tree::PreparedDestination;
+
+use super::Job;
+use super::ends::{Ends, Given};
+use crate::itself::{self, Judged};
+
+impl Job<'_> {
+    /// Whether what only the destination has goes, by this transfer or by the closer of its claim.
+    fn deletes(&self) -> bool {
+        let by_closer = self.spec.member.as_ref().is_some_and(|it| it.deletes);
+        self.settings.comparison.delete || by_closer
+    }
+}
+
+impl Ends<'_> {
+    /// Why these sources must not go to where this beacon burns, if there is a reason.
+    pub(super) fn reason_by_beacon(
+        &self,
+        beacon: &Beacon,
+        (given, names, absolute): (&Given, &[Vec<u8>], &[Vec<u8>]),
+        destination: &[u8],
+    ) -> Option<String> {
+        let look = itself::Look {
+            beacon,
+            deletes: self.job.deletes(),
+            bounded: self.job.chosen.select.keeps_to_one_file_system(),
+            is_exported: self.job.env.exports.is_some(),
+            destination,
+        };
+        let trees = given.trees();
+        let named = names.iter().zip(absolute).zip(&trees);
+        let sought: Vec<itself::Sought<'_>> = named
+            .map(|((name, absolute), root)| itself::Sought {
+                root,
+                absolute,
+                name,
+            })
+            .collect();
+        look.reason(&sought)
+    }
+
+    /// Gives the destination back if something would be copied into itself.
+    pub(super) fn refuse_into_itself(
+        &self,
+        mut prepared: PreparedDestination,
+        from: (&Given, &[Vec<u8>], &[Vec<u8>]),
+    ) -> Result<PreparedDestination, Failure> {
+        let deletes = self.job.settings.comparison.delete;
+        let bounded = self.job.chosen.select.keeps_to_one_file_system();
+        let exported = self.job.env.exports.is_some();
+        let reason = match itself::judge_here(from.2, &prepared.destinations, deletes, bounded) {
+            Judged::Meet(reason) => Some(reason),
+            Judged::Apart => None,
+            Judged::ApartHere => itself::light(&mut prepared, exported).and_then(|beacon| {
+                let destination = prepared.mapped.clone();
+                self.reason_by_beacon(&beacon, from, &destination)
+            }),
+        };
+        let Some(reason) = reason else {
+            return Ok(prepared);
+        };
+        match prepared.put_away() {
+            Ok(()) => Err(Failure::new(FailureCode::IntoItself, reason)),
+            Err(error) => Err(Failure::new(FailureCode::JournalUnusable, error)),
+        }
+    }
+}

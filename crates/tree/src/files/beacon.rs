@@ -1,0 +1,194 @@
+//! The beacon of a destination: a temporary entry whose random name the source looks for, at its root and in what it scans.
+//! Looks for no beacon; `run` does, and the planner meets one that a source has announced.
+//!
+//! Two machines, or two mounts, may see one directory under different device and inode numbers. A name in it they see alike.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use godwit_engine::SinkFailure;
+use godwit_store::{Create, Kind, Meta, RelPath, Storage, TempName};
+
+use super::destination::PreparedDestination;
+
+/// A beacon that is there; it goes with this value at the latest. That of a killed process has the tag of the transfer, so it is
+/// removed as other temporary files are.
+pub struct Beacon {
+    storage: Arc<dyn Storage>,
+    directory: RelPath,
+    name: TempName,
+    /// The state of the directory, to be given back: an entry that comes and goes is no change that anybody made.
+    before: Option<Meta>,
+    is_lit: AtomicBool,
+    /// The source has announced something, so it has looked.
+    has_begun: AtomicBool,
+    /// The source has announced it.
+    is_met: AtomicBool,
+}
+
+/// What the source is told of a beacon.
+pub struct BeaconPlace {
+    /// Its name.
+    pub name: TempName,
+    /// Its directory, relative to the storage.
+    pub directory: RelPath,
+    /// Where the destination lies from there.
+    pub rest: Vec<u8>,
+    /// Each source has its own name there.
+    pub into: bool,
+}
+
+impl PreparedDestination {
+    /// Lights a beacon, which burns until everything was sent. `None` in a dry run, which does no harm, and where no directory at or
+    /// above the destination takes an entry: where the user may not write, there is nothing to write over either.
+    pub fn light(&mut self) -> Option<BeaconPlace> {
+        self.journal.as_ref()?;
+        let config = &self.config;
+        let (target, into) = target_of(&config.mapping)?;
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).ok()?;
+        let name = TempName::of_member(config.tag, &random, b"beacon");
+        let storage = &config.storage;
+        let mut device = None;
+        let mut levels = std::iter::successors(Some(target.clone()), RelPath::parent);
+        let (directory, before) = levels.find_map(|level| {
+            let there = storage.stat(&level).ok()?;
+            let there = there.filter(|there| there.kind == Kind::Directory)?;
+            // The name of a mount point means nothing to who sees what is mounted.
+            if *device.get_or_insert(there.device) != there.device {
+                return None;
+            }
+            let within = level.join(b"beacon").ok()?;
+            let made = storage.create(&within, &name, Create::Fresh, Some(0));
+            made.is_ok().then_some((level, there))
+        })?;
+        let beacon = Beacon {
+            storage: Arc::clone(storage),
+            // Members of a claim come and go together, and the closer sets times.
+            before: Some(before).filter(|_| config.member.is_none()),
+            directory: directory.clone(),
+            name,
+            is_lit: AtomicBool::new(true),
+            has_begun: AtomicBool::new(false),
+            is_met: AtomicBool::new(false),
+        };
+        if self.recovered.resumed && self.config.member.is_none() {
+            beacon.put_out_earlier(self.config.tag);
+        }
+        beacon.give_back();
+        self.config.beacon = Some(beacon);
+        let rest = &target.as_bytes()[directory.as_bytes().len()..];
+        let rest = rest.strip_prefix(b"/").unwrap_or(rest).to_vec();
+        Some(BeaconPlace {
+            name,
+            directory,
+            rest,
+            into,
+        })
+    }
+}
+
+/// Where all sources go, and whether each has its own name there.
+fn target_of(mapping: &[RelPath]) -> Option<(RelPath, bool)> {
+    let [first, others @ ..] = mapping else {
+        return None;
+    };
+    let parent = first.parent();
+    let is_beside = |other: &RelPath| other.parent() == parent;
+    match parent.as_ref() {
+        Some(parent) if !others.is_empty() && others.iter().all(is_beside) => {
+            Some((parent.clone(), true))
+        }
+        // The contents of one of several go to the directory that the others are in.
+        _ => {
+            let base = mapping.iter().min_by_key(|path| path.components().count());
+            base.map(|base| (base.clone(), false))
+        }
+    }
+}
+
+impl Beacon {
+    /// Whether a component of a path that the source announces is the beacon, which is remembered.
+    pub(super) fn meets(&self, name: &[u8]) -> bool {
+        let is_met = name == self.name.as_bytes();
+        if is_met {
+            self.is_met.store(true, Ordering::Relaxed);
+        }
+        is_met
+    }
+
+    /// The source sends.
+    pub(super) fn begin(&self) {
+        self.has_begun.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether anything came from a source that has looked. Otherwise there is nothing to resume.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed) && !self.is_met.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is a temporary name of this transfer that is to stay.
+    pub(super) fn is(&self, name: &[u8]) -> bool {
+        name == self.name.as_bytes()
+    }
+
+    /// Why the transfer ends, if its source has announced the beacon.
+    pub(super) fn failure(&self) -> Option<SinkFailure> {
+        self.is_met.load(Ordering::Relaxed).then(|| {
+            SinkFailure::IntoItself(
+                "the source holds its own destination, and cannot be copied into itself; the two ends see one file system by different mounts"
+                    .to_owned(),
+            )
+        })
+    }
+
+    /// Removes it: the source looks no more.
+    pub(super) fn put_out(&self) {
+        if !self.is_lit.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let Ok(within) = self.directory.join(b"beacon") else {
+            return;
+        };
+        let now = self.storage.stat(&self.directory);
+        let removed = self.storage.discard(&within, &self.name);
+        let is_as_before = |now: Meta| self.before.is_some_and(|before| before.mtime == now.mtime);
+        // Something else has changed the directory since: that time counts.
+        if removed.is_ok() && now.ok().flatten().is_some_and(is_as_before) {
+            self.give_back();
+        }
+    }
+
+    /// Removes the beacon that a killed run has left. It was empty, as no file that a run goes on with is.
+    fn put_out_earlier(&self, tag: u64) {
+        let storage = &self.storage;
+        let mut found = Vec::new();
+        let listed = storage.names_in(&self.directory, &mut |name| {
+            if TempName::is_ours(name, tag) && !self.is(name) {
+                found.push(name.to_vec());
+            }
+        });
+        let paths = found
+            .iter()
+            .filter_map(|name| self.directory.join(name).ok());
+        for path in paths.filter(|_| listed.is_ok()) {
+            let there = storage.stat(&path).ok().flatten();
+            if there.is_some_and(|there| there.kind == Kind::File && there.bytes == 0) {
+                let _ = storage.remove_entry(&path, false);
+            }
+        }
+    }
+
+    /// Gives its directory the time of before. Who may not, has changed it as any other writer would.
+    fn give_back(&self) {
+        if let Some(before) = &self.before {
+            let _ = self.storage.give_back_time(&self.directory, before.mtime);
+        }
+    }
+}
+
+impl Drop for Beacon {
+    fn drop(&mut self) {
+        self.put_out();
+    }
+}
