@@ -53,8 +53,9 @@ impl World {
         format!("godwit://{}/{export}", self.rig.address())
     }
 
-    /// The sources and destinations of a line, by the two views: of one process, of a push and of a pull.
-    fn lines(&self, command: &[&str], from: &[&str], to: &str) -> [Vec<String>; 3] {
+    /// The sources and destinations of a line, by two views: of one process, of a push and of a pull; then with the disk itself
+    /// as one of the views, of which its kernel alone knows.
+    fn lines(&self, command: &[&str], from: &[&str], to: &str) -> [Vec<String>; 6] {
         let own = |view: &str, place: &str| {
             let place = self.rig.path(format!("{view}/{place}"));
             place.display().to_string()
@@ -66,11 +67,14 @@ impl World {
             words.chain(from).chain([to]).collect()
         };
         let here = |view: &str| from.iter().map(|place| own(view, place)).collect();
-        let there = from.iter().map(|place| far(place)).collect();
+        let there: Vec<String> = from.iter().map(|place| far(place)).collect();
         [
             line(here("one"), own("two", to)),
             line(here("one"), far(to)),
-            line(there, own("one", to)),
+            line(there.clone(), own("one", to)),
+            line(here("disk"), own("two", to)),
+            line(here("disk"), far(to)),
+            line(there, own("disk", to)),
         ]
     }
 }
