@@ -110,6 +110,7 @@ mod tests {
             resources: NodeResources::default(),
             sights: std::collections::BTreeMap::new(),
             admins: Vec::new(),
+            problem: None,
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::fault::{Fault, FaultKind};
 use crate::raft::{Guard, Log, read_position};
-use crate::store::{Store, free_bytes, make_directory};
+use crate::store::{Store, make_directory};
 
 /// How long the lock of another process is waited for: a process that was killed holds it until its last write is through.
 const LOCKED_MAX: Duration = Duration::from_secs(5);
@@ -84,11 +84,6 @@ impl Directory {
     /// Where a restored state is put together.
     pub(super) fn restored(&self) -> PathBuf {
         self.path.join("restored")
-    }
-
-    /// Bytes that the file system has for this process.
-    pub(super) fn free_bytes(&self) -> Result<u64, Fault> {
-        free_bytes(&self.path)
     }
 
     /// Refuses a directory in which a restore was interrupted, which may have taken the earlier files away already.

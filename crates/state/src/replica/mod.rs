@@ -326,7 +326,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Refuses what would not fit, before it is in the log.
+    /// Refuses what the state would not take, before it is in the log.
     fn check(&self, command: &Command) -> Result<(), ProposeError> {
         let bytes = serde_json::to_vec(command).map_or(usize::MAX, |json| json.len());
         if bytes > COMMAND_BYTES_MAX {
@@ -341,8 +341,7 @@ impl Replica {
             }
         }
         origin::check_join(self, command)?;
-        origin::check_zone(self, command)?;
-        self.check_room()
+        origin::check_zone(self, command)
     }
 
     /// Whether somebody leads who has a majority, as far as this node can tell.
@@ -371,15 +370,7 @@ impl Replica {
     }
 
     fn check_room(&self) -> Result<(), ProposeError> {
-        let free = self.directory.free_bytes()?;
-        if free < self.options.free_bytes_min {
-            return Err(ProposeError::Full {
-                directory: self.options.directory.clone(),
-                free,
-                needed: self.options.free_bytes_min,
-            });
-        }
-        Ok(())
+        propose::check_room(&self.options.directory, self.options.free_bytes_min)
     }
 }
 

@@ -2,6 +2,7 @@
 //! Does not open connections: `Peers` does.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use super::answering::Heard;
 use super::{Done, Ended, ProposeError, Replica, ended, origin};
 use crate::model::{Command, CommandError, Effect};
 use crate::raft::{Guard, PROPOSE, Peers, ROOM, Raft, say};
+use crate::store::free_bytes;
 
 /// Between two looks at who leads.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -28,6 +30,8 @@ pub(super) struct Proposal {
     answering: Heard,
     number: u64,
     within: Duration,
+    directory: PathBuf,
+    free_bytes_min: u64,
     command: Command,
 }
 
@@ -65,6 +69,8 @@ impl Proposal {
             answering: replica.answering.clone(),
             number: replica.options.voter,
             within: replica.options.propose_within,
+            directory: replica.options.directory.clone(),
+            free_bytes_min: replica.options.free_bytes_min,
             command,
         }
     }
@@ -101,6 +107,15 @@ impl Proposal {
     }
 
     async fn try_here(&self) -> Tried {
+        // Another node takes over the lead, and what other voters write down arrives here in any case.
+        if self.raft.is_leader()
+            && let Err(full) = check_room(&self.directory, self.free_bytes_min)
+        {
+            return match self.raft.voter_ids().count() {
+                0 | 1 => Tried::Ended(Err(full)),
+                _ => Tried::Again(full),
+            };
+        }
         let written = timeout(self.within, self.raft.client_write(self.command.clone())).await;
         Tried::Ended(match written {
             Ok(Ok(response)) => {
@@ -153,6 +168,19 @@ impl Proposal {
     }
 }
 
+/// Whether a directory has room for changes.
+pub(super) fn check_room(directory: &Path, free_bytes_min: u64) -> Result<(), ProposeError> {
+    let free = free_bytes(directory)?;
+    if free < free_bytes_min {
+        return Err(ProposeError::Full {
+            directory: directory.to_owned(),
+            free,
+            needed: free_bytes_min,
+        });
+    }
+    Ok(())
+}
+
 /// Says that voters are missing, and whether any other one answers.
 pub(super) fn no_majority(raft: &Raft, own: u64, answering: &Heard) -> ProposeError {
     let voters: Vec<u64> = raft.voter_ids().collect();
@@ -182,7 +210,8 @@ pub(super) async fn hear(
     origin::set_time((replica.options.now)(), &mut command);
     let checked = origin::stamp(replica, from, &mut command)
         .and_then(|()| origin::check(replica, from, &command))
-        .and_then(|()| replica.check(&command));
+        .and_then(|()| replica.check(&command))
+        .and_then(|()| replica.check_room());
     let told = match checked {
         Ok(()) => {
             let proposal = Proposal::of(replica, command);
