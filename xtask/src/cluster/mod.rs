@@ -3,6 +3,7 @@
 
 mod chaos;
 mod data;
+mod disk;
 mod figures;
 mod job;
 mod judge;

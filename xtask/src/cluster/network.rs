@@ -18,6 +18,8 @@ use crate::bench::process::run;
 pub(crate) const LINKS: usize = 2;
 /// Hosts at most: the last number of their addresses.
 const HOSTS_MAX: usize = 200;
+/// Kbit/s of one Mbit/s.
+pub(crate) const KBIT: u32 = 1_000;
 /// Longest time that a packet waits behind the rate.
 const QUEUE_LATENCY: &str = "30ms";
 /// Numbers the networks of this process.
@@ -93,8 +95,9 @@ impl Network {
             let address = format!("{}/24", self.address(host, link));
             ip(&["-n", &name, "address", "add", &address, "dev", &end])?;
             ip(&["-n", &name, "link", "set", &end, "up"])?;
-            limit(&name, &end, rate_mbit)?;
-            limit(&hub, &port, rate_mbit)?;
+            let kbit = rate_mbit.saturating_mul(KBIT);
+            limit(&name, &end, kbit)?;
+            limit(&hub, &port, kbit)?;
         }
         Ok(())
     }
@@ -131,6 +134,15 @@ impl Network {
         let (hub, port) = (self.hub(), port(host, link));
         let words = ["link", "set", "dev", &port, "type", "bridge_slave"];
         ip(&[&["-n", &hub][..], &words, &["state", state]].concat())
+    }
+
+    /// Gives a link another rate in both directions, in kbit/s.
+    ///
+    /// # Errors
+    /// There is no such link.
+    pub(crate) fn set_rate(&self, host: usize, link: usize, kbit: u32) -> anyhow::Result<()> {
+        limit(&self.namespace(host), &format!("eth{link}"), kbit)?;
+        limit(&self.hub(), &port(host, link), kbit)
     }
 
     /// What the links of each host have carried, as the host sees it.
@@ -212,12 +224,14 @@ fn port(host: usize, link: usize) -> String {
 }
 
 /// What leaves by the device has this rate.
-fn limit(namespace: &str, device: &str, rate_mbit: u32) -> anyhow::Result<()> {
-    let rate = format!("{rate_mbit}mbit");
+fn limit(namespace: &str, device: &str, kbit: u32) -> anyhow::Result<()> {
+    let rate = format!("{kbit}kbit");
     // Ten milliseconds of the rate, and two of the largest packets that a virtual device takes.
-    let burst = (u64::from(rate_mbit) * 1_000_000 / 8 / 100).max(2 * 65_536);
+    let burst = (u64::from(kbit) * 1_000 / 8 / 100).max(2 * 65_536);
     let burst = burst.to_string();
-    let words = ["qdisc", "add", "dev", device, "root", "tbf", "rate", &rate];
+    let words = [
+        "qdisc", "replace", "dev", device, "root", "tbf", "rate", &rate,
+    ];
     let mut tc = Command::new("tc");
     tc.args(["-n", namespace]).args(words);
     run(tc.args(["burst", &burst, "latency", QUEUE_LATENCY]))

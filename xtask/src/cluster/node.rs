@@ -122,6 +122,12 @@ impl Node {
         }
     }
 
+    /// Whether its process has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        let child = self.child.as_mut();
+        child.is_some_and(|child| !matches!(child.try_wait(), Ok(None)))
+    }
+
     /// What a command of an operator prints.
     ///
     /// # Errors

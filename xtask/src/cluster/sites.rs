@@ -11,6 +11,7 @@ use anyhow::{Context as _, bail, ensure};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use super::disk::Disk;
 use super::mount::Mount;
 use super::network::{LINKS, Network};
 use super::node::{Node, PORT};
@@ -61,6 +62,8 @@ pub(crate) struct Sites {
     mounts: BTreeMap<usize, Mount>,
     /// Nodes of the source, then those of the destination.
     pub(crate) nodes: Vec<Node>,
+    /// File systems of the states, by the number of the node.
+    disks: Vec<Disk>,
     /// The network.
     pub(crate) network: Network,
     /// How many nodes each has.
@@ -83,6 +86,7 @@ impl Sites {
         let mut sites = Self {
             nodes: Vec::new(),
             mounts: BTreeMap::new(),
+            disks: Vec::new(),
             network: Network::make(shape.sources, shape.destinations, &shape.rates_mbit)?,
             shape: shape.clone(),
             root: root.to_owned(),
@@ -105,6 +109,7 @@ impl Sites {
                 export = place;
             }
             let node = Node::new(program, host, name, &home, &export)?;
+            sites.disks.push(Disk::make(&home.join("state"))?);
             sites.nodes.push(node);
         }
         sites.join(0..shape.sources, check)?;
@@ -198,6 +203,14 @@ impl Sites {
             .context("only nodes of the destination have mounts, with --mounts")?
             .signal(signal);
         Ok(())
+    }
+
+    /// The file system of a node's state.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub(crate) fn disk(&self, node: usize) -> anyhow::Result<&Disk> {
+        self.disks.get(node).context("no such node")
     }
 
     /// The directory that the nodes of a site share, by no mount.

@@ -5,11 +5,11 @@ use std::process::Command;
 
 use super::netns;
 
-/// Seeds, and what is chosen for them. One kills the node that controls the job for good, one a node of the destination; then a mount
-/// hangs, and a source is stopped, both until the job ends.
+/// Seeds, and what is chosen for them: the node that controls the job is killed, the state disk of the leader is full, a mount hangs, and a
+/// source is stopped, each until the job ends.
 const SEEDS: [(&str, &[&str]); 4] = [
-    ("107", &[]),
-    ("65", &[]),
+    ("1", &["--role", "controller", "--fault", "kill"]),
+    ("2", &["--role", "leader", "--fault", "full-disk"]),
     (
         "3",
         &["--mounts", "--role", "target", "--fault", "hang-mount"],

@@ -13,6 +13,7 @@ use rustix::process::Signal;
 use super::data::{Amount, Set};
 use super::job::Job;
 use super::judge::{When, items, journals, judge};
+use super::network::KBIT;
 use super::rate::quantile;
 use super::sites::{Shape, Sites};
 pub(crate) use plan::{FAULTS, Fault, ROLES, Wish};
@@ -63,6 +64,8 @@ struct Outcome {
 
 /// How long less than this part of what is left was carried is shown: near the end one node may be alone with a part of a file.
 const FLOOR: f64 = 0.6;
+/// Rate of the links of a slow node: next to nothing.
+const SLOW_KBIT: u32 = 64;
 /// Less than this part of it is a job that stands still, which it may do for so long.
 const STILL: f64 = 0.1;
 const STILL_MAX: Duration = Duration::from_secs(20);
@@ -324,6 +327,8 @@ fn inject(sites: &mut Sites, victim: usize, fault: Fault) -> anyhow::Result<()> 
         }
         Fault::CutLink(link, _) => sites.network.set_link(victim, link, false)?,
         Fault::HangMount(_) => sites.signal_mount(victim, Signal::STOP)?,
+        Fault::Slow(_) => set_rate(sites, victim, SLOW_KBIT)?,
+        Fault::FullDisk(_) => sites.disk(victim)?.fill()?,
     }
     Ok(())
 }
@@ -339,8 +344,24 @@ fn lift(sites: &mut Sites, victim: usize, fault: Fault) -> anyhow::Result<()> {
         }
         Fault::CutLink(link, _) => sites.network.set_link(victim, link, true)?,
         Fault::HangMount(_) => sites.signal_mount(victim, Signal::CONT)?,
+        Fault::Slow(_) => {
+            let mbit = sites.shape.rates_mbit[victim];
+            set_rate(sites, victim, mbit.saturating_mul(KBIT))?;
+        }
+        Fault::FullDisk(_) => {
+            sites.disk(victim)?.empty()?;
+            // A node ends with the first write that fails; its service starts it again.
+            if sites.nodes[victim].has_ended() {
+                sites.restart(victim)?;
+            }
+        }
     }
     Ok(())
+}
+
+/// Gives all links of a node a rate.
+fn set_rate(sites: &Sites, node: usize, kbit: u32) -> anyhow::Result<()> {
+    (0..super::network::LINKS).try_for_each(|link| sites.network.set_rate(node, link, kbit))
 }
 
 /// How much is below a directory.

@@ -14,6 +14,9 @@ const SPARE_NODES: usize = 3;
 const WHEN_PERCENT: (u64, u64) = (15, 50);
 /// Shortest and longest fault, in milliseconds.
 const DURING_MS: (u64, u64) = (500, 12_000);
+/// One fault of so many lasts long instead.
+const LONG_ONE_OF: u64 = 6;
+const LONG: Duration = Duration::from_secs(60);
 
 /// Which node something happens to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -43,6 +46,10 @@ pub(crate) enum Fault {
     CutLink(usize, Option<Duration>),
     /// The file system of the node's export answers no more, and does again or not before the end of the job.
     HangMount(Option<Duration>),
+    /// Both links carry next to nothing, and are as fast as before afterwards.
+    Slow(Option<Duration>),
+    /// The file system of the node's state has too little room for changes, and has room again or not before the end of the job.
+    FullDisk(Option<Duration>),
 }
 
 /// What happens in all runs, where the seed does not choose it.
@@ -66,12 +73,14 @@ pub(crate) const ROLES: [(&str, Role); 5] = [
 pub(crate) type MakeFault = fn(Option<Duration>) -> Fault;
 
 /// Faults by their names on the command line; the second part makes one of how long it lasts.
-pub(crate) const FAULTS: [(&str, MakeFault); 5] = [
+pub(crate) const FAULTS: [(&str, MakeFault); 7] = [
     ("kill", Fault::Kill),
     ("stop", Fault::Stop),
     ("cut", Fault::CutNode),
     ("cut-link", |during| Fault::CutLink(0, during)),
     ("hang-mount", Fault::HangMount),
+    ("slow", Fault::Slow),
+    ("full-disk", Fault::FullDisk),
 ];
 
 /// One run.
@@ -96,21 +105,32 @@ impl Plan {
             Role::Door | Role::Target => shape.destinations,
         };
         let (least, most) = DURING_MS;
-        let during = Duration::from_millis(seeded.between(least, most));
+        let short = Duration::from_millis(seeded.between(least, most));
+        let during = match seeded.between(0, LONG_ONE_OF) {
+            0 => LONG,
+            _ => short,
+        };
         let is_for_good = seeded.between(0, 2) == 0;
         let link = usize::try_from(seeded.between(0, LINKS as u64)).unwrap_or(0);
         // Only the nodes of the destination have mounts of their own.
         let kinds = match shape.is_mounted && matches!(role, Role::Door | Role::Target) {
-            true => 5,
-            false => 4,
+            true => 7,
+            false => 6,
+        };
+        let until_end = (!is_for_good).then_some(during);
+        // A site of two has one vote.
+        let with_spare = match nodes >= SPARE_NODES {
+            true => until_end,
+            false => Some(during),
         };
         let fault = match seeded.between(0, kinds) {
-            0 if is_for_good && nodes >= SPARE_NODES => Fault::Kill(None),
-            0 => Fault::Kill(Some(during)),
-            1 => Fault::Stop(Some(during)),
-            2 => Fault::CutNode(Some(during)),
-            4 => Fault::HangMount((!is_for_good).then_some(during)),
-            _ => Fault::CutLink(link, (!is_for_good).then_some(during)),
+            0 => Fault::Kill(with_spare),
+            1 => Fault::Stop(with_spare),
+            2 => Fault::CutNode(with_spare),
+            3 => Fault::Slow(with_spare),
+            4 => Fault::FullDisk(with_spare),
+            6 => Fault::HangMount(until_end),
+            _ => Fault::CutLink(link, until_end),
         };
         let (early, late) = WHEN_PERCENT;
         let after_percent = seeded.between(early, late);
@@ -133,15 +153,22 @@ impl Fault {
             | Self::CutLink(_, during)
             | Self::Stop(during)
             | Self::CutNode(during)
-            | Self::HangMount(during) => during,
+            | Self::HangMount(during)
+            | Self::Slow(during)
+            | Self::FullDisk(during) => during,
         }
     }
 
     /// Links of the node that carry nothing meanwhile.
     pub(crate) fn links_lost(self) -> usize {
         match self {
-            Self::Kill(_) | Self::Stop(_) | Self::CutNode(_) | Self::HangMount(_) => LINKS,
+            Self::Kill(_)
+            | Self::Stop(_)
+            | Self::CutNode(_)
+            | Self::HangMount(_)
+            | Self::Slow(_) => LINKS,
             Self::CutLink(..) => 1,
+            Self::FullDisk(_) => 0,
         }
     }
 }
@@ -166,6 +193,8 @@ impl fmt::Display for Fault {
             Self::CutNode(_) => f.write_str("both links cut"),
             Self::CutLink(link, _) => write!(f, "link {link} cut"),
             Self::HangMount(_) => f.write_str("mount hung"),
+            Self::Slow(_) => f.write_str("links at 64 kbit/s"),
+            Self::FullDisk(_) => f.write_str("state disk full"),
         }?;
         match self.during() {
             Some(during) => write!(f, " for {:.1} s", during.as_secs_f64()),
@@ -192,17 +221,21 @@ mod tests {
     fn all_that_may_happen_does_within_some_seeds() {
         let shape = shape(3, 3);
         let of = |seed| Plan::of(seed, &shape, Wish::default());
-        let plans: Vec<Plan> = (0..200).map(of).collect();
+        let plans: Vec<Plan> = (0..3_000).map(of).collect();
         assert_eq!(plans[7], of(7));
         for role in ["controller", "leader", "worker", "door", "target"] {
             let with = plans.iter().filter(|plan| plan.role.to_string() == role);
             let faults: Vec<String> = with.map(|plan| plan.fault.to_string()).collect();
             for fault in [
                 "SIGKILL for good",
-                "SIGSTOP",
+                "SIGKILL for 60.0 s",
+                "SIGSTOP for good",
+                "SIGSTOP for 60.0 s",
                 "both links",
                 "link 0",
                 "link 1",
+                "links at 64 kbit/s for good",
+                "state disk full for good",
             ] {
                 let found = faults.iter().any(|one| one.starts_with(fault));
                 assert!(found, "{role}: {fault}");
@@ -214,7 +247,8 @@ mod tests {
     fn a_site_is_never_lost_for_good() {
         for seed in 0..500 {
             let plan = Plan::of(seed, &shape(2, 1), Wish::default());
-            assert!(plan.fault != Fault::Kill(None), "{plan:?}");
+            let is_link = matches!(plan.fault, Fault::CutLink(..));
+            assert!(is_link || plan.fault.during().is_some(), "{plan:?}");
         }
     }
 }
