@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::process::wait_until;
 use super::rig::Rig;
 
 /// What is below has the same numbers by each mount, and all of its times.
@@ -88,4 +89,48 @@ fn an_export_that_has_to_be_a_mount_is_refused_while_it_is_none() {
     };
     copy().complete();
     assert_eq!(rig.read("disk/f"), b"content");
+}
+
+#[test]
+fn an_opening_that_a_hung_mount_holds_up_is_interrupted() {
+    let mut rig = Rig::new();
+    rig.make_dirs("disk");
+    rig.write("f", b"content");
+    let place = rig.path("place");
+    let Some(mount) = Mount::of(&rig.path("disk"), &place) else {
+        return;
+    };
+    rig.start(&["--export", &format!("hung={}", place.display())]);
+    let (from, manifest) = (rig.path("f"), rig.path("manifest"));
+    let (from, manifest) = (
+        from.to_str().expect("text"),
+        manifest.to_str().expect("text"),
+    );
+    let line = ["--manifest", manifest, from, &rig.url("f")];
+    rig.cp(&line).complete();
+    mount.signal(Signal::STOP);
+    let place = format!("godwit://{}/hung", rig.address());
+    let to = format!("godwit://{}/hung/f", rig.address());
+    for line in [["cp", from, &to], ["verify", manifest, &place]] {
+        let command = line[0];
+        let mut client = rig.begin(&line);
+        let opens = wait_until(|| {
+            let tasks = fs::read_dir(format!("/proc/{}/task", client.id())).ok()?;
+            let names =
+                tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
+            names
+                .into_iter()
+                .any(|name| name.trim() == "gw-open")
+                .then_some(())
+        });
+        assert!(opens.is_some(), "{command}: {}", client.said());
+        let at = Instant::now();
+        client.signal(Signal::INT);
+        let ended = client.wait();
+        assert_eq!(ended.code, Some(5), "{command}: {ended:?}");
+        // An answer is waited for twice as long.
+        assert!(at.elapsed() < Duration::from_secs(30), "{command}");
+    }
+    mount.signal(Signal::CONT);
+    rig.cp(&[from, &to]).complete();
 }

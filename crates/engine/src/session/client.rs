@@ -2,16 +2,18 @@
 //! Knows nothing of what is transferred; the caller makes the engine, and a connector the connections.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use godwit_net::{Connection, Stream};
 use godwit_proto::{ErrorCode, Frame, Hello, Open, Opened, Token, TransferId};
 
 use super::connect::{Connector, Refusal};
-use super::greet::require_capability;
+use super::greet::{receive_frame_while, require_capability};
 use super::link::{BACKOFF_FIRST, BACKOFF_MAX, Link, expect_hello, unexpected};
 use super::tuning::Tuning;
-use super::{Engine, GreetError, our_hello, receive_frame};
+use super::{Engine, GreetError, our_hello};
 use crate::End;
 use crate::tuner::Bounds;
 
@@ -133,12 +135,7 @@ fn keep_open(
     let mut alive = Instant::now();
     let mut backoff = BACKOFF_FIRST;
     loop {
-        let opening = if report.opened.is_some() {
-            open_again(client, open, watch)
-        } else {
-            open_transfer(client, open)
-        };
-        match opening {
+        match open_watched(client, open, &mut || watch.goes_on(None)) {
             Ok((mut stream, opened, transfer, theirs)) => {
                 backoff = BACKOFF_FIRST;
                 let begun = client
@@ -249,22 +246,32 @@ fn keep_open(
     }
 }
 
-/// Opens a transfer anew. The user is shown how things stand meanwhile: it may take a minute.
-fn open_again(client: &Client, open: &Open, watch: &mut Watcher<'_>) -> Opening {
+/// Opens a transfer. It may take a minute: `goes_on` is asked meanwhile, and ends it.
+pub(super) fn open_watched(
+    client: &Client,
+    open: &Open,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Opening {
+    let stops = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let name = "gw-open".to_owned();
-        let builder = std::thread::Builder::new().name(name);
-        let Ok(opening) = builder.spawn_scoped(scope, || open_transfer(client, open)) else {
-            // Nobody is shown anything, for there is no thread.
-            return open_transfer(client, open);
-        };
-        while !opening.is_finished() {
-            watch.goes_on(None);
-            std::thread::park_timeout(WATCH_EVERY);
+        let (tell, told) = mpsc::channel();
+        let stops = &stops;
+        let builder = std::thread::Builder::new().name("gw-open".to_owned());
+        let opens = builder.spawn_scoped(scope, move || {
+            // It is waited for until it has ended.
+            let _ = tell.send(open_transfer(client, open, stops));
+        });
+        if opens.is_err() {
+            // Without a thread the screen stands still, and an interrupt waits.
+            return open_transfer(client, open, stops);
         }
-        opening
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        loop {
+            match told.recv_timeout(WATCH_EVERY) {
+                Ok(opening) => return opening,
+                Err(RecvTimeoutError::Timeout) if goes_on() => {}
+                Err(_) => stops.store(true, Ordering::Relaxed),
+            }
+        }
     })
 }
 
@@ -411,7 +418,8 @@ fn supervise(
 
 type Opening = Result<(Connection, Opened, TransferId, Hello), Refusal>;
 
-pub(super) fn open_transfer(client: &Client, open: &Open) -> Opening {
+/// Opens a transfer, unless `stops` is set before the other end has answered.
+fn open_transfer(client: &Client, open: &Open, stops: &AtomicBool) -> Opening {
     let (mut head, mut request) = (Vec::new(), Vec::new());
     our_hello().encode(&mut head);
     open.encode(&mut request).map_err(|error| {
@@ -431,7 +439,13 @@ pub(super) fn open_transfer(client: &Client, open: &Open) -> Opening {
         require_capability(&theirs, needed, &stream.peer())?;
         stream.send_all(&request).map_err(GreetError::from)?;
     }
-    match receive_frame(&mut stream, OPEN_DEADLINE)? {
+    let goes_on = || !stops.load(Ordering::Relaxed);
+    let Some(answer) = receive_frame_while(&mut stream, OPEN_DEADLINE, WATCH_EVERY, &goes_on)?
+    else {
+        call_off(&mut stream);
+        return Err(Refusal::own(ErrorCode::CANCELLED, "interrupted"));
+    };
+    match answer {
         Frame::Opened(opened) => {
             let transfer = TransferId::try_from(opened.transfer.as_slice()).map_err(|error| {
                 GreetError::Wire {

@@ -95,6 +95,19 @@ pub fn require_capability(theirs: &Hello, needed: u64, peer: &str) -> Result<(),
 /// # Errors
 /// The connection's, the frame's, or none came within `deadline`.
 pub fn receive_frame(stream: &mut dyn Stream, deadline: Duration) -> Result<Frame, GreetError> {
+    match receive_frame_while(stream, deadline, deadline, &|| true)? {
+        Some(frame) => Ok(frame),
+        None => Err(late(stream, deadline)),
+    }
+}
+
+/// As [`receive_frame`]; `None` once it does not go on, which is asked `every` so often.
+pub(super) fn receive_frame_while(
+    stream: &mut dyn Stream,
+    deadline: Duration,
+    every: Duration,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Option<Frame>, GreetError> {
     let until = Instant::now() + deadline;
     loop {
         if let Some((prelude, head)) = stream.try_recv()? {
@@ -103,7 +116,7 @@ pub fn receive_frame(stream: &mut dyn Stream, deadline: Duration) -> Result<Fram
                     peer: stream.peer(),
                     what: "a block before the transfer was open".to_owned(),
                 }),
-                Ok(frame) => Ok(frame),
+                Ok(frame) => Ok(Some(frame)),
                 Err(error) => Err(GreetError::Wire {
                     peer: stream.peer(),
                     error,
@@ -112,12 +125,19 @@ pub fn receive_frame(stream: &mut dyn Stream, deadline: Duration) -> Result<Fram
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(GreetError::Deadline {
-                peer: stream.peer(),
-                deadline,
-            });
+            return Err(late(stream, deadline));
         }
-        stream.wait(left)?;
+        if !goes_on() {
+            return Ok(None);
+        }
+        stream.wait(left.min(every))?;
+    }
+}
+
+fn late(stream: &dyn Stream, deadline: Duration) -> GreetError {
+    GreetError::Deadline {
+        peer: stream.peer(),
+        deadline,
     }
 }
 

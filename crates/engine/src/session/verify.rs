@@ -15,7 +15,7 @@ use godwit_proto::{
     Verdict,
 };
 
-use super::client::open_transfer;
+use super::client::open_watched;
 use super::{Client, Refusal};
 use crate::{StreamLoss, limits};
 
@@ -86,7 +86,7 @@ fn verify(
     let mut backoff = Duration::from_millis(100);
     let mut opened_once = client.retries_first;
     loop {
-        let lost = match open_transfer(client, open) {
+        let lost = match open_watched(client, open, &mut || expectations.goes_on()) {
             Ok((mut stream, _, transfer, _)) => {
                 opened_once = true;
                 let answered = asking.next_seq - asking.unanswered.len() as u64;
@@ -103,6 +103,7 @@ fn verify(
                     }
                 }
             }
+            Err(_) if !expectations.goes_on() => return Ok(VerifyEnd::Interrupted),
             Err(refusal) if refusal.is_retryable() && opened_once => refusal,
             Err(refusal) => return Err(refusal),
         };
