@@ -254,7 +254,7 @@ pub(super) fn open_watched(
 ) -> Opening {
     let stops = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (tell, told) = mpsc::channel();
+        let (tell, told) = mpsc::sync_channel(1);
         let stops = &stops;
         let builder = std::thread::Builder::new().name("gw-open".to_owned());
         let opens = builder.spawn_scoped(scope, move || {
