@@ -204,6 +204,8 @@ fn begin_push<'a>(
                 shared.log(damage);
             }
             let beacon = match itself::judge_push(request, &prepared.destinations) {
+                // A client whose source lies nowhere looks for none.
+                Judged::ApartHere if request.ground.is_none() => None,
                 Judged::Apart => None,
                 Judged::ApartHere => itself::light(&mut prepared, shared.only.is_none()),
                 Judged::Meet(why) => {

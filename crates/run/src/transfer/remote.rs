@@ -112,7 +112,8 @@ impl<'a> WithNode<'a> {
         }
         let open = Open {
             direction: Direction::PUSH.0,
-            ground: Some(ground(&absolute)),
+            // What is read from an input lies nowhere.
+            ground: (!job.from_input).then(|| ground(&absolute)),
             sources: absolute,
             names: names.clone(),
             destination: path,
