@@ -22,6 +22,10 @@ pub struct ErrorCode(pub u32);
 const OWN_FIRST: u32 = 64;
 
 impl ErrorCode {
+    /// No failure, so it has no row among them: the source may see the file system of the destination by other numbers, and the client is to
+    /// open the transfer again with a [`Beacon`](super::Beacon).
+    pub const BEACON: Self = Self(25);
+
     /// The code that a peer said; a number that only this side gives stands for nothing then.
     #[must_use]
     pub const fn heard(number: u32) -> Self {
@@ -101,8 +105,6 @@ codes! {
     RESOURCES = 23;
     /// This machine cannot do what was asked for.
     NOT_SUPPORTED = 24;
-    /// The source may see the file system of the destination by other numbers, and is to be given a beacon: see [`Beacon`](super::Beacon).
-    BEACON = 25;
 
     // What a client finds by itself. From a peer these mean nothing: see `heard`.
     /// No connection worked for as long as it was to be tried.
