@@ -217,7 +217,8 @@ def kill_and_purge(machine: Machine) -> None:
     jobs = machine.run("godwit job list --all").stdout
     machine.run(f"kill -9 {before}")
     began = time.monotonic()
-    while machine.run(f"systemctl is-active --quiet godwit && test \"$({pid})\" != {before}", check=False).returncode:
+    back = f"systemctl is-active --quiet godwit && test \"$({pid})\" != {before} && godwit node status >/dev/null"
+    while machine.run(back, check=False).returncode:
         if time.monotonic() - began > BOOT_WITHIN:
             raise Fault("the node does not come back after a kill")
         time.sleep(0.2)
