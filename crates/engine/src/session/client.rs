@@ -292,7 +292,7 @@ fn without_connection(client: &Client, why: &str) -> End {
     )
 }
 
-/// The other end has opened a transfer that this one cannot take part in: it would wait for us, for as long as it was told to.
+/// The other end has opened a transfer that this one does not take part in, or opens it later: it would wait for us, for as long as it was told to.
 fn call_off(stream: &mut Connection) {
     stream.set_stall_limit(Duration::from_secs(1));
     // It closes either way.
@@ -440,12 +440,12 @@ fn open_transfer(client: &Client, open: &Open, stops: &AtomicBool) -> Opening {
         stream.send_all(&request).map_err(GreetError::from)?;
     }
     let goes_on = || !stops.load(Ordering::Relaxed);
-    let Some(answer) = receive_frame_while(&mut stream, OPEN_DEADLINE, WATCH_EVERY, &goes_on)?
-    else {
+    let answer = receive_frame_while(&mut stream, OPEN_DEADLINE, WATCH_EVERY, &goes_on);
+    if answer.is_err() && !goes_on() {
         call_off(&mut stream);
         return Err(Refusal::own(ErrorCode::CANCELLED, "interrupted"));
-    };
-    match answer {
+    }
+    match answer? {
         Frame::Opened(opened) => {
             let transfer = TransferId::try_from(opened.transfer.as_slice()).map_err(|error| {
                 GreetError::Wire {

@@ -95,19 +95,16 @@ pub fn require_capability(theirs: &Hello, needed: u64, peer: &str) -> Result<(),
 /// # Errors
 /// The connection's, the frame's, or none came within `deadline`.
 pub fn receive_frame(stream: &mut dyn Stream, deadline: Duration) -> Result<Frame, GreetError> {
-    match receive_frame_while(stream, deadline, deadline, &|| true)? {
-        Some(frame) => Ok(frame),
-        None => Err(late(stream, deadline)),
-    }
+    receive_frame_while(stream, deadline, deadline, &|| true)
 }
 
-/// As [`receive_frame`]; `None` once it does not go on, which is asked `every` so often.
+/// As [`receive_frame`]; the wait also ends once `goes_on` says no, which is asked after `every` such time.
 pub(super) fn receive_frame_while(
     stream: &mut dyn Stream,
     deadline: Duration,
     every: Duration,
     goes_on: &dyn Fn() -> bool,
-) -> Result<Option<Frame>, GreetError> {
+) -> Result<Frame, GreetError> {
     let until = Instant::now() + deadline;
     loop {
         if let Some((prelude, head)) = stream.try_recv()? {
@@ -116,7 +113,7 @@ pub(super) fn receive_frame_while(
                     peer: stream.peer(),
                     what: "a block before the transfer was open".to_owned(),
                 }),
-                Ok(frame) => Ok(Some(frame)),
+                Ok(frame) => Ok(frame),
                 Err(error) => Err(GreetError::Wire {
                     peer: stream.peer(),
                     error,
@@ -124,20 +121,13 @@ pub(super) fn receive_frame_while(
             };
         }
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(late(stream, deadline));
-        }
-        if !goes_on() {
-            return Ok(None);
+        if left.is_zero() || !goes_on() {
+            return Err(GreetError::Deadline {
+                peer: stream.peer(),
+                deadline,
+            });
         }
         stream.wait(left.min(every))?;
-    }
-}
-
-fn late(stream: &dyn Stream, deadline: Duration) -> GreetError {
-    GreetError::Deadline {
-        peer: stream.peer(),
-        deadline,
     }
 }
 
