@@ -210,8 +210,7 @@ pub(super) async fn hear(
     origin::set_time((replica.options.now)(), &mut command);
     let checked = origin::stamp(replica, from, &mut command)
         .and_then(|()| origin::check(replica, from, &command))
-        .and_then(|()| replica.check(&command))
-        .and_then(|()| replica.check_room());
+        .and_then(|()| replica.check(&command));
     let told = match checked {
         Ok(()) => {
             let proposal = Proposal::of(replica, command);
@@ -219,14 +218,16 @@ pub(super) async fn hear(
                 Tried::Ended(Ok(Done { index, effect })) => Told::Done { index, effect },
                 Tried::Ended(Err(ProposeError::Refused(error))) => Told::Refused(error),
                 Tried::Ended(Err(ProposeError::Busy)) => Told::Busy,
+                Tried::Again(ProposeError::NotLeader { .. }) => Told::NotLeader,
+                Tried::Again(error)
+                | Tried::Ended(Err(error @ (ProposeError::Full { .. } | ProposeError::Fault(_)))) => {
+                    Told::Unable(error.to_string())
+                }
                 Tried::Ended(Err(_)) => Told::Unknown,
-                Tried::Again(_) => Told::NotLeader,
             }
         }
         Err(ProposeError::Refused(error)) => Told::Refused(error),
-        Err(error @ (ProposeError::Full { .. } | ProposeError::Fault(_))) => {
-            Told::Unable(error.to_string())
-        }
+        Err(error @ ProposeError::Fault(_)) => Told::Unable(error.to_string()),
         Err(ProposeError::Ended(Ended(what))) => return Err(io::Error::other(what)),
         Err(error) => return Err(io::Error::other(error.to_string())),
     };
