@@ -54,7 +54,7 @@ pub(crate) struct StartedEnd<'a> {
     pub(crate) mapped: Vec<u8>,
     /// What the destination means, and the tag of temporary files; of a push to files.
     pub(crate) placed: Option<(Mapping, u64)>,
-    /// What the source of a push is to look for.
+    /// The beacon of the destination of a push, which the source looks for.
     pub(crate) beacon: Option<Beacon>,
     /// What only it may write to, as absolute paths.
     pub(crate) writes_to: Vec<Vec<u8>>,
@@ -204,8 +204,6 @@ fn begin_push<'a>(
                 shared.log(damage);
             }
             let beacon = match itself::judge_push(request, &prepared.destinations) {
-                // A client whose source lies nowhere looks for none.
-                Judged::ApartHere if request.ground.is_none() => None,
                 Judged::Apart => None,
                 Judged::ApartHere => itself::light(&mut prepared, shared.only.is_none()),
                 Judged::Meet(why) => {

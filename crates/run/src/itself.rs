@@ -23,7 +23,7 @@ pub fn ground(paths: &[Vec<u8>]) -> Ground {
 /// One end of a transfer: its real paths, and where they lie.
 type End<'a> = (&'a [Vec<u8>], &'a Ground);
 
-/// What the places of two ends say.
+/// How the two ends of a transfer lie to each other.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Judged {
     /// They must not be the ends of one transfer, for this reason.
@@ -68,7 +68,11 @@ pub fn judge_push(open: &Open, destinations: &[Vec<u8>]) -> Judged {
     let ours = ground(destinations);
     let theirs = open.ground.clone().unwrap_or_default();
     let reason = reason_of(open, (&open.sources, &theirs), (destinations, &ours));
-    Judged::of(reason, &theirs, &ours)
+    match Judged::of(reason, &theirs, &ours) {
+        // A client that names no place of its source, such as an input, looks for no beacon.
+        Judged::ApartHere if open.ground.is_none() => Judged::Apart,
+        judged => judged,
+    }
 }
 
 /// Whether these sources may go to the destinations of the client that asks.
