@@ -138,7 +138,7 @@ async fn submit(
         .run(move |app| {
             let submitted = app.jobs.submit(caller.actor(), &caller.name, &new, key);
             let (job, created) = submitted
-                .map_err(|error| told(app, &caller, "job.submit", &new.destination, error))?;
+                .map_err(|error| noted(app, &caller, "job.submit", &new.destination, error))?;
             if created {
                 (app.log)(&format!(
                     "job {}: submitted by {}",
@@ -181,21 +181,17 @@ async fn read_history<T: Serialize + Send + 'static>(
     id: String,
     call: impl FnOnce(&Seen, &str) -> Result<T, JobsError> + Send + 'static,
 ) -> Result<Response, ApiError> {
-    let turn = app.long_answers.turn().await?;
     let read = app.run_at_places(move |app| Ok(call(&app.seen(&caller)?, &id)?));
-    Ok(until_gone(Json(read.await?).into_response(), turn))
+    in_turn(app, async { read.await.map(Json) }).await
 }
 
-/// The same of what the state keeps, which may be long.
-async fn read_long<T: Serialize + Send + 'static>(
-    app: &Arc<App>,
-    caller: Caller,
-    id: String,
-    call: impl FnOnce(&Seen, &str) -> Result<T, JobsError> + Send + 'static,
+/// An answer that may be long: few of them are in memory at a time.
+async fn in_turn(
+    app: &App,
+    answer: impl Future<Output = Result<impl IntoResponse, ApiError>>,
 ) -> Result<Response, ApiError> {
     let turn = app.long_answers.turn().await?;
-    let answer = read(app, caller, id, call).await?;
-    Ok(until_gone(answer.into_response(), turn))
+    Ok(until_gone(answer.await?.into_response(), turn))
 }
 
 /// Runs a change of one job, if it is the caller's.
@@ -220,14 +216,14 @@ async fn steer(
             .written());
         }
         let called = call(&app.jobs, caller.actor(), &id);
-        called.map_err(|error| told(app, &caller, "job", &id, error))
+        called.map_err(|error| noted(app, &caller, "job", &id, error))
     })
     .await
     .map(Json)
 }
 
-/// The error, which stands in the audit log if it refuses what the caller may not do.
-fn told(app: &App, caller: &Caller, action: &str, object: &str, error: JobsError) -> ApiError {
+/// The error of a call. A refusal of what the caller may not do is noted in the audit log.
+fn noted(app: &App, caller: &Caller, action: &str, object: &str, error: JobsError) -> ApiError {
     match &error {
         JobsError::Forbidden { code, .. } => {
             app.refused(caller.actor(), action, object, code);
@@ -323,7 +319,7 @@ async fn attempts(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    read_long(&app, caller, id, Seen::attempts).await
+    in_turn(&app, read(&app, caller, id, Seen::attempts)).await
 }
 
 /// Lists the failed entries of a job by reason.
@@ -333,7 +329,7 @@ async fn failures(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    read_long(&app, caller, id, Seen::failures).await
+    in_turn(&app, read(&app, caller, id, Seen::failures)).await
 }
 
 /// Which lines of a log to list.
