@@ -40,14 +40,19 @@ impl Site {
         Self::with(nodes, &[])
     }
 
-    /// Nodes that run with further arguments.
-    fn with(nodes: usize, more: &[&str]) -> Self {
+    /// The file system alone.
+    fn empty() -> Self {
         let memory = Path::new("/dev/shm");
         let shared = tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir());
-        let mut site = Self {
+        Self {
             shared: shared.expect("a directory"),
             nodes: Vec::new(),
-        };
+        }
+    }
+
+    /// Nodes that run with further arguments.
+    fn with(nodes: usize, more: &[&str]) -> Self {
+        let mut site = Self::empty();
         let mut first = site.rig();
         first.serve(more);
         site.nodes.push(first);

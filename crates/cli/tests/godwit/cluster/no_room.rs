@@ -5,7 +5,7 @@ use super::super::job_troubles::{fill, with_mount};
 use super::super::sites::{submit, wait_for};
 use super::{Site, nodes, up};
 
-/// What the view says of the disk of a node.
+/// The problem of the disk of a node, as the view shows it; empty where it shows none.
 fn problem<'a>(view: &'a serde_json::Value, name: &str) -> &'a str {
     let nodes = nodes(view);
     let node = nodes.into_iter().find(|node| node["name"] == name);
@@ -15,12 +15,7 @@ fn problem<'a>(view: &'a serde_json::Value, name: &str) -> &'a str {
 
 #[test]
 fn a_leader_without_room_hands_over_and_the_status_names_it() {
-    let mut site = Site {
-        shared: tempfile::tempdir_in("/dev/shm")
-            .or_else(|_| tempfile::tempdir())
-            .expect("a directory"),
-        nodes: Vec::new(),
-    };
+    let mut site = Site::empty();
     let mut first = site.rig();
     std::fs::write(first.export.join("a"), "alpha").expect("written");
     let state = first.daemon_home.join("state");

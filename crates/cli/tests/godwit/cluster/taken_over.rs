@@ -125,9 +125,9 @@ fn a_job_that_another_site_brings_is_followed_by_another_node() {
     assert_no_temporaries(&into);
 }
 
-#[test]
-fn a_job_between_two_other_sites_is_followed_by_another_node() {
-    let mut site = Site::of(3);
+/// A cluster that knows two other sites: one with the set, and one that it may write to.
+fn between() -> (Site, Rig, Rig) {
+    let site = Site::of(3);
     let (source, mut there) = (archive(&site), Rig::new());
     there.serve(&["--keep-for", "1s"]);
     for node in &site.nodes {
@@ -135,6 +135,12 @@ fn a_job_between_two_other_sites_is_followed_by_another_node() {
     }
     know(&site.nodes[0], "siteC", &there);
     fill(&source.export.join("set"));
+    (site, source, there)
+}
+
+#[test]
+fn a_job_between_two_other_sites_is_followed_by_another_node() {
+    let (mut site, source, there) = between();
     let into = there.export.join("into");
     let (from, to) = ("siteB:/data/set", "siteC:/data/into");
     goes_on(&mut site, &source, from, to, &into);
@@ -156,14 +162,7 @@ fn subjects(rig: &Rig) -> Vec<String> {
 
 #[test]
 fn a_node_that_leaves_the_cluster_has_no_access_for_its_jobs_any_more() {
-    let site = Site::of(3);
-    let (source, mut there) = (archive(&site), Rig::new());
-    there.serve(&["--keep-for", "1s"]);
-    for node in &site.nodes {
-        allow(&there, &node.identity, &["--read", "--write"]);
-    }
-    know(&site.nodes[0], "siteC", &there);
-    fill(&source.export.join("set"));
+    let (site, source, there) = between();
     fs::create_dir(there.export.join("into")).expect("made");
     let line = ["--limit", "300KB/s"];
     let (from, to) = ("siteB:/data/set", "siteC:/data/into");

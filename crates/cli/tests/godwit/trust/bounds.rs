@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites as _, MakeDirectory, Peer, RunJob};
 use godwit_api::ask::{ClaimPlace, GrantJob, Mark, Question, Refusal, ReleaseClaim, RemovePlace};
+use godwit_api::grant::Mandate;
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Timestamp;
 use godwit_api::settings::Cipher;
@@ -83,25 +84,36 @@ fn an_identity_holds_no_more_claims_by_setting_ended_ones_again() {
     other.expect("there is room for others");
 }
 
+/// Access for a job at so many paths, for an hour.
+fn let_in(job: &str, who: &Rig, paths: usize) -> Question {
+    let path = |n| Text::from(format!("data/in/{n}").as_str());
+    Question::Grant(GrantJob {
+        job: job.to_owned(),
+        identity: who.identity.clone(),
+        paths: (0..paths).map(path).collect(),
+        write: true,
+        until: Timestamp(godwit_jobs::now().0 + 3_600_000),
+        lasts_ms: Some(3_600_000),
+    })
+}
+
+/// The job of an asker that the tests let nodes in for.
+fn job_of(asker: &Rig) -> Mandate {
+    Mandate {
+        asker: asker.identity.clone(),
+        job: "j".to_owned(),
+    }
+}
+
 #[test]
 fn questions_at_once_give_no_more_access_for_jobs_than_one_after_the_other() {
     let trust = Trust::new();
     allow(&trust.b, &trust.c.identity, "data", &["--write"]);
-    let until = Timestamp(godwit_jobs::now().0 + 3_600_000);
     std::thread::scope(|scope| {
         for job in 0..6 {
             let trust = &trust;
             scope.spawn(move || {
-                let give = Question::Grant(GrantJob {
-                    job: format!("j{job}"),
-                    identity: trust.a.identity.clone(),
-                    paths: (0..600)
-                        .map(|n| Text::from(format!("data/in/{n}").as_str()))
-                        .collect(),
-                    write: true,
-                    until,
-                    lasts_ms: None,
-                });
+                let give = let_in(&format!("j{job}"), &trust.a, 600);
                 let given = trust.c_asks(&trust.b, &give);
                 println!("{job}: {given:?}");
             });
@@ -297,18 +309,7 @@ fn an_asker_does_not_change_the_state_as_fast_as_it_can_ask() {
     for rig in [&trust.c, &trust.a] {
         allow(&trust.b, &rig.identity, "data", &["--write"]);
     }
-    let give = |paths: usize| {
-        Question::Grant(GrantJob {
-            job: "j".to_owned(),
-            identity: trust.a.identity.clone(),
-            paths: (0..paths)
-                .map(|n| Text::from(format!("data/in/{n}").as_str()))
-                .collect(),
-            write: true,
-            until: Timestamp(godwit_jobs::now().0 + 3_600_000),
-            lasts_ms: Some(3_600_000),
-        })
-    };
+    let give = |paths: usize| let_in("j", &trust.a, paths);
     // It renews what is there, so there are never many rules.
     let refused = (0..8).find_map(|_| trust.c_asks(&trust.b, &give(600)).err());
     let refused = refused.expect("4,800 changes in a row are too many");
@@ -322,27 +323,15 @@ fn an_asker_does_not_change_the_state_as_fast_as_it_can_ask() {
     assert_eq!(rules(&trust.b), 1, "that of the other identity");
 }
 
-/// A node that runs a job passes its access on to others, as the nodes of its site need. What it gives counts with what the asker gives.
+/// A node that runs a job lets other nodes of its site in. Their rules count with those that the asker gives.
 #[test]
 fn a_node_that_runs_a_job_does_not_use_up_the_access_of_its_asker() {
     let trust = Trust::new();
     allow(&trust.b, &trust.c.identity, "data", &["--write"]);
     trust.give("j", &trust.a, "data/in", true).expect("given");
-    let mandate = godwit_api::grant::Mandate {
-        asker: trust.c.identity.clone(),
-        job: "j".to_owned(),
-    };
+    let mandate = job_of(&trust.c);
     let pass_on = |paths: usize| {
-        let question = Question::Grant(GrantJob {
-            job: "j".to_owned(),
-            identity: trust.b.identity.clone(),
-            paths: (0..paths)
-                .map(|n| Text::from(format!("data/in/{n}").as_str()))
-                .collect(),
-            write: true,
-            until: Timestamp(godwit_jobs::now().0 + 3_600_000),
-            lasts_ms: Some(3_600_000),
-        });
+        let question = let_in("j", &trust.b, paths);
         ask(&trust.a, &trust.b, Some(&mandate), &question)
     };
     pass_on(100).expect("for some nodes");
@@ -368,19 +357,9 @@ fn the_audit_log_names_the_node_that_acts_for_an_asker() {
         other: None,
     }));
     trust.c_asks(&trust.a, &run).expect("taken");
-    let let_in = Question::Grant(GrantJob {
-        job: "j".to_owned(),
-        identity: trust.b.identity.clone(),
-        paths: vec![Text::from("data/in")],
-        write: true,
-        until: Timestamp(godwit_jobs::now().0 + 3_600_000),
-        lasts_ms: Some(3_600_000),
-    });
-    trust.c_asks(&trust.a, &let_in).expect("let in");
-    let mandate = godwit_api::grant::Mandate {
-        asker: trust.c.identity.clone(),
-        job: "j".to_owned(),
-    };
+    let given = trust.c_asks(&trust.a, &let_in("j", &trust.b, 1));
+    given.expect("let in");
+    let mandate = job_of(&trust.c);
     let steer = Question::Steer(godwit_api::ask::SteerJob {
         job: "j".to_owned(),
         priority: Some(-3),
@@ -408,20 +387,8 @@ fn identities_that_an_asker_lets_in_change_no_more_than_the_asker_may() {
     let trust = Trust::new();
     allow(&trust.b, &trust.c.identity, "data", &["--write"]);
     trust.give("j", &trust.a, "data/in", true).expect("given");
-    let mandate = godwit_api::grant::Mandate {
-        asker: trust.c.identity.clone(),
-        job: "j".to_owned(),
-    };
-    let pass_on = Question::Grant(GrantJob {
-        job: "j".to_owned(),
-        identity: trust.b.identity.clone(),
-        paths: (0..200)
-            .map(|n| Text::from(format!("data/in/{n}").as_str()))
-            .collect(),
-        write: true,
-        until: Timestamp(godwit_jobs::now().0 + 3_600_000),
-        lasts_ms: Some(3_600_000),
-    });
+    let mandate = job_of(&trust.c);
+    let pass_on = let_in("j", &trust.b, 200);
     let ask = || ask(&trust.a, &trust.b, Some(&mandate), &pass_on);
     let refused = (0..40).find_map(|_| ask().err()).expect("too many");
     assert_eq!(refused.code, "busy", "{refused:?}");
