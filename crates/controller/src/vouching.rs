@@ -151,7 +151,7 @@ mod tests {
             dialled.fetch_add(asked.addresses.len(), Ordering::SeqCst);
             thread::sleep(Duration::from_millis(20));
             now.fetch_sub(1, Ordering::SeqCst);
-            Err(Refusal::later(code::UNREACHABLE, "nobody is there"))
+            Err(Refusal::later(code::UNREACHABLE, "no node answers"))
         };
         let named = vec![node("other"); TARGETS_MAX];
         let path = Text::from("data/set");

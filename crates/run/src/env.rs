@@ -84,7 +84,7 @@ pub struct Env {
     pub label: Option<String>,
     /// The job of another node that this is done for. The other side admits it by the access of that job, and by nothing else.
     pub mandate: Option<Mandate>,
-    /// It is done for somebody who may not list the destination here: names that the source does not have are told to nobody.
+    /// The asker may not list the destination here: no message has a name that the source does not have.
     pub hides_names: bool,
     /// What the attempts of one job tell each other, if several runners may make them.
     pub attempts: Option<Arc<dyn Attempts>>,

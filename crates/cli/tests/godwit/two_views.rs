@@ -32,7 +32,7 @@ impl World {
         })
     }
 
-    /// What is there, but for the times of changes of attributes: a beacon that comes and goes leaves no other trace.
+    /// The entries with their attributes, but without the times of changes of attributes: a beacon leaves no other trace.
     fn state(&self) -> Vec<String> {
         let lines = state(&self.rig.path("disk")).into_iter();
         let without_last = |line: String| line.rsplit_once(' ').map(|(most, _)| most.to_owned());

@@ -1,5 +1,5 @@
 //! Owns how much the disk of this node keeps of jobs for other sites beside the state: their manifests, logs and samples.
-//! Deletes no job: the state prunes by itself.
+//! Deletes no job: the state prunes those.
 //!
 //! The records of one asker have a bound together. Beyond it those of its oldest ended jobs go. If the jobs that have not
 //! ended fill the room, the node takes no further job of the asker, and ends the running one with the largest records.
@@ -21,7 +21,7 @@ const BYTES_MAX: u64 = 4 << 30;
 /// How often they are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// What the last looks found, by asker.
+/// The results of the last looks, by asker.
 #[derive(Default)]
 pub(crate) struct Records(Mutex<HashMap<String, Look>>);
 

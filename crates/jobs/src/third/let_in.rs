@@ -40,7 +40,7 @@ impl Third<'_> {
         let left = room.saturating_sub(runners.len());
         for identity in runners.into_iter().take(room) {
             match give(identity) {
-                // What the earlier node gave lasts for a time.
+                // The access that the earlier node gave lasts for a time.
                 Err(refusal) if self.earlier.borrow().is_some() && !refusal.retryable => {
                     self.note(&format!(
                         "{} does not renew the access: {refusal}",

@@ -186,7 +186,7 @@ impl Asker {
         }
     }
 
-    /// A connection to the site, after HELLO, and what the site understands. No further address is tried once nobody waits.
+    /// A connection to the site, after HELLO, and what the site understands. No further address is tried once the caller has given up.
     fn connect(&self, site: &Peer, go_on: &mut GoOn<'_>) -> Result<(Connection, u64), Refusal> {
         let mut options = DialOptions::new(Expect::Identity(identity(site)?));
         let until = Instant::now() + ALL_WITHIN;

@@ -17,7 +17,7 @@ pub struct Beacon {
     storage: Arc<dyn Storage>,
     directory: RelPath,
     name: TempName,
-    /// The state of the directory, to be given back: an entry that comes and goes is no change that anybody made.
+    /// The state of the directory, to be given back: a beacon that comes and goes changes nothing for users.
     before: Option<Meta>,
     is_lit: AtomicBool,
     /// The source has announced something, so it has looked.
@@ -179,7 +179,7 @@ impl Beacon {
         }
     }
 
-    /// Gives its directory the time of before. Who may not, has changed it as any other writer would.
+    /// Gives its directory the time of before. Where that is not allowed, the directory has the time of a usual change.
     fn give_back(&self) {
         if let Some(before) = &self.before {
             let _ = self.storage.give_back_time(&self.directory, before.mtime);

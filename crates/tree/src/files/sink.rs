@@ -68,7 +68,7 @@ pub struct TreeSinkConfig {
     pub must_be_directory: bool,
     /// What is meant of the sources: what it excludes is not the transfer's to touch.
     pub select: Arc<Select>,
-    /// Who asked for the transfer may not list the destination: names that were not announced are told to nobody.
+    /// The asker may not list the destination: no message has a name that the source did not announce.
     pub hides_names: bool,
 }
 

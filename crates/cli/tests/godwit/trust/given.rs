@@ -159,7 +159,7 @@ fn a_dry_run_for_another_site_needs_the_right_of_that_site_to_list() {
     trust.assert_untouched();
 }
 
-/// What a job says that runs for another site goes to that site.
+/// The messages of a job for another site go to that site.
 #[test]
 fn a_job_names_nothing_at_its_destination_that_its_asker_may_not_list() {
     let trust = Trust::new();
