@@ -26,6 +26,7 @@ use crate::claims::{Ask, Claims};
 use crate::course::{LOOK_EVERY, Ring, Step, next};
 use crate::place::Mapping;
 use crate::questions::{Destination, Site, failure_of};
+use crate::rates::Rates;
 use crate::watch::{Traffic, Watch};
 
 /// A job to divide.
@@ -162,6 +163,7 @@ struct Sight {
     /// Nodes that were let in and work on the job no more.
     gone: Vec<Mate>,
     watch: Watch,
+    rates: Rates,
     crew_at: Instant,
     /// When to ask for the nodes of the destination; none while that is being asked.
     nodes_at: Option<Instant>,
@@ -220,6 +222,7 @@ impl Driver<'_> {
             declined: Vec::new(),
             gone: Vec::new(),
             watch: Watch::new(),
+            rates: Rates::default(),
             crew_at: now,
             nodes_at: Some(now),
             asked: 0,
@@ -316,7 +319,9 @@ impl Driver<'_> {
                 // A worker of an older program would hold what it has while it rests.
                 let level = Agreed(&reader).level().unwrap_or(0);
                 sight.watch.may_rest(level >= LEVEL_REST);
-                sight.watch.look(at, &crew, self.order.traffic, holds);
+                let (watch, rates) = (&mut sight.watch, &mut sight.rates);
+                let told = || rates.saw((self.order.traffic)());
+                watch.look(at, &crew, told, holds);
             } else {
                 sight.watch.pause();
             }
@@ -338,6 +343,8 @@ impl Driver<'_> {
                     true => sight.taken.clone(),
                     false => Vec::new(),
                 },
+                rates: &sight.rates,
+                before: work.as_ref(),
             };
             let standing = sight.claims.standing(sight.now());
             match next(standing, is_open, work.as_ref(), ring.pairs()) {

@@ -7,6 +7,7 @@ use godwit_api::ask::{Peer, Refusal};
 use godwit_state::{Pair, SetPairs, Taken, Target, Work};
 
 use crate::claims::Standing;
+use crate::rates::Rates;
 
 /// How often the work is looked at.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -85,11 +86,15 @@ pub(crate) struct Ring<'a> {
     pub(crate) waits: bool,
     /// What cannot be written late any more.
     pub(crate) fenced: Vec<Taken>,
+    /// The rates that nodes were seen to reach.
+    pub(crate) rates: &'a Rates,
+    /// The work, with the pairs that are in force.
+    pub(crate) before: Option<&'a Work>,
 }
 
 impl Ring<'_> {
-    /// The pairs: each node of the source sends to one node of the destination, or to some in turn where there are more of those. So
-    /// no two nodes meet more often than they have to, and the limit is in equal shares. Who rests ends what it holds and takes nothing more.
+    /// The pairs: each node of the source sends to one node of the destination, or to some in turn where there are more of those, by the
+    /// rates of nodes ([`Rates::spread`]). The limit is in equal shares. Who rests ends what it holds and takes nothing more.
     pub(crate) fn pairs(self) -> SetPairs {
         let targets: Vec<Target> = self.all.iter().map(target).collect();
         let places: Vec<u32> = self
@@ -103,26 +108,36 @@ impl Ring<'_> {
                 place.and_then(|place| u32::try_from(place).ok())
             })
             .collect();
+        let named = |place: &u32| usize::try_from(*place).ok().and_then(|at| self.all.get(at));
+        let ready = places.iter().filter_map(named);
+        let ready: Vec<&str> = ready.map(|peer| peer.identity.as_str()).collect();
         let rests = |node: &String| self.resting.contains(node);
-        let nodes = self.crew.iter().filter(|node| !rests(node)).count().max(1);
+        let sending: Vec<&str> = self
+            .crew
+            .iter()
+            .filter(|node| !rests(node))
+            .map(String::as_str)
+            .collect();
+        let before: Vec<Option<usize>> = sending
+            .iter()
+            .map(|node| self.sent_to(node, &ready))
+            .collect();
+        let spread = self.rates.spread(&sending, &ready, &before);
+        let mut spread = spread.into_iter();
         let share = match self.limit {
             0 => 0,
             limit => (limit / self.sharing.max(1) as u64).max(1),
         };
-        let to = |at: usize| match places.len() {
-            0 => Vec::new(),
-            count if count <= nodes => vec![places[at % count]],
-            _ => places.iter().skip(at).step_by(nodes).copied().collect(),
-        };
-        let mut at = 0;
         let pairs = self.crew.iter().map(|node| Pair {
             node: node.clone(),
             to: match rests(node) {
                 true => Vec::new(),
-                false => {
-                    at += 1;
-                    to(at - 1)
-                }
+                false => spread
+                    .next()
+                    .unwrap_or_default()
+                    .into_iter()
+                    .filter_map(|place| places.get(place).copied())
+                    .collect(),
             },
             limit: share,
         });
@@ -136,6 +151,17 @@ impl Ring<'_> {
             waits: self.waits,
             fenced: self.fenced,
         }
+    }
+
+    /// The one node of the destination that a node was paired with, among those that are ready.
+    fn sent_to(&self, node: &str, ready: &[&str]) -> Option<usize> {
+        let before = self.before?;
+        let pair = before.pairs.iter().find(|pair| pair.node == node)?;
+        let [place] = pair.to.as_slice() else {
+            return None;
+        };
+        let target = before.targets.nodes.get(usize::try_from(*place).ok()?)?;
+        ready.iter().position(|one| *one == target.identity)
     }
 }
 
@@ -174,6 +200,8 @@ mod tests {
             all: &peers(all),
             waits: false,
             fenced: Vec::new(),
+            rates: &Rates::default(),
+            before: None,
         }
         .pairs()
     }
@@ -227,6 +255,8 @@ mod tests {
             all: &ready,
             waits: false,
             fenced: Vec::new(),
+            rates: &Rates::default(),
+            before: None,
         }
         .pairs();
         assert_eq!(to(&set), [&[0][..], &[], &[1]]);

@@ -12,7 +12,7 @@
 //! whole tree: links, files with several names, times of directories, deletion. The **close** of a root, an ordinary transfer of the whole
 //! tree, brings that, and whatever an item left or failed at.
 //!
-//! `claims`, `course`, `pace`, `watch` and `batch` are pure: time, answers, leased items and events are arguments.
+//! `claims`, `course`, `pace`, `rates`, `watch` and `batch` are pure: time, answers, leased items and events are arguments.
 
 mod batch;
 mod claims;
@@ -21,6 +21,7 @@ mod course;
 mod pace;
 mod place;
 mod questions;
+mod rates;
 mod sending;
 mod vouching;
 mod watch;

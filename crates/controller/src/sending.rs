@@ -29,6 +29,8 @@ const TRY_AGAIN: Duration = Duration::from_millis(250);
 const TRY_AGAIN_MAX: Duration = Duration::from_secs(2);
 /// How long a refusal may be one that passes: the nodes of the destination learn of access one after the other.
 const REFUSED_FOR: Duration = Duration::from_secs(10);
+/// A try that is younger than this is left once the controller pairs its node otherwise: less is lost than what is won.
+const MOVES_WITHIN: Duration = Duration::from_secs(5);
 /// Between two looks whether a try is to be left.
 const WATCH_EVERY: Duration = Duration::from_millis(250);
 
@@ -71,6 +73,7 @@ impl Sending<'_> {
         // How often each node of the destination was tried, and how many tries were left.
         let mut tried: BTreeMap<String, u32> = BTreeMap::new();
         let mut left = 0;
+        let mut may_move = brings;
         loop {
             let (to, target, targets) = match self.choose(&tried) {
                 Chosen::To(to, target, targets) => (to, target, targets),
@@ -84,13 +87,13 @@ impl Sending<'_> {
             env.list.clone_from(&list);
             let control = self.steering.begin(to.limit);
             let patience = brings.then(|| Patience::new(left, to.limit));
-            self.clear_flight();
+            self.begin_flight(&target.identity);
             let (is_left, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
             let ended = thread::scope(|scope| {
                 let watch = scope.spawn({
                     let (control, is_over, is_left) = (&control, &is_over, &is_left);
                     let target = &target;
-                    move || self.watch(target, control, patience, is_over, is_left)
+                    move || self.watch(target, control, (patience, may_move), is_over, is_left)
                 });
                 let _ends = Ends(&is_over, watch.thread().clone());
                 make(to).and_then(|spec| Runner::run(&spec, &env, &events, &control))
@@ -98,6 +101,7 @@ impl Sending<'_> {
             *tried.entry(target.identity.clone()).or_default() += 1;
             let is_left = is_left.load(Ordering::SeqCst);
             left += u32::from(is_left);
+            may_move &= !is_left;
             let is_untried = |one: &Target| !tried.contains_key(&one.identity);
             let is_early = |most: Duration| began.elapsed() < most;
             let passes = |failure: &Failure| match failure.code {
@@ -137,13 +141,13 @@ impl Sending<'_> {
         }
     }
 
-    /// Ends a try once the controller has nobody send to its node any more, or patience with it is over; in either case only where there is
-    /// another node to send to.
+    /// Ends a try once the controller has nobody send to its node any more, or has this node send elsewhere early, or patience with it is
+    /// over; in each case only where there is another node to send to.
     fn watch(
         &self,
         target: &Target,
         control: &Control,
-        mut patience: Option<Patience>,
+        (mut patience, may_move): (Option<Patience>, bool),
         is_over: &AtomicBool,
         is_left: &AtomicBool,
     ) {
@@ -164,7 +168,8 @@ impl Sending<'_> {
             let is_slow = patience
                 .as_mut()
                 .is_some_and(|patience| patience.is_over(at, bytes, files));
-            if has_others && (!is_named || is_slow) {
+            let is_moved = may_move && at < MOVES_WITHIN && self.is_moved(target);
+            if has_others && (!is_named || is_slow || is_moved) {
                 is_left.store(true, Ordering::SeqCst);
                 control.cancel();
                 return;
@@ -182,9 +187,26 @@ impl Sending<'_> {
         named(&work).any(is_it)
     }
 
-    fn clear_flight(&self) {
+    /// Whether the controller has this node send to others than this node of the destination.
+    fn is_moved(&self, target: &Target) -> bool {
+        let reader = self.node.replica.reader();
+        let Ok(Some(work)) = Works(&reader).of(self.job) else {
+            return false;
+        };
+        let own = &self.node.runner.node;
+        let pair = work.pairs.iter().find(|pair| pair.node == *own);
+        pair.is_some_and(|pair| {
+            let mut to = pair.to.iter().filter_map(|place| target_at(&work, *place));
+            !pair.to.is_empty() && to.all(|one| one.identity != target.identity)
+        })
+    }
+
+    fn begin_flight(&self, to: &str) {
         let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
-        *flight = Flight::default();
+        *flight = Flight {
+            to: to.to_owned(),
+            ..Flight::default()
+        };
     }
 
     /// Where a try goes: to the node of the destination that was tried least. The nodes that the controller chose for this node come in
@@ -273,6 +295,8 @@ enum Chosen {
 /// What a node brings of a job now, and has not settled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flight {
+    /// Identity of the node of the destination that it goes to; empty where none is on its way.
+    pub to: String,
     /// Bytes that the transfer has brought so far.
     pub bytes: u64,
     /// Files that it has brought so far.
@@ -306,7 +330,9 @@ impl EventSink for Told {
         }
         if let Event::Progress(progress) = &event {
             let channels = ChannelView::of(progress, &told());
-            *self.flight.lock().unwrap_or_else(PoisonError::into_inner) = Flight {
+            let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
+            *flight = Flight {
+                to: std::mem::take(&mut flight.to),
                 bytes: progress.bytes,
                 files: progress.files,
                 bytes_per_second: progress.bytes_per_second.unwrap_or(0.0),

@@ -36,6 +36,8 @@ const STEP: usize = 8;
 pub struct Traffic {
     /// Name of the node.
     pub node: String,
+    /// Identity of the node of the destination that it sends to; empty where that is not known.
+    pub to: String,
     /// Rate of the last seconds.
     pub bytes_per_second: f64,
     /// Bytes that passed over its paths in this transfer.

@@ -332,6 +332,7 @@ impl Workers {
                     ..ProgressView::default()
                 },
                 works: true,
+                to: flight.to,
             }
         });
         flights.collect()

@@ -36,9 +36,18 @@ pub(crate) struct Flights {
 struct Told {
     has_ended: bool,
     /// What each node told last, and when it was asked for that, in the order in which they told something first.
-    nodes: Vec<(String, ProgressView, Instant)>,
+    nodes: Vec<Flying>,
     /// Nodes that are being asked.
     asked: BTreeSet<String>,
+}
+
+/// What one node told.
+struct Flying {
+    node: String,
+    /// Identity of the node of the other site that it sends to.
+    to: String,
+    view: ProgressView,
+    at: Instant,
 }
 
 /// A node that is being asked, until this is dropped.
@@ -79,8 +88,9 @@ impl Flights {
         let mut rate = 0.0;
         let told = self.lock();
         // Numbers of channels stay with their node.
-        for (first, (node, view, at)) in (0..).step_by(CHANNELS_MAX).zip(&told.nodes) {
-            if at.elapsed() < OLD_AFTER {
+        for (first, one) in (0..).step_by(CHANNELS_MAX).zip(&told.nodes) {
+            let Flying { node, view, .. } = one;
+            if one.at.elapsed() < OLD_AFTER {
                 sum.streams = sum.streams.saturating_add(view.streams);
                 rate += view.bytes_per_second.unwrap_or(0.0);
                 for channel in view.channels.iter().take(CHANNELS_MAX) {
@@ -100,11 +110,11 @@ impl Flights {
     pub(crate) fn since(&self, time: Instant) -> Amount {
         let told = self.lock();
         let new = told.nodes.iter();
-        let new = new.filter(|(.., at)| *at > time && at.elapsed() < OLD_AFTER);
-        new.fold((0, 0), |(bytes, files), (_, view, _)| {
+        let new = new.filter(|one| one.at > time && one.at.elapsed() < OLD_AFTER);
+        new.fold((0, 0), |(bytes, files), one| {
             (
-                bytes.saturating_add(view.bytes),
-                files.saturating_add(view.files),
+                bytes.saturating_add(one.view.bytes),
+                files.saturating_add(one.view.files),
             )
         })
     }
@@ -112,12 +122,10 @@ impl Flights {
     /// What each node does, as far as it tells.
     pub(crate) fn traffic(&self) -> Vec<Traffic> {
         let told = self.lock();
-        let new = told
-            .nodes
-            .iter()
-            .filter(|(.., at)| at.elapsed() < OLD_AFTER);
-        new.map(|(node, view, _)| Traffic {
+        let new = told.nodes.iter().filter(|one| one.at.elapsed() < OLD_AFTER);
+        new.map(|Flying { node, to, view, .. }| Traffic {
             node: node.clone(),
+            to: to.clone(),
             bytes_per_second: view.bytes_per_second.unwrap_or(0.0),
             passed_bytes: total(view, |channel| channel.bytes),
             resent_bytes: total(view, |channel| channel.resent_bytes),
@@ -142,7 +150,7 @@ impl Flights {
                 asked,
                 own.into_iter()
                     .find(|one| one.id == self.job)
-                    .map(|one| one.progress),
+                    .map(|one| (one.progress, one.to)),
             );
             for node in self.others(shared) {
                 self.begin(shared, node);
@@ -175,15 +183,21 @@ impl Flights {
             });
     }
 
-    fn update(&self, node: &str, asked: Instant, view: Option<ProgressView>) {
+    fn update(&self, node: &str, asked: Instant, view: Option<(ProgressView, String)>) {
         // What does not answer gets old.
-        let Some(view) = view else {
+        let Some((view, to)) = view else {
             return;
         };
         let mut told = self.lock();
-        match told.nodes.iter_mut().find(|(known, ..)| known == node) {
-            Some(known) => (known.1, known.2) = (view, asked),
-            None => told.nodes.push((node.to_owned(), view, asked)),
+        let new = Flying {
+            node: node.to_owned(),
+            to,
+            view,
+            at: asked,
+        };
+        match told.nodes.iter_mut().find(|known| known.node == node) {
+            Some(known) => *known = new,
+            None => told.nodes.push(new),
         }
     }
 
@@ -199,11 +213,11 @@ impl Flights {
         rows
     }
 
-    fn ask(&self, shared: &Shared, node: &Node) -> Option<ProgressView> {
+    fn ask(&self, shared: &Shared, node: &Node) -> Option<(ProgressView, String)> {
         let goes_on = || !shared.stopping.load(Ordering::SeqCst) && !self.lock().has_ended;
         let mut jobs = elsewhere::ask(shared, node, &goes_on)?.into_iter();
         let job = jobs.find(|job| job.works && job.id == self.job);
-        Some(job.map(|job| job.progress).unwrap_or_default())
+        Some(job.map(|job| (job.progress, job.to)).unwrap_or_default())
     }
 }
 
@@ -233,7 +247,7 @@ mod tests {
                 channels: vec![channel.clone(), channel.clone()],
                 ..ProgressView::default()
             };
-            flights.update(node, Instant::now(), Some(view));
+            flights.update(node, Instant::now(), Some((view, String::new())));
         }
         assert_eq!(flights.sum().streams, u32::MAX);
         let before = start.checked_sub(Duration::from_secs(1)).unwrap_or(start);

@@ -291,6 +291,7 @@ fn running(jobs: &Jobs) -> Vec<RunningJob> {
             id,
             progress,
             works: false,
+            to: String::new(),
         })
     })
     .chain(jobs.shared.workers.flights())

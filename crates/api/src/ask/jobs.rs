@@ -19,6 +19,9 @@ pub struct RunningJob {
     /// Another node controls it: the progress is that of what this node brings of it now.
     #[serde(default)]
     pub works: bool,
+    /// Identity of the node of the other site that this node sends to now, if `works`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub to: String,
 }
 
 /// A site to connect to, and what the job does at the asked one.

@@ -47,6 +47,7 @@ impl Path {
                 passed_bytes: bytes(sum.0),
                 resent_bytes: bytes(sum.1),
                 streams: 4,
+                ..Traffic::default()
             }
         });
         traffic.collect()
@@ -117,6 +118,7 @@ fn lossy(watch: &Watch, crew: &[String], second: u64) -> Vec<Traffic> {
             passed_bytes: second * 110_000_000,
             resent_bytes: second * 10_000_000,
             streams: 4,
+            ..Traffic::default()
         },
     };
     crew.iter().map(tells).collect()

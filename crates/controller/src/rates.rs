@@ -1,0 +1,282 @@
+//! Decides which node of the source sends to which node of the destination, by the rates that nodes were seen to reach.
+//! Reads no clock and asks nobody.
+//!
+//! A node says how fast it sends, and whereto. The rate of a source is the best one that it had, and that of a destination the best sum of
+//! what was sent there at a time: both are bounds from below. So once nodes are seen to be unequal, each fast source is seen at a second
+//! destination, too; then the fastest sources come first, each to the destination that is loaded least for what it takes.
+
+use std::collections::BTreeMap;
+
+use crate::watch::Traffic;
+
+/// What is left of a rate each second in which it is not reached.
+const KEEPS: f64 = 0.98;
+/// Seconds after which a source was seen at a destination.
+const SEEN_AFTER: u32 = 2;
+/// Nodes are unequal where one is so many times as fast as another one.
+const UNEQUAL: f64 = 1.5;
+/// A source with less than this part of the mean rate is not tried elsewhere: its leases are long, and little depends on it.
+const TRIED_FROM: f64 = 0.75;
+/// A source that alone brings so much of what its destination takes may have more. It is tried elsewhere, too: at once where none is so
+/// many times as fast, so that the one that was tried first was chosen by chance, or after so many seconds.
+const ALIKE: f64 = 1.2;
+const TRIED_LATER: u32 = 20;
+const FILLS: f64 = 0.85;
+/// Pairs change for so many times the rate of those that are.
+const GAIN: f64 = 1.1;
+/// A source with several destinations passes over those with less than this part of its best rate.
+const LEAST: f64 = 0.5;
+
+/// The rate of one source at one destination.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    rate: f64,
+    seconds: u32,
+}
+
+/// The rates that nodes were seen to reach.
+#[derive(Debug, Default)]
+pub(crate) struct Rates {
+    /// By source and destination.
+    pairs: BTreeMap<(String, String), Seen>,
+    /// What is sent to each destination at once.
+    into: BTreeMap<String, f64>,
+    /// Some nodes were seen to be faster than others.
+    are_unequal: bool,
+    /// Seconds in which something was sent.
+    seconds: u32,
+}
+
+impl Rates {
+    /// Takes what nodes tell in one second, and gives it on. Destinations go by their identities.
+    pub(crate) fn saw(&mut self, told: Vec<Traffic>) -> Vec<Traffic> {
+        let sends =
+            |one: &&Traffic| !one.to.is_empty() && one.streams > 0 && one.bytes_per_second > 0.0;
+        let mut into: BTreeMap<&str, f64> = BTreeMap::new();
+        for one in told.iter().filter(sends) {
+            *into.entry(&one.to).or_default() += one.bytes_per_second;
+            let pair = (one.node.clone(), one.to.clone());
+            let seen = self.pairs.entry(pair).or_default();
+            seen.rate = (seen.rate * KEEPS).max(one.bytes_per_second);
+            seen.seconds = seen.seconds.saturating_add(1);
+        }
+        self.seconds = self.seconds.saturating_add(u32::from(!into.is_empty()));
+        for (target, rate) in into {
+            let best = self.into.entry(target.to_owned()).or_default();
+            *best = (*best * KEEPS).max(rate);
+        }
+        self.are_unequal |= self.look_unequal();
+        told
+    }
+
+    /// Whether destinations take unlike sums, or sources bring unlike rates to one of them.
+    fn look_unequal(&self) -> bool {
+        let is_seen = |target: &str| {
+            let mut pairs = self.pairs.iter();
+            pairs.any(|((_, to), seen)| to == target && seen.seconds >= SEEN_AFTER)
+        };
+        let sums = self.into.iter().filter(|(target, _)| is_seen(target));
+        if differ(sums.map(|(_, rate)| *rate)) {
+            return true;
+        }
+        self.into.keys().any(|target| {
+            let pairs = self.pairs.iter();
+            let here = pairs.filter(|((_, to), seen)| to == target && seen.seconds >= SEEN_AFTER);
+            differ(here.map(|(_, seen)| seen.rate))
+        })
+    }
+
+    fn pair(&self, source: &str, target: &str) -> Seen {
+        let key = (source.to_owned(), target.to_owned());
+        self.pairs.get(&key).copied().unwrap_or_default()
+    }
+
+    /// For each source the places of its destinations, in turn. `before` are the places that each source had.
+    pub(crate) fn spread(
+        &self,
+        sources: &[&str],
+        targets: &[&str],
+        before: &[Option<usize>],
+    ) -> Vec<Vec<usize>> {
+        let (nodes, places) = (sources.len(), targets.len());
+        if nodes == 0 || places == 0 {
+            return vec![Vec::new(); nodes];
+        }
+        if nodes < places {
+            let own = |at: usize| (at..places).step_by(nodes).collect();
+            let each = sources.iter().enumerate();
+            return each
+                .map(|(at, source)| self.fast(source, own(at), targets))
+                .collect();
+        }
+        let ring: Vec<usize> = (0..nodes).map(|at| at % places).collect();
+        let wanted = match self.are_unequal {
+            true => self.wanted(sources, targets, before, &ring),
+            false => ring,
+        };
+        wanted.into_iter().map(|place| vec![place]).collect()
+    }
+
+    /// The destinations of a source that has several, but for those that are slow.
+    fn fast(&self, source: &str, own: Vec<usize>, targets: &[&str]) -> Vec<usize> {
+        let seen = |place: &usize| self.pair(source, targets[*place]);
+        let best = own.iter().map(|place| seen(place).rate).fold(0.0, f64::max);
+        let is_slow =
+            |place: &usize| seen(place).seconds >= SEEN_AFTER && seen(place).rate < best * LEAST;
+        own.into_iter().filter(|place| !is_slow(place)).collect()
+    }
+
+    /// One destination for each source, where there are at least as many sources.
+    fn wanted(
+        &self,
+        sources: &[&str],
+        targets: &[&str],
+        before: &[Option<usize>],
+        ring: &[usize],
+    ) -> Vec<usize> {
+        let places = targets.len();
+        let rates = self.rates_of(sources, targets);
+        let takes = filled(targets.iter().map(|target| self.into.get(*target).copied()));
+        let mut order: Vec<usize> = (0..sources.len()).collect();
+        order.sort_by(|one, other| rates[*other].total_cmp(&rates[*one]).then(one.cmp(other)));
+        if let Some(mut tried) = self.tried(sources, targets, ring, &rates, &order) {
+            leave_none_out(&mut tried, places, &order);
+            return tried;
+        }
+        // Where nothing is known of a source it begins as all do.
+        let is_known = |at: usize| {
+            let mut seen = targets.iter().map(|target| self.pair(sources[at], target));
+            seen.any(|seen| seen.seconds > 0)
+        };
+        let unknown = |at: usize| (!is_known(at)).then(|| ring[at]);
+        let mut wanted: Vec<Option<usize>> = (0..sources.len()).map(unknown).collect();
+        let mut loads = vec![0.0; places];
+        for (at, place) in wanted.iter().enumerate() {
+            if let Some(place) = place {
+                loads[*place] += rates[at];
+            }
+        }
+        for at in order.iter().copied() {
+            if wanted[at].is_some() {
+                continue;
+            }
+            let load = |place: usize| (loads[place] + rates[at]) / takes[place];
+            let least = (0..places).min_by(|one, other| load(*one).total_cmp(&load(*other)));
+            if let Some(place) = least {
+                loads[place] += rates[at];
+                wanted[at] = Some(place);
+            }
+        }
+        let mut wanted: Vec<usize> = wanted.into_iter().flatten().collect();
+        leave_none_out(&mut wanted, places, &order);
+        let before: Option<Vec<usize>> = before.iter().copied().collect();
+        match before {
+            // Pairs that are nearly as good stay.
+            Some(before)
+                if (0..places).all(|place| before.contains(&place))
+                    && sum(&wanted, &rates, &takes) <= GAIN * sum(&before, &rates, &takes) =>
+            {
+                before
+            }
+            _ => wanted,
+        }
+    }
+
+    /// The ring, but for sources that are tried at the next destination: one from each destination, the fastest one first, while a destination
+    /// was seen with one source alone, and later where one fills its destination. None where nothing is to be tried.
+    fn tried(
+        &self,
+        sources: &[&str],
+        targets: &[&str],
+        ring: &[usize],
+        rates: &[f64],
+        order: &[usize],
+    ) -> Option<Vec<usize>> {
+        let places = targets.len();
+        let is_seen =
+            |at: usize, place: usize| self.pair(sources[at], targets[place]).seconds >= SEEN_AFTER;
+        let seen_by = |place: usize| (0..sources.len()).filter(|at| is_seen(*at, place)).count();
+        let is_seen_through = (0..places).all(|place| seen_by(place) > 1);
+        if places < 2 {
+            return None;
+        }
+        let best = rates.iter().copied().fold(0.0, f64::max);
+        let fills = |at: usize, place: usize| {
+            let takes = self.into.get(targets[place]).copied().unwrap_or_default();
+            let is_late = self.seconds >= TRIED_LATER || rates[at] * ALIKE >= best;
+            rates[at] >= takes * FILLS && is_late
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a few nodes")]
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        let mut tried = ring.to_vec();
+        for place in 0..places {
+            let next = (place + 1) % places;
+            let may_try = |at: &usize| {
+                let is_fast = rates[*at] >= mean * TRIED_FROM;
+                let may_have_more = !is_seen_through || fills(*at, place);
+                let is_new = is_seen(*at, place) && !is_seen(*at, next);
+                ring[*at] == place && is_fast && may_have_more && is_new
+            };
+            if let Some(at) = order.iter().copied().find(may_try) {
+                tried[at] = next;
+            }
+        }
+        (tried != ring).then_some(tried)
+    }
+
+    fn rates_of(&self, sources: &[&str], targets: &[&str]) -> Vec<f64> {
+        let best = |source: &&str| {
+            let rates = targets.iter().map(|target| self.pair(source, target).rate);
+            Some(rates.fold(0.0, f64::max)).filter(|rate| *rate > 0.0)
+        };
+        filled(sources.iter().map(best))
+    }
+}
+
+/// Rates, with the mean of those that are known for each that is not.
+fn filled(rates: impl Iterator<Item = Option<f64>>) -> Vec<f64> {
+    let rates: Vec<Option<f64>> = rates.collect();
+    let known: Vec<f64> = rates.iter().copied().flatten().collect();
+    #[expect(clippy::cast_precision_loss, reason = "a few nodes")]
+    let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
+    let mean = if mean > 0.0 { mean } else { 1.0 };
+    rates.into_iter().map(|rate| rate.unwrap_or(mean)).collect()
+}
+
+/// Each destination gets a source: the slowest one of those that are not alone.
+fn leave_none_out(wanted: &mut [usize], places: usize, fastest_first: &[usize]) {
+    for empty in 0..places {
+        if wanted.contains(&empty) {
+            continue;
+        }
+        let is_alone = |at: &usize| wanted.iter().filter(|to| **to == wanted[*at]).count() == 1;
+        let spare = fastest_first.iter().rev().copied().find(|at| !is_alone(at));
+        if let Some(at) = spare {
+            wanted[at] = empty;
+        }
+    }
+}
+
+/// What all bring where each destination takes no more than it was seen to take.
+fn sum(pairs: &[usize], rates: &[f64], takes: &[f64]) -> f64 {
+    let mut loads = vec![0.0; takes.len()];
+    for (place, rate) in pairs.iter().zip(rates) {
+        loads[*place] += rate;
+    }
+    loads
+        .iter()
+        .zip(takes)
+        .map(|(load, most)| load.min(*most))
+        .sum()
+}
+
+/// Whether the largest is much more than the smallest.
+fn differ(rates: impl Iterator<Item = f64>) -> bool {
+    let (least, most) = rates.fold((f64::INFINITY, 0.0_f64), |(least, most), rate| {
+        (least.min(rate), most.max(rate))
+    });
+    least.is_finite() && most > least * UNEQUAL
+}
+
+#[cfg(test)]
+mod tests;
