@@ -5,17 +5,23 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Scans of one lease, each of some thousand files, and as many parts of the least length: at the beginning, and at most. Nobody is to hold
-/// much while others wait, and each lease costs a transfer of its own.
+use godwit_run::walk::PART_BYTES;
+
+/// Scans of one lease at the beginning, and at most, and as many parts of the least length: each lease costs a transfer of its own.
 const SIZE_FIRST: u32 = 1;
-const SIZE_MAX: u32 = 8;
-/// A lease that takes less is followed by a larger one, and a lease that takes more by a smaller one.
-const TAKES_LEAST: Duration = Duration::from_secs(8);
-const TAKES_MOST: Duration = Duration::from_secs(20);
+const SIZE_MAX: u32 = 16;
+/// A lease is as much as the node brings in so long, and at most twice as much as the one before. Nobody is to hold much while others wait.
+const TAKES: Duration = Duration::from_secs(10);
+/// Near the end a lease is no less than what the node brings in so long.
+const TAKES_LEAST: Duration = Duration::from_secs(2);
+/// A lease that took less, and brought less in files and bytes, says nothing about the node: it found directories alone.
+const TELLS_AFTER: Duration = Duration::from_secs(2);
+const TELLS_FILES: u64 = 256;
+const TELLS_BYTES: u64 = 16 << 20;
 /// The rate of the others is that of so long: who stands still is soon counted on no more.
 const WINDOW: Duration = Duration::from_secs(15);
 /// A node leaves an item to the others where it would take so many times as long as all that is left takes them, and so much longer.
-const TIMES: f64 = 1.5;
+const TIMES: f64 = 1.1;
 const SLACK_SECONDS: f64 = 1.0;
 /// Of its part of what is left a node takes one in so many at once.
 const PARTS: f64 = 2.0;
@@ -29,6 +35,29 @@ pub(crate) struct Left {
     pub(crate) held: u64,
     /// Other nodes that may lease.
     pub(crate) others: u64,
+    /// Parts among those that can be leased, and their bytes.
+    pub(crate) parts: u64,
+    pub(crate) part_bytes: u64,
+}
+
+/// How much a node leases.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Take {
+    /// Scans at most.
+    pub(crate) scans: u32,
+    /// Bytes of parts at most, but for the first part.
+    pub(crate) part_bytes: u64,
+}
+
+/// What became of a lease.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Took {
+    /// Scans and parts that were leased, and how many of them were settled.
+    pub(crate) items: u64,
+    pub(crate) settled: u64,
+    /// Files and bytes that were brought.
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
 }
 
 /// How fast a node and the others settle items.
@@ -36,6 +65,8 @@ pub(crate) struct Pace {
     size: u32,
     /// Seconds that an item takes this node; None before the first one.
     own_seconds: Option<f64>,
+    /// Bytes that this node brings in a second; None before the first lease with some.
+    own_rate: Option<f64>,
     own_settled: u64,
     /// Items of others that were settled by a time.
     seen: VecDeque<(Duration, u64)>,
@@ -46,6 +77,7 @@ impl Pace {
         Self {
             size: SIZE_FIRST,
             own_seconds: None,
+            own_rate: None,
             own_settled: 0,
             seen: VecDeque::new(),
         }
@@ -65,56 +97,106 @@ impl Pace {
         }
     }
 
-    /// A lease of so many items took so long, and so many of them were settled.
-    pub(crate) fn took(&mut self, items: u64, settled: u64, took: Duration) {
-        self.own_settled += settled;
-        self.size = if took < TAKES_LEAST {
-            (self.size * 2).min(SIZE_MAX)
-        } else if took > TAKES_MOST {
-            (self.size / 2).max(1)
-        } else {
-            self.size
+    /// A lease took so long.
+    pub(crate) fn took(&mut self, lease: Took, took: Duration) {
+        self.own_settled += lease.settled;
+        let tells = lease.files >= TELLS_FILES || lease.bytes >= TELLS_BYTES;
+        if !tells && took < TELLS_AFTER {
+            return;
+        }
+        let mean = |before: Option<f64>, last: f64| {
+            Some(before.map_or(last, |before| f64::midpoint(before, last)))
         };
-        let last = took.as_secs_f64() / float(items.max(1));
-        self.own_seconds = Some(match self.own_seconds {
-            Some(before) => f64::midpoint(before, last),
-            None => last,
-        });
+        let seconds = took.as_secs_f64().max(0.001);
+        let own_seconds = seconds / float(lease.items.max(1));
+        self.own_seconds = mean(self.own_seconds, own_seconds);
+        if lease.bytes >= TELLS_BYTES {
+            self.own_rate = mean(self.own_rate, float(lease.bytes) / seconds);
+        }
+        let most = self.within(TAKES).min(SIZE_MAX);
+        self.size = (self.size * 2).min(most).max(1);
     }
 
-    /// How many items are leased now; None leaves them to others for the time being.
-    pub(crate) fn next(&self, now: Duration, left: Left) -> Option<u32> {
-        let Some(own_seconds) = self.own_seconds else {
-            return Some(self.size);
+    /// Items that this node settles in this time.
+    fn within(&self, time: Duration) -> u32 {
+        let own_seconds = self.own_seconds.unwrap_or(time.as_secs_f64());
+        whole(time.as_secs_f64() / own_seconds.max(0.001))
+    }
+
+    /// Bytes that this node brings in this time.
+    fn bytes_within(&self, time: Duration) -> Option<u64> {
+        Some(bytes(self.own_rate? * time.as_secs_f64()))
+    }
+
+    /// How much is leased now; None leaves all to others for the time being.
+    pub(crate) fn next(&self, now: Duration, left: Left) -> Option<Take> {
+        let most = self.bytes_within(TAKES).unwrap_or(u64::MAX);
+        let all = Take {
+            scans: self.size,
+            part_bytes: (u64::from(self.size) * PART_BYTES).min(most),
         };
-        let rate = self.rate_of_others(now);
+        let Some(own_seconds) = self.own_seconds else {
+            return Some(all);
+        };
+        let rate = self.rate_of_others(now, left.held);
         if rate <= 0.0 || left.others == 0 || left.ready == 0 {
-            return Some(self.size);
+            return Some(all);
         }
         // Each of them does one of the last items, and half of what they hold is done.
         let without = (float(left.held) / 2.0 + float(left.ready.max(left.others))) / rate;
-        if own_seconds > TIMES * without + SLACK_SECONDS {
+        // Parts come before scans.
+        let part_seconds = self
+            .own_rate
+            .filter(|_| left.parts > 0)
+            .map(|rate| float(left.part_bytes) / float(left.parts) / rate);
+        if part_seconds.unwrap_or(own_seconds) > TIMES * without + SLACK_SECONDS {
             return None;
         }
         let own_rate = 1.0 / own_seconds.max(0.001);
-        let share = float(left.ready) * own_rate / (own_rate + rate) / PARTS;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a few items"
-        )]
-        let most = share.min(float(SIZE_MAX.into())) as u32;
-        Some(self.size.min(most.max(1)))
+        let part = own_rate / (own_rate + rate) / PARTS;
+        let share = whole(float(left.ready) * part).max(self.within(TAKES_LEAST));
+        let share_bytes = bytes(float(left.part_bytes) * part)
+            .max(self.bytes_within(TAKES_LEAST).unwrap_or(0))
+            .max(1);
+        Some(Take {
+            scans: all.scans.min(share.max(1)),
+            part_bytes: all.part_bytes.min(share_bytes),
+        })
     }
 
-    /// Items that the others settle in a second.
-    fn rate_of_others(&self, now: Duration) -> f64 {
+    /// Items that the others settle in a second; half of what they hold counts where they had settled none.
+    fn rate_of_others(&self, now: Duration, held: u64) -> f64 {
         let (Some((from, before)), Some((_, after))) = (self.seen.front(), self.seen.back()) else {
             return 0.0;
         };
         let seconds = now.saturating_sub(*from).as_secs_f64();
-        float(after.saturating_sub(*before)) / seconds.max(1.0)
+        let begun = if *before == 0 { float(held) / 2.0 } else { 0.0 };
+        let settled = float(after.saturating_sub(*before));
+        if settled <= 0.0 {
+            return 0.0;
+        }
+        (settled + begun) / seconds.max(1.0)
     }
+}
+
+/// The whole part of a number of items.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "casts of floats end at the bounds"
+)]
+fn whole(number: f64) -> u32 {
+    number as u32
+}
+
+/// The whole part of a number of bytes.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "casts of floats end at the bounds"
+)]
+fn bytes(number: f64) -> u64 {
+    number as u64
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of items are small")]
@@ -126,27 +208,49 @@ fn float(number: u64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Seconds until some items are settled by nodes of which each takes so many seconds for an item.
-    fn settle(mut ready: u64, seconds_of: &[f64]) -> f64 {
+    /// Bytes of each item: scans of small files, or parts.
+    #[derive(Clone, Copy)]
+    enum Items {
+        Scans(u64),
+        Parts(u64),
+    }
+
+    /// What each lease costs beside its bytes.
+    const LEASE_SECONDS: f64 = 0.4;
+
+    /// Seconds until some items are settled by nodes that bring so many bytes a second. And the most seconds that one
+    /// lease took.
+    fn settle(mut ready: u64, items: Items, rates: &[f64]) -> (f64, f64) {
         struct Node {
             pace: Pace,
             busy: Option<(f64, u64)>,
             began: f64,
         }
+        let (each, are_parts) = match items {
+            Items::Scans(each) => (each, false),
+            Items::Parts(each) => (each, true),
+        };
         let node = || Node {
             pace: Pace::new(),
             busy: None,
             began: 0.0,
         };
-        let mut nodes: Vec<Node> = seconds_of.iter().map(|_| node()).collect();
-        let (mut now, mut settled) = (0.0, 0);
+        let mut nodes: Vec<Node> = rates.iter().map(|_| node()).collect();
+        let (mut now, mut settled, mut longest) = (0.0, 0, 0.0_f64);
         loop {
             let at = Duration::from_secs_f64(now);
             for node in &mut nodes {
                 if let Some((until, items)) = node.busy.filter(|(until, _)| *until <= now) {
-                    let took = Duration::from_secs_f64(until - node.began);
+                    let took = until - node.began;
+                    longest = longest.max(took);
                     settled += items;
-                    node.pace.took(items, items, took);
+                    let lease = Took {
+                        items,
+                        settled: items,
+                        files: items,
+                        bytes: items * each,
+                    };
+                    node.pace.took(lease, Duration::from_secs_f64(took));
                     node.busy = None;
                 }
                 node.pace.saw(at, settled);
@@ -157,22 +261,31 @@ mod tests {
                 .map(|one| one.1)
                 .sum();
             if ready + held == 0 {
-                return now;
+                return (now, longest);
             }
-            for (node, seconds) in nodes.iter_mut().zip(seconds_of) {
+            for (node, rate) in nodes.iter_mut().zip(rates) {
+                let parts = if are_parts { ready } else { 0 };
                 let left = Left {
                     ready,
                     held,
-                    others: seconds_of.len() as u64 - 1,
+                    others: rates.len() as u64 - 1,
+                    parts,
+                    part_bytes: parts * each,
                 };
                 if node.busy.is_some() || ready == 0 {
                     continue;
                 }
-                if let Some(items) = node.pace.next(at, left) {
-                    let items = u64::from(items).min(ready);
+                if let Some(take) = node.pace.next(at, left) {
+                    let items = match are_parts {
+                        true => (take.part_bytes / each).max(1),
+                        false => take.scans.into(),
+                    };
+                    // As the state gives them.
+                    let items = items.min(ready.div_ceil(rates.len() as u64));
                     ready -= items;
                     node.began = now;
-                    node.busy = Some((now + seconds * float(items), items));
+                    let seconds = float(items * each) / rate + LEASE_SECONDS;
+                    node.busy = Some((now + seconds, items));
                 }
             }
             now += 0.1;
@@ -180,24 +293,96 @@ mod tests {
         }
     }
 
+    /// 130, 470 and 820 Mbit/s.
+    const UNEQUAL: [f64; 3] = [16.25e6, 58.75e6, 102.5e6];
+
     #[test]
     fn a_slow_node_never_holds_the_last_items_for_long() {
-        // 130, 470 and 820 Mbit/s, and items of 256 MiB.
-        let seconds = [16.5, 4.6, 2.6];
-        let rate: f64 = seconds.iter().map(|one| 1.0 / one).sum();
-        for items in [8, 16, 40, 200] {
-            let took = settle(items, &seconds);
-            let best = float(items) / rate;
-            assert!(took <= 1.15 * best + 5.0, "{items}: {took} s of {best} s");
+        let rate: f64 = UNEQUAL.iter().sum();
+        let mib = 1_u64 << 20;
+        for items in [Items::Scans(64 * mib), Items::Parts(256 * mib)] {
+            let (Items::Scans(each) | Items::Parts(each)) = items;
+            // The first part of the slowest node alone takes 17 s.
+            let least = if each == 64 * mib { 2 } else { 4 };
+            for gib in [least, 6, 10, 50] {
+                let bytes = gib * 1_024 * mib;
+                let (took, _) = settle(bytes / each, items, &UNEQUAL);
+                let best = float(bytes) / rate;
+                let most = 1.15 * best + 3.0;
+                assert!(took <= most, "{gib} GiB of {each}: {took} s of {best} s");
+            }
+        }
+    }
+
+    #[test]
+    fn slow_nodes_of_any_rate_hold_nothing_up() {
+        // SplitMix64.
+        let mut seed = 7_u64;
+        let mut below = |most: u64| {
+            seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            (mixed ^ (mixed >> 31)) % most
+        };
+        for _ in 0..200 {
+            let count = 2 + below(5);
+            let rates: Vec<f64> = (0..count).map(|_| float(10 + below(110)) * 1e6).collect();
+            let gib = 4 + below(30);
+            let each = 64_u64 << 20;
+            let (took, longest) = settle(gib * 16, Items::Scans(each), &rates);
+            let best = float(gib * 16 * each) / rates.iter().sum::<f64>();
+            assert!(
+                took <= 1.15 * best + 5.0,
+                "{rates:?}, {gib} GiB: {took} s of {best} s"
+            );
+            // No lease is for long, whatever the first ones were.
+            assert!(longest <= 21.0, "{rates:?}: {longest}");
         }
     }
 
     #[test]
     fn equal_nodes_and_lone_ones_leave_nothing_undone() {
-        assert!(settle(20, &[2.0, 2.0, 2.0]) < 18.0);
-        assert!(settle(3, &[5.0, 5.0, 5.0]) < 7.0);
-        assert!(settle(7, &[0.01, 0.01, 30.0]) < 35.0);
-        assert!(settle(10, &[3.0]) < 33.0);
+        let scans = Items::Scans(64 << 20);
+        assert!(settle(20, scans, &[32e6; 3]).0 < 18.0);
+        assert!(settle(3, scans, &[13e6; 3]).0 < 7.0);
+        assert!(settle(7, scans, &[6e9, 6e9, 2.2e6]).0 < 35.0);
+        assert!(settle(10, scans, &[22e6]).0 < 37.0);
+    }
+
+    #[test]
+    fn leases_that_find_directories_alone_say_nothing() {
+        let mut pace = Pace::new();
+        let found = Took {
+            items: 1,
+            settled: 1,
+            ..Took::default()
+        };
+        for _ in 0..8 {
+            pace.took(found, Duration::from_millis(20));
+        }
+        let take = pace.next(Duration::from_secs(1), Left::default());
+        assert_eq!(take.map(|take| take.scans), Some(SIZE_FIRST));
+    }
+
+    #[test]
+    fn a_lease_is_bounded_by_the_rate_of_its_node() {
+        let mut pace = Pace::new();
+        let lease = Took {
+            items: 1,
+            settled: 1,
+            files: 1,
+            bytes: 64 << 20,
+        };
+        // 16 MiB/s: 10 s of it.
+        for _ in 0..8 {
+            pace.took(lease, Duration::from_secs(4));
+        }
+        let take = pace.next(Duration::from_secs(40), Left::default());
+        let expected = Take {
+            scans: 2,
+            part_bytes: 160 << 20,
+        };
+        assert_eq!(take, Some(expected));
     }
 
     #[test]
@@ -205,17 +390,24 @@ mod tests {
         let mut pace = Pace::new();
         let at = Duration::from_secs;
         pace.saw(at(0), 0);
-        pace.took(1, 1, at(20));
+        let lease = Took {
+            items: 1,
+            settled: 1,
+            files: 1,
+            bytes: 256 << 20,
+        };
+        pace.took(lease, at(20));
         pace.saw(at(20), 21);
         let left = Left {
             ready: 1,
             held: 2,
             others: 2,
+            ..Left::default()
         };
         assert_eq!(pace.next(at(21), left), None);
         for second in 21..60 {
             pace.saw(at(second), 21);
         }
-        assert_eq!(pace.next(at(60), left), Some(1));
+        assert!(pace.next(at(60), left).is_some());
     }
 }

@@ -17,7 +17,7 @@ use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::ClaimId;
 use godwit_api::sight::is_same_sight;
 use godwit_run::GivenList;
-use godwit_run::walk::{PART_BYTES, Walk, WalkLimits, Walked};
+use godwit_run::walk::{Walk, WalkLimits, Walked};
 use godwit_state::{
     Effect, Found, Op, Pair, Settle, Settled, Settlement, TakeWork, Task, WORK_LIST_MAX,
     WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkKind, WorkOp, WorkPath, Works,
@@ -25,7 +25,7 @@ use godwit_state::{
 
 use crate::Node;
 use crate::batch::{Base, Heard, To, Way, closed, item_of, settlements};
-use crate::pace::{Left, Pace};
+use crate::pace::{Left, Pace, Took};
 use crate::sending::{Flight, Sending, Steering};
 use leased::{Brought, Leased, back, is_paced, trouble};
 
@@ -176,23 +176,29 @@ impl Doing<'_> {
                 has_looked = true;
             }
             pace.saw(began.elapsed(), work.counts.scans + work.counts.parts);
-            let Some(size) = pace.next(began.elapsed(), self.left(&work)) else {
+            let Some(wanted) = pace.next(began.elapsed(), self.left(&work)) else {
                 thread::sleep(LOOK_EVERY);
                 continue;
             };
             let take = WorkOp::Lease(TakeWork {
                 epoch: self.epoch,
                 runner: self.node.runner.clone(),
-                scans_max: size,
-                bytes_max: u64::from(size) * PART_BYTES,
+                scans_max: wanted.scans,
+                bytes_max: wanted.part_bytes,
             });
             match self.node.propose(Op::Work(job.to_owned(), take)) {
                 Ok(Effect::Leased { lease, items }) if !items.is_empty() => {
                     let leased = Instant::now();
                     let count = items.iter().filter(|item| is_paced(&item.task)).count() as u64;
-                    let settled = self.carry_out(&work, lease, items);
+                    let took = self.carry_out(&work, lease, items);
                     if count > 0 {
-                        pace.took(count, settled, leased.elapsed());
+                        pace.took(
+                            Took {
+                                items: count,
+                                ..took
+                            },
+                            leased.elapsed(),
+                        );
                     }
                 }
                 _ => thread::sleep(LOOK_EVERY),
@@ -243,7 +249,12 @@ impl Doing<'_> {
         for open in Works(&reader).open_items(self.job).unwrap_or_default() {
             match (open.kind, &open.node, open.waits) {
                 (WorkKind::Assemble | WorkKind::Close, ..) | (_, None, true) => {}
-                (_, None, false) => left.ready += open.items,
+                (_, None, false) => {
+                    left.ready += open.items;
+                    if open.kind == WorkKind::Part {
+                        (left.parts, left.part_bytes) = (open.items, open.part_bytes);
+                    }
+                }
                 (_, Some(node), _) if node != own => left.held += open.items,
                 (_, Some(_), _) => {}
             }
@@ -251,9 +262,9 @@ impl Doing<'_> {
         left
     }
 
-    /// Does the items of one lease, root by root; tells how many scans and parts are settled.
-    fn carry_out(&self, work: &Work, lease: u64, items: Vec<WorkItem>) -> u64 {
-        let mut paced_done = 0;
+    /// Does the items of one lease, root by root; tells how many scans and parts are settled, and what was brought.
+    fn carry_out(&self, work: &Work, lease: u64, items: Vec<WorkItem>) -> Took {
+        let mut took = Took::default();
         let is_done = |settled: &&Settled| !matches!(settled.outcome, Settlement::Back {});
         let mut roots: BTreeMap<u32, Vec<WorkItem>> = BTreeMap::new();
         for item in items {
@@ -280,7 +291,9 @@ impl Doing<'_> {
             let paced: Vec<u64> = paced.map(|item| item.number).collect();
             let settled = brought.settled.iter().filter(is_done);
             let settled = settled.filter(|settled| paced.contains(&settled.number));
-            paced_done += settled.count() as u64;
+            took.settled += settled.count() as u64;
+            took.files += brought.files;
+            took.bytes += brought.bytes;
             let settle = WorkOp::Settle(Box::new(Settle {
                 runner: self.node.runner.clone(),
                 lease,
@@ -300,7 +313,7 @@ impl Doing<'_> {
             let op = Op::Work(self.job.to_owned(), settle);
             self.node.insist(&op, &|| self.goes_on());
         }
-        paced_done
+        took
     }
 
     fn way<'a>(&'a self, leased: &Leased<'a>, to: To) -> Result<Way<'a>, Failure> {

@@ -26,6 +26,9 @@ pub const PART_BYTES: u64 = godwit_proto::parts::PART_BYTES_MIN;
 /// give one node many and another none.
 const LARGE_BYTES: u64 = 64 << 20;
 
+/// A scan with more bytes in small files is left in shares: so a slow node holds no scan for long, and the last ones end together.
+const SCAN_BYTES: u64 = 64 << 20;
+
 /// How much one walk meets.
 #[derive(Clone, Copy, Debug)]
 pub struct WalkLimits {
@@ -45,7 +48,7 @@ impl Default for WalkLimits {
     fn default() -> Self {
         Self {
             files: 4_096,
-            bytes: 256 << 20,
+            bytes: SCAN_BYTES,
             names: 10_000,
             large: LARGE_BYTES,
             shares: 1_024,
