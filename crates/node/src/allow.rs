@@ -361,9 +361,13 @@ pub(crate) fn refuse_export(error: &ExportError) -> Denial {
     let code = match error {
         ExportError::Unknown(..) => ErrorCode::NO_EXPORT,
         ExportError::Path(_) => ErrorCode::OUTSIDE,
+        error if error.passes() => ErrorCode::EXPORT_AWAY,
         _ => ErrorCode::DESTINATION,
     };
-    Denial::new(code, error.to_string())
+    Denial {
+        retryable: error.passes(),
+        ..Denial::new(code, error.to_string())
+    }
 }
 
 #[cfg(test)]

@@ -65,7 +65,11 @@ impl Exported {
                 ExportError::Path(_) => FaultCode::NAME,
                 _ => FaultCode::IO,
             };
-            LocalError::new(code, format!("{shown}: {error}"))
+            let message = format!("{shown}: {error}");
+            match error.passes() {
+                true => LocalError::away(message),
+                false => LocalError::new(code, message),
+            }
         };
         let (directory, contents) = match Named::from_wire(wire) {
             Ok(Named::Export {

@@ -18,13 +18,33 @@ use godwit_tree::{TreeRoot, root_fault};
 pub struct LocalError {
     message: String,
     code: FaultCode,
+    is_away: bool,
 }
 
 impl LocalError {
     /// A path that is of no use for this reason, a whole sentence with the path in it.
     #[must_use]
     pub fn new(code: FaultCode, message: String) -> Self {
-        Self { message, code }
+        Self {
+            message,
+            code,
+            is_away: false,
+        }
+    }
+
+    /// A path in an export whose file system is not there now.
+    #[must_use]
+    pub fn away(message: String) -> Self {
+        Self {
+            is_away: true,
+            ..Self::new(FaultCode::IO, message)
+        }
+    }
+
+    /// Whether the file system of the export is not there now.
+    #[must_use]
+    pub const fn is_away(&self) -> bool {
+        self.is_away
     }
 
     /// As the fault of the source `path`: what people read of it begins with the name anyway.

@@ -44,6 +44,9 @@ catalogue! {
     DestinationUnusable "destination_unusable" Job 9, Destination, Permanent, Failed:
         "The destination cannot be written at all.",
         "Mend what the message names, or name another destination.";
+    ExportAway "export_away" Job 26, NamedSide, Transient, Failed:
+        "The file system of an export is not mounted, is another one than at the other nodes, or does not answer.",
+        "Mount the file system that the message names; a job goes on by itself then.";
     IntoItself "into_itself" Job 16, User, Permanent, Failed:
         "A tree would be copied into itself, or the source would be deleted.",
         "Name a destination outside the source.";

@@ -33,6 +33,10 @@ fn proof(code: FailureCode) -> Proof {
         Usage => Run(|rig| rig.cp(&["--sign", "f", "g"])),
         NoSource => Run(|rig| rig.cp(&["missing", "g"])),
         DestinationUnusable => Run(|rig| rig.cp(&["f", "no/such/place"])),
+        ExportAway => Test(
+            "mounts",
+            "an_export_that_has_to_be_a_mount_is_refused_while_it_is_none",
+        ),
         IntoItself => {
             Run(|rig| rig.client(&["sync", "--json", "--delete", "outer/inner", "outer"]))
         }

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use godwit_api::failure::FailureCode;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::process::wait_until;
 use super::rig::Rig;
+use super::sites::{submit, wait_for};
 
 /// What is below has the same numbers by each mount, and all of its times.
 const OPTIONS: &str = "use_ino,inodecalc=passthrough,category.create=ff,minfreespace=0";
@@ -82,13 +84,33 @@ fn an_export_that_has_to_be_a_mount_is_refused_while_it_is_none() {
     let copy = || rig.cp(&[from.as_os_str(), to.as_ref()]);
     let refused = copy();
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    refused.says("must be a mount");
+    refused.says("must be a mount").tells(FailureCode::ExportAway);
     assert_eq!(fs::read_dir(&place).expect("read").count(), 0);
+    // A job waits for the mount, whichever end it is.
+    rig.write("export/set/f", b"content");
+    let jobs = [
+        ("here:/data/set", "here:/strict/copy"),
+        ("here:/strict", "here:/data/back"),
+    ]
+    .map(|(from, to)| submit(&rig, from, to, &[]));
+    let away = FailureCode::ExportAway.as_str();
+    for id in &jobs {
+        let job = wait_for(&rig, id, |job| job["reason"]["code"] == away);
+        assert_eq!(job["state"], "queued", "{job}");
+    }
     let Some(_mount) = Mount::of(&rig.path("disk"), &place) else {
         return;
     };
     copy().complete();
     assert_eq!(rig.read("disk/f"), b"content");
+    for id in &jobs {
+        // It is refused where the job goes on by itself already.
+        rig.admin(&["job", "retry", id]);
+        let job = wait_for(&rig, id, |job| !job["ended"].is_null());
+        assert_eq!(job["state"], "complete", "{job}");
+    }
+    assert_eq!(rig.read("disk/copy/f"), b"content");
+    assert_eq!(rig.read("export/back/f"), b"content");
 }
 
 #[test]

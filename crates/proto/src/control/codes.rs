@@ -105,6 +105,8 @@ codes! {
     RESOURCES = 23;
     /// This machine cannot do what was asked for.
     NOT_SUPPORTED = 24;
+    /// The export is there, and its file system is not: it is not mounted, is another one, or does not answer.
+    EXPORT_AWAY = 26;
 
     // What a client finds by itself. From a peer these mean nothing: see `heard`.
     /// No connection worked for as long as it was to be tried.

@@ -34,6 +34,10 @@ pub(super) fn sources(
         };
         match source {
             Ok(source) => found.push(source),
+            // All sources are tried again later, rather than some of them brought now.
+            Err(error) if error.is_away() => {
+                return Err(Failure::new(FailureCode::ExportAway, error).about(path.display()));
+            }
             Err(error) => failures.push((path, error)),
         }
     }
@@ -75,5 +79,11 @@ pub(super) fn destination(job: &Job<'_>, path: &Path) -> Result<LocalDestination
             &job.env.process.syncs,
         ),
     }
-    .map_err(|error| Failure::new(FailureCode::DestinationUnusable, error).about(path.display()))
+    .map_err(|error| {
+        let code = match error.is_away() {
+            true => FailureCode::ExportAway,
+            false => FailureCode::DestinationUnusable,
+        };
+        Failure::new(code, error).about(path.display())
+    })
 }
