@@ -1,6 +1,7 @@
 //! The description of a job: everything that `cp`, `sync` and `verify` can ask for, as one value that can be sent and stored.
 //! Opens nothing and dials nobody; what a job reads from its own machine is read before it is described, or given beside it.
 
+mod size;
 mod text;
 mod work;
 
@@ -9,6 +10,7 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use utoipa::ToSchema;
 
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::settings::{
@@ -17,6 +19,7 @@ use crate::settings::{
 };
 use crate::time::Moment;
 
+pub use size::SizeInput;
 pub use text::Text;
 pub use work::{
     ClaimId, HELD_PARTS_MAX, HeldPart, ITEMS_MAX, Item, Member, PartDigest, WorkTextError,
@@ -65,17 +68,27 @@ pub enum JobKind {
 }
 
 /// Which entries of the sources are meant. Times are moments, and rule files are rules: nothing is left to be read.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Selection {
     /// The first rule that matches an entry decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
     /// Files with fewer bytes are left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "size::read",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schema(value_type = Option<SizeInput>)]
     pub bytes_min: Option<u64>,
     /// Files with more bytes are left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "size::read",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schema(value_type = Option<SizeInput>)]
     pub bytes_max: Option<u64>,
     /// Only entries that were modified after this moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,8 +96,9 @@ pub struct Selection {
     /// Only entries that were modified before this moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub older: Option<When>,
-    /// Only entries that a list names; the list is given beside the job.
+    /// Only entries that a list names; the list is given beside the job. A request to the REST API has the names instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(ignore)]
     pub list: Option<ListForm>,
     /// Directories that the list names are meant with all that is in them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -95,17 +109,18 @@ pub struct Selection {
 }
 
 /// One rule.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// Entries that match are taken; otherwise they are left out.
     pub include: bool,
     /// The pattern, without any sign in front.
+    #[schema(value_type = String, example = "*.tmp")]
     pub pattern: Text,
 }
 
 /// A moment, in seconds and nanoseconds since 1970-01-01 UTC.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct When {
     /// Negative before 1970.

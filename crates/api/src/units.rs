@@ -28,6 +28,15 @@ pub enum UnitError {
     TooLarge,
 }
 
+/// A longer text is cut in a message.
+const SHOWN_CHARS: usize = 40;
+
+/// What is said of a text in a request that is no `what`.
+pub(crate) fn refused(text: &str, what: &str, error: &UnitError) -> String {
+    let shown: String = text.chars().take(SHOWN_CHARS).collect();
+    format!("`{shown}` is no {what}: {error}")
+}
+
 /// Reads a size: `300MB`, `20Gbit`, `64GiB`, `1.5TiB`, `4096`. A number alone counts bytes.
 ///
 /// What is not a whole number of bytes is rounded up.

@@ -17,7 +17,7 @@ use godwit_api::failure::{Failure, FailureCode, Retry};
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::is_request_id;
 use godwit_api::units::{counted, human_size};
-use godwit_run::{Control, Env, Runner};
+use godwit_run::{Control, Env, GivenList, Runner};
 use godwit_state::{Command, CommandError, Finish, Job, JobOp, Op, Outcome, ProposeError, Reason};
 
 use crate::live::Attempt;
@@ -186,6 +186,7 @@ fn carry_out(
     let env = Env {
         label: Some(label(job)),
         mandate,
+        list: prepared.list.take().map(GivenList::in_memory),
         hides_names: guest.is_some_and(|guest| !guests::may_list(shared, &guest.asker, job)),
         attempts: Some(Placing::of(shared, &job.id, epoch, control)),
         ..(shared.config.make_env)(&prepared.sites)

@@ -266,6 +266,7 @@ impl Seen {
         }
         // Rules of a selection, and settings that are texts, may be names.
         new.selection = None;
+        new.list.clear();
         new.settings.retain(|name, _| is_plain(name));
         new
     }

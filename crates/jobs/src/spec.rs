@@ -4,7 +4,7 @@
 use godwit_api::PORT_DEFAULT;
 use godwit_api::endpoint::{Endpoint, Place as Named, Remote};
 use godwit_api::host::HostPort;
-use godwit_api::job::{JOB_VERSION, JobSpec, Text};
+use godwit_api::job::{JOB_VERSION, JobSpec, ListForm, Selection, Text};
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{SOURCES_MAX, SPEC_BYTES_MAX, Site};
 
@@ -19,6 +19,8 @@ pub(crate) fn parse(spec: &str) -> Result<NewJob, JobsError> {
 /// What `run` carries out, and the sites that it has to do with.
 pub(crate) struct Prepared {
     pub(crate) spec: JobSpec,
+    /// The names that the selection is restricted to, each with a zero byte behind it.
+    pub(crate) list: Option<Vec<u8>>,
     pub(crate) sites: Vec<Site>,
 }
 
@@ -50,7 +52,7 @@ pub(crate) fn check_length(new: &NewJob) -> Result<(), JobsError> {
     Err(JobsError::invalid(
         "invalid",
         format!(
-            "sources, rules and settings have {bytes} bytes together; a job keeps {SPEC_BYTES_MAX} at most: name a directory above the sources, or submit several jobs"
+            "sources, rules, names and settings have {bytes} bytes together; a job keeps {SPEC_BYTES_MAX} at most: name a directory above the sources, or submit several jobs"
         ),
     ))
 }
@@ -109,11 +111,53 @@ pub(crate) fn prepare(
         sources: sources?,
         destination: endpoint(&destination)?,
         settings: new.settings.clone(),
-        selection: new.selection.clone(),
+        selection: selection(new),
         member: None,
         items: Vec::new(),
     };
-    Ok(Prepared { spec, sites })
+    let list = (!new.list.is_empty()).then(|| {
+        let ended = |name: &Text| [name.0.as_slice(), &[0]].concat();
+        new.list.iter().flat_map(ended).collect()
+    });
+    Ok(Prepared { spec, list, sites })
+}
+
+/// What is meant of the sources. The names of a list are given beside it.
+pub(crate) fn selection(new: &NewJob) -> Option<Selection> {
+    if new.list.is_empty() {
+        return new.selection.clone();
+    }
+    Some(Selection {
+        list: Some(ListForm::Zeros),
+        ..new.selection.clone().unwrap_or_default()
+    })
+}
+
+/// Whether the list of a job makes sense.
+pub(crate) fn check_list(new: &NewJob) -> Result<(), JobsError> {
+    let refused = |what: &str| Err(JobsError::invalid("invalid", what));
+    let selection = new.selection.as_ref();
+    if selection.is_some_and(|selection| selection.list.is_some()) {
+        return refused("selection.list: name the entries in the field `list` of the job");
+    }
+    if new.list.is_empty() {
+        return match selection.is_some_and(|selection| selection.recursive) {
+            true => refused(
+                "selection.recursive: it goes with the field `list` of the job; without a list directories are taken with all that is in them",
+            ),
+            false => Ok(()),
+        };
+    }
+    if new.sources.len() != 1 {
+        return refused(
+            "list: it goes with one source, the directory that the names are relative to",
+        );
+    }
+    let is_odd = |name: &Text| name.0.is_empty() || name.0.contains(&0);
+    match new.list.iter().any(is_odd) {
+        true => refused("list: a name is not empty, and has no zero byte"),
+        false => Ok(()),
+    }
 }
 
 /// What is said of a site that is not known.

@@ -187,6 +187,7 @@ pub(crate) fn check_known(
         }
     }
     spec::check_settings(new)?;
+    spec::check_list(new)?;
     manifest::check(new)?;
     let mut described = JobSpec {
         version: JOB_VERSION,
@@ -194,7 +195,7 @@ pub(crate) fn check_known(
         sources: vec![Text::from("/x"); sources.len()],
         destination: Text::from("/y"),
         settings: new.settings.clone(),
-        selection: new.selection.clone(),
+        selection: spec::selection(new),
         member: None,
         items: Vec::new(),
     };
@@ -232,10 +233,10 @@ fn check_verification(new: &NewJob, sources: &[Place]) -> Result<(), JobsError> 
             "sources: a verification has one source: its manifest, as here:/EXPORT/PATH",
         ));
     }
-    if new.selection.is_some() {
+    if new.selection.is_some() || !new.list.is_empty() {
         return Err(JobsError::invalid(
             "invalid",
-            "selection: a verification checks all entries of its manifest; leave the selection out",
+            "selection: a verification checks all entries of its manifest; leave the selection and the list out",
         ));
     }
     Ok(())

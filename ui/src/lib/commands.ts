@@ -1,6 +1,7 @@
 // Owns the command and the API call that do what a form on the page does.
 import type { NewJob } from './api';
 import { address } from './api';
+import { flagsOf } from './choosing';
 
 /** The text as one word of a shell. */
 export function quoted(text: string): string {
@@ -24,10 +25,12 @@ export function asCommand(job: NewJob): string {
     ...(job.manifest ? ['--manifest'] : []),
     ...(job.label ? [`--label ${quoted(job.label)}`] : []),
     ...(job.priority ? [`--priority ${job.priority}`] : []),
-    ...(job.limit ? [`--limit ${job.limit}`] : []),
+    ...(job.limit ? [`--limit ${quoted(String(job.limit))}`] : []),
     ...(job.not_before ? [`--after ${job.not_before}`] : []),
     ...(job.deadline ? [`--deadline ${job.deadline}`] : []),
     ...(job.retries_max != null ? [`--retries ${job.retries_max}`] : []),
+    ...flagsOf(job.selection, quoted),
+    ...(job.list ? ['--files-from list'] : []),
     ...Object.entries(job.settings ?? {}).flatMap(([name, values]) => values.map((value) => `--setting ${quoted(`${name}=${value}`)}`)),
   ];
   return ['godwit job submit', ...job.sources.map(quoted), quoted(job.destination), ...options].join(' ');

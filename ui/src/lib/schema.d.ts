@@ -1671,6 +1671,11 @@ export interface components {
             /** @description Free text by which people know the job. */
             label?: string;
             limit?: components["schemas"]["RateInput"] | null;
+            /**
+             * @description Paths below the one source: only these entries are meant. A directory stands for itself, and with `selection.recursive` for all
+             *     that is in it. Without a list, all entries of the sources are meant.
+             */
+            list?: string[];
             /** @description The job writes a manifest of what arrives, which the node that runs the job keeps with it. */
             manifest?: boolean;
             not_before?: components["schemas"]["Timestamp"] | null;
@@ -1684,8 +1689,7 @@ export interface components {
              * @description Attempts after the first one; without it the deadline alone ends them.
              */
             retries_max?: number | null;
-            /** @description Which entries of the sources are meant; all of them if it is missing. */
-            selection?: Record<string, never> | null;
+            selection?: components["schemas"]["Selection"] | null;
             /** @description Settings of the transfer by their names in the settings table, each with its values. */
             settings?: {
                 [key: string]: string[];
@@ -2048,6 +2052,16 @@ export interface components {
          * @enum {string}
          */
         RoleName: "viewer" | "operator" | "admin";
+        /** @description One rule. */
+        Rule: {
+            /** @description Entries that match are taken; otherwise they are left out. */
+            include: boolean;
+            /**
+             * @description The pattern, without any sign in front.
+             * @example *.tmp
+             */
+            pattern: string;
+        };
         /** @description What was measured of a running job at one moment. */
         SampleView: {
             /** @description When. */
@@ -2111,6 +2125,19 @@ export interface components {
             /** @description Name of the time zone in which the expression is meant. */
             time_zone: string;
         };
+        /** @description Which entries of the sources are meant. Times are moments, and rule files are rules: nothing is left to be read. */
+        Selection: {
+            bytes_max?: components["schemas"]["SizeInput"] | null;
+            bytes_min?: components["schemas"]["SizeInput"] | null;
+            newer?: components["schemas"]["When"] | null;
+            older?: components["schemas"]["When"] | null;
+            /** @description A tree ends where another file system is mounted in it. */
+            one_file_system?: boolean;
+            /** @description Directories that the list names are meant with all that is in them. */
+            recursive?: boolean;
+            /** @description The first rule that matches an entry decides. */
+            rules?: components["schemas"]["Rule"][];
+        };
         /** @description Who is signed in. */
         SessionView: {
             expires?: components["schemas"]["Timestamp"] | null;
@@ -2164,6 +2191,8 @@ export interface components {
             /** @description Name of the site. */
             name: string;
         };
+        /** @description A size in a request. */
+        SizeInput: number | string;
         /**
          * Format: date-time
          * @description A time of RFC 3339, in answers always in UTC.
@@ -2229,6 +2258,19 @@ export interface components {
             secret?: string | null;
             /** @description Where to send. */
             url: string;
+        };
+        /** @description A moment, in seconds and nanoseconds since 1970-01-01 UTC. */
+        When: {
+            /**
+             * Format: int32
+             * @description Counted forward from there, below 10⁹.
+             */
+            nanoseconds?: number;
+            /**
+             * Format: int64
+             * @description Negative before 1970.
+             */
+            seconds: number;
         };
         /** @description A rate that holds at times of the week. */
         WindowView: {

@@ -32,8 +32,12 @@ pub struct NewJob {
     pub settings: BTreeMap<String, Vec<Text>>,
     /// Which entries of the sources are meant; all of them if it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
     pub selection: Option<Selection>,
+    /// Paths below the one source: only these entries are meant. A directory stands for itself, and with `selection.recursive` for all
+    /// that is in it. Without a list, all entries of the sources are meant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>)]
+    pub list: Vec<Text>,
     /// The job writes a manifest of what arrives, which the node that runs the job keeps with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub manifest: bool,

@@ -5,7 +5,7 @@ use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::units::parse_rate;
+use crate::units::{parse_rate, refused};
 
 /// A rate in a request.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
@@ -29,16 +29,10 @@ impl RateInput {
     fn bytes(self) -> Result<u64, String> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
-            Self::Text(text) => parse_rate(&text).map_err(|error| {
-                let shown: String = text.chars().take(SHOWN_CHARS).collect();
-                format!("`{shown}` is no rate: {error}")
-            }),
+            Self::Text(text) => parse_rate(&text).map_err(|error| refused(&text, "rate", &error)),
         }
     }
 }
-
-/// A longer text is cut in a message.
-const SHOWN_CHARS: usize = 40;
 
 /// Reads a rate that may be missing. No limit stays 0, for a request that takes a limit away.
 pub(super) fn change<'de, D: Deserializer<'de>>(document: D) -> Result<Option<u64>, D::Error> {

@@ -21,6 +21,22 @@ pub enum LimitScopeName {
     JobDefault,
 }
 
+impl LimitScopeName {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Node, Self::Owner, Self::Site, Self::JobDefault];
+
+    /// The word for it in addresses and documents.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Owner => "owner",
+            Self::Site => "site",
+            Self::JobDefault => "job_default",
+        }
+    }
+}
+
 /// A rate that is to hold at times of the week.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]

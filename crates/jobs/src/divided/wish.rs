@@ -148,7 +148,9 @@ fn hindrance(new: &NewJob, prepared: &Prepared) -> Option<&'static str> {
         return Some("its settings cannot be read");
     };
     let comparison = &settings.comparison;
-    if new.manifest {
+    if !new.list.is_empty() {
+        Some("its list of names is read by one transfer")
+    } else if new.manifest {
         Some("a manifest is written by one transfer")
     } else if comparison.dry_run {
         Some("a dry run brings nothing")

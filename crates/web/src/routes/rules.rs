@@ -131,14 +131,17 @@ async fn remove_share(
 }
 
 fn scope_of(name: &str) -> Result<LimitScope, ApiError> {
-    Ok(match name {
-        "node" => LimitScope::Node,
-        "owner" => LimitScope::Owner,
-        "site" => LimitScope::Site,
-        "job_default" => LimitScope::JobDefault,
-        other => {
+    let known = LimitScopeName::ALL;
+    let scope = known.into_iter().find(|scope| scope.word() == name);
+    Ok(match scope {
+        Some(LimitScopeName::Node) => LimitScope::Node,
+        Some(LimitScopeName::Owner) => LimitScope::Owner,
+        Some(LimitScopeName::Site) => LimitScope::Site,
+        Some(LimitScopeName::JobDefault) => LimitScope::JobDefault,
+        None => {
             return Err(ApiError::invalid(format!(
-                "scope: {other:?} is not possible; a limit is for node, owner, site or job_default"
+                "scope: {name:?} is not possible; a limit is for {}",
+                known.map(LimitScopeName::word).join(", ")
             )));
         }
     })

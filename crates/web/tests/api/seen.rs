@@ -83,7 +83,7 @@ fn a_viewer_reads_no_name_of_another_users_job_in_any_answer() {
     let schedule = json!({
         "cron": "0 22 * * *",
         "job": {"sources": ["here:/data/secret-run"], "destination": "here:/archive/secret-copy/", "settings": {"dry-run": ["true"]},
-            "selection": {"rules": [{"include": false, "pattern": "secret-pattern"}]}},
+            "selection": {"rules": [{"include": false, "pattern": "secret-pattern"}]}, "list": ["secret-name"]},
     });
     owner
         .json("PUT", "/api/v1/schedules/nightly", &schedule)
