@@ -3,14 +3,16 @@
 
 mod cluster;
 mod node;
+mod rules;
+mod setting;
 mod users;
 
 use crate::help;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
-use godwit_api::settings::manual::placeholder;
-use godwit_api::settings::{Kind, Scope, Setting, Typed};
+use godwit_api::settings::{Heading, Scope, Setting, Typed};
 use godwit_net::aead::Library;
+use setting::setting_arg;
 use std::ffi::OsString;
 
 /// The whole command line, with examples in its help.
@@ -50,6 +52,14 @@ impl Make {
             }
         }
     }
+
+    /// The command with the settings that say which entries are meant.
+    fn with_choosing(self, command: Command) -> Command {
+        match self {
+            Self::AtOnce => command.args(choosing().map(setting_arg)),
+            Self::WhenCalled => command.defer(|command| command.args(choosing().map(setting_arg))),
+        }
+    }
 }
 
 fn whole(make: Make) -> Command {
@@ -82,7 +92,7 @@ fn whole(make: Make) -> Command {
         .subcommand(manifest(make))
         .subcommand(generate(make))
         .subcommand(limit())
-        .subcommands(node::commands())
+        .subcommands(node::commands(make))
         .subcommand(doctor())
         .subcommand(completions())
         .subcommand(man())
@@ -91,7 +101,15 @@ fn whole(make: Make) -> Command {
 
 /// What was typed for the settings of a command.
 pub(crate) fn typed(scope: Scope, matches: &ArgMatches) -> Typed {
-    Setting::all_of(scope)
+    typed_of(Setting::all_of(scope), matches)
+}
+
+/// What was typed for some settings.
+pub(crate) fn typed_of(
+    settings: impl Iterator<Item = &'static Setting>,
+    matches: &ArgMatches,
+) -> Typed {
+    settings
         .filter_map(|setting| {
             let given = matches.get_many::<OsString>(setting.name)?;
             Some((setting.name, given.cloned().collect()))
@@ -101,13 +119,26 @@ pub(crate) fn typed(scope: Scope, matches: &ArgMatches) -> Typed {
 
 /// The settings of which several values count, once for each value, in the order of the command line.
 pub(crate) fn order(scope: Scope, matches: &ArgMatches) -> Vec<&'static str> {
-    let mut places: Vec<(usize, &'static str)> = Setting::all_of(scope)
+    order_of(Setting::all_of(scope), matches)
+}
+
+/// The same of some settings.
+pub(crate) fn order_of(
+    settings: impl Iterator<Item = &'static Setting>,
+    matches: &ArgMatches,
+) -> Vec<&'static str> {
+    let mut places: Vec<(usize, &'static str)> = settings
         .filter(|setting| setting.is_list())
         .filter_map(|setting| Some((setting.name, matches.indices_of(setting.name)?)))
         .flat_map(|(name, indices)| indices.map(move |index| (index, name)))
         .collect();
     places.sort_unstable();
     places.into_iter().map(|(_, name)| name).collect()
+}
+
+/// The settings that say which entries of the sources are meant.
+pub(crate) fn choosing() -> impl Iterator<Item = &'static Setting> {
+    Setting::all_of(Scope::Cp).filter(|setting| setting.heading == Heading::Choosing)
 }
 
 fn cp(make: Make) -> Command {
@@ -315,67 +346,6 @@ fn settings(scope: Scope) -> Vec<Arg> {
     settings.into_iter().map(setting_arg).collect()
 }
 
-fn setting_arg(setting: &'static Setting) -> Arg {
-    let default = match setting.default {
-        "" => "none",
-        text => text,
-    };
-    let help = match default {
-        // What nobody asked for is not done.
-        "none" | "false" => setting.help.to_owned(),
-        _ => format!("{} [default: {default}]", setting.help),
-    };
-    let long_help = format!(
-        "{}.\n{}[default: {default}; environment: {}]",
-        setting.help,
-        match setting.detail {
-            "" => String::new(),
-            detail => format!("{}\n", detail.replace('`', "")),
-        },
-        setting.variable
-    );
-    let arg = Arg::new(setting.name)
-        .long(setting.name)
-        .value_parser(ValueParser::os_string())
-        .help(help)
-        .long_help(long_help)
-        .help_heading(setting.heading.text());
-    let arg = match SHORTS.iter().find(|(name, _)| *name == setting.name) {
-        Some((_, short)) => arg.short(*short),
-        None => arg,
-    };
-    match setting.kind {
-        // `--verify` alone, or `--verify=false` against an environment that says otherwise.
-        Kind::Flag => arg
-            .value_name("true|false")
-            .num_args(0..=1)
-            .require_equals(true)
-            .default_missing_value("true")
-            .overrides_with(setting.name),
-        Kind::List { .. } => arg
-            .value_name(placeholder(&setting.kind).unwrap_or_default())
-            // A pattern may begin with a dash.
-            .allow_hyphen_values(setting.name == "exclude" || setting.name == "include")
-            .action(ArgAction::Append),
-        _ => arg
-            .value_name(placeholder(&setting.kind).unwrap_or_default())
-            .allow_hyphen_values(setting.name == "files-from")
-            .overrides_with(setting.name),
-    }
-}
-
-/// Settings that people know by a letter.
-const SHORTS: &[(&str, char)] = &[
-    ("archive", 'a'),
-    ("checksum", 'c'),
-    ("dry-run", 'n'),
-    ("from0", '0'),
-    ("one-file-system", 'x'),
-    ("recursive", 'r'),
-    ("update", 'u'),
-    ("verbose", 'v'),
-];
-
 fn positional(id: &'static str, name: &'static str, help: &'static str) -> Arg {
     Arg::new(id)
         .value_name(name)
@@ -394,6 +364,7 @@ fn switch(name: &'static str, help: &'static str) -> Arg {
 
 #[cfg(test)]
 mod tests {
+    use super::setting::SHORTS;
     use super::*;
 
     fn typed_of(line: &[&str]) -> Typed {

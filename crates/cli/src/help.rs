@@ -281,7 +281,13 @@ mod tests {
 
     /// Splits as a shell does, as far as the examples need it: quotes, and the end at a pipe or redirection.
     fn words(line: &str) -> Vec<String> {
-        line.split_whitespace()
+        let mut is_quoted = false;
+        let words = line.split(|sign: char| {
+            is_quoted ^= sign == '\'';
+            !is_quoted && sign.is_whitespace()
+        });
+        words
+            .filter(|word| !word.is_empty())
             .take_while(|word| !["|", ">", "<", "#"].contains(word))
             .map(|word| word.replace('\'', ""))
             .collect()

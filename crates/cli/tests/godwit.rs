@@ -43,6 +43,7 @@ mod godwit {
     pub(crate) mod how_fast;
     pub(crate) mod ipv6;
     pub(crate) mod itself;
+    pub(crate) mod job_choices;
     pub(crate) mod job_kills;
     pub(crate) mod job_manifests;
     pub(crate) mod job_troubles;
@@ -81,6 +82,7 @@ mod godwit {
     pub(crate) mod restless;
     pub(crate) mod resume;
     pub(crate) mod rig;
+    pub(crate) mod rules;
     pub(crate) mod secrets;
     pub(crate) mod service;
     pub(crate) mod sharing;

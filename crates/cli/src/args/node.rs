@@ -4,18 +4,20 @@
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgGroup, Command, ValueHint};
 
-use super::{positional, switch};
+use super::{Make, positional, switch};
 
 /// The commands, in the order of the help.
-pub(super) fn commands() -> [Command; 12] {
+pub(super) fn commands(make: Make) -> [Command; 14] {
     [
-        job(),
+        job(make),
         top(),
         list(),
         make_directory(),
         remove(),
         rename(),
         clean(),
+        super::rules::schedule(make),
+        super::rules::webhook(),
         super::cluster::cluster(),
         site(),
         super::users::user(),
@@ -94,14 +96,14 @@ fn some_places(help: &'static str) -> Arg {
     positional("places", "PLACE", help).num_args(1..)
 }
 
-fn job() -> Command {
+fn job(make: Make) -> Command {
     let id = || positional("id", "ID", "Which job; the beginning of its id is enough");
     let ids = || {
         id().num_args(1..)
             .help("Which jobs; the beginnings of their ids are enough")
     };
     family("job", "Submit jobs to a node, watch and steer them").subcommands([
-        submit(),
+        submit(make),
         Command::new("list")
             .about("List jobs: how far each is, or why it waits")
             .arg(value("state", "STATE,...", "Only jobs in one of these states"))
@@ -156,34 +158,64 @@ fn job() -> Command {
     ])
 }
 
-fn submit() -> Command {
-    Command::new("submit")
+fn submit(make: Make) -> Command {
+    let command = Command::new("submit")
         .about("Submit a job that copies or verifies, and print its id")
         .override_usage("godwit job submit [OPTIONS] SOURCE... DESTINATION")
         .after_help(
             "SOURCE and DESTINATION are places: SITE:/EXPORT/PATH. The site here: is the node that is asked; godwit site list\n\
              names the others. A slash behind the destination, or several sources, mean \"into\", as with godwit cp.\n\
-             TIME is 22:00 (the next one, local time), 2026-12-24T22:00 (local time), 2026-12-24T22:00Z, or 90min (from now).",
+             TIME is 22:00 (the next one, local time), 2026-12-24T22:00 (local time), 2026-12-24T22:00Z, or 90min (from now).\n\
+             Files of rules and names are read here, at the submission.",
         )
+        .arg(value("after", "TIME", "Do not begin before this time: 22:00, friday, 2026-12-24"))
+        .arg(value("deadline", "TIME", "Give the job up at this time, or at the end of this day"))
+        .arg(switch("wait", "Watch the job until it ends; the exit code is that of godwit job watch"))
+        .arg(value(
+            "idempotency-key",
+            "KEY",
+            "Submit only once, however often this command runs with this key",
+        ));
+    job_options(make, command)
+}
+
+/// The options and the places of a job, which a schedule has, too.
+pub(super) fn job_options(make: Make, command: Command) -> Command {
+    let command = command
         .arg(value("label", "TEXT", "Text by which people know the job"))
-        .arg(value("limit", "RATE", "Not faster than this: 300MB, 2.5Gbit/s"))
+        .arg(value(
+            "limit",
+            "RATE",
+            "Not faster than this: 300MB, 2.5Gbit/s",
+        ))
         .arg(value("priority", "N", "Higher runs first [default: 0]").allow_hyphen_values(true))
         .arg(value(
             "divide",
             "WHEN",
             "Divide the work among nodes: auto (where a site has several), always or never",
         ))
-        .arg(value("after", "TIME", "Do not begin before this time: 22:00, friday, 2026-12-24"))
-        .arg(value("deadline", "TIME", "Give the job up at this time, or at the end of this day"))
-        .arg(value("retries", "N", "Attempts after the first one [default: until the deadline]"))
-        .arg(switch("sync", "Make the destination equal the source, as godwit sync does"))
+        .arg(value(
+            "retries",
+            "N",
+            "Attempts after the first one [default: until the deadline]",
+        ))
+        .arg(switch(
+            "sync",
+            "Make the destination equal the source, as godwit sync does",
+        ))
         .arg(
-            switch("verify", "Check DESTINATION by the manifest SOURCE, as godwit verify does; copy nothing")
-                .conflicts_with("sync"),
+            switch(
+                "verify",
+                "Check DESTINATION by the manifest SOURCE, as godwit verify does; copy nothing",
+            )
+            .conflicts_with("sync"),
         )
         .arg(
-            switch("manifest", "Write a manifest of what arrives; godwit job manifest prints it")
-                .conflicts_with("verify"),
+            switch(
+                "manifest",
+                "Write a manifest of what arrives; godwit job manifest prints it",
+            )
+            .conflicts_with("verify"),
         )
         .arg(
             value(
@@ -193,16 +225,15 @@ fn submit() -> Command {
             )
             .action(ArgAction::Append),
         )
-        .arg(switch("wait", "Watch the job until it ends; the exit code is that of godwit job watch"))
-        .arg(value(
-            "idempotency-key",
-            "KEY",
-            "Submit only once, however often this command runs with this key",
-        ))
         .arg(
-            positional("places", "SOURCE... DESTINATION", "What to copy, and where to")
-                .num_args(2..),
-        )
+            positional(
+                "places",
+                "SOURCE... DESTINATION",
+                "What to copy, and where to",
+            )
+            .num_args(2..),
+        );
+    make.with_choosing(command)
 }
 
 fn top() -> Command {
@@ -239,6 +270,11 @@ fn site() -> Command {
         Command::new("test")
             .about("Ask a site whether it answers, and what may be used there")
             .arg(positional("name", "NAME", "Which site")),
+        super::rules::limit(
+            "Change how fast jobs with a site may go together, and how many run at once",
+        )
+        .arg(positional("name", "NAME", "Which site; * is each"))
+        .arg(super::rules::rate()),
         Command::new("remove")
             .about("Remove a site")
             .arg(positional("name", "NAME", "Which site")),
@@ -252,6 +288,17 @@ fn node() -> Command {
     )
     .subcommands([
         Command::new("status").about("Show the node, its exports, and who asks"),
+        Command::new("limits")
+            .about("List the limits of nodes, users, sites and jobs, and the shares of users"),
+        super::rules::limit(
+            "Change how fast the jobs of a node may go together, and how many run at once",
+        )
+        .arg(
+            value("of", "NODE", "Which node of the cluster [default: each]")
+                .conflicts_with("each-job"),
+        )
+        .arg(switch("each-job", "Of each job that has no limit of its own").conflicts_with("jobs"))
+        .arg(super::rules::rate()),
         Command::new("trust")
             .about("Remember the key or certificate of a node for --node")
             .arg(positional(

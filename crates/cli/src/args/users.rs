@@ -38,6 +38,10 @@ pub(super) fn user() -> Command {
                 value("password-file", "FILE", "File with the password that you want, closed to others")
                     .value_hint(ValueHint::FilePath),
             ),
+        super::rules::limit("Change how fast the jobs of a user may go together, and how many run at once")
+            .arg(positional("name", "NAME", "Which user; * is each"))
+            .arg(super::rules::rate()),
+        super::rules::share(),
         Command::new("remove")
             .about("Remove a user, and end its tokens and jobs")
             .arg(positional("name", "NAME", "Which user")),

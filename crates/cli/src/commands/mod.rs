@@ -57,7 +57,7 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         "doctor" => return doctor::run(matches),
         "man" => return documents::man(matches),
         "access" | "accounting" | "clean" | "job" | "ls" | "mkdir" | "mv" | "node" | "rm"
-        | "site" | "token" | "top" | "user" => {
+        | "schedule" | "site" | "token" | "top" | "user" | "webhook" => {
             return node::run(name, matches, started);
         }
         _ => {}

@@ -93,6 +93,10 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
                 "godwit job submit here:/data/a here:/data/b siteB:/archive/ --setting streams=8 --setting verify",
                 "several sources, with settings of godwit cp",
             ),
+            example(
+                "godwit job submit here:/data/run42 siteB:/archive/run42 --exclude '*.tmp' --newer 2d",
+                "what has changed in two days, without temporary files",
+            ),
         ],
     ),
     (
@@ -371,6 +375,109 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
                 "one elsewhere",
             ),
         ],
+    ),
+    (
+        "node limits",
+        &[example("godwit node limits", "all limits and shares")],
+    ),
+    (
+        "node limit",
+        &[
+            example("godwit node limit 20Gbit/s", "each node of the cluster"),
+            example(
+                "godwit node limit --each-job 2Gbit/s",
+                "each job that has no limit of its own",
+            ),
+        ],
+    ),
+    (
+        "site limit",
+        &[
+            example(
+                "godwit site limit siteB 1GB/s --window 'mon-fri 08:00-18:00 100MB/s'",
+                "slower in working hours",
+            ),
+            example("godwit site limit siteB none", "no limit any more"),
+        ],
+    ),
+    (
+        "user limit",
+        &[example(
+            "godwit user limit alice none --jobs 4",
+            "no more than four jobs at once",
+        )],
+    ),
+    (
+        "user share",
+        &[example(
+            "godwit user share alice 3",
+            "three times as many places",
+        )],
+    ),
+    (
+        "schedule",
+        &[
+            example(
+                "godwit schedule add nightly '0 22 * * *' here:/data/run42 siteB:/archive/nightly/",
+                "each night at ten",
+            ),
+            example("godwit schedule list", "what comes next, and when"),
+        ],
+    ),
+    (
+        "schedule add",
+        &[example(
+            "godwit schedule add nightly '0 22 * * mon-fri' here:/data/run42 siteB:/archive/run42 --sync --exclude '*.tmp'",
+            "on working days, what is new since",
+        )],
+    ),
+    (
+        "schedule list",
+        &[example("godwit schedule list", "what comes next, and when")],
+    ),
+    (
+        "schedule disable",
+        &[example("godwit schedule disable nightly", "for a time")],
+    ),
+    (
+        "schedule enable",
+        &[example("godwit schedule enable nightly", "again")],
+    ),
+    (
+        "schedule remove",
+        &[example("godwit schedule remove nightly", "for good")],
+    ),
+    (
+        "webhook",
+        &[
+            example(
+                "godwit webhook add chat https://chat.example.org/godwit --event failed,partial",
+                "what went wrong",
+            ),
+            example("godwit webhook list", "who hears of jobs"),
+        ],
+    ),
+    (
+        "webhook add",
+        &[example(
+            "godwit webhook add chat https://chat.example.org/godwit --event failed,partial > key",
+            "what went wrong; the file gets the key of its signatures",
+        )],
+    ),
+    (
+        "webhook list",
+        &[example("godwit webhook list", "who hears of jobs")],
+    ),
+    (
+        "webhook deliveries",
+        &[example(
+            "godwit webhook deliveries chat",
+            "what came through",
+        )],
+    ),
+    (
+        "webhook remove",
+        &[example("godwit webhook remove chat", "for good")],
     ),
     (
         "node status",

@@ -4,19 +4,24 @@
 mod access;
 mod account;
 mod accounting;
+mod choosing;
 pub(super) mod cluster;
 pub(super) mod connect;
 mod grants;
 mod log;
 mod places;
 mod report;
+mod rules;
+mod schedule;
 mod show;
 mod steer;
 mod submit;
 mod table;
 mod top;
 mod watch;
+mod webhook;
 mod when;
+mod window;
 mod words;
 mod work;
 
@@ -61,6 +66,11 @@ pub(super) fn run(name: &str, matches: &ArgMatches, started: Instant) -> Result<
         ("job", "manifest") => report::manifest(own, &client),
         ("job", verb) => steer::run(verb, own, &client),
         ("cluster", sub) => cluster::run(sub, own, &client),
+        ("schedule", sub) => schedule::run(sub, own, &client),
+        ("webhook", sub) => webhook::run(sub, own, &client),
+        ("node", "limits") => rules::list(own, &client),
+        ("node" | "site" | "user", "limit") => rules::limit(name, own, &client),
+        ("user", "share") => rules::share(own, &client),
         ("top", _) => top::run(&client, json, own.get_flag("once")),
         ("ls" | "mkdir" | "rm" | "mv" | "clean", _) => places::run(name, own, &client),
         _ => access::run(name, sub, own, &client),

@@ -1,17 +1,17 @@
 //! `godwit job submit`: from what was typed to a description of a job.
-//! Checks only the form; what places and settings there are, the node knows.
+//! Checks only the form; what places and settings there are, the node knows. Leaves which entries are meant to `choosing`.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use clap::ArgMatches;
-use godwit_api::job::{JobKind, Text};
+use godwit_api::job::{JobKind, Selection, Text};
 use godwit_api::rest::{Divide, NewJob, Place};
 use godwit_api::units::parse_rate;
 use godwit_client::{Client, idempotency_key};
 
 use super::when::Clock;
-use super::{optional, print_json, text, texts, watch};
+use super::{choosing, optional, print_json, text, texts, watch};
 use crate::exit::{Exit, Failure};
 use crate::output::{complain, print};
 
@@ -21,7 +21,16 @@ pub(super) fn run(
     client: &Client,
     started: Instant,
 ) -> Result<Exit, Failure> {
-    let new = describe(matches)?;
+    let clock = Clock::now();
+    let new = NewJob {
+        not_before: optional(matches, "after")?
+            .map(|text| clock.parse("--after", &text))
+            .transpose()?,
+        deadline: optional(matches, "deadline")?
+            .map(|text| clock.parse_end("--deadline", &text))
+            .transpose()?,
+        ..describe(matches, choosing::read(matches)?)?
+    };
     let key = match optional(matches, "idempotency-key")? {
         Some(key) => key,
         None => idempotency_key()?,
@@ -44,8 +53,11 @@ pub(super) fn run(
     })
 }
 
-fn describe(matches: &ArgMatches) -> Result<NewJob, Failure> {
-    let clock = Clock::now();
+/// The job without its times, with the entries that it means.
+pub(super) fn describe(
+    matches: &ArgMatches,
+    (selection, list): (Option<Selection>, Vec<Text>),
+) -> Result<NewJob, Failure> {
     let mut sources = texts(matches, "places")?;
     for place in &sources {
         place.parse::<Place>().map_err(Failure::usage)?;
@@ -55,12 +67,6 @@ fn describe(matches: &ArgMatches) -> Result<NewJob, Failure> {
         .filter(|_| !sources.is_empty())
         .ok_or_else(|| Failure::usage("name at least one source, and a destination"))?;
     godwit_jobs::check_source_count(sources.len()).map_err(Failure::usage)?;
-    let not_before = optional(matches, "after")?
-        .map(|text| clock.parse("--after", &text))
-        .transpose()?;
-    let deadline = optional(matches, "deadline")?
-        .map(|text| clock.parse_end("--deadline", &text))
-        .transpose()?;
     Ok(NewJob {
         kind: match (matches.get_flag("sync"), matches.get_flag("verify")) {
             (true, _) => JobKind::Sync,
@@ -71,7 +77,8 @@ fn describe(matches: &ArgMatches) -> Result<NewJob, Failure> {
         destination,
         label: optional(matches, "label")?.unwrap_or_default(),
         settings: settings(&texts(matches, "setting")?)?,
-        selection: None,
+        selection,
+        list,
         manifest: matches.get_flag("manifest"),
         divide: divide(matches)?,
         priority: number(matches, "priority")?.unwrap_or(0),
@@ -80,8 +87,8 @@ fn describe(matches: &ArgMatches) -> Result<NewJob, Failure> {
             .transpose()?
             // A limit of 0 is none.
             .filter(|limit| *limit > 0),
-        not_before,
-        deadline,
+        not_before: None,
+        deadline: None,
         retries_max: number(matches, "retries")?,
     })
 }

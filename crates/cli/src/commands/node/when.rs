@@ -12,6 +12,19 @@ use crate::exit::Failure;
 
 const DAY: i64 = 86_400;
 
+/// The name of this machine's time zone, as `Europe/Berlin`; None where it has none that a node knows.
+pub(super) fn time_zone() -> Option<String> {
+    let name = match std::env::var("TZ") {
+        Ok(name) => name.trim_start_matches(':').to_owned(),
+        Err(_) => {
+            let file = std::fs::canonicalize("/etc/localtime").ok()?;
+            let (_, name) = file.to_str()?.split_once("/zoneinfo/")?;
+            name.to_owned()
+        }
+    };
+    (godwit_jobs::time_zone_trouble(&name).is_none() && !name.is_empty()).then_some(name)
+}
+
 /// What time it is, and how local time follows from UTC.
 #[derive(Clone, Copy)]
 pub(super) struct Clock {

@@ -1,0 +1,124 @@
+//! `godwit webhook`: addresses to which a node says how jobs go on.
+//! Sends nothing itself.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::ArgMatches;
+use godwit_api::rest::NewWebhook;
+use godwit_client::{Client, Webhooks};
+
+use super::when::Clock;
+use super::{account, optional, print_json, table, text, texts};
+use crate::exit::{Exit, Failure};
+use crate::output::{complain, print, printable};
+
+/// Runs one of the commands.
+pub(super) fn run(sub: &str, matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
+    let json = matches.get_flag("json");
+    match sub {
+        "add" => add(matches, client)?,
+        "list" => list(json, client)?,
+        "deliveries" => deliveries(&text(matches, "id")?, json, client)?,
+        _ => {
+            let id = text(matches, "id")?;
+            Webhooks::of(client).remove(&id)?;
+            print(&format!("the webhook {} is removed", printable(&id)));
+        }
+    }
+    Ok(Exit::Complete)
+}
+
+fn add(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
+    let words = texts(matches, "event")?;
+    let events = words.iter().flat_map(|word| word.split(','));
+    let secret = matches.get_one::<OsString>("secret-file");
+    let webhook = NewWebhook {
+        url: text(matches, "url")?,
+        events: events.map(|event| event.trim().to_owned()).collect(),
+        owner: optional(matches, "owner")?,
+        secret: secret
+            .map(|file| account::password(Path::new(file)))
+            .transpose()?,
+        disabled: matches.get_flag("disabled"),
+    };
+    let made = Webhooks::of(client).put(&text(matches, "id")?, &webhook)?;
+    if matches.get_flag("json") {
+        print_json(&made);
+        return Ok(());
+    }
+    let url = printable(&made.url);
+    complain(&match &made.secret {
+        Some(_) => format!(
+            "{url} hears of jobs; its messages are signed with this key, which is not shown again"
+        ),
+        None => format!("{url} hears of jobs"),
+    });
+    // The key alone goes to standard output, so that a file gets nothing else.
+    if let Some(secret) = &made.secret {
+        print(secret);
+    }
+    Ok(())
+}
+
+fn list(json: bool, client: &Client) -> Result<(), Failure> {
+    let webhooks = Webhooks::of(client).list()?;
+    if json {
+        webhooks.iter().for_each(print_json);
+        return Ok(());
+    }
+    if webhooks.is_empty() {
+        print("there is no webhook; godwit webhook add makes one");
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = webhooks
+        .iter()
+        .map(|webhook| {
+            let events = match webhook.events.is_empty() {
+                true => "all".to_owned(),
+                false => webhook.events.join(","),
+            };
+            let disabled = if webhook.disabled { "yes" } else { "" };
+            vec![
+                printable(&webhook.id),
+                printable(&events),
+                webhook.owner.as_deref().map_or_else(String::new, printable),
+                disabled.to_owned(),
+                printable(&webhook.url),
+            ]
+        })
+        .collect();
+    let head = ["NAME", "EVENTS", "OWNER", "DISABLED", "URL"];
+    print(&table::plain(&head, &rows));
+    Ok(())
+}
+
+fn deliveries(id: &str, json: bool, client: &Client) -> Result<(), Failure> {
+    let deliveries = Webhooks::of(client).deliveries(id)?;
+    if json {
+        deliveries.iter().for_each(print_json);
+        return Ok(());
+    }
+    if deliveries.is_empty() {
+        print("nothing was sent of late");
+        return Ok(());
+    }
+    let clock = Clock::now();
+    let rows: Vec<Vec<String>> = deliveries
+        .iter()
+        .map(|delivery| {
+            let next = delivery.next_attempt;
+            vec![
+                clock.show(delivery.at),
+                printable(&delivery.job),
+                printable(&delivery.event),
+                delivery.attempts.to_string(),
+                printable(&delivery.status),
+                next.map_or_else(String::new, |next| clock.show(next)),
+            ]
+        })
+        .collect();
+    let head = ["AT", "JOB", "EVENT", "ATTEMPTS", "ANSWER", "NEXT ATTEMPT"];
+    print(&table::plain(&head, &rows));
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! Limits, shares, schedules and webhooks by the commands of the real binary.
+//! What a rule does to jobs is tested in `jobs` and in the library of that name.
+
+use serde_json::Value;
+
+use super::rig::Rig;
+
+#[track_caller]
+fn told(rig: &Rig, line: &[&str]) -> String {
+    let outcome = rig.admin(line);
+    assert_eq!(outcome.code, Some(0), "{line:?}: {outcome:?}");
+    outcome.out
+}
+
+#[track_caller]
+fn refused(rig: &Rig, line: &[&str], words: &str) {
+    let outcome = rig.admin(line);
+    assert_ne!(outcome.code, Some(0), "{line:?}: {outcome:?}");
+    outcome.says(words);
+}
+
+#[test]
+fn limits_and_shares_are_set_listed_and_removed() {
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    assert!(told(&rig, &["node", "limits"]).contains("nothing is limited"));
+    let window = "mon-fri 08:00-18:00 100MB/s";
+    let zone = ["--time-zone", "Europe/Berlin"];
+    let line = [
+        &["site", "limit", "siteB", "1GB/s", "--window", window],
+        &zone[..],
+    ]
+    .concat();
+    let site = told(&rig, &line);
+    assert!(
+        site.contains(
+            "site siteB: mon-fri 08:00-18:00 100 MB/s (times in Europe/Berlin), otherwise 1.00 GB/s"
+        ),
+        "{site}"
+    );
+    told(&rig, &["user", "limit", "alice", "none", "--jobs", "4"]);
+    told(&rig, &["node", "limit", "20Gbit/s"]);
+    told(&rig, &["node", "limit", "--each-job", "2Gbit/s"]);
+    told(&rig, &["user", "share", "alice", "3"]);
+    let list = told(&rig, &["node", "limits"]);
+    for row in [
+        "user alice",
+        "at most 4 jobs at once",
+        "share 3",
+        "each node",
+        "2.50 GB/s",
+        "each job without a limit of its own",
+        "250 MB/s",
+        "otherwise 1.00 GB/s",
+    ] {
+        assert!(list.contains(row), "{row}: {list}");
+    }
+    let json = told(&rig, &["node", "limits", "--json"]);
+    let of_site = json.lines().find(|line| line.contains("siteB"));
+    let of_site: Value = serde_json::from_str(of_site.expect("its limit")).expect("JSON");
+    assert_eq!(of_site["windows"][0]["rate"], 100_000_000, "{of_site}");
+
+    assert!(told(&rig, &["site", "limit", "siteB", "none"]).contains("no limit any more"));
+    assert!(!told(&rig, &["node", "limits"]).contains("siteB"));
+    for (line, words) in [
+        (&["site", "limit", "siteB", "none"][..], "siteB"),
+        (&["node", "limit", "fast"], "is no rate"),
+        (
+            &["node", "limit", "1GB", "--window", "mon 8-9 1MB"],
+            "write DAYS FROM-TO RATE",
+        ),
+        (
+            &["user", "limit", "alice", "1GB", "--time-zone", "Berlin"],
+            "Berlin",
+        ),
+        (&["user", "share", "alice", "0"], "a share is at least 1"),
+    ] {
+        refused(&rig, line, words);
+    }
+}
+
+#[test]
+fn a_schedule_is_added_disabled_enabled_and_removed() {
+    let mut rig = Rig::new();
+    rig.write("export/run42/a", "alpha");
+    rig.serve(&[]);
+    assert!(told(&rig, &["schedule", "list"]).contains("there is no schedule"));
+    let places = ["here:/data/run42", "here:/data/nightly/"];
+    let options = [
+        "--exclude",
+        "*.tmp",
+        "--label",
+        "nightly",
+        "--time-zone",
+        "Europe/Berlin",
+    ];
+    let line = [
+        &["schedule", "add", "night", "0 22 * * *"],
+        &places[..],
+        &options,
+    ]
+    .concat();
+    assert!(told(&rig, &line).contains("the schedule night submits its next job at"));
+    let one = |rig: &Rig| -> Value {
+        let list = told(rig, &["schedule", "list", "--json"]);
+        serde_json::from_str(list.trim()).expect("one schedule")
+    };
+    let added = one(&rig);
+    assert_eq!(
+        added["job"]["selection"]["rules"][0]["pattern"], "*.tmp",
+        "{added}"
+    );
+    assert_eq!(added["job"]["label"], "nightly", "{added}");
+
+    let off = told(&rig, &["schedule", "disable", "night"]);
+    assert!(off.contains("submits nothing"), "{off}");
+    let disabled = one(&rig);
+    assert_eq!(disabled["disabled"], true, "{disabled}");
+    assert_eq!(disabled["job"], added["job"]);
+    assert!(told(&rig, &["schedule", "list"]).contains("disabled"));
+    told(&rig, &["schedule", "enable", "night"]);
+    assert_eq!(one(&rig)["disabled"], false);
+    told(&rig, &["schedule", "remove", "night"]);
+    let ages = ["--newer", "2d"];
+    for (line, words) in [
+        (
+            vec!["schedule", "enable", "night"],
+            "there is no schedule night",
+        ),
+        (vec!["schedule", "remove", "night"], "night"),
+        (
+            [&["schedule", "add", "n", "never"], &places[..]].concat(),
+            "cron",
+        ),
+        (
+            [&["schedule", "add", "n", "0 22 * * *"], &places[..], &ages].concat(),
+            "--newer: a schedule would count this age from now",
+        ),
+    ] {
+        refused(&rig, &line, words);
+    }
+}
+
+#[test]
+fn a_webhook_is_added_listed_and_removed() {
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    let url = "https://chat.example.org/godwit";
+    let made = rig.admin(&["webhook", "add", "chat", url, "--event", "failed,partial"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    // Standard output has the key and nothing else.
+    assert!(
+        made.out.starts_with("whsec_") && made.out.lines().count() == 1,
+        "{made:?}"
+    );
+    let list = told(&rig, &["webhook", "list"]);
+    assert!(
+        list.contains("failed,partial") && list.contains(url),
+        "{list}"
+    );
+    assert!(!list.contains("whsec_"), "{list}");
+    // A webhook that is there keeps its key.
+    let again = rig.admin(&["webhook", "add", "chat", url, "--disabled"]);
+    assert_eq!((again.code, again.out.as_str()), (Some(0), ""), "{again:?}");
+    assert!(told(&rig, &["webhook", "list"]).contains("yes"));
+    assert!(told(&rig, &["webhook", "deliveries", "chat"]).contains("nothing was sent"));
+    told(&rig, &["webhook", "remove", "chat"]);
+    assert!(told(&rig, &["webhook", "list"]).contains("there is no webhook"));
+    rig.write("open", "whsec_c2VjcmV0IHRoYXQgaXMgbG9uZyBlbm91Z2g=\n");
+    let open = rig.path("open").display().to_string();
+    for (line, words) in [
+        (
+            &["webhook", "add", "x", url, "--event", "lost"][..],
+            "is no state",
+        ),
+        (&["webhook", "add", "x", "ftp://x"], "url"),
+        (
+            &["webhook", "add", "x", url, "--secret-file", &open],
+            "chmod",
+        ),
+        (&["webhook", "remove", "x"], "x"),
+    ] {
+        refused(&rig, line, words);
+    }
+}
