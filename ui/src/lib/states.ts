@@ -41,6 +41,20 @@ export function title(job: Job): string {
   return job.label || `${job.sources[0] ?? ''} → ${job.destination}`;
 }
 
+/** What a dry run that has ended would do; null for any other job. */
+export function dryRun(job: Job): string | null {
+  const summary = job.summary as Record<string, unknown> | null | undefined;
+  if (summary?.dry_run !== true) return null;
+  const number = (name: string) => (typeof summary[name] === 'number' ? (summary[name] as number) : 0);
+  const others = [
+    [number('deleted'), 'would be deleted'],
+    [number('adjusted'), 'would get other attributes'],
+    [number('skipped'), 'stay as they are'],
+  ] as const;
+  const more = others.filter(([entries]) => entries > 0).map(([entries, what]) => `${count(entries)} ${what}`);
+  return [`${count(number('files'))} files with ${bytes(number('bytes'))} would be copied`, ...more].join(', ');
+}
+
 /** One sentence on why the job is where it is, since when, and when it is tried next. */
 export function because(job: Job, now: number): string {
   if (isMoving(job.state)) {
@@ -50,6 +64,8 @@ export function because(job: Job, now: number): string {
   }
   if (job.state === 'complete') {
     const took = job.ended && job.started ? ` Took ${span(Date.parse(job.ended) - Date.parse(job.started))}.` : '';
+    const dry = dryRun(job);
+    if (dry) return `A dry run, so nothing is changed: ${dry}.`;
     return `${job.kind === 'verify' ? 'All entries are as the manifest says.' : 'All entries arrived.'}${took}`;
   }
   const parts = [reasonText(job.reason)];

@@ -180,8 +180,8 @@ catalogue! {
         "The program has a fault.",
         "Report it with the message and the log.";
     PeerFailed "peer_failed" Job 111, Peer, Permanent, Failed:
-        "The other side failed for a reason that this version does not know.",
-        "Read the message, and update this machine.";
+        "The other side failed for a reason that has no code of its own here.",
+        "Mend at the other side what the message names.";
     Partial "partial" Job 112, NamedSide, Permanent, Partial:
         "Some entries failed and were named; all others are complete.",
         "Mend what each of them names, then give the same command again.";
@@ -238,6 +238,6 @@ catalogue! {
         "A verification found another mode, time or link target.",
         "Copy the entry again, or find out who changed it.";
     Other "other" Entry 0, NamedSide, Permanent, Partial:
-        "The entry failed for a reason that this version does not know.",
-        "Read the message, and update this machine.";
+        "The entry failed for a reason that has no code of its own here.",
+        "Mend on that side what the message names.";
 }

@@ -135,3 +135,21 @@ fn what_a_job_cannot_choose_by_is_refused_at_once() {
     let jobs = rig.admin(&["job", "list", "--all", "--json"]);
     assert_eq!(jobs.out, "", "nothing was submitted");
 }
+
+#[test]
+fn a_dry_run_says_what_would_be_done() {
+    let mut rig = Rig::new();
+    fill(&rig);
+    rig.write("export/copy/extra", "x");
+    rig.serve(&[]);
+    let flags = ["--sync", "--setting", "delete", "--setting", "dry-run"];
+    let id = submit(&rig, "here:/data/run42", "here:/data/copy", &flags);
+    let job = wait_for(&rig, &id, |job| !job["ended"].is_null());
+    assert_eq!(job["state"], "complete", "{job}");
+    let shown = rig.admin(&["job", "show", &id]);
+    shown
+        .says("a dry run: nothing is changed")
+        .says("would copy  32.0 kB in 6 files")
+        .says("to delete   1 entry");
+    assert_eq!(names(&rig.export.join("copy")).len(), 1);
+}

@@ -84,7 +84,9 @@ fn an_export_that_has_to_be_a_mount_is_refused_while_it_is_none() {
     let copy = || rig.cp(&[from.as_os_str(), to.as_ref()]);
     let refused = copy();
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    refused.says("must be a mount").tells(FailureCode::ExportAway);
+    refused
+        .says("must be a mount")
+        .tells(FailureCode::ExportAway);
     assert_eq!(fs::read_dir(&place).expect("read").count(), 0);
     // A job waits for the mount, whichever end it is.
     rig.write("export/set/f", b"content");

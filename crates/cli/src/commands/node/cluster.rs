@@ -131,7 +131,7 @@ fn show(view: &ClusterView) {
 fn row(node: &ClusterNode, view: &ClusterView) -> Vec<String> {
     let [cores, memory] = work::capacity(node);
     let name = match node.name == view.told_by {
-        true => format!("{} *", node.name),
+        true => format!("{} (asked)", node.name),
         false => node.name.clone(),
     };
     let fields = [

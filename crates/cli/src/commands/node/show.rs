@@ -122,15 +122,28 @@ fn progress(job: &JobView, lines: &mut Lines) {
         }
     } else if let Some(summary) = &job.summary {
         let number = |name: &str| summary.get(name).and_then(serde_json::Value::as_u64);
+        let is_dry = summary["dry_run"] == true;
+        if is_dry {
+            lines.add(
+                "",
+                "a dry run: nothing is changed, and job log lists what would be",
+            );
+        }
         if let (Some(bytes), Some(files)) = (number("bytes"), number("files")) {
             let files = counted(files, "file");
             let done = match job.kind {
                 JobKind::Verify => "checked",
+                JobKind::Copy | JobKind::Sync if is_dry => "would copy",
                 JobKind::Copy | JobKind::Sync => "copied",
             };
             lines.add(done, &format!("{} in {files}", human_size(bytes)));
         }
-        for (name, shown) in [("skipped", "unchanged"), ("failed", "failed")] {
+        let deleted = if is_dry { "to delete" } else { "deleted" };
+        for (name, shown) in [
+            ("skipped", "unchanged"),
+            ("deleted", deleted),
+            ("failed", "failed"),
+        ] {
             if let Some(count) = number(name).filter(|count| *count > 0) {
                 lines.add(shown, &counted(count, "entry"));
             }

@@ -1,7 +1,9 @@
 //! The work of a divided job and the nodes of a cluster, as tables.
 //! Asks nobody.
 
-use godwit_api::rest::{ClusterNode, ClusterView, NodeState, WorkNodeView, WorkPairView, WorkView};
+use godwit_api::rest::{
+    ClusterNode, ClusterView, NodeState, WorkKindName, WorkNodeView, WorkPairView, WorkView,
+};
 use godwit_api::units::{counted, human_count, human_rate, human_size};
 
 use super::table;
@@ -21,7 +23,7 @@ pub(super) fn text(work: &WorkView) -> String {
 
 fn head(work: &WorkView) -> String {
     let by = match &work.controller {
-        Some(node) => format!("controlled by {node}, epoch {}", work.epoch),
+        Some(node) => format!("controlled by {node}"),
         None => "no node controls it now".to_owned(),
     };
     let done = &work.done;
@@ -29,7 +31,7 @@ fn head(work: &WorkView) -> String {
         "divided: {by}; {} and {} delivered in {}",
         counted(done.files, "file"),
         human_size(done.bytes),
-        counted(done.leases, "lease"),
+        counted(done.leases, "batch"),
     ))
 }
 
@@ -60,13 +62,16 @@ fn trouble(work: &WorkView) -> Vec<String> {
     lines.iter().map(|line| printable(line)).collect()
 }
 
+/// The item that finishes a tree: its links, the times of its directories, and deletion.
+const CLOSE: &str = WorkKindName::Close.name();
+
 fn kinds(work: &WorkView) -> String {
     let done = &work.done;
     let rows = [
         ("scan", done.scans, done.scans_failed),
         ("part", done.parts, done.parts_left),
         ("assemble", done.assembled, done.files_left),
-        ("close", done.closed, 0),
+        (CLOSE, done.closed, 0),
     ];
     let rows: Vec<Vec<String>> = rows
         .into_iter()
@@ -75,7 +80,10 @@ fn kinds(work: &WorkView) -> String {
             let number = |count: Option<u64>| human_count(count.unwrap_or(0));
             let bytes = open.map_or(0, |open| open.part_bytes);
             vec![
-                kind.to_owned(),
+                match kind {
+                    CLOSE => "finish".to_owned(),
+                    kind => kind.to_owned(),
+                },
                 number(open.map(|open| open.ready)),
                 number(open.map(|open| open.held)),
                 number(open.map(|open| open.waiting)),
@@ -96,7 +104,7 @@ fn kinds(work: &WorkView) -> String {
             "WAIT",
             "BYTES",
             "DONE",
-            "LEFT TO CLOSE",
+            "LEFT TO THE END",
         ],
         &rows,
     )
@@ -111,7 +119,7 @@ fn nodes(work: &WorkView) -> String {
             "PARTS",
             "BYTES",
             "ASSEMBLES",
-            "CLOSES",
+            "FINISHES",
             "LIMIT",
             "SENDS TO",
         ],
@@ -123,7 +131,7 @@ fn holds(node: &WorkNodeView, work: &WorkView) -> Vec<String> {
     let pair = work.pairs.iter().find(|pair| pair.node == node.node);
     let controls = work.controller.as_ref() == Some(&node.node);
     let name = match controls {
-        true => format!("{} *", node.node),
+        true => format!("{} (controller)", node.node),
         false => node.node.clone(),
     };
     let limit = pair.and_then(|pair| pair.limit);
@@ -334,7 +342,8 @@ mod tests {
             text.lines()
                 .any(|line| line.split_whitespace().eq(row.iter().copied()))
         };
-        assert!(text.contains("controlled by dtn1, epoch 2"), "{text}");
+        assert!(text.contains("divided: controlled by dtn1;"), "{text}");
+        assert!(text.contains("dtn1 (controller)"), "{text}");
         assert!(text.contains("may still write: dtn3"), "{text}");
         assert!(has(&["part", "3", "1", "0", "4.00", "MB", "0"]), "{text}");
         assert!(text.contains("x1, x2"), "{text}");

@@ -61,7 +61,7 @@ fn any_node_shows_the_nodes_and_who_does_what_of_a_divided_job() {
 
     let text = told(asked, &["job", "show", &id]);
     assert!(
-        text.contains(&format!("divided: controlled by {controller}, epoch")),
+        text.contains(&format!("divided: controlled by {controller};")),
         "{text}"
     );
     let top = told(asked, &["top", "--once"]);
