@@ -74,7 +74,27 @@ try {
     await page.getByText('A dry run: nothing is changed.').waitFor();
     await page.getByText('send file', { exact: false }).first().waitFor();
     await state(page, 'complete');
+    await page.getByText('A dry run, so nothing is changed: 22 files with', { exact: false }).waitFor();
     assert.ok(!existsSync(join(there.data, 'dry')));
+  });
+
+  await step('a job brings what its rules and its list leave', async () => {
+    mkdirSync(join(here.data, 'chosen/sub'), { recursive: true });
+    for (const name of ['a.h5', 'a.tmp', 'sub/b.h5', 'sub/b.tmp']) writeFileSync(join(here.data, 'chosen', name), name);
+    writeFileSync(join(here.data, 'chosen/large.h5'), Buffer.alloc(20_000));
+    await page.goto(`${here.url}/new?from=here:/data/chosen&to=siteB:/data/chosen`);
+    await page.getByText('Which entries').click();
+    await page.getByLabel('Rules, one for each line').fill('- *.tmp');
+    await page.getByLabel('Largest file').fill('10 kB');
+    await page.getByLabel('Only these paths', { exact: false }).fill('sub\na.h5\na.tmp\nlarge.h5');
+    await page.getByLabel('Take a directory of that list', { exact: false }).check();
+    await page.getByText("--exclude '*.tmp' --max-size '10 kB' --recursive --files-from list", { exact: false }).waitFor();
+    await accessible(page, 'which entries');
+    if (process.env.SHOT) await page.screenshot({ path: process.env.SHOT, fullPage: true });
+    await page.getByRole('button', { name: 'Submit the job' }).click();
+    await state(page, 'complete');
+    const came = execFileSync('find', ['.', '-type', 'f'], { cwd: join(there.data, 'chosen'), encoding: 'utf8' });
+    assert.deepEqual(came.trim().split('\n').sort(), ['./a.h5', './sub/b.h5']);
   });
 
   await step('both sites are looked around at, and a place is chosen by hand', async () => {
