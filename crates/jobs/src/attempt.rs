@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::event::{EventSink, Status, Summary, Verdict};
 use godwit_api::failure::{Failure, FailureCode, Retry};
+use godwit_api::grant::Right;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::is_request_id;
 use godwit_api::units::{counted, human_size};
@@ -24,7 +25,7 @@ use crate::live::Attempt;
 use crate::record::Recording;
 use crate::scheduler::actor;
 use crate::spec::{self, Prepared};
-use crate::stored::Stored;
+use crate::stored::{Guest, Stored};
 use crate::third::Away;
 use crate::{Shared, access, divided, guests, manifest, reached, third, view};
 pub(crate) use events::AttemptEvents;
@@ -183,11 +184,13 @@ fn carry_out(
             .settings
             .insert(manifest::SETTING.to_owned(), file);
     }
+    let may_there = |guest: &Guest, right| guests::may_there(shared, &guest.asker, job, right);
     let env = Env {
         label: Some(label(job)),
         mandate,
         list: prepared.list.take().map(GivenList::in_memory),
-        hides_names: guest.is_some_and(|guest| !guests::may_list(shared, &guest.asker, job)),
+        hides_names: guest.is_some_and(|guest| !may_there(guest, Right::List)),
+        hides_contents: guest.is_some_and(|guest| !may_there(guest, Right::Read)),
         attempts: Some(Placing::of(shared, &job.id, epoch, control)),
         ..(shared.config.make_env)(&prepared.sites)
     };

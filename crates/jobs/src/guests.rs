@@ -27,7 +27,7 @@ use crate::{Jobs, Shared, files, grants, manifest};
 pub(crate) use pace::Pace;
 pub(crate) use reach::{Reaching, even_out, is_unproven};
 pub(crate) use records::{Records, overflows};
-pub(crate) use rights::{ACCESS_ENDED, mandate_of, may_go_on, may_list};
+pub(crate) use rights::{ACCESS_ENDED, mandate_of, may_go_on, may_there};
 use rights::{acts_for, check_rights};
 use submission::{PRIORITY_MAX, check_room, stored, submit_for};
 

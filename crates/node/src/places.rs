@@ -45,6 +45,11 @@ pub(crate) trait Places: Send + Sync {
         Ok(())
     }
 
+    /// Whether the peer may read where it would write. An agent's client may.
+    fn may_read(&self, _who: &Who, _path: &[u8]) -> Result<(), Denial> {
+        Ok(())
+    }
+
     /// The name of a sender in the journal's key: the same in every run of the same command.
     fn sender_name(&self, peer: IdentityId) -> Vec<u8>;
 
@@ -277,6 +282,14 @@ impl Places for Exports {
         };
         let granted = self.grantor().granted(who)?;
         granted.told(Some((&export.name, below.as_bytes())))
+    }
+
+    fn may_read(&self, who: &Who, path: &[u8]) -> Result<(), Denial> {
+        let ExportPath::Below(export, below) = find(&self.exports, path)? else {
+            return Ok(());
+        };
+        let granted = self.grantor().granted(who)?;
+        granted.allowed(Some((&export.name, below.as_bytes())), Right::Read)
     }
 
     fn sender_name(&self, peer: IdentityId) -> Vec<u8> {

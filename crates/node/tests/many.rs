@@ -227,6 +227,7 @@ impl World {
             label: None,
             mandate: None,
             hides_names: false,
+            hides_contents: false,
             attempts: None,
         };
         let (heard, control) = (Arc::new(Heard::default()), Control::default());

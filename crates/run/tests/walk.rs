@@ -105,6 +105,7 @@ impl One {
             label: None,
             mandate: None,
             hides_names: false,
+            hides_contents: false,
             attempts: None,
         };
         let rule = |pattern: &&str| Rule {

@@ -207,6 +207,39 @@ pub struct Cleaned {
     pub failures: Vec<FailedPlace>,
 }
 
+/// Says why names are missing.
+const UNNAMED: &str = "some entries below could not be looked at or removed; the right to list is needed to see which";
+
+/// The one line that stands for failures whose names may not be seen.
+fn unnamed(failures: &mut Vec<FailedPlace>) {
+    if !failures.is_empty() {
+        *failures = vec![FailedPlace {
+            path: Text(Vec::new()),
+            message: UNNAMED.to_owned(),
+        }];
+    }
+}
+
+impl Removed {
+    /// The same for who may not list the place.
+    #[must_use]
+    pub fn without_names(mut self) -> Self {
+        unnamed(&mut self.failures);
+        self
+    }
+}
+
+impl Cleaned {
+    /// The same for who may not list the place.
+    #[must_use]
+    pub fn without_names(mut self) -> Self {
+        unnamed(&mut self.failures);
+        self.paths.clear();
+        self.kept.iter_mut().for_each(|kept| kept.paths.clear());
+        self
+    }
+}
+
 /// Kind and mode as `ls -l` shows them.
 #[must_use]
 pub fn mode_text(kind: EntryKind, mode: u32) -> String {

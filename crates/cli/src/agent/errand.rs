@@ -156,6 +156,7 @@ fn env(home: &Home, started: Instant) -> Env {
         label: None,
         mandate: None,
         hides_names: false,
+        hides_contents: false,
         attempts: None,
         tells: Some(Tells::default()),
     }

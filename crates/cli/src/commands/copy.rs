@@ -222,6 +222,7 @@ fn env(
         label: None,
         mandate: None,
         hides_names: false,
+        hides_contents: false,
         attempts: None,
     })
 }

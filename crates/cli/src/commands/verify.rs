@@ -59,6 +59,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
         label: None,
         mandate: None,
         hides_names: false,
+        hides_contents: false,
         attempts: None,
     };
     let output = Output::new(settings.json, false, started, None);

@@ -60,6 +60,7 @@ pub(super) fn start(
         label: None,
         mandate: None,
         hides_names: false,
+        hides_contents: false,
         attempts: None,
     };
     let config = JobsConfig {

@@ -143,6 +143,7 @@ impl Client<'_> {
             label: None,
             mandate: None,
             hides_names: false,
+            hides_contents: false,
             attempts: None,
         };
         let heard = Arc::new(Heard::default());

@@ -7,6 +7,7 @@ mod bounds;
 mod clocks;
 mod deputy;
 mod given;
+mod hidden;
 mod named;
 mod redirected;
 mod scanned;

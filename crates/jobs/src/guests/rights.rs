@@ -86,8 +86,8 @@ pub(crate) fn may_go_on(shared: &Shared, asker: &str, job: &Job) -> bool {
     })
 }
 
-/// Whether the node that asked for a job may list its destination, where that is here.
-pub(crate) fn may_list(shared: &Shared, asker: &str, job: &Job) -> bool {
+/// Whether the node that asked for a job has this right at its destination, where that is here.
+pub(crate) fn may_there(shared: &Shared, asker: &str, job: &Job, right: Right) -> bool {
     let place = &job.destination;
     let named: Result<Place, _> = format!("{}:{}", place.site, place.path).parse();
     let rules = (shared.config.file_grants)().ok();
@@ -97,7 +97,7 @@ pub(crate) fn may_list(shared: &Shared, asker: &str, job: &Job) -> bool {
     };
     let wish = Wish {
         place: Some((&named.export, &named.path)),
-        right: Right::List,
+        right,
     };
     let who = Subject::Identity(asker.to_owned());
     let at = Timestamp(shared.now().0);

@@ -76,6 +76,7 @@ pub(crate) fn surroundings(home: &Path, process: &Process, exports: Option<Arc<E
         label: None,
         mandate: None,
         hides_names: false,
+        hides_contents: false,
         attempts: None,
     }
 }

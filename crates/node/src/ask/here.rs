@@ -132,7 +132,11 @@ impl Here {
             Question::Remove(wish) => {
                 let found = self.find(&wish.path, Right::Delete, may)?;
                 let spill = self.journals();
-                change::remove(&found, wish.recursive, &spill, go_on).map(Answer::Removed)
+                let removed = change::remove(&found, wish.recursive, &spill, go_on)?;
+                Ok(Answer::Removed(match found.lists(may) {
+                    true => removed,
+                    false => removed.without_names(),
+                }))
             }
             Question::Rename(wish) => {
                 let from = self.find(&wish.from, Right::Delete, may)?;
@@ -148,7 +152,11 @@ impl Here {
             Question::Clean(wish) => {
                 let found = self.find(&wish.path, Right::Delete, may)?;
                 let claimed = || self.claims.tags(Instant::now());
-                clean::clean(&found, wish, &self.journals(), &claimed, go_on).map(Answer::Cleaned)
+                let cleaned = clean::clean(&found, wish, &self.journals(), &claimed, go_on)?;
+                Ok(Answer::Cleaned(match found.lists(may) {
+                    true => cleaned,
+                    false => cleaned.without_names(),
+                }))
             }
             _ => Err(Refusal::new(
                 code::INVALID,
@@ -223,6 +231,11 @@ impl Found {
             true => format!("/{}", self.export),
             false => format!("/{}/{}", self.export, self.path),
         }
+    }
+
+    /// Whether the asker may see the names in it.
+    fn lists(&self, may: &May<'_>) -> bool {
+        may(&self.export, &self.path, Right::List).is_ok()
     }
 
     /// What stands there.

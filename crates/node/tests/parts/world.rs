@@ -272,6 +272,7 @@ impl World {
             label: None,
             mandate: None,
             hides_names: false,
+            hides_contents: false,
             attempts: None,
         };
         let (heard, control) = (Arc::new(Heard::default()), Control::default());

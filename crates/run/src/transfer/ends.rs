@@ -279,6 +279,7 @@ impl<'a> Ends<'a> {
             self.job.run.events.note(&damage);
         }
         prepared.config.hides_names = self.job.env.hides_names;
+        prepared.config.hides_contents = self.job.env.hides_contents;
         prepared.config.keeper = Arc::new(Keeper::new(wire_preserve_of(&self.job.settings)));
         if prepared.config.digest != digest_of(&self.job.settings) {
             self.job.note_digest_kept();

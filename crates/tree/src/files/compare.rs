@@ -118,6 +118,10 @@ impl Comparer {
             if self.sharers.is_anothers(record, there) {
                 return Ok(Judgement::Wanted);
             }
+            // The size alone is easily guessed.
+            if judge != Judge::SIZE {
+                self.undelivered.prove(key());
+            }
             return self.adjust(path, there, meta).map(Judgement::Settled);
         }
         Ok(Judgement::Wanted)
@@ -136,6 +140,9 @@ impl Comparer {
         };
         if there.is_none_or(|there| !is_same(there)) {
             self.undelivered.note_record(record, Undelivered::Left);
+        } else if self.target.comparison().judge() != Judge::SIZE {
+            let key = PathKey::new(record.root, &record.path);
+            self.undelivered.prove(key);
         }
     }
 

@@ -275,6 +275,7 @@ impl DestinationRequest {
                 keeper: Arc::default(),
                 select: self.select,
                 hides_names: false,
+                hides_contents: false,
             },
             destinations: recovered.header.destinations.clone(),
             journal,

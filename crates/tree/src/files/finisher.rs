@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use godwit_engine::{Ending, entry, lock};
 use godwit_proto::limits::MESSAGE_BYTES_MAX;
 use godwit_proto::{Fault, FaultCode, Notice, NoticeKind, Side};
+use godwit_store::journal::PathKey;
 use godwit_store::{Lost, RelPath, Replace, StoreError, TempName};
 
 use super::agenda::Agenda;
@@ -131,11 +132,20 @@ impl Finisher {
                 .and_then(|()| self.sync_parent(path).map_err(fault))
             };
             match named {
-                Ok(()) => self.target.counters.files_done.add(1),
+                Ok(()) => {
+                    self.undelivered.prove(self.key_of(waiting, path));
+                    self.target.counters.files_done.add(1);
+                }
                 Err(fault) => self.give_up_deferred(waiting, path, &temp, fault),
             }
         };
         Ok(self.agenda.deferred.forward(&self.target, name)?)
+    }
+
+    fn key_of(&self, waiting: &Waiting, path: &RelPath) -> PathKey {
+        let mapping = &self.target.config.mapping;
+        let base = mapping.get(usize::from(waiting.root)).cloned();
+        PathKey::new(waiting.root, below(&base.unwrap_or_default(), path))
     }
 
     fn sync_parent(&self, path: &RelPath) -> Result<(), StoreError> {

@@ -114,8 +114,10 @@ impl Linker<'_> {
             let message = format!("{name}: its first name {first} {why}");
             destination_fault(link.id, code, message)
         };
+        let mut is_foreign = false;
         match self.undelivered.find(link.root, link.first) {
             Ok(None) => {}
+            Ok(Some(Undelivered::Foreign)) => is_foreign = true,
             Ok(Some(Undelivered::Failed)) => {
                 let why =
                     "was not delivered, so there is nothing to link to; copy again once that works";
@@ -145,6 +147,10 @@ impl Linker<'_> {
         if there.is_some_and(|there| is_same_file(&there, &file)) {
             return Ok(false);
         }
+        if is_foreign {
+            let why = "was not sent, nor compared by more than its size, and its sender may not read it; send it, too, or have the right to read the destination";
+            return Err(undelivered(FaultCode::PERMISSION, why));
+        }
         self.target.hold_fence(link.id)?;
         let temp = self.target.temp(&name);
         let storage = &self.target.config.storage;
@@ -158,3 +164,6 @@ impl Linker<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

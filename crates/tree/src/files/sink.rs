@@ -70,6 +70,8 @@ pub struct TreeSinkConfig {
     pub select: Arc<Select>,
     /// The asker may not list the destination: no message has a name that the source did not announce.
     pub hides_names: bool,
+    /// The asker may not read the destination: a further name is made only of a file that the source has, too.
+    pub hides_contents: bool,
 }
 
 /// A tree of files as a destination.
@@ -120,7 +122,10 @@ impl TreeSink {
             false => DoneSet::default(),
         };
         let agenda = Arc::new(Agenda::new(&config.spill_directory));
-        let undelivered = Arc::new(UndeliveredSet::new(&config.spill_directory));
+        let undelivered = Arc::new(UndeliveredSet::new(
+            &config.spill_directory,
+            config.hides_contents,
+        ));
         let held = Arc::new(Held::new(&mut recovered));
         let target = Arc::new(Target {
             config,

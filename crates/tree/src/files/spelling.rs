@@ -422,4 +422,4 @@ fn folded(name: &[u8]) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -3,6 +3,9 @@
 //!
 //! The set holds hashes, the older ones on disk. Times could not tell whether a file is the source's: it may change while it is
 //! read, and some file systems round times.
+//!
+//! A sender that may not read the destination could give a file that it never sent a further name, at a place where somebody may read.
+//! So for such a sender the files are remembered that were brought, or found to be as announced, and all others are foreign.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -21,6 +24,8 @@ pub(super) enum Undelivered {
     Failed,
     /// It was to be left as it is.
     Left,
+    /// Nothing shows that the sender has it, and the sender may not read it.
+    Foreign,
 }
 
 /// Files that did not arrive, by root and path, however many they are.
@@ -28,19 +33,35 @@ pub(super) struct UndeliveredSet(Mutex<Inner>);
 
 struct Inner {
     seen: SeenSet,
+    /// Files that the sender has; None where it may read them in any case.
+    proven: Option<SeenSet>,
     any: bool,
     /// Why not all files could be remembered; nothing is known of any file then.
     failure: Option<KeysError>,
 }
 
 impl UndeliveredSet {
-    /// An empty set; what does not fit memory goes to a nameless file in `directory`.
-    pub(super) fn new(directory: &Path) -> Self {
+    /// An empty set; what does not fit memory goes to a nameless file in `directory`. With `is_blind` the sender may not read the
+    /// destination.
+    pub(super) fn new(directory: &Path, is_blind: bool) -> Self {
+        let proven = || SeenSet::with_memory(directory, PROVEN_IN_MEMORY);
         Self(Mutex::new(Inner {
             seen: SeenSet::new(directory),
+            proven: is_blind.then(proven),
             any: false,
             failure: None,
         }))
+    }
+
+    /// The sender has this file: it was brought, or is as announced.
+    pub(super) fn prove(&self, key: PathKey) {
+        let mut inner = lock(&self.0);
+        let Some(proven) = &mut inner.proven else {
+            return;
+        };
+        if let Err(error) = proven.insert(&key.0) {
+            inner.failure.get_or_insert(error.into());
+        }
     }
 
     /// This one is not there as the source has it. One that comes twice does no harm.
@@ -71,18 +92,22 @@ impl UndeliveredSet {
         if let Some(failure) = &inner.failure {
             return Err(failure.clone());
         }
-        if !inner.any {
-            return Ok(None);
-        }
         for why in [Undelivered::Failed, Undelivered::Left] {
-            let found = inner.seen.contains(&key(root, path, why));
-            if found? {
+            if inner.any && inner.seen.contains(&key(root, path, why))? {
                 return Ok(Some(why));
             }
         }
-        Ok(None)
+        Ok(match &inner.proven {
+            Some(proven) if !proven.contains(&PathKey::new(root, path).0)? => {
+                Some(Undelivered::Foreign)
+            }
+            _ => None,
+        })
     }
 }
+
+/// Names of such files in memory, at some 36 bytes each.
+const PROVEN_IN_MEMORY: usize = 64 << 10;
 
 fn key(root: u16, path: &[u8], why: Undelivered) -> [u8; 17] {
     let mut key = [u8::from(why == Undelivered::Left); 17];
@@ -97,7 +122,7 @@ mod tests {
     #[test]
     fn each_is_found_with_its_reason_and_nothing_else_is() {
         let directory = tempfile::tempdir().unwrap();
-        let set = UndeliveredSet::new(directory.path());
+        let set = UndeliveredSet::new(directory.path(), false);
         assert_eq!(set.find(0, b"a").unwrap(), None);
         set.note(0, b"a", Undelivered::Left);
         set.note(0, b"b", Undelivered::Failed);
@@ -111,9 +136,23 @@ mod tests {
     }
 
     #[test]
+    fn to_who_may_not_read_all_files_are_foreign_but_those_that_were_brought() {
+        let directory = tempfile::tempdir().unwrap();
+        let set = UndeliveredSet::new(directory.path(), true);
+        set.prove(PathKey::new(0, b"a"));
+        set.prove(PathKey::new(0, b"b"));
+        set.note(0, b"b", Undelivered::Left);
+        assert_eq!(set.find(0, b"a").unwrap(), None);
+        assert_eq!(set.find(0, b"b").unwrap(), Some(Undelivered::Left));
+        for (root, path) in [(1, &b"a"[..]), (0, b"c"), (0, b"")] {
+            assert_eq!(set.find(root, path).unwrap(), Some(Undelivered::Foreign));
+        }
+    }
+
+    #[test]
     fn what_cannot_be_remembered_makes_all_of_them_unknown() {
         let directory = tempfile::tempdir().unwrap();
-        let set = UndeliveredSet::new(&directory.path().join("gone"));
+        let set = UndeliveredSet::new(&directory.path().join("gone"), false);
         for number in 0..300_000_u32 {
             set.note(0, &number.to_le_bytes(), Undelivered::Left);
         }

@@ -22,7 +22,7 @@ use utoipa_axum::routes;
 
 use super::Problems;
 use crate::app::App;
-use crate::caller::{Operator, Viewer};
+use crate::caller::{Caller, Operator, Viewer};
 use crate::errand::{Errand, ask, change};
 use crate::extract::Body;
 use crate::problem::ApiError;
@@ -198,9 +198,12 @@ async fn remove(
         path: Text(place.below_exports()),
         recursive: wish.recursive,
     });
-    let wishes = vec![(place, Right::Delete)];
-    match change(&app, caller, "place_remove", wishes, question).await? {
-        Answer::Removed(removed) => Ok(Json(removed)),
+    let wishes = vec![(place.clone(), Right::Delete)];
+    match change(&app, caller.clone(), "place_remove", wishes, question).await? {
+        Answer::Removed(removed) => Ok(Json(match lists(&app, caller, place).await {
+            true => removed,
+            false => removed.without_names(),
+        })),
         _ => Err(other()),
     }
 }
@@ -245,11 +248,24 @@ async fn clean(
         dry_run: wish.dry_run,
         older_than_seconds: wish.older_than_seconds,
     });
-    let wishes = vec![(place, Right::Delete)];
-    match change(&app, caller, "place_clean", wishes, question).await? {
-        Answer::Cleaned(cleaned) => Ok(Json(cleaned)),
+    let wishes = vec![(place.clone(), Right::Delete)];
+    match change(&app, caller.clone(), "place_clean", wishes, question).await? {
+        Answer::Cleaned(cleaned) => Ok(Json(match lists(&app, caller, place).await {
+            true => cleaned,
+            false => cleaned.without_names(),
+        })),
         _ => Err(other()),
     }
+}
+
+/// Whether the caller may see the names below a place where something was done.
+async fn lists(app: &Arc<App>, caller: Caller, place: Place) -> bool {
+    let allowed = app.run(move |app| {
+        let caller = caller.again(app)?;
+        let granted = app.jobs.access().of(&caller.name, caller.role)?;
+        Ok(granted.allows(&place, Right::List))
+    });
+    allowed.await.unwrap_or(false)
 }
 
 fn place(text: &[u8]) -> Result<Place, ApiError> {

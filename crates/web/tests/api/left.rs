@@ -252,3 +252,24 @@ fn what_is_refused_to_a_user_stands_in_the_audit_log_once_and_cut() {
         .max();
     assert_eq!(longest, Some(256));
 }
+
+#[test]
+fn who_may_not_list_hears_no_names_of_what_is_cleaned() {
+    let world = World::new();
+    let otto = world.client().token(&token(&world, "otto", "operator").0);
+    for directory in ["data/own/hidden", "home/journals"] {
+        fs::create_dir_all(world.path(directory)).unwrap();
+    }
+    let temporary = format!("data/own/hidden/.godwit-{}", "0".repeat(32));
+    fs::write(world.path(&temporary), "left").unwrap();
+    let clean = json!({"place": "here:/data/own", "dry_run": true});
+    let paths = || {
+        let cleaned = otto.post("/api/v1/places/clean", &clean).expect(200).json();
+        assert_eq!(cleaned["files"], 1, "{cleaned}");
+        cleaned["paths"].as_array().unwrap().len()
+    };
+    world.grant("otto", "data:/own write,delete");
+    assert_eq!(paths(), 0);
+    world.grant("otto", "data:/own list");
+    assert_eq!(paths(), 1);
+}

@@ -152,6 +152,7 @@ impl World {
                 label: None,
                 mandate: None,
                 hides_names: false,
+                hides_contents: false,
                 attempts: None,
             }),
             tells: Arc::new(|_| {}),

@@ -26,7 +26,7 @@ impl Observer for Told {
 }
 
 /// A transfer into one destination, by hand.
-struct Run {
+pub(in crate::files) struct Run {
     sink: Arc<TreeSink>,
     told: Arc<Told>,
     next: u64,
@@ -43,6 +43,23 @@ impl Run {
         base: &str,
         names: &[&str],
         comparison: Option<Comparison>,
+    ) -> Self {
+        Self::of((base, names), storage, comparison, false)
+    }
+
+    /// A transfer of a sender that may not read the destination.
+    pub(in crate::files) fn blind(
+        storage: Arc<dyn Storage>,
+        comparison: Option<Comparison>,
+    ) -> Self {
+        Self::of(("out", &[""]), storage, comparison, true)
+    }
+
+    fn of(
+        (base, names): (&str, &[&str]),
+        storage: Arc<dyn Storage>,
+        comparison: Option<Comparison>,
+        is_blind: bool,
     ) -> Self {
         let journals = tempfile::tempdir().unwrap();
         let names: Vec<Vec<u8>> = names.iter().map(|name| name.as_bytes().to_vec()).collect();
@@ -65,7 +82,8 @@ impl Run {
             member: None,
             earlier: crate::Earlier::default(),
         };
-        let prepared = request.prepare().unwrap();
+        let mut prepared = request.prepare().unwrap();
+        prepared.config.hides_contents = is_blind;
         let counters = Arc::new(Counters::default());
         let told = Arc::new(Told::default());
         let acks = Arc::new(Acks::new(
@@ -88,7 +106,7 @@ impl Run {
         }
     }
 
-    fn record(&mut self, kind: EntryKind, path: &str, target: &str) -> Record {
+    pub(in crate::files) fn record(&mut self, kind: EntryKind, path: &str, target: &str) -> Record {
         self.next += 1;
         Record {
             id: EntryId(self.next),
@@ -111,7 +129,7 @@ impl Run {
         }
     }
 
-    fn plan(&self, record: &Record) -> Verdict {
+    pub(in crate::files) fn plan(&self, record: &Record) -> Verdict {
         self.sink.plan(std::slice::from_ref(record)).remove(0)
     }
 
@@ -123,7 +141,7 @@ impl Run {
     }
 
     /// Announces a file, and brings it if it is wanted.
-    fn file(&mut self, path: &str, content: &str) -> Verdict {
+    pub(in crate::files) fn file(&mut self, path: &str, content: &str) -> Verdict {
         let record = self.record(EntryKind::FILE, path, content);
         let verdict = self.plan(&record);
         if verdict == Verdict::Send {
@@ -139,7 +157,7 @@ impl Run {
     }
 
     /// Ends the run; gives what was told of single entries.
-    fn finish(self) -> HashMap<String, Fault> {
+    pub(in crate::files) fn finish(self) -> HashMap<String, Fault> {
         let mut ending = Ending {
             failed: 0,
             scan_faults: 0,
@@ -150,11 +168,11 @@ impl Run {
     }
 }
 
-fn at(path: &str) -> RelPath {
+pub(in crate::files) fn at(path: &str) -> RelPath {
     RelPath::parse(path.as_bytes()).unwrap()
 }
 
-fn put(storage: &MemoryStorage, path: &str, content: &str) {
+pub(in crate::files) fn put(storage: &MemoryStorage, path: &str, content: &str) {
     let meta = FinalMeta {
         mode: 0o644,
         mtime: Timestamp {

@@ -1,0 +1,90 @@
+//! A peer with the right to write alone: what it neither reads nor hears of.
+//! Leaves what a look at single places tells to `bounds`.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
+use godwit_api::ask::{Answer, CleanPlace, Question};
+use godwit_api::job::Text;
+
+use super::super::rig::Rig;
+use super::{Trust, allow};
+
+/// What becomes of a copy of two names of one file, of the same size as the secret one that the destination has under one of them.
+fn guessed(rig: &Rig, grants: &str, secret: &str, public: &str) -> (String, Vec<u8>) {
+    let place = format!("{secret}{public}");
+    rig.write(&format!("export/{place}/{secret}"), "secret");
+    rig.write(&format!("{place}/a"), "guess!");
+    fs::hard_link(
+        rig.path(format!("{place}/a")),
+        rig.path(format!("{place}/b")),
+    )
+    .expect("linked");
+    let us = rig.client(&["id"]).out.trim().to_owned();
+    let grants = grants
+        .replace("US", &us)
+        .replace("PUBLIC", &format!("data:/{place}/{public}"));
+    fs::write(rig.daemon_home.join("grants"), grants).expect("written");
+    let outcome = rig.cp(&["--size-only", &place, &rig.url("")]);
+    let public = fs::read(rig.export.join(format!("{place}/{public}")));
+    (format!("{outcome:?}"), public.unwrap_or_default())
+}
+
+#[test]
+fn who_may_only_write_reads_no_file_of_others_by_a_further_name_of_it() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    // One of the two is the first name at the source.
+    let both = |grants: &str| {
+        let (one, other) = (
+            guessed(&rig, grants, "a", "b"),
+            guessed(&rig, grants, "b", "a"),
+        );
+        (format!("{}{}", one.0, other.0), [one.1, other.1])
+    };
+    let (told, public) = both("US data write\nUS PUBLIC read\n");
+    assert!(!public.contains(&b"secret".to_vec()), "{told}");
+    assert!(told.contains("its sender may not read it"), "{told}");
+    // Who may read it anyway gets the name.
+    for place in ["ab", "ba"] {
+        for from in [&rig.export, &rig.path("")] {
+            fs::remove_dir_all(from.join(place)).expect("removed");
+        }
+    }
+    let (told, public) = both("US data read,write\n");
+    assert!(public.contains(&b"secret".to_vec()), "{told}");
+    // A file that is brought gets its further names, and keeps them when nothing differs any more.
+    fs::write(rig.daemon_home.join("grants"), "").expect("written");
+    let us = rig.client(&["id"]).out.trim().to_owned();
+    allow(&rig, &us, "data", &["--write"]);
+    for _ in 0..2 {
+        rig.cp(&["ab", &rig.url("brought")]).complete();
+        let inode = |name: &str| fs::metadata(rig.export.join("brought").join(name));
+        let inodes = ["a", "b"].map(|name| inode(name).expect("there").ino());
+        assert_eq!(inodes[0], inodes[1]);
+    }
+}
+
+#[test]
+fn who_may_only_write_hears_no_names_of_what_is_cleaned() {
+    let trust = Trust::new();
+    let temporary = format!("export/data/hidden/.godwit-{}", "0".repeat(32));
+    trust.b.write(&temporary, "left");
+    let clean = Question::Clean(CleanPlace {
+        path: Text::from("data/data"),
+        dry_run: true,
+        older_than_seconds: 0,
+    });
+    allow(&trust.b, &trust.c.identity, "data:/data", &["--write"]);
+    let paths = || match trust.c_asks(&trust.b, &clean) {
+        Ok(Answer::Cleaned(cleaned)) => {
+            assert_eq!(cleaned.files, 1, "{cleaned:?}");
+            cleaned.paths
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(paths(), []);
+    allow(&trust.b, &trust.c.identity, "data:/data", &["--list"]);
+    let named = paths();
+    assert!(named[0].0.starts_with(b"hidden/"), "{named:?}");
+}
