@@ -130,14 +130,17 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
         shared.log_stranger(StrangerDid::Connect, &line);
         return;
     }
-    let mut stream = accepted.stream;
-    // Who has proven a key that is known here no longer competes with those who say nothing.
-    let stranger = match shared.places.may_ask(accepted.peer) {
-        Ok(()) => {
+    let (mut stream, peer) = (accepted.stream, accepted.peer);
+    let place = || shared.gate.peer(&shared.places.counted_as(peer));
+    // Who has proven a key that is known here no longer competes with those who say nothing: the connection counts as one of this peer
+    // from here on. One too many hears so once it has said what it wants, and keeps its place among strangers until then.
+    let known = shared.places.may_ask(peer).is_ok().then(place);
+    let stranger = match &known {
+        Some(Ok(_)) => {
             stranger.give_back_known();
             None
         }
-        Err(_) => Some(stranger),
+        _ => Some(stranger),
     };
     let left = || {
         shared
@@ -150,7 +153,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
         Ok(frame) => frame,
         Err(error) => {
             // Who is known here and asks for nothing after all is no event: of several connections a client may need one.
-            if stranger.is_some() {
+            if known.is_none() {
                 shared.log_stranger(StrangerDid::Connect, &error.to_string());
             } else if !error.is_end() {
                 shared.log(&error.to_string());
@@ -158,7 +161,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
             return;
         }
     };
-    let place = match shared.gate.peer(shared.places.counted_as(accepted.peer)) {
+    let place = match known.unwrap_or_else(place) {
         Ok(place) => place,
         Err(full) => {
             let message = match full {
@@ -175,7 +178,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
     };
     drop(stranger);
     shared.carriers.fetch_add(1, Ordering::SeqCst);
-    dispatch(shared, &mut stream, accepted.peer, frame);
+    dispatch(shared, &mut stream, peer, frame);
     shared.carriers.fetch_sub(1, Ordering::SeqCst);
     drop(place);
 }

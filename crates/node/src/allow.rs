@@ -181,11 +181,12 @@ impl Grantor<'_> {
         })
     }
 
-    /// Under whom the bounds for one identity count this peer: itself, if some grant is its own, or else the asker that let it in for a
-    /// job. So no asker has the bounds of all the identities that it names. Those let in for jobs of this site count by themselves.
-    pub(crate) fn giver(&self, peer: IdentityId) -> IdentityId {
+    /// Under whom the bounds for one identity count this peer: itself, if some grant is its own, or else the askers that let it in for
+    /// jobs. So no asker has the bounds of all the identities that it names, nor takes those that others let in the room that these have
+    /// left. Those let in for jobs of this site count by themselves.
+    pub(crate) fn givers(&self, peer: IdentityId) -> Vec<IdentityId> {
         let (Ok(file), Ok(rules)) = (Grants::new(self.home).list(), self.rules.grants()) else {
-            return peer;
+            return vec![peer];
         };
         let (subject, now) = (Subject::Identity(peer.to_string()), now());
         let of_peer = || {
@@ -193,12 +194,19 @@ impl Grantor<'_> {
             all.filter(|grant| grant.subject == subject && grant.site.is_none() && grant.holds(now))
         };
         if of_peer().any(|grant| grant.mandate.is_none()) {
-            return peer;
+            return vec![peer];
         }
-        let mandates = of_peer().filter_map(|grant| grant.mandate.as_ref());
-        let givers = mandates.filter(|mandate| !matches!(self.rules.own_job(mandate), Ok(Some(_))));
-        let first = givers.map(|mandate| mandate.asker.as_str()).min();
-        first.and_then(|asker| asker.parse().ok()).unwrap_or(peer)
+        let mandates: HashSet<&Mandate> = of_peer()
+            .filter_map(|grant| grant.mandate.as_ref())
+            .collect();
+        let of_others = |mandate: &&&Mandate| !matches!(self.rules.own_job(mandate), Ok(Some(_)));
+        let askers = mandates.iter().filter(of_others);
+        let askers: HashSet<&str> = askers.map(|mandate| mandate.asker.as_str()).collect();
+        let givers: Vec<IdentityId> = askers.iter().filter_map(|it| it.parse().ok()).collect();
+        match givers.is_empty() {
+            true => vec![peer],
+            false => givers,
+        }
     }
 
     fn rights_of(&self, mandate: &Mandate) -> Result<AskerRights, Denial> {
@@ -397,6 +405,7 @@ mod tests {
             grant("q", None),
             grant("b", Some("q")),
             grant("c", Some("q")),
+            grant("c", Some("a")),
             grant("d", Some("q")),
             grant("d", None),
         ]);
@@ -406,8 +415,16 @@ mod tests {
             home: &home,
             rules: &rules,
         };
-        for (peer, giver) in [("q", "q"), ("b", "q"), ("c", "q"), ("d", "d"), ("e", "e")] {
-            assert_eq!(grantor.giver(identity(peer)), identity(giver), "{peer}");
+        for (peer, givers) in [("q", "q"), ("b", "q"), ("c", "aq"), ("d", "d"), ("e", "e")] {
+            let mut found: Vec<String> = grantor
+                .givers(identity(peer))
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            found.sort();
+            let givers = givers.chars().map(|giver| identity(&giver.to_string()));
+            let givers: Vec<String> = givers.map(|giver| giver.to_string()).collect();
+            assert_eq!(found, givers, "{peer}");
         }
     }
 }

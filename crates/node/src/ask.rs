@@ -194,7 +194,7 @@ fn answer(
         false => Some(
             shared
                 .gate
-                .question(shared.places.counted_as(peer))
+                .question(&shared.places.counted_as(peer))
                 .map_err(too_many)?,
         ),
     };

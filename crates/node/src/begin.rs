@@ -270,7 +270,7 @@ pub(crate) fn place_for(
 ) -> Result<Slot<IdentityId>, Denial> {
     let mut again = key;
     loop {
-        let full = match shared.gate.transfer(shared.places.counted_as(peer)) {
+        let full = match shared.gate.transfer(&shared.places.counted_as(peer)) {
             Ok(place) => return Ok(place),
             Err(full) => full,
         };

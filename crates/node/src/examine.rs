@@ -53,7 +53,7 @@ pub(crate) fn serve(
         // A node answers so many long questions of one peer at a time. An agent has one client.
         let place = match shared.only {
             Some(_) => None,
-            None => match shared.gate.question(shared.places.counted_as(peer)) {
+            None => match shared.gate.question(&shared.places.counted_as(peer)) {
                 Ok(place) => Some(place),
                 Err(_full) => {
                     let message =

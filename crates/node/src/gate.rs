@@ -126,19 +126,19 @@ impl Gate {
         })
     }
 
-    /// A place for a stream of a known peer.
-    pub(crate) fn peer(&self, identity: IdentityId) -> Result<Slot<IdentityId>, Full> {
-        Counts::take(&self.peers, identity, self.connections)
+    /// A place for a stream of a known peer, which counts as one of these identities.
+    pub(crate) fn peer(&self, one_of: &[IdentityId]) -> Result<Slot<IdentityId>, Full> {
+        Counts::take(&self.peers, one_of, self.connections)
     }
 
-    /// A place for a transfer of a known peer.
-    pub(crate) fn transfer(&self, identity: IdentityId) -> Result<Slot<IdentityId>, Full> {
-        Counts::take(&self.transferring, identity, self.transfers)
+    /// A place for a transfer, in the same way.
+    pub(crate) fn transfer(&self, one_of: &[IdentityId]) -> Result<Slot<IdentityId>, Full> {
+        Counts::take(&self.transferring, one_of, self.transfers)
     }
 
-    /// A place for a question of a known peer, for as long as it is worked at.
-    pub(crate) fn question(&self, identity: IdentityId) -> Result<Slot<IdentityId>, Full> {
-        Counts::take(&self.asking, identity, QUESTIONS)
+    /// A place for a question, in the same way, for as long as it is worked at.
+    pub(crate) fn question(&self, one_of: &[IdentityId]) -> Result<Slot<IdentityId>, Full> {
+        Counts::take(&self.asking, one_of, QUESTIONS)
     }
 
     /// The limits on transfers.
@@ -177,12 +177,15 @@ impl<K> Default for Counts<K> {
 }
 
 impl<K: Eq + Hash + Copy> Counts<K> {
-    fn take(counts: &Arc<Self>, key: K, limits: Limits) -> Result<Slot<K>, Full> {
+    /// Counts under the one of the keys that has the fewest.
+    fn take(counts: &Arc<Self>, keys: &[K], limits: Limits) -> Result<Slot<K>, Full> {
         let mut inner = counts.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let (map, total) = &mut *inner;
-        if map.get(&key).is_some_and(|count| *count >= limits.per_peer) {
+        let count = |key: &K| map.get(key).copied().unwrap_or(0);
+        let fewest = keys.iter().copied().min_by_key(count);
+        let Some(key) = fewest.filter(|key| count(key) < limits.per_peer) else {
             return Err(Full::Peer);
-        }
+        };
         if *total >= limits.all {
             return Err(Full::All);
         }
@@ -226,14 +229,15 @@ mod tests {
         let gate = Gate::new(limits, limits, 1, false);
         let peer = |letter: &str| format!("gw1-{}", letter.repeat(52)).parse().unwrap();
         let (one, other): (IdentityId, IdentityId) = (peer("a"), peer("q"));
-        let first = gate.peer(one).unwrap();
-        let second = gate.peer(one).unwrap();
-        assert_eq!(gate.peer(one).err(), Some(Full::Peer));
-        let third = gate.peer(other).unwrap();
-        assert_eq!(gate.peer(other).err(), Some(Full::All));
-        drop(gate.transfer(one).unwrap());
+        let first = gate.peer(&[one]).unwrap();
+        let second = gate.peer(&[one]).unwrap();
+        assert_eq!(gate.peer(&[one]).err(), Some(Full::Peer));
+        // Another one has let the same peer in, and has room.
+        let third = gate.peer(&[one, other]).unwrap();
+        assert_eq!(gate.peer(&[other]).err(), Some(Full::All));
+        drop(gate.transfer(&[one]).unwrap());
         drop(first);
-        let fourth = gate.peer(one).unwrap();
+        let fourth = gate.peer(&[one]).unwrap();
         drop((second, third, fourth));
         assert_eq!(gate.peers.inner.lock().unwrap().1, 0);
         assert!(gate.peers.inner.lock().unwrap().0.is_empty());

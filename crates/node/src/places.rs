@@ -53,9 +53,9 @@ pub(crate) trait Places: Send + Sync {
     /// The name of a sender in the journal's key: the same in every run of the same command.
     fn sender_name(&self, peer: IdentityId) -> Vec<u8>;
 
-    /// Under whom the bounds for one identity count this peer.
-    fn counted_as(&self, peer: IdentityId) -> IdentityId {
-        peer
+    /// Under whom the bounds for one identity count this peer: under any one of these that has room.
+    fn counted_as(&self, peer: IdentityId) -> Vec<IdentityId> {
+        vec![peer]
     }
 
     /// Whether the peer may ask what this side is like: some grant lets it in.
@@ -296,8 +296,8 @@ impl Places for Exports {
         peer.to_string().into_bytes()
     }
 
-    fn counted_as(&self, peer: IdentityId) -> IdentityId {
-        self.grantor().giver(peer)
+    fn counted_as(&self, peer: IdentityId) -> Vec<IdentityId> {
+        self.grantor().givers(peer)
     }
 
     fn may_ask(&self, peer: IdentityId) -> Result<(), Denial> {

@@ -11,6 +11,7 @@ mod hidden;
 mod named;
 mod redirected;
 mod scanned;
+mod silent;
 
 use std::fs;
 use std::path::Path;

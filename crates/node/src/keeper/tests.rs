@@ -69,7 +69,7 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
     let grip = Grip {
         journal: None,
         _slot: Gate::new(limits, limits, 1, false)
-            .transfer(owner())
+            .transfer(&[owner()])
             .unwrap(),
     };
     let claim = Claim {

@@ -1,0 +1,40 @@
+//! How many connections a known peer has that says nothing on them.
+//! Leaves strangers to `strangers`, and connections that work to `many`.
+
+use std::time::Duration;
+
+use godwit_api::settings::Cipher;
+use godwit_net::{DialOptions, Expect, PeerAddress, Stream as _, dial};
+use godwit_run::{Home, client_tls};
+
+use super::super::rig::Rig;
+use super::allow;
+
+/// Connections of known peers are counted before they say what they want.
+#[test]
+fn a_known_peer_that_says_nothing_holds_no_more_connections_than_any_other() {
+    let (mut node, peer) = (Rig::new(), Rig::new());
+    node.serve(&["--connections-per-peer", "8", "--handshake-deadline", "2m"]);
+    peer.own();
+    let home = Home::at(peer.path("silent"));
+    home.make().expect("made");
+    let identity = home.identity().expect("a key");
+    allow(&node, &identity.id().to_string(), "data", &["--read"]);
+    let tls = client_tls(Cipher::Aes256Gcm, &identity).expect("usable");
+    let (host, port) = node.address().rsplit_once(':').expect("a port");
+    let address = PeerAddress::new(host, port.parse().expect("a number"));
+    let options = DialOptions::new(Expect::Identity(
+        node.identity.parse().expect("an identity"),
+    ));
+    let mut open: Vec<_> = (0..200)
+        .filter_map(|_| dial(&address, &tls, &options).ok())
+        .collect();
+    std::thread::sleep(Duration::from_secs(1));
+    open.retain_mut(|(stream, _)| matches!(stream.try_recv(), Ok(None)));
+    // Those of its own, and those of an address from which somebody known has come.
+    assert!(
+        (8..=8 + 128).contains(&open.len()),
+        "{} connections are open",
+        open.len()
+    );
+}
