@@ -312,11 +312,16 @@ fn begin_pull<'a>(
     let (mut absolute, mut own) = (Vec::new(), Vec::new());
     let mut sought = Vec::new();
     let look = itself::Look::asked(request, shared.only.is_none());
-    for source in found {
+    for (source, asked) in found.into_iter().zip(&request.sources) {
         match source {
             SourcePlace::Memory(bytes) => memory = Some(MemorySource::new(bytes)),
             SourcePlace::Tree(tree) => {
-                sought.push((tree.root.clone(), tree.absolute.clone(), tree.name.clone()));
+                // A peer does not learn where an export lies.
+                let shown = match shared.only {
+                    None => asked.clone(),
+                    Some(_) => tree.absolute.clone(),
+                };
+                sought.push((tree.root.clone(), shown, tree.name.clone()));
                 own.push(tree.goes_to(request, select.is_listed()));
                 absolute.push(tree.absolute);
                 roots.push(Ok(if select.is_listed() {

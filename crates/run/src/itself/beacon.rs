@@ -62,7 +62,7 @@ fn above_of(prepared: &PreparedDestination, directory: &RelPath) -> Vec<u8> {
 pub struct Sought<'a> {
     /// What is read.
     pub root: &'a TreeRoot,
-    /// Its real path.
+    /// Its real path; of one in an export, what messages call it.
     pub absolute: &'a [u8],
     /// Its name where it goes into a directory.
     pub name: &'a [u8],
