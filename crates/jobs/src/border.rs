@@ -4,9 +4,11 @@
 //! Another site may say anything. All answers pass here before an attempt reads them, so the state, the files and the memory of this node
 //! hold no more of a job elsewhere than of a job here.
 
+mod asked;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites, GoOn, JobPast, JobSeen, Peer, Question, Refusal};
 use godwit_api::event::Event;
@@ -21,6 +23,7 @@ use godwit_state::Reason;
 use serde_json::{Map, Value};
 
 use crate::attempt::clip;
+use asked::{Asked, Named};
 
 /// The longest code, and the longest name of a figure.
 const WORD_BYTES_MAX: usize = 64;
@@ -60,7 +63,19 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 const TIMES: std::ops::Range<i64> = 0..253_402_214_400_000;
 
 /// Asks as another does, and lets only bounded answers of others through: whatever asks for this node asks by it.
-pub(crate) struct Bordered(pub(crate) Arc<dyn AskSites>);
+pub(crate) struct Bordered {
+    sites: Arc<dyn AskSites>,
+    asked: Asked,
+}
+
+impl Bordered {
+    pub(crate) fn new(sites: Arc<dyn AskSites>) -> Self {
+        Self {
+            sites,
+            asked: Asked::default(),
+        }
+    }
+}
 
 impl AskSites for Bordered {
     fn ask_for(
@@ -70,7 +85,14 @@ impl AskSites for Bordered {
         question: &Question,
         go_on: &mut GoOn<'_>,
     ) -> Result<Answer, Refusal> {
-        let answer = self.0.ask_for(mandate, site, question, go_on);
+        let named = Named::of(mandate, site, question);
+        if let Some(named) = &named {
+            self.asked.begin(named, Instant::now())?;
+        }
+        let answer = self.sites.ask_for(mandate, site, question, go_on);
+        if let Some(named) = &named {
+            self.asked.end(named, &answer, Instant::now());
+        }
         match site {
             Some(_) => of_node(answer),
             None => answer,
@@ -78,7 +100,7 @@ impl AskSites for Bordered {
     }
 
     fn reach(&self, site: &Peer, within: Duration) -> Result<(), Refusal> {
-        self.0.reach(site, within)
+        self.sites.reach(site, within)
     }
 }
 

@@ -199,7 +199,7 @@ impl Jobs {
             instance: clock::random_text(),
         };
         let config = JobsConfig {
-            sites: Arc::new(border::Bordered(Arc::clone(&config.sites))),
+            sites: Arc::new(border::Bordered::new(Arc::clone(&config.sites))),
             ..config
         };
         let shared = Arc::new(Shared {
