@@ -193,3 +193,43 @@ fn a_node_that_leaves_the_cluster_has_no_access_for_its_jobs_any_more() {
     assert!(log.contains("has left this cluster"), "{log}");
     assert_eq!(ended["state"], "complete", "{ended}\n{log}");
 }
+
+/// A paused job has no attempt that would notice. The site that runs it has let the other nodes in, so that they find it.
+#[test]
+fn a_node_that_leaves_the_cluster_has_no_access_for_paused_jobs_any_more() {
+    let (site, source, there) = between();
+    fs::create_dir(there.export.join("into")).expect("made");
+    let (from, to) = ("siteB:/data/set", "siteC:/data/into");
+    let id = submit(&site.nodes[0], from, to, &["--limit", "300KB/s"]);
+    let job = wait_for(&site.nodes[0], &id, |job| {
+        job["state"] == "running" && !job["node"].is_null()
+    });
+    let first = site.place_of(runner(&job).expect("a runner"));
+    wait_for_temporary(&there.export.join("into"));
+    let paused = site.nodes[first].admin(&["job", "pause", &id]);
+    assert_eq!(paused.code, Some(0), "{paused:?}");
+    let gone = (1..3).find(|at| *at != first).expect("another");
+    let identity = &site.nodes[gone].identity;
+    let has = |rig: &Rig| {
+        let mut subjects = subjects(rig).into_iter();
+        subjects.any(|subject| subject.contains(identity))
+    };
+    let until = Instant::now() + Duration::from_secs(20);
+    while has(&there) {
+        assert!(Instant::now() < until, "a paused job has no access");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(has(&source), "each node finds the job");
+    let name = format!("dtn{}", gone + 1);
+    let removed = site.nodes[first].admin(&["cluster", "remove", &name, "--force"]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    let until = Instant::now() + Duration::from_secs(30);
+    while has(&source) {
+        assert!(Instant::now() < until, "{:?}", subjects(&source));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let resumed = site.nodes[first].admin(&["job", "resume", &id]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let ended = wait_for(&site.nodes[first], &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+}
