@@ -1,9 +1,10 @@
-//! Tests of how a transfer begins beside a claim that is being set.
+//! Tests of how a transfer begins beside a claim that is being set, and of what a peer hears of a beacon that was met.
 
 use std::net::TcpListener;
 use std::time::Duration;
 
 use godwit_api::ask::{Answer, ClaimPlace, Mark, Question};
+use godwit_api::grant::Grant;
 use godwit_api::job::ClaimId;
 use godwit_api::watched::Watched;
 use godwit_engine::tuner::Bounds;
@@ -13,7 +14,7 @@ use godwit_store::RelPath;
 
 use super::*;
 use crate::ask::claim::Holder;
-use crate::{Agent, AgentConfig, Announce, ClaimTable, Export, Here};
+use crate::{Agent, AgentConfig, Announce, ClaimTable, Daemon, DaemonConfig, Export, Grants, Here};
 
 fn agent(home: &std::path::Path) -> Agent {
     let identity = Identity::load_or_create(home).expect("a key");
@@ -36,6 +37,78 @@ fn agent(home: &std::path::Path) -> Agent {
     };
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     Agent::start(config, listener).expect("an agent")
+}
+
+fn export(path: &std::path::Path) -> Export {
+    Export {
+        name: "data".to_owned(),
+        path: path.to_owned(),
+        set_id: false,
+        owner: false,
+        security_xattrs: false,
+        devices: false,
+        require_mount: false,
+        watched: Watched::default(),
+    }
+}
+
+#[test]
+fn a_peer_whose_beacon_is_met_does_not_hear_where_the_export_lies() {
+    let home = tempfile::tempdir().expect("a directory");
+    let identity = Identity::load_or_create(home.path()).expect("a key");
+    let name = format!(".godwit-{}", "0".repeat(32));
+    for directory in ["journals", "export/set"] {
+        std::fs::create_dir_all(home.path().join(directory)).expect("made");
+    }
+    std::fs::write(home.path().join("export/set").join(&name), "").expect("written");
+    let grant = Grant::of_words(&[&identity.id().to_string(), "data", "read"]).expect("a grant");
+    Grants::new(home.path()).add(&grant).expect("granted");
+    let wait = Duration::from_secs(60);
+    let config = DaemonConfig {
+        process: Process::default(),
+        listen: vec!["127.0.0.1:0".parse().expect("an address")],
+        announce: Announce::None,
+        exports: vec![export(&home.path().join("export"))],
+        home: home.path().to_owned(),
+        rules: Arc::new(|| Ok(Arc::default())),
+        tls: ServerTls::new(&identity, &Cipher::ALL).expect("TLS"),
+        plain_allowed: false,
+        handshake_deadline: wait,
+        connections_per_peer: 8,
+        connections_max: 8,
+        transfers_per_peer: 8,
+        transfers_max: 8,
+        stall_limit: wait,
+        pool_bytes: 64 << 20,
+        readers: Bounds::fixed(0),
+        writers: Bounds::fixed(0),
+        keep_for: wait,
+        claims: Arc::default(),
+        jobs: None,
+        cluster: None,
+        web: None,
+        tells: Arc::new(|_| {}),
+        log: Arc::new(|_| {}),
+    };
+    let mut daemon = Daemon::start(config, &identity).expect("started");
+    let request = Open {
+        direction: Direction::PULL.0,
+        sources: vec![b"data/set".to_vec()],
+        destination: b"/somewhere".to_vec(),
+        digest: DigestKind::CRC64_NVME.0.into(),
+        beacon: Some(Beacon {
+            name: name.into_bytes(),
+            ..Beacon::default()
+        }),
+        ..Open::default()
+    };
+    let no = begin(&daemon.shared, *identity.id(), &request).err();
+    let no = no.expect("the beacon is met");
+    assert_eq!(no.code, ErrorCode::INTO_ITSELF, "{}", no.message);
+    assert!(no.message.contains("data/set"), "{}", no.message);
+    let real = home.path().display().to_string();
+    assert!(!no.message.contains(&real), "{}", no.message);
+    daemon.stop();
 }
 
 #[test]
@@ -71,16 +144,7 @@ fn no_claim_is_set_between_the_look_for_claims_and_the_place_in_the_table() {
 #[test]
 fn no_transfer_begins_between_the_look_for_writers_and_the_claim() {
     let home = tempfile::tempdir().expect("a directory");
-    let export = Export {
-        name: "data".to_owned(),
-        path: home.path().to_owned(),
-        set_id: false,
-        owner: false,
-        security_xattrs: false,
-        devices: false,
-        require_mount: false,
-        watched: Watched::default(),
-    };
+    let export = export(home.path());
     let claims = Arc::new(ClaimTable::default());
     let here = Here::new(
         vec![export],

@@ -47,7 +47,6 @@ impl Run {
         Self::of((base, names), storage, comparison, false)
     }
 
-    /// A transfer of a sender that may not read the destination.
     pub(in crate::files) fn blind(
         storage: Arc<dyn Storage>,
         comparison: Option<Comparison>,
