@@ -60,7 +60,7 @@ impl UndeliveredSet {
             return;
         };
         if let Err(error) = proven.insert(&key.0) {
-            inner.failure.get_or_insert(error.into());
+            inner.failure.get_or_insert_with(|| error.into());
         }
     }
 

@@ -34,7 +34,7 @@ fn a_file_of_others_gets_no_further_name_from_who_may_not_read_it() {
     assert!(fault.contains("its sender may not read it"), "{fault}");
     // Its size is easily guessed.
     let by_size = Comparison {
-        judge: Judge::SIZE.0.into(),
+        judge: Judge::SIZE.0,
         ..Comparison::default()
     };
     let (content, fault) = linked(Some("guess!"), Some(by_size));
