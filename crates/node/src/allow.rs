@@ -196,13 +196,14 @@ impl Grantor<'_> {
         if of_peer().any(|grant| grant.mandate.is_none()) {
             return vec![peer];
         }
-        let mandates: HashSet<&Mandate> = of_peer()
-            .filter_map(|grant| grant.mandate.as_ref())
+        // Whether an asker is of this site is the same for all its jobs, and there may be thousands.
+        let mandates = of_peer().filter_map(|grant| grant.mandate.as_ref());
+        let askers: HashMap<&str, &Mandate> = mandates
+            .map(|mandate| (mandate.asker.as_str(), mandate))
             .collect();
         let of_others = |mandate: &&&Mandate| !matches!(self.rules.own_job(mandate), Ok(Some(_)));
-        let askers = mandates.iter().filter(of_others);
-        let askers: HashSet<&str> = askers.map(|mandate| mandate.asker.as_str()).collect();
-        let givers: Vec<IdentityId> = askers.iter().filter_map(|it| it.parse().ok()).collect();
+        let askers = askers.values().filter(of_others);
+        let givers: Vec<IdentityId> = askers.filter_map(|it| it.asker.parse().ok()).collect();
         match givers.is_empty() {
             true => vec![peer],
             false => givers,

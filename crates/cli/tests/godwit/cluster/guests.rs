@@ -81,6 +81,13 @@ fn members_on_both_sides_act_by_the_rights_of_the_site_that_asked() {
             &n.to_le_bytes().repeat(5_000),
         );
     }
+    // Further names, which the closer makes: it may not read there, and the members have brought the files.
+    let set = site.nodes[0].export.join("set");
+    std::fs::create_dir(set.join("links")).expect("made");
+    for n in 0..20 {
+        let (first, name) = (format!("d{n}/f{n}"), format!("links/{n}"));
+        std::fs::hard_link(set.join(first), set.join(name)).expect("linked");
+    }
     write(&there, "victim/f", b"old");
     let seen = end_of(&site, &there, &c, "c-evil-1", "siteB:/data/victim");
     assert_denied(&seen, &c);
