@@ -262,7 +262,7 @@ fn who_may_not_list_hears_no_names_of_what_is_cleaned() {
     }
     let temporary = format!("data/own/hidden/.godwit-{}", "0".repeat(32));
     fs::write(world.path(&temporary), "left").unwrap();
-    let clean = json!({"place": "here:/data/own", "dry_run": true});
+    let clean = json!({"place": "here:/data/own", "dry_run": true, "older_than_seconds": 0});
     let paths = || {
         let cleaned = otto.post("/api/v1/places/clean", &clean).expect(200).json();
         assert_eq!(cleaned["files"], 1, "{cleaned}");
