@@ -201,13 +201,17 @@ impl Grantor<'_> {
         let askers: HashMap<&str, &Mandate> = mandates
             .map(|mandate| (mandate.asker.as_str(), mandate))
             .collect();
-        let of_others = |mandate: &&&Mandate| !matches!(self.rules.own_job(mandate), Ok(Some(_)));
-        let askers = askers.values().filter(of_others);
-        let givers: Vec<IdentityId> = askers.filter_map(|it| it.asker.parse().ok()).collect();
-        match givers.is_empty() {
-            true => vec![peer],
-            false => givers,
+        let is_of_others = |it: &Mandate| !matches!(self.rules.own_job(it), Ok(Some(_)));
+        let (others, own): (Vec<&Mandate>, Vec<&Mandate>) =
+            askers.into_values().partition(|it| is_of_others(it));
+        let mut givers: Vec<IdentityId> = others
+            .iter()
+            .filter_map(|it| it.asker.parse().ok())
+            .collect();
+        if givers.is_empty() || !own.is_empty() {
+            givers.push(peer);
         }
+        givers
     }
 
     fn rights_of(&self, mandate: &Mandate) -> Result<AskerRights, Denial> {
@@ -388,6 +392,19 @@ mod tests {
         text.parse().expect("an identity")
     }
 
+    /// Rules of a site of which the asker m is a node.
+    struct WithOwn(Arc<Vec<Grant>>);
+
+    impl StateRules for WithOwn {
+        fn grants(&self) -> Result<Arc<Vec<Grant>>, String> {
+            Ok(Arc::clone(&self.0))
+        }
+
+        fn own_job(&self, mandate: &Mandate) -> Result<Option<bool>, String> {
+            Ok((mandate.asker == identity("m").to_string()).then_some(true))
+        }
+    }
+
     #[test]
     fn identities_that_an_asker_let_in_count_as_the_asker() {
         let grant = |who: &str, asker: Option<&str>| Grant {
@@ -409,8 +426,10 @@ mod tests {
             grant("c", Some("a")),
             grant("d", Some("q")),
             grant("d", None),
+            grant("f", Some("q")),
+            grant("f", Some("m")),
         ]);
-        let rules = move || Ok(Arc::clone(&all));
+        let rules = WithOwn(all);
         let home = std::env::temp_dir().join("godwit-no-such-home");
         let grantor = Grantor {
             home: &home,
