@@ -130,17 +130,16 @@ fn serve(
     };
     let mut daemon = Daemon::start(config, &identity).map_err(Failure::local)?;
     let addresses = cluster::reached_at(&settings.cluster, daemon.addresses());
+    // The address at which others reach this node is that of its page, unless the page has one of its own.
+    let own = addresses.first().cloned();
     cluster.begin(addresses).map_err(Failure::local)?;
     for address in daemon.addresses() {
         print(&format!("listening on {address} as {}", daemon.identity()));
     }
     let managed: Vec<String> = api.managed().iter().map(ToString::to_string).collect();
-    let by_https = match managed.as_slice() {
-        [] => "on the same port".to_owned(),
-        managed => format!("at {}", managed.join(", ")),
-    };
+    let page = managed.first().cloned().or(own).unwrap_or_default();
     print(&format!(
-        "API at {}, and by HTTPS {by_https}; SHA-256 of its key: {}, of its certificate: {}",
+        "API at {}, and with the page at https://{page}/; SHA-256 of its key: {}, of its certificate: {}",
         api.socket().display(),
         api.key_fingerprint(),
         api.fingerprint()
