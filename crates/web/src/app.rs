@@ -11,7 +11,8 @@ use godwit_state::{Actor, AuditEntry, Command, Op, Reader};
 use tokio::sync::watch;
 
 use crate::caller::{Caller, Need, Request};
-use crate::config::NodeInfo;
+use crate::changes::Changes;
+use crate::config::{ChangePace, NodeInfo};
 use crate::hub::Hub;
 use crate::logins::Logins;
 use crate::long_answer::LongAnswers;
@@ -49,6 +50,7 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     pub(crate) rates: Rates,
     pub(crate) refusals: Refusals,
+    pub(crate) changes: Changes,
     pub(crate) logins: Logins,
     pub(crate) long_answers: LongAnswers,
     /// The certificate of the API is the operator's, so that browsers may insist on it.
@@ -67,6 +69,7 @@ impl App {
         node: NodeInfo,
         log: Arc<dyn Fn(&str) + Send + Sync>,
         certified: bool,
+        pace: ChangePace,
         stopping: watch::Receiver<bool>,
     ) -> std::io::Result<Self> {
         Ok(Self {
@@ -80,6 +83,7 @@ impl App {
             started: Timestamp(now().0),
             log,
             refusals: Refusals::new(),
+            changes: Changes::new(pace),
             logins: Logins::new(),
             long_answers: LongAnswers::new(),
             certified,
@@ -138,7 +142,7 @@ impl App {
         }
         of.is_of(&caller);
         if !of.only_reads() {
-            self.refusals.take_change(&caller.name, Instant::now())?;
+            self.changes.take(&caller.name, Instant::now())?;
         }
         turns::proven(&caller.name);
         Ok(caller)

@@ -41,6 +41,32 @@ impl Default for Patience {
     }
 }
 
+/// How often one user may change something, and how often one credential signs in.
+#[derive(Clone, Copy, Debug)]
+pub struct ChangePace {
+    /// Requests of one user in a row that may change something.
+    pub changes: u32,
+    /// After that one each so often.
+    pub change_each: Duration,
+    /// Sessions and log-ins in a row, by one password, or by one token and those that came from it.
+    pub sign_ins: u32,
+    /// After that one each so often.
+    pub sign_in_each: Duration,
+}
+
+impl Default for ChangePace {
+    fn default() -> Self {
+        Self {
+            // As many as there may be waiting jobs of one owner.
+            changes: 5_000,
+            change_each: Duration::from_millis(100),
+            // More than scripts of a day that sign in once for each command of theirs.
+            sign_ins: 1_000,
+            sign_in_each: Duration::from_secs(1),
+        }
+    }
+}
+
 /// What the server is told at its beginning.
 pub struct WebConfig {
     /// The jobs of the node, and by them its state.
@@ -59,6 +85,8 @@ pub struct WebConfig {
     pub unread_max: Duration,
     /// How long connections may stay that do nothing.
     pub patience: Patience,
+    /// How often one user may change something; other than usual in tests alone.
+    pub pace: ChangePace,
     /// Networks beside the Internet that webhooks may be sent to.
     pub webhook_networks: Vec<Network>,
     /// Where the figures are sent to Graphite, as `HOST:PORT`; None sends none.

@@ -8,6 +8,7 @@ mod admission;
 mod app;
 mod browser;
 mod caller;
+mod changes;
 mod config;
 mod credentials;
 mod crowd;
@@ -52,7 +53,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-pub use config::{ExportInfo, NodeInfo, Patience, UNREAD_MAX, WebConfig};
+pub use config::{ChangePace, ExportInfo, NodeInfo, Patience, UNREAD_MAX, WebConfig};
 pub use graphite::PUSH_EVERY;
 pub use machine::machine_admins;
 pub use tls::{CertificateError, CertificateSource, check_certificate};
@@ -130,6 +131,7 @@ impl Web {
             certificate,
             unread_max,
             patience,
+            pace,
             webhook_networks,
             graphite,
             graphite_every,
@@ -165,6 +167,7 @@ impl Web {
             node,
             Arc::clone(&log),
             matches!(certificate, CertificateSource::Files { .. }),
+            pace,
             stopping.clone(),
         );
         let app = Arc::new(app?);

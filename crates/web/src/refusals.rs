@@ -1,4 +1,4 @@
-//! Owns what is written down of refusals, and how many of strangers, of each user, and of all users together; and how many changes a user makes.
+//! Owns what is written down of refusals, and how many of strangers, of each user, and of all users together.
 //! Decides no refusal. Each refusal of a known user stands in the audit log, whichever route made it: a route that says more has
 //! marked its error as written.
 
@@ -13,18 +13,12 @@ use godwit_api::rest::Problem;
 use godwit_state::Actor;
 
 use crate::app::App;
-use crate::problem::{ApiError, Written};
+use crate::problem::Written;
 use crate::throttle::{Throttle, key};
 use crate::turns::Holder;
 
 /// The object of a line of the audit log: its beginning tells it apart.
 const OBJECT_BYTES_MAX: usize = 256;
-
-/// Changes of one user in a row: as many as there may be waiting jobs.
-const CHANGES: u32 = 5_000;
-
-/// After that one each so often: each is a line of the audit log.
-const CHANGE_EVERY: Duration = Duration::from_millis(100);
 
 /// Cuts an object to what a line of the audit log takes.
 pub(crate) fn cut(mut object: String) -> String {
@@ -90,7 +84,6 @@ const EVERY_OF_USERS: Duration = Duration::from_millis(500);
 pub(crate) struct Refusals {
     each: Throttle,
     users: Throttle,
-    changes: Throttle,
 }
 
 impl Refusals {
@@ -98,23 +91,7 @@ impl Refusals {
         Self {
             each: Throttle::new(BURST, EVERY),
             users: Throttle::new(BURST_OF_USERS, EVERY_OF_USERS),
-            changes: Throttle::new(CHANGES, CHANGE_EVERY),
         }
-    }
-
-    /// Takes one of the changes that a user may make.
-    ///
-    /// # Errors
-    /// None is left.
-    pub(crate) fn take_change(&self, user: &str, now: Instant) -> Result<(), ApiError> {
-        let taken = self.changes.take(&key(&["user", user]), 1, now);
-        taken.map_err(|_wait| {
-            let a_second = Duration::from_secs(1).as_millis() / CHANGE_EVERY.as_millis();
-            let detail = format!(
-                "{user} has changed too much of late: {CHANGES} requests in a row that may change something, then {a_second} a second; send fewer"
-            );
-            ApiError::later(StatusCode::TOO_MANY_REQUESTS, "too_many_changes", detail, 1)
-        })
     }
 
     /// Whether a refusal of this actor is written down. Strangers use up nothing of users, nor one user of another.
@@ -139,19 +116,6 @@ mod tests {
             ..Actor::node(name)
         };
         (0..2_000).filter(|_| refusals.take(&actor, now)).count()
-    }
-
-    #[test]
-    fn changes_of_one_user_have_a_rate_and_those_of_another_do_not_wait() {
-        let (refusals, now) = (Refusals::new(), Instant::now());
-        let taken = |user: &str, now: Instant| {
-            let all = 0..CHANGES + 100;
-            all.filter(|_| refusals.take_change(user, now).is_ok())
-                .count()
-        };
-        assert_eq!(taken("vera", now), 5_000);
-        assert_eq!(taken("walt", now), 5_000);
-        assert_eq!(taken("vera", now + Duration::from_secs(1)), 10);
     }
 
     #[test]

@@ -12,7 +12,9 @@ use godwit_cluster::Cluster;
 use godwit_jobs::Jobs;
 use godwit_net::Identity;
 use godwit_node::Export;
-use godwit_web::{ExportInfo, NodeInfo, PUSH_EVERY, Patience, UNREAD_MAX, Web, WebConfig};
+use godwit_web::{
+    ChangePace, ExportInfo, NodeInfo, PUSH_EVERY, Patience, UNREAD_MAX, Web, WebConfig,
+};
 
 use super::log;
 use super::plan::Plan;
@@ -49,6 +51,7 @@ pub(super) fn start(
         certificate: plan.certificate.clone(),
         unread_max: UNREAD_MAX,
         patience: Patience::default(),
+        pace: ChangePace::default(),
         webhook_networks: plan.webhook_networks.clone(),
         graphite: settings.graphite.as_ref().map(ToString::to_string),
         graphite_every: PUSH_EVERY,

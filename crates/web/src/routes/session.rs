@@ -70,13 +70,17 @@ async fn sign_in(
     };
     app.run(move |app| {
         let keeps = match &checked {
-            Some(user) => Some(keep_browser(app, &request, user)?),
+            Some(user) => {
+                app.changes.take_sign_in(&user.name, Instant::now())?;
+                Some(keep_browser(app, &request, user)?)
+            }
             None => None,
         };
         let (from, user) = match (checked, token) {
             (Some(user), _) => (None, user),
             (None, token) => {
                 let from = by_token(app, &request, &token.unwrap_or_default())?;
+                app.changes.take_sign_in_by(&from, Instant::now())?;
                 let user = from.user.clone();
                 (Some(from), user)
             }

@@ -2,6 +2,7 @@
 //! Does not check the tokens of requests: `caller` does.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Json;
 use axum::extract::State;
@@ -146,6 +147,7 @@ async fn login(
 ) -> Result<Json<TokenCreated>, ApiError> {
     let request = Request::of(&parts);
     let user = credentials::check(&app, &request, login).await?;
+    app.changes.take_sign_in(&user.name, Instant::now())?;
     let made = app.run(move |app| {
         let wish = Wish {
             user: &user.name,

@@ -20,6 +20,7 @@ mod jobs;
 mod left;
 mod logins;
 mod names;
+mod paced;
 mod page;
 mod port;
 mod rights;

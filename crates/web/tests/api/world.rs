@@ -15,8 +15,8 @@ use godwit_node::{Asker, Export, Exported, Here};
 use godwit_run::{AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent};
 use godwit_state::{Actor, Change, Command, Op, Options, Replica, Role, Secret, Token, UnixMillis};
 use godwit_web::{
-    CertificateSource, ExportInfo, Network, NodeInfo, Patience, UNREAD_MAX, Web, WebConfig,
-    machine_admins,
+    CertificateSource, ChangePace, ExportInfo, Network, NodeInfo, Patience, UNREAD_MAX, Web,
+    WebConfig, machine_admins,
 };
 
 use crate::client::Client;
@@ -40,6 +40,7 @@ pub(crate) struct Settings {
     pub(crate) graphite: Option<String>,
     pub(crate) unread_max: std::time::Duration,
     pub(crate) patience: Patience,
+    pub(crate) pace: ChangePace,
     /// Certificate and key of an operator.
     pub(crate) certificate: Option<[PathBuf; 2]>,
     pub(crate) webhook_networks: Vec<Network>,
@@ -52,6 +53,7 @@ impl Default for Settings {
             graphite: None,
             unread_max: UNREAD_MAX,
             patience: Patience::default(),
+            pace: ChangePace::default(),
             certificate: None,
             webhook_networks: Vec::new(),
             waiting_of_owner_max: WAITING_OF_OWNER_MAX,
@@ -197,6 +199,7 @@ impl World {
             },
             unread_max: settings.unread_max,
             patience: settings.patience,
+            pace: settings.pace,
             webhook_networks: settings.webhook_networks,
             log: told,
         })

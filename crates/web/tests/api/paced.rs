@@ -1,0 +1,126 @@
+//! How often one user changes something, and how often one credential signs in: whatever way the requests come, and nobody else waits.
+//! The rates themselves are tested beside them.
+
+use std::time::Duration;
+
+use godwit_web::ChangePace;
+use serde_json::json;
+
+use crate::client::{Answer, Client};
+use crate::rights::token;
+use crate::world::{Settings, World};
+
+/// None comes back while a test runs.
+const NEVER: Duration = Duration::from_secs(86_400);
+
+fn world(changes: u32, sign_ins: u32) -> World {
+    World::with(Settings {
+        pace: ChangePace {
+            changes,
+            change_each: NEVER,
+            sign_ins,
+            sign_in_each: NEVER,
+        },
+        ..Settings::default()
+    })
+}
+
+/// A change that is let in and finds nothing.
+fn change(client: &Client) -> Answer {
+    client.delete("/api/v1/schedules/none")
+}
+
+fn sign_in(client: &Client, secret: &str) -> Answer {
+    client.post("/api/v1/session", &json!({"token": secret}))
+}
+
+#[test]
+fn who_has_changed_too_much_waits_on_every_way_and_others_do_not() {
+    let world = world(20, 1_000);
+    let (otto, _) = token(&world, "otto", "operator");
+    let (olga, _) = token(&world, "olga", "operator");
+    let by_socket = world.client().token(&otto);
+    let by_network = world.network().token(&otto);
+    let behind_a_proxy = world
+        .client()
+        .with("x-forwarded-for", "192.0.2.7")
+        .token(&otto);
+    let made = by_network
+        .post("/api/v1/tokens", &json!({"role": "operator"}))
+        .expect(201)
+        .json();
+    let other_token = made["secret"].as_str().unwrap();
+    // What is looked at, and what is refused for the role, is no change.
+    for _ in 0..30 {
+        by_socket.get("/api/v1/jobs").expect(200);
+        by_socket
+            .send("HEAD", "/api/v1/jobs", &[], Vec::new())
+            .expect(200);
+        by_socket.delete("/api/v1/users/otto").expect(403);
+    }
+    for _ in 0..19 {
+        change(&by_socket).expect_problem(404, "not_found");
+    }
+    for client in [
+        by_socket,
+        by_network.with("x-http-method-override", "GET"),
+        behind_a_proxy,
+        world.network_from([127, 0, 0, 9]).token(other_token),
+    ] {
+        let refused = change(&client);
+        let wait: u64 = refused.header("retry-after").parse().unwrap();
+        assert!((80_000..90_000).contains(&wait), "{wait}");
+        let problem = refused.expect_problem(429, "too_many_changes");
+        assert!(
+            problem["detail"].to_string().contains("otto has changed"),
+            "{problem}"
+        );
+        client.post("/api/v1/jobs", &json!({})).expect(429);
+        client.get("/api/v1/jobs").expect(200);
+    }
+    change(&world.network().token(&olga)).expect_problem(404, "not_found");
+    world.client().delete("/api/v1/users/otto").expect(204);
+}
+
+#[test]
+fn sign_ins_by_one_token_and_by_one_password_have_a_rate() {
+    let world = world(1_000, 5);
+    let (otto, _) = token(&world, "otto", "operator");
+    let client = world.network();
+    let by_otto = world.network().token(&otto);
+    let made = by_otto
+        .post("/api/v1/tokens", &json!({"role": "viewer"}))
+        .expect(201)
+        .json();
+    let made = made["secret"].as_str().unwrap();
+    for secret in [&*otto, made, &otto, made, &otto] {
+        sign_in(&client, secret).expect(200);
+    }
+    let lines = |world: &World| {
+        let lines = world.replica.reader().audit(&Default::default(), 1_000);
+        lines.unwrap().len()
+    };
+    let before = lines(&world);
+    for _ in 0..3 {
+        sign_in(&client, &otto).expect_problem(429, "too_many_logins");
+        sign_in(&client, made).expect_problem(429, "too_many_logins");
+    }
+    assert_eq!(lines(&world), before, "what is refused is written nowhere");
+    let (olga, _) = token(&world, "olga", "viewer");
+    sign_in(&client, &olga).expect(200);
+    // The user signs in by the password all the same.
+    let password = json!({"role": "operator", "password": "correct horse"});
+    world
+        .client()
+        .json("PUT", "/api/v1/users/otto", &password)
+        .expect(200);
+    let login = json!({"user": "otto", "password": "correct horse"});
+    for path in ["session", "login", "session", "login", "session"] {
+        client.post(&format!("/api/v1/{path}"), &login).expect(200);
+    }
+    for path in ["session", "login"] {
+        client
+            .post(&format!("/api/v1/{path}"), &login)
+            .expect_problem(429, "too_many_logins");
+    }
+}
