@@ -89,7 +89,8 @@ fn piece(
     caller: &Caller,
     after: Option<&str>,
 ) -> Result<(Vec<u8>, Option<String>), ApiError> {
-    let seen = app.seen(caller)?;
+    // Again for each piece: a client that reads slowly may have lost the right meanwhile.
+    let seen = app.seen(&caller.again(app)?)?;
     let reader = app.reader();
     let schedules: Vec<Schedule> = ById(&reader).after(after.unwrap_or_default(), PAGE_BYTES)?;
     let next = schedules.last().map(|last| last.id.clone());

@@ -2,12 +2,12 @@
 //! Leaves jobs of earlier users to `rights`.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use godwit_state::{Change, Node, Op, Role, UnixMillis, User};
+use godwit_state::{Change, Node, Op, Role, Schedule, UnixMillis, User};
 use rustix::process::Uid;
 use serde_json::{Value, json};
 
@@ -97,6 +97,52 @@ fn a_removal_ends_with_the_token_that_asked_for_it() {
     assert!(
         files(&world) > 0,
         "{left} files were left when the token was revoked: {answer:?}"
+    );
+}
+
+#[test]
+fn a_list_of_schedules_ends_with_the_token_that_asked_for_it() {
+    let world = World::new();
+    let (secret, id) = token(&world, "vera", "admin");
+    let sources: Vec<String> = (0..60)
+        .map(|n| format!("here:/data/{n}/{}", "x".repeat(4_000)))
+        .collect();
+    let job = json!({"sources": sources, "destination": "here:/archive/"}).to_string();
+    for n in 0..60 {
+        world.propose(Op::Schedule(Change::Put(Schedule {
+            id: format!("s{n:02}"),
+            cron: "0 2 1 1 *".to_owned(),
+            time_zone: "UTC".to_owned(),
+            owner: "vera".to_owned(),
+            template: job.clone(),
+            disabled: true,
+            fired: None,
+            reason: None,
+            comment: String::new(),
+        })));
+    }
+    let list = |revoke: bool| {
+        let mut stream = UnixStream::connect(world.web.socket()).unwrap();
+        let head = "GET /api/v1/schedules HTTP/1.1\r\nhost: x\r\nconnection: close";
+        write!(stream, "{head}\r\nauthorization: Bearer {secret}\r\n\r\n").unwrap();
+        let mut all = vec![0; 12];
+        stream.read_exact(&mut all).unwrap();
+        if revoke {
+            let at = format!("/api/v1/tokens/{id}");
+            world.client().delete(&at).expect(204);
+        }
+        stream.read_to_end(&mut all).unwrap();
+        (
+            String::from_utf8_lossy(&all[..12]).into_owned(),
+            all.ends_with(b"]\r\n0\r\n\r\n"),
+        )
+    };
+    let ok = "HTTP/1.1 200".to_owned();
+    assert_eq!(list(false), (ok.clone(), true));
+    assert_eq!(
+        list(true),
+        (ok, false),
+        "the list goes on without the right to it"
     );
 }
 
