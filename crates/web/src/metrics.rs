@@ -9,8 +9,8 @@ use std::fmt;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use godwit_api::record::{StrangerDid, TransferDirection, TransferRecord};
-use godwit_jobs::progress_of;
+use godwit_api::record::{StrangerDid, TransferDirection, TransferRecord, TransferStart};
+use godwit_jobs::{is_for_other_site, progress_of};
 use godwit_state::{Event, JobState, Site, Topic};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
@@ -124,6 +124,17 @@ struct RequestLabel {
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct RouteLabel {
     route: String,
+}
+
+/// Whom a transfer was with, as figures name it. A job for another site counts under that site: as in the outline of the job and in the
+/// rates, its other end is nothing that every viewer sees.
+fn peer_of(start: &TransferStart) -> Option<&String> {
+    let peer = start.identity.as_ref().or(start.peer.as_ref())?;
+    let asker = start
+        .owner
+        .as_ref()
+        .filter(|owner| is_for_other_site(owner));
+    Some(asker.unwrap_or(peer))
 }
 
 /// A text that the program has.
@@ -327,8 +338,7 @@ impl Metrics {
             let stage = stage.clone();
             self.stages.get_or_create(&StageLabel { stage }).inc();
         }
-        let start = &record.start;
-        let Some(peer) = start.identity.as_ref().or(start.peer.as_ref()) else {
+        let Some(peer) = peer_of(&record.start) else {
             return;
         };
         let mut known = self
@@ -441,5 +451,33 @@ impl Metrics {
         encode(&mut text, &registry)
             .map_err(|error| ApiError::internal(format!("the figures: {error}")))?;
         Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_end_of_a_job_for_another_site_is_in_no_figure() {
+        let start = |owner: &str, identity: Option<&str>, peer: Option<&str>| TransferStart {
+            id: "t".to_owned(),
+            job: Some("j".to_owned()),
+            identity: identity.map(ToOwned::to_owned),
+            peer: peer.map(ToOwned::to_owned),
+            owner: Some(owner.to_owned()),
+            direction: TransferDirection::Send,
+            places: Vec::new(),
+            label: None,
+            request: None,
+        };
+        let named = |start: &TransferStart| peer_of(start).cloned();
+        let guest = start("site:gw1-x", None, Some("secret-site"));
+        assert_eq!(named(&guest).as_deref(), Some("site:gw1-x"));
+        let own = start("otto", None, Some("siteB"));
+        assert_eq!(named(&own).as_deref(), Some("siteB"));
+        let peer = start("otto", Some("gw1-y"), Some("siteB"));
+        assert_eq!(named(&peer).as_deref(), Some("gw1-y"));
+        assert_eq!(named(&start("site:gw1-x", None, None)), None);
     }
 }
