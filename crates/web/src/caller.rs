@@ -211,9 +211,7 @@ impl Request {
             authorization: authorization.map(|value| value.as_bytes().to_vec()),
             session: session::Cookie::of(parts),
             browser: browser::secret(&parts.headers),
-            forwarded: FORWARDED
-                .iter()
-                .any(|name| parts.headers.contains_key(*name)),
+            forwarded: parts.headers.keys().any(|name| is_of_proxy(name.as_str())),
             connected: parts.extensions.get::<Connected>().cloned(),
             member: parts.extensions.get::<Member>().cloned(),
             id: label.map(|label| label.id.clone()).unwrap_or_default(),
@@ -385,14 +383,23 @@ impl From<Standing> for Identified {
     }
 }
 
-/// A proxy adds these; who sends it a request is not the user that the proxy runs as.
-const FORWARDED: [&str; 5] = [
-    "forwarded",
-    "via",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-real-ip",
-];
+/// Whether a header says that a proxy sends the request for somebody else, who is not the user that the proxy runs as. Proxies add most
+/// of them. A browser adds the last two, and none speaks on a Unix socket by itself.
+fn is_of_proxy(header: &str) -> bool {
+    const NAMES: [&str; 10] = [
+        "forwarded",
+        "via",
+        "x-real-ip",
+        "x-client-ip",
+        "x-cluster-client-ip",
+        "x-original-forwarded-for",
+        "true-client-ip",
+        "cf-connecting-ip",
+        "sec-fetch-site",
+        "origin",
+    ];
+    header.starts_with("x-forwarded") || NAMES.contains(&header)
+}
 
 fn wrong_token() -> ApiError {
     ApiError::unauthenticated(

@@ -326,6 +326,10 @@ fn a_proxy_is_not_who_sends_it_a_request() {
         "via",
         "x-real-ip",
         "x-forwarded-host",
+        "x-forwarded-proto",
+        "x-client-ip",
+        "sec-fetch-site",
+        "origin",
     ] {
         let behind = || world.client().with(header, "127.0.0.1");
         for path in ["/metrics", "/api/v1/users"] {
