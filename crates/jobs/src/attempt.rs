@@ -184,13 +184,12 @@ fn carry_out(
             .settings
             .insert(manifest::SETTING.to_owned(), file);
     }
-    let may_there = |guest: &Guest, right| guests::may_there(shared, &guest.asker, job, right);
     let env = Env {
         label: Some(label(job)),
         mandate,
         list: prepared.list.take().map(GivenList::in_memory),
-        hides_names: guest.is_some_and(|guest| !may_there(guest, Right::List)),
-        hides_contents: guest.is_some_and(|guest| !may_there(guest, Right::Read)),
+        hides_names: !access::may_there(shared, job, Right::List),
+        hides_contents: !access::may_there(shared, job, Right::Read),
         attempts: Some(Placing::of(shared, &job.id, epoch, control)),
         ..(shared.config.make_env)(&prepared.sites)
     };

@@ -1,23 +1,28 @@
-//! Owns which rights a job needs at its destination, by its description.
-//! Asks no one whether a user has them.
+//! Owns which rights a job needs at its destination, by its description, and whether its owner hears what else is there.
+//! Asks no other node.
 
 use godwit_api::grant::Right;
 use godwit_api::job::JobKind;
-use godwit_api::rest::NewJob;
+use godwit_api::rest::{NewJob, Place};
+use godwit_state::Job;
 
-use crate::Shared;
+use super::{check_owner, places_of};
 use crate::stored::Stored;
+use crate::{Shared, guests};
 
 /// What a job needs at its destination.
 #[derive(Clone, Copy)]
 pub(crate) struct There(&'static [Right]);
 
 impl There {
-    /// What this job needs. A verification reads the copy; the right to write also lets a job delete; a dry run tells what is there.
+    /// What this job needs. A verification reads the copy; the right to write also lets a job delete. A dry run tells what is there, and
+    /// another site what a deletion removes: it goes by what the node may list, not by what the user may.
     pub(crate) fn of(new: &NewJob) -> Self {
         match new.kind {
             JobKind::Verify => Self(&[Right::Read]),
-            JobKind::Copy | JobKind::Sync if is_dry(new) => Self(&[Right::Write, Right::List]),
+            JobKind::Copy | JobKind::Sync if is_dry(new) || deletes_elsewhere(new) => {
+                Self(&[Right::Write, Right::List])
+            }
             JobKind::Copy | JobKind::Sync => Self(&[Right::Write]),
         }
     }
@@ -35,9 +40,70 @@ impl There {
     }
 }
 
+/// Whether the owner of a job has the right to list or read its destination now. While nobody can tell, it has not.
+pub(crate) fn may_there(shared: &Shared, job: &Job, right: Right) -> bool {
+    if let Some(asker) = guests::asker_of(job) {
+        return guests::may_there(shared, asker, job, right);
+    }
+    let there = There(match right {
+        Right::List => &[Right::List],
+        _ => &[Right::Read],
+    });
+    let Ok((_, destination)) = places_of(job) else {
+        return false;
+    };
+    check_owner(shared, &job.owner, there, &[], &destination).is_ok()
+}
+
 /// Whether a job changes nothing, and tells what it would change.
 pub(crate) fn is_dry(new: &NewJob) -> bool {
+    is_on(new, "dry-run")
+}
+
+/// Whether a job removes what only another site has.
+fn deletes_elsewhere(new: &NewJob) -> bool {
+    let destination: Result<Place, _> = new.destination.parse();
+    let is_here = destination.is_ok_and(|place| place.is_here());
+    !is_here && (is_on(new, "delete") || is_on(new, "delete-before"))
+}
+
+fn is_on(new: &NewJob, flag: &str) -> bool {
     let no = ["false", "no", "off", "0"].map(str::as_bytes);
-    let given = new.settings.get("dry-run");
+    let given = new.settings.get(flag);
     given.is_some_and(|given| given.last().is_none_or(|last| !no.contains(&&*last.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_may_not_list_another_site_deletes_nothing_there() {
+        let needs = |destination: &str, settings: serde_json::Value| {
+            let new = json!({
+                "kind": "sync", "sources": ["here:/data/a/"], "destination": destination, "settings": settings,
+            });
+            There::of(&serde_json::from_value(new).expect("a job")).0
+        };
+        for flag in ["delete", "delete-before"] {
+            let on = json!({flag: ["true"]});
+            assert_eq!(
+                needs("siteB:/data/", on.clone()),
+                [Right::Write, Right::List]
+            );
+            // Here the job hides the names.
+            assert_eq!(needs("here:/data/", on), [Right::Write]);
+            assert_eq!(
+                needs("siteB:/data/", json!({flag: ["false"]})),
+                [Right::Write]
+            );
+        }
+        assert_eq!(needs("siteB:/data/", json!({})), [Right::Write]);
+        assert_eq!(
+            needs("here:/data/", json!({"dry-run": ["true"]})),
+            [Right::Write, Right::List]
+        );
+    }
 }

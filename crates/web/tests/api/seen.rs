@@ -1,6 +1,7 @@
 //! What users see of jobs of others: no name of an entry without the right to list the places of the job.
 //! Who may call a route at all is tested in `rights`.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -34,11 +35,11 @@ fn text(client: &Client, path: &str) -> String {
 /// Names that an entry of the file system has, and the job of the owner that touches them. One entry fails.
 fn ended(world: &World, owner: &Client) -> String {
     let source = world.path("data/secret-run/secret-dir");
-    std::fs::create_dir_all(&source).unwrap();
-    std::fs::write(source.join("secret-fine"), b"fine").unwrap();
-    std::fs::write(source.join("secret-file"), b"fails").unwrap();
+    fs::create_dir_all(&source).unwrap();
+    fs::write(source.join("secret-fine"), b"fine").unwrap();
+    fs::write(source.join("secret-file"), b"fails").unwrap();
     let there = world.path("archive/secret-copy/secret-dir/secret-file/secret-inside");
-    std::fs::create_dir_all(there).unwrap();
+    fs::create_dir_all(there).unwrap();
     let job = json!({
         "sources": ["here:/data/secret-run/."], "destination": "here:/archive/secret-copy/", "label": "nightly",
         "manifest": true, "selection": {"rules": [{"include": false, "pattern": "secret-pattern"}]},
@@ -245,4 +246,47 @@ fn an_outline_has_no_word_of_a_site_that_asked_for_the_job() {
         ("word", "word:/word/copy")
     );
     assert_eq!(seen(godwit_state::Role::Viewer).view(own).label, "word");
+}
+
+/// A deletion goes over entries that the owner of the job never named.
+#[test]
+fn who_may_only_write_hears_no_name_of_what_its_job_deletes() {
+    let world = World::new();
+    let (secret, _) = token(&world, "otto", "operator");
+    let otto = world.client().token(&secret);
+    world.grant("otto", "data read");
+    fs::create_dir_all(world.path("data/new")).unwrap();
+    fs::write(world.path("data/new/own-name"), b"new").unwrap();
+    let deleted = |rights: &str| {
+        world.grant("otto", rights);
+        fs::create_dir_all(world.path("archive/theirs-directory")).unwrap();
+        fs::write(world.path("archive/theirs-name"), b"theirs").unwrap();
+        fs::write(
+            world.path("archive/theirs-directory/theirs-inside"),
+            b"theirs",
+        )
+        .unwrap();
+        let job = json!({
+            "kind": "sync", "sources": ["here:/data/new/"], "destination": "here:/archive/",
+            "settings": {"delete": ["true"], "verbose": ["true"]},
+        });
+        let made = otto.post("/api/v1/jobs", &job).expect(201).json();
+        let id = made["id"].as_str().unwrap().to_owned();
+        let ended = |job: &Value| !job["ended"].is_null();
+        let until = Instant::now() + DEADLINE;
+        while !ended(&otto.get(&format!("/api/v1/jobs/{id}")).json()) {
+            assert!(Instant::now() < until, "it does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(!world.path("archive/theirs-name").exists());
+        routes(&id)
+            .iter()
+            .map(|path| String::from_utf8_lossy(&otto.get(path).body).into_owned())
+            .collect::<String>()
+    };
+    let told = deleted("archive write");
+    assert!(told.contains("own-name"), "{told}");
+    assert!(!told.contains("theirs-"), "{told}");
+    let told = deleted("archive list");
+    assert!(told.contains("theirs-inside"), "{told}");
 }
