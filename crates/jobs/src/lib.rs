@@ -173,6 +173,8 @@ pub(crate) struct Shared {
     pub(crate) reaching: guests::Reaching,
     /// How much other nodes have changed here.
     pub(crate) pace: guests::Pace,
+    /// How often schedules have ticked here.
+    pub(crate) ticks: schedule::TickPace,
     /// How much is kept of their jobs on the disk.
     pub(crate) records: guests::Records,
     /// Who adds to what one owner may have only so much of.
@@ -214,6 +216,7 @@ impl Jobs {
             woken: probe::Woken::default(),
             reaching: guests::Reaching::default(),
             pace: guests::Pace::default(),
+            ticks: schedule::TickPace::default(),
             records: guests::Records::default(),
             turns: turns::Turns::default(),
             workers: divided::Workers::default(),

@@ -4,6 +4,10 @@
 //! The expressions are those of crontab(5), with an optional field of seconds in front. In the hour that a change to summer time leaves
 //! out, a tick comes when the clock goes on; in the hour that comes twice, it comes once.
 
+mod pace;
+
+use std::time::Instant;
+
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use croner::Cron;
@@ -18,6 +22,7 @@ use crate::scheduler::actor;
 use crate::stored::Stored;
 use crate::zone::{self, check_time_zone};
 use crate::{Shared, access, spec, submit};
+pub(crate) use pace::TickPace;
 
 /// A schedule that makes sense.
 struct Ticks {
@@ -104,6 +109,10 @@ pub(crate) fn fire(
             continue;
         };
         if schedule.fired.is_some_and(|fired| fired >= tick) {
+            continue;
+        }
+        // A later pass makes up for it.
+        if !shared.ticks.take(&schedule.owner, Instant::now()) {
             continue;
         }
         let (job, reason) = match job_of(shared, &schedule, at) {

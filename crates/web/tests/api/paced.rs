@@ -1,8 +1,10 @@
 //! How often one user changes something, and how often one credential signs in: whatever way the requests come, and nobody else waits.
 //! The rates themselves are tested beside them.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use godwit_state::{Change, JobState, Op, Schedule};
 use godwit_web::ChangePace;
 use serde_json::json;
 
@@ -123,4 +125,45 @@ fn sign_ins_by_one_token_and_by_one_password_have_a_rate() {
             .post(&format!("/api/v1/{path}"), &login)
             .expect_problem(429, "too_many_logins");
     }
+}
+
+#[test]
+fn schedules_of_one_owner_submit_no_more_jobs_than_their_pace_and_others_tick() {
+    let world = World::new();
+    let job = json!({"sources": ["here:/data/a"], "destination": "here:/archive/", "not_before": "2100-01-01T00:00:00Z"});
+    for owner in ["otto", "olga"] {
+        token(&world, owner, "operator");
+        world.grant(owner, "data read");
+        world.grant(owner, "archive write");
+    }
+    let put = |id: String, owner: &str| {
+        world.propose(Op::Schedule(Change::Put(Schedule {
+            id,
+            cron: "* * * * * *".to_owned(),
+            time_zone: "UTC".to_owned(),
+            owner: owner.to_owned(),
+            template: job.to_string(),
+            disabled: false,
+            fired: None,
+            reason: None,
+            comment: String::new(),
+        })));
+    };
+    let begin = Instant::now();
+    put("of-olga".to_owned(), "olga");
+    for n in 0..499 {
+        put(format!("s{n}"), "otto");
+    }
+    thread::sleep(Duration::from_secs(8));
+    let jobs = |owner: &str| {
+        let counts = world.replica.reader().job_counts(Some(owner)).unwrap();
+        let waits = counts
+            .iter()
+            .find(|(state, _)| *state == JobState::Scheduled);
+        waits.map_or(0, |(_, count)| *count)
+    };
+    let most = 500 + 10 * (begin.elapsed().as_secs() + 2);
+    let (otto, olga) = (jobs("otto"), jobs("olga"));
+    assert!((400..=most).contains(&otto), "{otto} of {most}");
+    assert!(olga > 2, "{olga}");
 }

@@ -1,0 +1,52 @@
+//! Owns how many ticks the schedules of one owner have.
+//! Reads no clock, and submits nothing.
+//!
+//! A schedule may tick each second, and each tick is a command of the consensus, an event and a job or a reason. A tick that has to wait is
+//! made up for as one that passed while no node ran: once, however many there were.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Ticks in a row: one of each schedule that one owner may have.
+const IN_A_ROW: u32 = 500;
+
+/// After that one each so often, as other changes of a user.
+const ONE_EACH: Duration = Duration::from_millis(100);
+
+/// When each owner has all its ticks again.
+#[derive(Default)]
+pub(crate) struct TickPace(Mutex<HashMap<String, Instant>>);
+
+impl TickPace {
+    /// Takes one tick of an owner, if one is left.
+    pub(super) fn take(&self, owner: &str, now: Instant) -> bool {
+        let mut full_at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        full_at.retain(|_, full_at| *full_at > now);
+        let after = full_at.get(owner).copied().unwrap_or(now) + ONE_EACH;
+        if after.saturating_duration_since(now) > ONE_EACH * IN_A_ROW {
+            return false;
+        }
+        full_at.insert(owner.to_owned(), after);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_run_out_and_come_back_for_each_owner_by_itself() {
+        let (pace, now) = (TickPace::default(), Instant::now());
+        let taken = |owner: &str, now: Instant| {
+            let all = 0..1_000;
+            all.filter(|_| pace.take(owner, now)).count()
+        };
+        assert_eq!(taken("otto", now), 500);
+        assert_eq!(taken("olga", now), 500);
+        assert_eq!(taken("otto", now + Duration::from_secs(1)), 10);
+        assert_eq!(taken("otto", now + Duration::from_secs(600)), 500);
+        assert_eq!(pace.0.lock().expect("unspoilt").len(), 1);
+    }
+}
