@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{
     DefaultBodyLimit, FromRequest, FromRequestParts, OptionalFromRequest, Request,
@@ -23,6 +24,9 @@ use crate::problem::ApiError;
 
 /// The longest body: a command of the state is no longer.
 pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
+
+/// Values of a body: twice as many as the rules of the longest selection have.
+const VALUES_MAX: usize = 50_000;
 
 /// How long a client may take to send a body.
 const BODY_WITHIN: Duration = Duration::from_secs(30);
@@ -89,16 +93,64 @@ async fn read<T: DeserializeOwned, S: Send + Sync>(
         return Err(too_large(most));
     }
     DefaultBodyLimit::max(most).apply(&mut request);
-    let read = <Json<T> as FromRequest<S>>::from_request(request, state);
-    match timeout(within, read).await {
-        Ok(Ok(Json(value))) => Ok(value),
-        Ok(Err(rejection)) => Err(refuse(&rejection, most)),
-        Err(_elapsed) => Err(ApiError::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "body_timeout",
-            format!("the body did not arrive within {} s", within.as_secs()),
-        )),
+    if !is_json(request.headers()) {
+        let detail = "Expected request with `Content-Type: application/json`";
+        return Err(ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "not_json",
+            detail,
+        ));
     }
+    let body = match timeout(within, Bytes::from_request(request, state)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(rejection)) => return Err(refuse(&rejection.into(), most)),
+        Err(_elapsed) => {
+            return Err(ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "body_timeout",
+                format!("the body did not arrive within {} s", within.as_secs()),
+            ));
+        }
+    };
+    if values_in(&body) > VALUES_MAX {
+        return Err(ApiError::invalid(format!(
+            "the body has too many values: at most {VALUES_MAX}"
+        )));
+    }
+    let read = Json::<T>::from_bytes(&body);
+    read.map(|Json(value)| value)
+        .map_err(|rejection| refuse(&rejection, most))
+}
+
+/// Whether a body says that it is JSON, by itself or beneath another type.
+fn is_json(headers: &HeaderMap) -> bool {
+    let given = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let given = given
+        .and_then(|text| text.split(';').next())
+        .unwrap_or_default();
+    let given = given.trim().to_ascii_lowercase();
+    let Some(kind) = given.strip_prefix("application/") else {
+        return false;
+    };
+    kind == "json" || (kind.len() > "+json".len() && kind.ends_with("+json"))
+}
+
+/// At most so many values are in a text of JSON: each but the first follows a comma or the beginning of a list or an object. An empty text
+/// has three bytes in a list, and takes ten times as many in memory.
+fn values_in(json: &[u8]) -> usize {
+    let (mut values, mut in_text, mut escaped) = (1, false, false);
+    for byte in json {
+        match (in_text, escaped, byte) {
+            (true, true, _) => escaped = false,
+            (true, false, b'\\') => escaped = true,
+            (_, _, b'"') => in_text = !in_text,
+            (false, _, b',' | b'[' | b'{') => values += 1,
+            _ => {}
+        }
+    }
+    values
 }
 
 fn too_large(most: usize) -> ApiError {
@@ -258,4 +310,48 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Api
         )
     })?;
     Ok(Some(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_counted_and_signs_in_texts_are_none() {
+        for (json, most) in [
+            ("5", 1),
+            (r#"["", "", ""]"#, 4),
+            (r#"{"a": [1, 2], "b": {}}"#, 6),
+            (r#"["a,b,[{\",,\\", "c"]"#, 3),
+        ] {
+            assert_eq!(values_in(json.as_bytes()), most, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_type_is_json_by_itself_or_beneath_another_one() {
+        let is = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, text.parse().expect("a value"));
+            is_json(&headers)
+        };
+        for right in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/x+json",
+        ] {
+            assert!(is(right), "{right}");
+        }
+        for wrong in [
+            "",
+            "text/plain",
+            "text/json",
+            "application/jsonx",
+            "application/+json",
+            "a/application/json",
+        ] {
+            assert!(!is(wrong), "{wrong}");
+        }
+        assert!(!is_json(&HeaderMap::new()));
+    }
 }

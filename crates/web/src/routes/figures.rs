@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
 use godwit_api::rest::{RatesView, SettingView};
 use godwit_api::settings::{GivenIn, Kind, Scope, Setting, range_text};
 use godwit_state::Role;
@@ -18,6 +19,7 @@ use super::Problems;
 use crate::app::App;
 use crate::caller::Viewer;
 use crate::extract::Parameters;
+use crate::long_answer::until_gone;
 use crate::problem::ApiError;
 
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -28,11 +30,11 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 
 /// Tells how fast jobs were in the last hours: those of the node, of each site, and of each network path.
 #[utoipa::path(get, path = "/rates", tag = "node", responses((status = 200, body = RatesView), Problems))]
-async fn rates(
-    Viewer(caller): Viewer,
-    State(app): State<Arc<App>>,
-) -> Result<Json<RatesView>, ApiError> {
-    Ok(Json(app.rates.view(caller.role == Role::Admin)))
+async fn rates(Viewer(caller): Viewer, State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    // Those of a hundred sites and channels are some megabytes.
+    let turn = app.long_answers.turn().await?;
+    let rates = app.rates.view(caller.role == Role::Admin);
+    Ok(until_gone(Json(rates).into_response(), turn))
 }
 
 /// Whose settings to list.

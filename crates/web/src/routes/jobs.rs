@@ -30,6 +30,8 @@ use crate::problem::ApiError;
 const PAGE_USUAL: u32 = 100;
 /// The state gives no more at once.
 const PAGE_MAX: u32 = 1_000;
+/// Bytes of places and labels of a page: a user may leave as many pages unread as it has requests at once.
+const PAGE_OF_JOBS_BYTES: usize = PAGE_BYTES / 4;
 /// Lines of a page of a log.
 const LINES_MAX: u32 = 10_000;
 
@@ -110,7 +112,7 @@ async fn list(
         since: query.since.map(|time| UnixMillis(time.0)),
         until: query.until.map(|time| UnixMillis(time.0)),
         of_users: false,
-        bytes_max: Some(PAGE_BYTES),
+        bytes_max: Some(PAGE_OF_JOBS_BYTES),
     };
     app.run(move |app| Ok(app.seen(&caller)?.list(&filter, cursor.as_ref(), limit)?))
         .await

@@ -35,6 +35,16 @@ fn bad_requests_get_a_problem_with_a_code() {
     let long = vec![b' '; (1 << 20) + 1];
     let long = client.send("POST", "/api/v1/jobs", &json_type, long);
     long.expect_problem(413, "too_large");
+    // Ten times as long in memory as on its way.
+    let many = format!(
+        r#"{{"sources": ["{}"], "destination": ""}}"#,
+        r#"",""#.repeat(60_000)
+    );
+    let many = send(&many).expect_problem(422, "invalid");
+    assert!(
+        many["detail"].to_string().contains("too many values"),
+        "{many}"
+    );
 
     for query in [
         "state=moving",

@@ -117,13 +117,46 @@ fn one_user_leaves_few_long_answers_unread_and_others_have_theirs() {
             raw
         })
         .collect();
-    let vera = world.client().token(&vera);
-    vera.get(&path).expect_problem(503, "busy");
+    let by_vera = || world.client().token(&vera);
+    std::thread::scope(|scope| {
+        for path in [&*path, "/api/v1/rates"] {
+            scope.spawn(|| by_vera().get(path).expect_problem(503, "busy"));
+        }
+    });
+    let vera = by_vera();
     vera.get("/api/v1/node").expect(200);
     let walt = world.client().token(&walt);
     assert!(walt.get(&path).expect(200).body.len() > 1 << 20);
     drop(unread);
     assert!(vera.get(&path).expect(200).body.len() > 1 << 20);
+}
+
+/// A user may leave as many pages of jobs unread as it has requests at once.
+#[test]
+fn a_page_of_jobs_with_long_descriptions_is_short() {
+    let world = World::new();
+    let admin = world.client();
+    let sources: Vec<String> = (0..60)
+        .map(|n| format!("here:/data/{n}/{}", "x".repeat(4_000)))
+        .collect();
+    let job = json!({"sources": sources, "destination": "here:/archive/", "not_before": "2100-01-01T00:00:00Z"});
+    for _ in 0..12 {
+        admin.post("/api/v1/jobs", &job).expect(201);
+    }
+    let (mut found, mut query) = (0, String::new());
+    loop {
+        let page = admin
+            .get(&format!("/api/v1/jobs?limit=1000{query}"))
+            .expect(200);
+        assert!(page.body.len() < 1_500_000, "{}", page.body.len());
+        let page = page.json();
+        found += page["jobs"].as_array().unwrap().len();
+        match page["next"].as_str() {
+            Some(next) => query = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(found, 12);
 }
 
 #[test]
