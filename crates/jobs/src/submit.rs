@@ -55,10 +55,11 @@ pub(crate) fn submit(
     })
 }
 
-/// Whether one more job of the owner may wait: the state has room for those of all owners together.
+/// Whether one more job of the owner may wait: the state has room for those of all owners together. Paused ones wait, too: they come back
+/// at the owner's word, and no time removes them.
 pub(crate) fn check_room(shared: &Shared, owner: &str) -> Result<(), JobsError> {
     let most = shared.config.waiting_of_owner_max;
-    let states = vec![JobState::Queued, JobState::Scheduled];
+    let states = vec![JobState::Queued, JobState::Scheduled, JobState::Paused];
     let reader = shared.replica.reader();
     let counts = reader.job_counts(None)?;
     let of_all = counts.iter().filter(|(state, _)| states.contains(state));
@@ -85,7 +86,7 @@ pub(crate) fn check_room(shared: &Shared, owner: &str) -> Result<(), JobsError> 
     Err(JobsError::invalid(
         "too_many",
         format!(
-            "{waiting} jobs of {owner} wait, and at most {most} of one owner may; wait until some have run, or cancel some"
+            "{waiting} jobs of {owner} wait or are paused, and at most {most} of one owner may; wait until some have run, or cancel some"
         ),
     ))
 }

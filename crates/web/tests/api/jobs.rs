@@ -232,6 +232,12 @@ fn one_owner_leaves_room_for_jobs_and_schedules_of_others() {
     full.expect_problem(422, "too_many");
     keyed(&otto).expect(200);
     olga.post("/api/v1/jobs", &job).expect(201);
+    // Paused jobs come back at a word, and keep their places until then.
+    let at = format!("/api/v1/jobs/{}", first["id"].as_str().unwrap());
+    otto.post(&format!("{at}/pause"), &json!({})).expect(200);
+    otto.post("/api/v1/jobs", &job)
+        .expect_problem(422, "too_many");
+    otto.post(&format!("{at}/resume"), &json!({})).expect(200);
     // An ended job waits no more, and does not come back while there is no room.
     let first = format!("/api/v1/jobs/{}", first["id"].as_str().unwrap());
     otto.post(&format!("{first}/cancel"), &json!({}))
