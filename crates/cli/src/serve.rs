@@ -62,6 +62,7 @@ fn serve(
     home: &Home,
     level: u32,
 ) -> Result<(), Failure> {
+    crate::home::check(home)?;
     let (plan, notes) = plan::make(values, settings, home).map_err(crate::commands::told)?;
     log::begin(settings)?;
     notes.iter().for_each(|note| complain(note));

@@ -2,7 +2,7 @@
 //! Token and password files are tested in `account` and `jobs`, invitations in `cluster`.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::Path;
 
 use rustix::process::Signal;
@@ -85,6 +85,27 @@ fn a_socket_is_not_made_where_others_could_replace_it() {
     refused(&outcome, "chmod go-w");
     set_mode(&rig.path("run"), 0o1777);
     rig.serve(&["--socket", &socket]);
+}
+
+#[test]
+fn a_home_that_others_could_change_serves_nothing() {
+    let mut rig = Rig::new();
+    let home = rig.daemon_home.clone();
+    fs::create_dir_all(&home).expect("made");
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    for mode in [0o777, 0o1777, 0o770] {
+        set_mode(&home, mode);
+        let words = format!("chmod go-w {}", home.display());
+        refused(&rig.admin(&serve), &words);
+    }
+    set_mode(&home, 0o755);
+    // Only root gives directories away.
+    if rustix::process::geteuid().is_root() {
+        chown(&home, Some(12_345), None).expect("root");
+        refused(&rig.admin(&serve), "belongs to another user (uid 12345)");
+        chown(&home, Some(0), None).expect("root");
+    }
+    rig.serve(&[]);
 }
 
 #[test]
