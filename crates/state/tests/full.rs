@@ -77,6 +77,9 @@ fn without_room_changes_are_refused_and_reading_goes_on() {
     };
     assert!(matches!(error, ProposeError::Full { .. }), "{error}");
     assert!(error.to_string().contains("make room"), "{error}");
+    // Every viewer of the node and of the cluster reads it.
+    let path = directory.to_string_lossy();
+    assert!(!error.to_string().contains(&*path), "{error}");
     assert!(replica.is_leader(), "the node goes on");
     let reader = replica.reader();
     let last = number;

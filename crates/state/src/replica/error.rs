@@ -58,7 +58,7 @@ pub enum ProposeError {
     Unknown,
     /// The file system of the state has too little room. Nothing was changed.
     #[error(
-        "{}: only {free} bytes are free, and changes need {needed}; make room", directory.display()
+        "only {free} bytes are free under the state of the node, and changes need {needed}; make room in its GODWIT_HOME"
     )]
     Full {
         /// Directory of the state.
