@@ -74,9 +74,10 @@ impl Here {
         let found = self.find(&wish.path, Right::Write, may)?;
         let absolute = absolute(&found);
         let entering = self.claims().enter_alone();
-        if let Some(label) = writer(&absolute) {
+        // Whose transfer it is, and of what, is nothing for a peer.
+        if writer(&absolute).is_some() {
             let message = format!(
-                "{}: a transfer that is no member writes there ({label}); wait for it, or stop it",
+                "{}: a transfer that is no member writes there; wait for it, or stop it",
                 String::from_utf8_lossy(&wish.path.0)
             );
             return Err(Refusal::later(code::BUSY, message));

@@ -246,6 +246,7 @@ impl<'a> Ends<'a> {
                 .refuse_deletion(&self.job.env.resolve(path), &self.job.chosen.select)?;
         }
         let place = places::destination(self.job, path)?;
+        let exports = self.job.env.exports.as_ref();
         let request = DestinationRequest {
             storage: place.storage,
             storage_path: place.storage_path,
@@ -267,8 +268,7 @@ impl<'a> Ends<'a> {
         };
         let mut prepared = request
             .prepare()
-            .map_err(|error| unusable(&error).about(path.display()))?;
-        let exports = self.job.env.exports.as_ref();
+            .map_err(|error| unusable(&error, exports.is_some()).about(path.display()))?;
         if let Some(why) = exports.and_then(|exports| exports.claimed(&prepared.destinations)) {
             let put_away = prepared.put_away();
             put_away.map_err(|error| Failure::new(FailureCode::JournalUnusable, error))?;
@@ -445,7 +445,15 @@ fn is_directory(source: &LocalSource) -> bool {
     start.is_root() || there().is_some_and(|meta| meta.kind == Kind::Directory)
 }
 
-/// A destination that cannot be had, as a failure of the job.
-fn unusable(error: &DestinationError) -> Failure {
-    Failure::new(code_of(error.code()), error)
+/// A destination that cannot be had, as a failure of the job. A job in exports is a user's, who hears nothing of the transfers of others nor
+/// of this machine's paths; a command is of the machine itself.
+fn unusable(error: &DestinationError, is_in_exports: bool) -> Failure {
+    let code = code_of(error.code());
+    match error {
+        DestinationError::Busy { .. } if is_in_exports => Failure::new(
+            code,
+            "another transfer writes there, or above or below it; wait for that one, or name another place",
+        ),
+        _ => Failure::new(code, error),
+    }
 }

@@ -290,3 +290,57 @@ fn who_may_only_write_hears_no_name_of_what_its_job_deletes() {
     let told = deleted("archive list");
     assert!(told.contains("theirs-inside"), "{told}");
 }
+
+/// Two jobs cannot write to one place at once. The one that waits hears that another does, and no more.
+#[test]
+fn who_waits_for_a_destination_hears_nothing_of_the_job_that_has_it() {
+    let world = World::new();
+    let user = |name: &str| {
+        let (secret, _) = token(&world, name, "operator");
+        world.grant(name, "archive write");
+        world.client().token(&secret)
+    };
+    let (olga, otto) = (user("olga"), user("otto"));
+    world.grant("olga", "data:/theirs-run read");
+    world.grant("otto", "data:/own read");
+    fs::create_dir_all(world.path("data/theirs-run")).unwrap();
+    fs::create_dir_all(world.path("data/own")).unwrap();
+    fs::write(world.path("data/theirs-run/big"), vec![7; 8 << 20]).unwrap();
+    fs::write(world.path("data/own/big"), b"own").unwrap();
+    let submit = |client: &Client, source: &str, limit: u64| {
+        let job = json!({"sources": [source], "destination": "here:/archive/x", "limit": limit});
+        let made = client.post("/api/v1/jobs", &job).expect(201).json();
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let wait_for = |client: &Client, id: &str, is_it: &dyn Fn(&Value) -> bool| {
+        let until = Instant::now() + DEADLINE;
+        loop {
+            let job = client.get(&format!("/api/v1/jobs/{id}")).expect(200).json();
+            if is_it(&job) {
+                return;
+            }
+            assert!(Instant::now() < until, "{job}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let theirs = submit(&olga, "here:/data/theirs-run/big", 1_000);
+    wait_for(&olga, &theirs, &|job| {
+        job["progress"]["bytes"].as_u64() > Some(0)
+    });
+    let own = submit(&otto, "here:/data/own/big", 1_000_000);
+    wait_for(&otto, &own, &|job| {
+        job["reason"]["code"] == "busy_destination"
+    });
+    let machine = world.directory.path().to_string_lossy().into_owned();
+    for path in routes(&own) {
+        let told = text(&otto, &path);
+        assert!(
+            !told.contains("theirs-run") && !told.contains(&machine),
+            "{path}: {told}"
+        );
+    }
+    let reason = otto.get(&format!("/api/v1/jobs/{own}")).json()["reason"].to_string();
+    assert!(reason.contains("another transfer writes"), "{reason}");
+    olga.post(&format!("/api/v1/jobs/{theirs}/cancel"), &json!({}))
+        .expect(200);
+}
