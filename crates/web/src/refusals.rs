@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::Response;
 use godwit_api::rest::Problem;
-use godwit_state::Actor;
+use godwit_state::{Actor, Role};
 
 use crate::app::App;
 use crate::problem::Written;
@@ -51,11 +51,15 @@ pub(crate) async fn tell(
     let uri = request.uri();
     let path = uri.path_and_query().map_or("", |path| path.as_str());
     let what = cut(format!("{} {path}", request.method()));
-    let response = next.run(request).await;
+    let mut response = next.run(request).await;
+    let proven = proven.take();
+    if proven.as_ref().and_then(|actor| actor.role) != Some(Role::Admin) {
+        hide_paths(&mut response);
+    }
     let extensions = response.extensions();
     let is_new =
         response.status() == StatusCode::FORBIDDEN && extensions.get::<Written>().is_none();
-    if let Some(actor) = proven.take().filter(|_| is_new)
+    if let Some(actor) = proven.filter(|_| is_new)
         && let Some(problem) = extensions.get::<Problem>()
     {
         let code = problem.code.clone();
@@ -68,6 +72,19 @@ pub(crate) async fn tell(
         let _ = app.run_for(holder, write).await;
     }
     response
+}
+
+/// Faults of files of the node's own, whose words have paths of the machine and lines of the file of grants.
+const OF_OWN_FILES: [&str; 3] = ["grants_unreadable", "file_unreadable", "state_unreadable"];
+
+/// Only admins see paths of the machine, as in settings. The answer is written from its problem later.
+fn hide_paths(response: &mut Response) {
+    let problem = response.extensions_mut().get_mut::<Problem>();
+    if let Some(problem) = problem.filter(|problem| OF_OWN_FILES.contains(&&*problem.code)) {
+        problem.detail =
+            "the node cannot read a file of its own; an admin sees which by the same request, or by: godwit access list"
+                .to_owned();
+    }
 }
 
 /// Refusals of all strangers, or of one user, in a row.
@@ -106,8 +123,6 @@ impl Refusals {
 
 #[cfg(test)]
 mod tests {
-    use godwit_state::Role;
-
     use super::*;
 
     fn taken(refusals: &Refusals, name: &str, role: Option<Role>, now: Instant) -> usize {

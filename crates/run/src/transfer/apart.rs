@@ -9,6 +9,9 @@ use super::Job;
 use super::ends::{Ends, Given};
 use crate::itself::{self, Judged};
 
+/// Said of a job in exports whose ends meet.
+const IN_EXPORTS: &str = "a source cannot be copied into itself, nor into a place from which the job would delete it; name another destination";
+
 impl Job<'_> {
     /// Whether what only the destination has goes, by this transfer or by the closer of its claim.
     fn deletes(&self) -> bool {
@@ -61,9 +64,13 @@ impl Ends<'_> {
                 self.reason_by_beacon(&beacon, from, &destination)
             }),
         };
-        let Some(reason) = reason else {
+        let Some(mut reason) = reason else {
             return Ok(prepared);
         };
+        if exported {
+            // The reason has paths of this machine, and the job is a user's.
+            IN_EXPORTS.clone_into(&mut reason);
+        }
         match prepared.put_away() {
             Ok(()) => Err(Failure::new(FailureCode::IntoItself, reason)),
             Err(error) => Err(Failure::new(FailureCode::JournalUnusable, error)),

@@ -344,3 +344,47 @@ fn who_waits_for_a_destination_hears_nothing_of_the_job_that_has_it() {
     olga.post(&format!("/api/v1/jobs/{theirs}/cancel"), &json!({}))
         .expect(200);
 }
+
+#[test]
+fn only_admins_read_paths_of_the_machine() {
+    let world = World::new();
+    let (otto, _) = token(&world, "otto", "operator");
+    let otto = world.client().token(&otto);
+    world.grant("otto", "data read,write");
+    fs::create_dir_all(world.path("data/run/inside")).unwrap();
+    let machine = world.directory.path().to_string_lossy().into_owned();
+    for (source, destination) in [("run", "run/inside/"), ("run/inside", "run/inside")] {
+        let job = json!({
+            "sources": [format!("here:/data/{source}")], "destination": format!("here:/data/{destination}"),
+        });
+        let made = otto.post("/api/v1/jobs", &job).expect(201).json();
+        let at = format!("/api/v1/jobs/{}", made["id"].as_str().unwrap());
+        let until = Instant::now() + DEADLINE;
+        let ended = loop {
+            let job = otto.get(&at).json();
+            if !job["ended"].is_null() {
+                break job;
+            }
+            assert!(Instant::now() < until, "{job}");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert_eq!(ended["reason"]["code"], "into_itself", "{ended}");
+        for path in ["", "/log", "/report"] {
+            let told = text(&otto, &format!("{at}{path}"));
+            assert!(!told.contains(&machine), "{told}");
+        }
+    }
+    *world.grants_fault.lock().unwrap() =
+        Some(format!("{machine}/grants:3: \"whom\" is no identity"));
+    for path in [
+        "/api/v1/jobs",
+        "/api/v1/schedules",
+        "/api/v1/places?place=here:/data",
+    ] {
+        let told = otto.get(path).expect_problem(500, "grants_unreadable");
+        assert!(!told.to_string().contains(&machine), "{told}");
+    }
+    let told = world.client().get("/api/v1/access");
+    let told = told.expect_problem(500, "grants_unreadable");
+    assert!(told.to_string().contains("grants:3"), "{told}");
+}

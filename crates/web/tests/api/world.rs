@@ -33,6 +33,8 @@ pub(crate) struct World {
     pub(crate) log: Arc<Mutex<Vec<String>>>,
     /// What the operator of the machine grants.
     pub(crate) file_grants: Arc<Mutex<Vec<Grant>>>,
+    /// Why that cannot be read, if it cannot.
+    pub(crate) grants_fault: Arc<Mutex<Option<String>>>,
 }
 
 /// What a test may choose.
@@ -117,6 +119,7 @@ impl World {
         let replica = Arc::new(Replica::open(Options::new(path("state"))).unwrap());
         let log = Arc::new(Mutex::new(Vec::new()));
         let file_grants = Arc::new(Mutex::new(Vec::new()));
+        let grants_fault: Arc<Mutex<Option<String>>> = Arc::default();
         let lines = Arc::clone(&log);
         let told: Arc<dyn Fn(&str) + Send + Sync> =
             Arc::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()));
@@ -125,8 +128,11 @@ impl World {
             directory: path("jobs"),
             exports: EXPORTS.map(ToOwned::to_owned).to_vec(),
             file_grants: {
-                let grants = Arc::clone(&file_grants);
-                Arc::new(move || Ok(grants.lock().unwrap().clone()))
+                let (grants, fault) = (Arc::clone(&file_grants), Arc::clone(&grants_fault));
+                Arc::new(move || match fault.lock().unwrap().clone() {
+                    Some(why) => Err(why),
+                    None => Ok(grants.lock().unwrap().clone()),
+                })
             },
             machine_admins: machine_admins(),
             keep_history: std::time::Duration::from_secs(86_400),
@@ -211,6 +217,7 @@ impl World {
             web,
             log,
             file_grants,
+            grants_fault,
         }
     }
 
