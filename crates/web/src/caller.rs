@@ -384,9 +384,9 @@ impl From<Standing> for Identified {
 }
 
 /// Whether a header says that a proxy sends the request for somebody else, who is not the user that the proxy runs as. Proxies add most
-/// of them. A browser adds the last two, and none speaks on a Unix socket by itself.
+/// of them. A browser adds the last three, and none speaks on a Unix socket by itself.
 fn is_of_proxy(header: &str) -> bool {
-    const NAMES: [&str; 10] = [
+    const NAMES: [&str; 11] = [
         "forwarded",
         "via",
         "x-real-ip",
@@ -397,6 +397,7 @@ fn is_of_proxy(header: &str) -> bool {
         "cf-connecting-ip",
         "sec-fetch-site",
         "origin",
+        "accept-language",
     ];
     header.starts_with("x-forwarded") || NAMES.contains(&header)
 }

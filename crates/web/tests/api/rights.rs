@@ -330,6 +330,7 @@ fn a_proxy_is_not_who_sends_it_a_request() {
         "x-client-ip",
         "sec-fetch-site",
         "origin",
+        "accept-language",
     ] {
         let behind = || world.client().with(header, "127.0.0.1");
         for path in ["/metrics", "/api/v1/users"] {
