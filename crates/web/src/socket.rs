@@ -11,13 +11,8 @@ use crate::machine::{ROOT, own_uid};
 
 /// Makes the socket, for anybody on this machine: who calls is decided by the user of the process.
 pub(crate) fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
-    // A directory that is there may be the system's, and keeps its permissions.
-    if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o711)
-            .create(directory)?;
-        fs::set_permissions(directory, Permissions::from_mode(0o711))?;
+    if let Some(directory) = path.parent() {
+        make(directory)?;
     }
     check_directory(path)?;
     if fs::symlink_metadata(path).is_ok() {
@@ -33,6 +28,26 @@ pub(crate) fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> 
     fs::set_permissions(path, Permissions::from_mode(0o666))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
+}
+
+/// Makes the directory where it is missing. One that is there may be the system's, and keeps its permissions, also if somebody put it there
+/// at this moment, as a link to another one.
+fn make(directory: &Path) -> io::Result<()> {
+    if let Some(above) = directory
+        .parent()
+        .filter(|above| !above.as_os_str().is_empty())
+    {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o711)
+            .create(above)?;
+    }
+    match DirBuilder::new().mode(0o711).create(directory) {
+        Ok(()) => fs::set_permissions(directory, Permissions::from_mode(0o711)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(_) if directory.as_os_str().is_empty() => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Refuses a directory in which others could put a socket of theirs in the place of this one.
@@ -69,6 +84,23 @@ fn trouble(shown: &str, mode: u32, owner: u32, own: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_that_is_there_keeps_its_permissions_behind_a_link_too() {
+        let own = tempfile::tempdir().expect("a directory");
+        let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o777;
+        let (system, link) = (own.path().join("system"), own.path().join("link"));
+        fs::create_dir(&system).expect("made");
+        fs::set_permissions(&system, Permissions::from_mode(0o755)).expect("ours");
+        std::os::unix::fs::symlink(&system, &link).expect("made");
+        for there in [&system, &link] {
+            make(there).expect("there");
+            assert_eq!(mode(&system), 0o755);
+        }
+        let new = own.path().join("a/b");
+        make(&new).expect("made");
+        assert_eq!(mode(&new), 0o711);
+    }
 
     #[test]
     fn a_directory_in_which_another_user_replaces_files_is_refused_with_what_to_do() {
