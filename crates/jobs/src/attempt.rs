@@ -4,6 +4,7 @@
 mod events;
 mod placed;
 mod space;
+mod veil;
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,6 +34,7 @@ use events::Heard;
 pub(crate) use placed::Placing;
 pub(crate) use space::Shortage;
 use space::SpaceWatch;
+use veil::without_home;
 
 /// Longest text of one example: the state takes no longer one.
 const TEXT_BYTES_MAX: usize = 4_096;
@@ -247,6 +249,10 @@ fn conclude(
     told: &AttemptEvents,
     ended: Result<Summary, Failure>,
 ) {
+    let ended = ended.map_err(|failure| Failure {
+        message: without_home(&shared.config.directory, &failure.message),
+        ..failure
+    });
     let heard = told.lock();
     let lacks_space = match &ended {
         Ok(_) => heard.failed_with(NO_SPACE) > 0 && may_retry(shared, job),

@@ -13,6 +13,7 @@ use godwit_run::Control;
 use godwit_state::{FailureGroup, Job, JobOp, JobState, Reason};
 
 use super::space::{Shortage, SpaceWatch};
+use super::veil::without_home;
 use super::{clip, propose};
 use crate::clock::timestamp;
 use crate::files::Recorder;
@@ -369,6 +370,9 @@ impl EventSink for AttemptEvents {
     fn tell(&self, mut event: Event) {
         if let Event::Summary(summary) = &mut event {
             manifest::hide_path(summary);
+        }
+        if let Event::Error(told) = &mut event {
+            told.message = without_home(&self.shared.config.directory, &told.message);
         }
         match &event {
             Event::Progress(progress) => return self.progress(progress),

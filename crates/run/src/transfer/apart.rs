@@ -10,7 +10,9 @@ use super::ends::{Ends, Given};
 use crate::itself::{self, Judged};
 
 /// Said of a job in exports whose ends meet.
-const IN_EXPORTS: &str = "a source cannot be copied into itself, nor into a place from which the job would delete it; name another destination";
+const INTO_ITSELF: &str = "a source cannot be copied into itself; name another destination";
+const WOULD_GO: &str =
+    "a source is inside the destination, so --delete would delete it; name another destination";
 
 impl Job<'_> {
     /// Whether what only the destination has goes, by this transfer or by the closer of its claim.
@@ -69,7 +71,8 @@ impl Ends<'_> {
         };
         if exported {
             // The reason has paths of this machine, and the job is a user's.
-            IN_EXPORTS.clone_into(&mut reason);
+            let would_go = reason.contains(" is inside the destination ");
+            reason = if would_go { WOULD_GO } else { INTO_ITSELF }.to_owned();
         }
         match prepared.put_away() {
             Ok(()) => Err(Failure::new(FailureCode::IntoItself, reason)),

@@ -1,0 +1,40 @@
+//! Owns how the home of the node is called in what a job says: a job is a user's, and paths of the machine are for admins.
+//! The node's log and its records keep the paths.
+
+use std::path::Path;
+
+/// What is in a home and may be in the words of a failure.
+const IN_HOME: [&str; 5] = ["journals", "jobs", "spill", "state", "identity.pem"];
+
+/// The text with `GODWIT_HOME` for the directory above that of the jobs.
+pub(crate) fn without_home(jobs: &Path, text: &str) -> String {
+    let Some(home) = jobs.parent().filter(|home| home.parent().is_some()) else {
+        return text.to_owned();
+    };
+    IN_HOME.iter().fold(text.to_owned(), |text, name| {
+        let path = home.join(name);
+        text.replace(&*path.to_string_lossy(), &format!("GODWIT_HOME/{name}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_home_by_its_variable_and_exports_as_they_are() {
+        let jobs = Path::new("/data/jobs");
+        for (text, left) in [
+            ("/data/journals: no space", "GODWIT_HOME/journals: no space"),
+            (
+                "/data/jobs/x/manifest: no",
+                "GODWIT_HOME/jobs/x/manifest: no",
+            ),
+            // An export of that name.
+            ("/data/f: does not exist", "/data/f: does not exist"),
+        ] {
+            assert_eq!(without_home(jobs, text), left);
+        }
+        assert_eq!(without_home(Path::new("/jobs"), "/jobs: no"), "/jobs: no");
+    }
+}
