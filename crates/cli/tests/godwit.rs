@@ -50,6 +50,7 @@ mod godwit {
     pub(crate) mod jobs;
     pub(crate) mod judge;
     pub(crate) mod kill;
+    pub(crate) mod late;
     pub(crate) mod limits_of_times;
     pub(crate) mod links;
     pub(crate) mod lists;

@@ -274,10 +274,11 @@ pub trait Storage: Send + Sync {
     }
 
     /// From now on asks `may` before each call that gives or takes a name, or changes attributes of what has one; once it says no, such a
-    /// call fails with `Fenced`. What is removed has a temporary name with this tag for a moment, and gets its own back if the answer has
-    /// become no by then. For the only transfer of this storage.
-    fn hold_to(&self, may: May, tag: u64) {
-        let _ = (may, tag);
+    /// call fails with `Fenced`. What is removed moves for a moment into a directory in `base` whose name is a temporary one with this tag, and
+    /// gets its own back if the answer has become no by then. To remove such a directory takes what is in it along, and ends what was begun
+    /// with it. For the only transfer of this storage.
+    fn hold_to(&self, may: May, tag: u64, base: &RelPath) {
+        let _ = (may, tag, base);
     }
 
     /// What this storage can express.

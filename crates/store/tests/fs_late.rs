@@ -6,11 +6,14 @@
 mod fs_common;
 
 use fs_common::{TAG, Tree, meta, rel, temp_of};
-use godwit_store::{Kind, Replace, Storage, StoreError, StoreErrorKind, TempName};
+use godwit_store::{
+    Confine, FsStorage, Kind, RelPath, Replace, Storage, StoreError, StoreErrorKind, TempName,
+};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// A tree with a file of the user, whose gate is open for so many calls.
 fn tree(open_for: u32) -> Tree {
@@ -20,7 +23,7 @@ fn tree(open_for: u32) -> Tree {
     fs::create_dir(tree.at("sub")).unwrap();
     let asked = AtomicU32::new(0);
     let may = move || asked.fetch_add(1, Ordering::SeqCst) < open_for;
-    tree.storage.hold_to(Arc::new(may), TAG);
+    tree.storage.hold_to(Arc::new(may), TAG, &rel(""));
     tree
 }
 
@@ -33,24 +36,226 @@ fn assert_untouched(tree: &Tree, result: Result<(), StoreError>) {
     let left: Vec<_> = names
         .map(|entry| entry.unwrap().file_name())
         .filter(|name| TempName::is_temp(name.as_encoded_bytes()))
+        .filter(|name| tree.at("").join(name).is_file())
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]
 fn what_is_removed_late_has_its_name_again() {
-    for open_for in [0, 1] {
+    for open_for in [0, 1, 2] {
         let tree = tree(open_for);
         let removed = tree.storage.remove_entry(&rel("user"), false);
         assert_untouched(&tree, removed);
     }
-    let tree = tree(2);
+    let tree = tree(3);
     tree.storage.remove_entry(&rel("user"), false).unwrap();
     assert!(!tree.at("user").exists());
-    assert_eq!(fs::read_dir(tree.at("")).unwrap().count(), 2);
     let closed = tree.storage.remove_entry(&rel("sub"), true).unwrap_err();
     assert_eq!(closed.kind, StoreErrorKind::Fenced);
     assert!(tree.at("sub").exists());
+}
+
+#[test]
+fn all_that_is_to_go_goes() {
+    let tree = tree(u32::MAX);
+    let (storage, names) = (&tree.storage, || fs::read_dir(tree.at("")).unwrap().count());
+    fs::write(tree.at("sub/kept"), "kept").unwrap();
+    let full = storage.remove_entry(&rel("sub"), true).unwrap_err();
+    assert_eq!(full.kind, StoreErrorKind::Exists);
+    assert_eq!(fs::read(tree.at("sub/kept")).unwrap(), b"kept");
+    // What is a directory by now is none of this call's.
+    storage.remove_entry(&rel("sub"), false).unwrap_err();
+    assert_eq!(fs::read(tree.at("sub/kept")).unwrap(), b"kept");
+    for (path, is_directory) in [
+        ("sub/kept", false),
+        ("sub", true),
+        ("user", false),
+        ("first", false),
+        ("absent", false),
+        ("absent", true),
+    ] {
+        storage.remove_entry(&rel(path), is_directory).unwrap();
+        assert!(!tree.at(path).exists());
+    }
+    assert_eq!(names(), 1, "a directory for what goes");
+    storage.sweep(&rel(""), TAG, &|_| false).unwrap();
+    assert_eq!(names(), 0);
+}
+
+/// A tree in which a call hangs that the gate lets pass as the one of this number: what others do meanwhile is done before it takes effect.
+/// The gate is shut from then on.
+fn tree_that_hangs(
+    number: u32,
+    meanwhile: impl Fn(&FsStorage, &Path) + Send + Sync + 'static,
+) -> Tree {
+    let tree = Tree::new();
+    let root = tree.at("");
+    fs::write(root.join("user"), "old").unwrap();
+    fs::write(root.join("first"), "first").unwrap();
+    fs::create_dir(root.join("sub")).unwrap();
+    std::os::unix::fs::symlink("target", root.join("link")).unwrap();
+    let asked = AtomicU32::new(0);
+    let may = move || {
+        let now = asked.fetch_add(1, Ordering::SeqCst) + 1;
+        if now == number {
+            let other = FsStorage::open(&root, Confine::Local, Path::new("/tmp")).unwrap();
+            other.hold_to(Arc::new(|| true), TAG, &rel(""));
+            meanwhile(&other, &root);
+        }
+        now <= number
+    };
+    tree.storage.hold_to(Arc::new(may), TAG, &rel(""));
+    tree
+}
+
+/// Whoever takes over removes all that has temporary names.
+fn take_over(storage: &FsStorage) {
+    let mut names = Vec::new();
+    storage
+        .names_in(&rel(""), &mut |name| names.push(name.to_vec()))
+        .unwrap();
+    for name in names.iter().filter(|name| TempName::is_ours(name, TAG)) {
+        let path = RelPath::parse(name).unwrap();
+        storage.remove_entry(&path, false).unwrap();
+    }
+}
+
+/// What a user sees of an entry.
+fn seen(path: &Path) -> (u64, u32, i64, i64, i64) {
+    let meta = fs::symlink_metadata(path).unwrap();
+    (
+        meta.ino(),
+        meta.mode(),
+        meta.mtime_nsec(),
+        meta.ctime(),
+        meta.ctime_nsec(),
+    )
+}
+
+#[track_caller]
+fn assert_fenced<T: std::fmt::Debug>(result: Result<T, StoreError>) {
+    assert_eq!(result.unwrap_err().kind, StoreErrorKind::Fenced);
+}
+
+#[test]
+fn a_removal_that_hangs_meets_nothing_of_a_later_user() {
+    let then = Arc::new(Mutex::new(None));
+    // The first removal makes a directory for what goes; in the second it is there.
+    for (number, before) in [(2, None), (4, Some("first"))] {
+        for is_directory in [false, true] {
+            let path = if is_directory { "sub" } else { "user" };
+            let noted = Arc::clone(&then);
+            let tree = tree_that_hangs(number, move |storage, root| {
+                take_over(storage);
+                storage.remove_entry(&rel(path), is_directory).unwrap();
+                match is_directory {
+                    true => fs::create_dir(root.join(path)).unwrap(),
+                    false => fs::write(root.join(path), "edited").unwrap(),
+                }
+                *noted.lock().unwrap() = Some(seen(&root.join(path)));
+            });
+            if let Some(before) = before {
+                tree.storage.remove_entry(&rel(before), false).unwrap();
+            }
+            assert_fenced(tree.storage.remove_entry(&rel(path), is_directory));
+            // It was not even moved for a moment.
+            assert_eq!(Some(seen(&tree.at(path))), *then.lock().unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_is_made_late_goes_again() {
+    let tree = tree_that_hangs(1, |_, _| {});
+    assert_fenced(tree.storage.make_directory(&rel("new"), 0o755));
+    assert!(!tree.at("new").exists());
+    let tree = tree_that_hangs(1, |_, root| {
+        fs::create_dir_all(root.join("new/of a user")).unwrap();
+    });
+    assert!(!tree.storage.make_directory(&rel("new"), 0o755).unwrap());
+    assert!(tree.at("new/of a user").exists());
+}
+
+#[test]
+fn a_link_that_hangs_brings_no_name_back() {
+    let (path, wanted) = (rel("new"), meta(0o600, 1, 0));
+    for number in [1, 2] {
+        let tree = tree_that_hangs(number, |storage, _| take_over(storage));
+        let (storage, temp) = (&tree.storage, temp_of(&path));
+        let linked = storage.make_link(&path, &rel("first"), &temp, Replace::Never);
+        linked.unwrap_err();
+        assert!(!tree.at("new").exists());
+        let tree = tree_that_hangs(number, |storage, _| take_over(storage));
+        let (storage, temp) = (&tree.storage, temp_of(&path));
+        let linked = storage.make_symlink(&path, b"target", &wanted, &temp, Replace::Never);
+        linked.unwrap_err();
+        assert!(tree.at("new").symlink_metadata().is_err());
+    }
+    // One that is there already is made again, and keeps its time if that comes late.
+    let then = Arc::new(Mutex::new(None));
+    let noted = Arc::clone(&then);
+    let tree = tree_that_hangs(1, move |storage, root| {
+        take_over(storage);
+        fs::remove_file(root.join("link")).unwrap();
+        std::os::unix::fs::symlink("target", root.join("link")).unwrap();
+        *noted.lock().unwrap() = Some(seen(&root.join("link")));
+    });
+    let (path, temp) = (rel("link"), temp_of(&rel("link")));
+    let storage = &tree.storage;
+    let linked = storage.make_symlink(&path, b"target", &wanted, &temp, Replace::Atomically);
+    linked.unwrap_err();
+    assert_eq!(Some(seen(&tree.at("link"))), *then.lock().unwrap());
+}
+
+#[test]
+fn attributes_that_hang_meet_an_inode_without_a_name() {
+    let then = Arc::new(Mutex::new(None));
+    // The call for the mode, and that for the time.
+    for number in [2, 3] {
+        let noted = Arc::clone(&then);
+        let tree = tree_that_hangs(number, move |storage, root| {
+            let temp = temp_of(&rel("user"));
+            let wanted = meta(0o600, 1, 0);
+            storage
+                .write_whole(&rel("user"), &temp, &wanted, b"old")
+                .unwrap();
+            let how = Replace::Atomically;
+            storage.commit(&rel("user"), &temp, how).unwrap();
+            fs::write(root.join("user"), "edited").unwrap();
+            let mode = fs::Permissions::from_mode(0o640);
+            fs::set_permissions(root.join("user"), mode).unwrap();
+            *noted.lock().unwrap() = Some(seen(&root.join("user")));
+        });
+        let _ = tree.storage.set_meta(&rel("user"), &meta(0o600, 1, 0));
+        assert_eq!(Some(seen(&tree.at("user"))), *then.lock().unwrap());
+    }
+}
+
+#[test]
+fn of_a_directory_one_call_alone_comes_late() {
+    let tree = tree_that_hangs(2, |_, root| {
+        let mode = fs::Permissions::from_mode(0o700);
+        fs::set_permissions(root.join("sub"), mode).unwrap();
+    });
+    assert_fenced(
+        tree.storage
+            .set_directory_meta(&rel("sub"), &meta(0o711, 1, 0)),
+    );
+    let there = fs::metadata(tree.at("sub")).unwrap();
+    assert_eq!(there.mode() & 0o777, 0o711, "the one that hangs");
+    assert_ne!(there.mtime(), 1);
+}
+
+#[test]
+fn what_is_so_already_is_not_set() {
+    // Whoever takes over sees what is lacking, and nothing else is on its way.
+    let tree = tree_that_hangs(2, |_, _| panic!("a call for the mode, which is right"));
+    fs::set_permissions(tree.at("user"), fs::Permissions::from_mode(0o600)).unwrap();
+    let there = fs::metadata(tree.at("user")).unwrap();
+    let nanoseconds = u32::try_from(there.mtime_nsec()).unwrap();
+    let wanted = meta(0o600, there.mtime(), nanoseconds);
+    tree.storage.set_meta(&rel("user"), &wanted).unwrap();
 }
 
 #[test]

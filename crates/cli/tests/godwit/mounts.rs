@@ -55,8 +55,12 @@ impl Mount {
         &self.place
     }
 
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.program)
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.program), signal).expect("a process");
+        kill_process(self.pid(), signal).expect("a process");
     }
 }
 

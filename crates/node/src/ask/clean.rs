@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::ask::{CleanPlace, Cleaned, GoOn, KeptFiles, Refusal, code};
 use godwit_store::journal::JournalDirectory;
-use godwit_store::{Kind, RelPath, StoreError, SurveyItem, TempName};
+use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, SurveyItem, TempName};
 
 use super::change::{note_failure, note_path};
 use super::here::{Found, given_up};
@@ -48,11 +48,18 @@ pub(super) fn clean(
     };
     let mut seen = 0_u64;
     let mut ended = Ok(());
+    // What is in them goes first.
+    let mut directories = Vec::new();
     let surveyed = found.storage.survey(&found.path, &mut |item| {
         seen += 1;
         ended = match item {
-            SurveyItem::Entry { path, kind, .. } if is_temporary(&path, kind) => {
-                cleaning.take(&path)
+            SurveyItem::Entry { path, kind, .. } if is_temporary(&path) => {
+                if kind == Kind::Directory && directories.len() < DIRECTORIES_MAX {
+                    directories.push(path);
+                    Ok(())
+                } else {
+                    cleaning.take(&path)
+                }
             }
             SurveyItem::Entry { .. } => Ok(()),
             SurveyItem::Fault(error) => {
@@ -67,11 +74,17 @@ pub(super) fn clean(
     });
     ended?;
     surveyed.map_err(|error| found.refuse(&error))?;
+    for path in directories.iter().rev() {
+        cleaning.take(path)?;
+    }
     Ok(cleaning.cleaned)
 }
 
-fn is_temporary(path: &RelPath, kind: Kind) -> bool {
-    kind != Kind::Directory && path.file_name().is_some_and(TempName::is_temp)
+/// Temporary directories that are found at a time: a killed node leaves one, in which was what it removed.
+const DIRECTORIES_MAX: usize = 4096;
+
+fn is_temporary(path: &RelPath) -> bool {
+    path.file_name().is_some_and(TempName::is_temp)
 }
 
 struct Cleaning<'a> {
@@ -111,10 +124,14 @@ impl Cleaning<'_> {
             self.keep(path, YOUNG);
             return Ok(());
         }
+        let is_directory = there.kind == Kind::Directory;
         if !self.wish.dry_run
-            && let Err(error) = self.found.storage.remove_entry(path, false)
+            && let Err(error) = self.found.storage.remove_entry(path, is_directory)
         {
-            self.failed(path, &error);
+            // What else is in a directory is somebody's.
+            if !(is_directory && error.kind == StoreErrorKind::Exists) {
+                self.failed(path, &error);
+            }
             return Ok(());
         }
         self.cleaned.files += 1;

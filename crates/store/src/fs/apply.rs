@@ -7,6 +7,7 @@
 use super::acl;
 use super::attributes::{Allowed, SET_ID_BITS, meta_of, mode_of, times_of};
 use super::directories::{Directory, Trouble};
+use super::gate::Gate;
 use super::write::handle_path;
 use super::xattr::{LIST_BYTES_MAX, entry_path, names};
 use crate::extended::{AclEntry, AclWho, Acls, Lost, Xattr, XattrClass, is_label};
@@ -25,8 +26,14 @@ const OWNER_WRITES: u32 = 0o200;
 /// A file system with less room than this is held to be full.
 const ROOM_BYTES: u64 = 1 << 20;
 
-/// The entry, by whatever leads to it.
-pub(super) enum Target<'a> {
+/// The entry, and what is asked before each call that changes it.
+pub(super) struct Target<'a> {
+    at: At<'a>,
+    gate: Option<&'a Gate>,
+}
+
+/// What leads to an entry.
+enum At<'a> {
     /// Opened for reading or writing.
     Open(BorrowedFd<'a>),
     /// A handle without rights.
@@ -72,7 +79,7 @@ pub(super) fn apply(
         }
     }
     birth.has_mode &= opened.from.is_none();
-    let is_link = matches!(target, Target::Link(..));
+    let is_link = target.is_link();
     let acls = meta.extended.acls.as_ref().filter(|_| !is_link);
     let may_have_acls = !birth.is_new || birth.inherits;
     if let Some(acls) = acls
@@ -258,7 +265,7 @@ impl Opened {
         let there = target.stat()?;
         let mode = there.st_mode & 0o7777;
         let is_ours = there.st_uid == rustix::process::geteuid().as_raw();
-        if matches!(target, Target::Link(..)) || !is_ours || mode & OWNER_WRITES != 0 {
+        if target.is_link() || !is_ours || mode & OWNER_WRITES != 0 {
             return Ok(false);
         }
         target.chmod(mode | OWNER_WRITES)?;
@@ -370,90 +377,153 @@ fn is_refused(error: Errno) -> bool {
     .contains(&error)
 }
 
-impl Target<'_> {
+impl<'a> Target<'a> {
+    /// An entry that is opened for reading or writing.
+    pub(super) fn open(fd: BorrowedFd<'a>) -> Self {
+        let (at, gate) = (At::Open(fd), None);
+        Self { at, gate }
+    }
+
+    /// An entry by a handle without rights.
+    pub(super) fn handle(fd: &'a OwnedFd) -> Self {
+        let (at, gate) = (At::Handle(fd), None);
+        Self { at, gate }
+    }
+
+    /// A symbolic link by its name.
+    pub(super) fn link(parent: &'a Directory, name: &'a [u8]) -> Self {
+        let (at, gate) = (At::Link(parent, name), None);
+        Self { at, gate }
+    }
+
+    /// The same, which others use already: the gate is asked before each call, and no call is made that changes nothing. So one that hangs
+    /// is one of which others see that the entry lacks it.
+    pub(super) fn held_by(self, gate: &'a Gate) -> Self {
+        let gate = Some(gate).filter(|gate| gate.is_set());
+        Self { gate, ..self }
+    }
+
+    fn is_link(&self) -> bool {
+        matches!(self.at, At::Link(..))
+    }
+
+    /// False where a call is not to be made because the entry is as it would have it; an error that nobody takes for a refusal of the file
+    /// system where the gate is shut.
+    fn may_change(&self, is_so: impl FnOnce(&Stat) -> bool) -> Result<bool, Errno> {
+        let Some(gate) = self.gate else {
+            return Ok(true);
+        };
+        if is_so(&self.stat()?) {
+            return Ok(false);
+        }
+        gate.hold().map(|()| true).map_err(|_| Errno::CANCELED)
+    }
+
     fn chown(&self, uid: Option<u32>, gid: Option<u32>) -> Result<(), Errno> {
+        let is_so = |there: &Stat| {
+            uid.is_none_or(|uid| uid == there.st_uid) && gid.is_none_or(|gid| gid == there.st_gid)
+        };
+        if !self.may_change(is_so)? {
+            return Ok(());
+        }
         let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
-        match self {
-            Self::Open(fd) => rustix::fs::fchown(fd, uid, gid),
-            Self::Handle(fd) => rustix::fs::chownat(fd, "", uid, gid, AtFlags::EMPTY_PATH),
-            Self::Link(parent, name) => {
+        match &self.at {
+            At::Open(fd) => rustix::fs::fchown(fd, uid, gid),
+            At::Handle(fd) => rustix::fs::chownat(fd, "", uid, gid, AtFlags::EMPTY_PATH),
+            At::Link(parent, name) => {
                 rustix::fs::chownat(parent, *name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)
             }
         }
     }
 
     fn chmod(&self, mode: u32) -> Result<(), Errno> {
-        match self {
-            Self::Open(fd) => rustix::fs::fchmod(fd, mode_of(mode)),
-            Self::Handle(fd) => rustix::fs::chmodat(
+        if !self.may_change(|there| there.st_mode & 0o7777 == mode)? {
+            return Ok(());
+        }
+        match &self.at {
+            At::Open(fd) => rustix::fs::fchmod(fd, mode_of(mode)),
+            At::Handle(fd) => rustix::fs::chmodat(
                 CWD,
                 handle_path(fd).as_str(),
                 mode_of(mode),
                 AtFlags::empty(),
             ),
-            Self::Link(..) => Ok(()),
+            At::Link(..) => Ok(()),
         }
     }
 
     fn set_times(&self, meta: &FinalMeta) -> Result<(), Errno> {
+        if !self.may_change(|there| meta_of(there).mtime == meta.mtime)? {
+            return Ok(());
+        }
         let times = times_of(meta.mtime);
-        match self {
-            Self::Open(fd) => rustix::fs::futimens(fd, &times),
-            Self::Handle(fd) => {
+        match &self.at {
+            At::Open(fd) => rustix::fs::futimens(fd, &times),
+            At::Handle(fd) => {
                 rustix::fs::utimensat(CWD, handle_path(fd).as_str(), &times, AtFlags::empty())
             }
-            Self::Link(parent, name) => {
+            At::Link(parent, name) => {
                 rustix::fs::utimensat(parent, *name, &times, AtFlags::SYMLINK_NOFOLLOW)
             }
         }
     }
 
     pub(super) fn stat(&self) -> Result<Stat, Errno> {
-        match self {
-            Self::Open(fd) => rustix::fs::fstat(fd),
-            Self::Handle(fd) => rustix::fs::fstat(fd),
-            Self::Link(parent, name) => {
-                rustix::fs::statat(parent, *name, AtFlags::SYMLINK_NOFOLLOW)
-            }
+        match &self.at {
+            At::Open(fd) => rustix::fs::fstat(fd),
+            At::Handle(fd) => rustix::fs::fstat(fd),
+            At::Link(parent, name) => rustix::fs::statat(parent, *name, AtFlags::SYMLINK_NOFOLLOW),
         }
     }
 
     fn set_xattr(&self, name: &[u8], value: &[u8]) -> Result<(), Errno> {
+        if !self.may_change(|_| self.has_value(name, value))? {
+            return Ok(());
+        }
         let flags = XattrFlags::empty();
-        match self {
-            Self::Open(fd) => rustix::fs::fsetxattr(fd, name, value, flags),
-            Self::Handle(fd) => rustix::fs::setxattr(handle_path(fd).as_str(), name, value, flags),
-            Self::Link(parent, link) => {
+        match &self.at {
+            At::Open(fd) => rustix::fs::fsetxattr(fd, name, value, flags),
+            At::Handle(fd) => rustix::fs::setxattr(handle_path(fd).as_str(), name, value, flags),
+            At::Link(parent, link) => {
                 rustix::fs::lsetxattr(entry_path(parent, link), name, value, flags)
             }
         }
     }
 
     fn remove_xattr(&self, name: &[u8]) -> Result<(), Errno> {
-        match self {
-            Self::Open(fd) => rustix::fs::fremovexattr(fd, name),
-            Self::Handle(fd) => rustix::fs::removexattr(handle_path(fd).as_str(), name),
-            Self::Link(parent, link) => rustix::fs::lremovexattr(entry_path(parent, link), name),
+        if !self.may_change(|_| false)? {
+            return Ok(());
+        }
+        match &self.at {
+            At::Open(fd) => rustix::fs::fremovexattr(fd, name),
+            At::Handle(fd) => rustix::fs::removexattr(handle_path(fd).as_str(), name),
+            At::Link(parent, link) => rustix::fs::lremovexattr(entry_path(parent, link), name),
         }
     }
 
     fn has_xattr(&self, name: &[u8]) -> bool {
-        let mut none = [0_u8; 0];
-        let bytes = match self {
-            Self::Open(fd) => rustix::fs::fgetxattr(fd, name, &mut none[..]),
-            Self::Handle(fd) => rustix::fs::getxattr(handle_path(fd).as_str(), name, &mut none[..]),
-            Self::Link(parent, link) => {
-                rustix::fs::lgetxattr(entry_path(parent, link), name, &mut none[..])
-            }
-        };
-        bytes.is_ok()
+        self.xattr(name, &mut []).is_ok()
+    }
+
+    fn has_value(&self, name: &[u8], value: &[u8]) -> bool {
+        // One that is longer does not fit.
+        let mut found = vec![0; value.len()];
+        self.xattr(name, &mut found) == Ok(value.len()) && found == value
+    }
+
+    fn xattr(&self, name: &[u8], value: &mut [u8]) -> Result<usize, Errno> {
+        match &self.at {
+            At::Open(fd) => rustix::fs::fgetxattr(fd, name, value),
+            At::Handle(fd) => rustix::fs::getxattr(handle_path(fd).as_str(), name, value),
+            At::Link(parent, link) => rustix::fs::lgetxattr(entry_path(parent, link), name, value),
+        }
     }
 
     fn list_xattrs(&self, list: &mut [u8]) -> Result<usize, Errno> {
-        match self {
-            Self::Open(fd) => rustix::fs::flistxattr(fd, list),
-            Self::Handle(fd) => rustix::fs::listxattr(handle_path(fd).as_str(), list),
-            Self::Link(parent, link) => rustix::fs::llistxattr(entry_path(parent, link), list),
+        match &self.at {
+            At::Open(fd) => rustix::fs::flistxattr(fd, list),
+            At::Handle(fd) => rustix::fs::listxattr(handle_path(fd).as_str(), list),
+            At::Link(parent, link) => rustix::fs::llistxattr(entry_path(parent, link), list),
         }
     }
 
@@ -470,31 +540,14 @@ impl Target<'_> {
     }
 
     fn room(&self) -> Result<u64, Errno> {
-        let of: StatVfs = match self {
-            Self::Open(fd) => rustix::fs::fstatvfs(fd),
-            Self::Handle(fd) => rustix::fs::fstatvfs(fd),
-            Self::Link(parent, _) => rustix::fs::fstatvfs(parent),
+        let of: StatVfs = match &self.at {
+            At::Open(fd) => rustix::fs::fstatvfs(fd),
+            At::Handle(fd) => rustix::fs::fstatvfs(fd),
+            At::Link(parent, _) => rustix::fs::fstatvfs(parent),
         }?;
         Ok(of.f_bavail.saturating_mul(of.f_frsize))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lost_list_gives_the_group_no_more_than_it_had() {
-        let entry = |who, permissions| AclEntry { who, permissions };
-        let list = [
-            entry(AclWho::Owner, 6),
-            entry(AclWho::User(7), 6),
-            entry(AclWho::OwningGroup, 4),
-            entry(AclWho::Mask, 6),
-            entry(AclWho::Others, 0),
-        ];
-        assert_eq!(narrowed(0o660, &list), 0o640);
-        assert_eq!(narrowed(0o6660, &list), 0o640);
-        assert_eq!(narrowed(0o1777, &[]), 0o1707);
-    }
-}
+mod tests;

@@ -1,68 +1,274 @@
-//! Owns the gate of a storage: what is asked before each call that gives or takes a name, or changes what has one.
+//! Owns the gate of a storage: what is asked before each call that gives or takes a name, or changes what has one; and how names are taken.
 //! Does not know why one is shut.
 //!
-//! A call that hangs in the kernel has passed the gate, and takes effect late. So nothing is removed in one call: it gets a temporary name
-//! first, the gate is asked again, and if it is shut by then, the name is given back.
+//! A call that hangs in the kernel has passed the gate, and takes effect late, even if its process is killed. So nothing is removed by its own
+//! name: it moves into a directory of this storage alone, the gate is asked again, and if it is shut by then, what was moved is given back.
+//! Whoever takes over removes that directory, and a late call finds none to move anything into.
 
-use super::directories::{Directory, Trouble};
-use super::names::give;
-use super::write::unlink;
+use super::directories::{Directories, Directory, Trouble};
 use crate::error::StoreErrorKind;
-use crate::path::TempName;
-use crate::storage::{May, Replace};
+use crate::path::{RelPath, TempName};
+use crate::storage::May;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Open for good, unless a transfer sets what is to be asked.
 #[derive(Clone, Default)]
-pub(super) struct Gate(Arc<OnceLock<(May, u64)>>);
+pub(super) struct Gate(Arc<OnceLock<Set>>);
+
+/// What a transfer has set.
+struct Set {
+    may: May,
+    tag: u64,
+    /// In it is the directory that takes what is removed.
+    base: RelPath,
+    aside: OnceLock<Option<Aside>>,
+    moved: AtomicU64,
+}
+
+/// A directory that takes what is removed.
+struct Aside {
+    name: TempName,
+    fd: OwnedFd,
+}
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Gate(set: {})", self.0.get().is_some())
+        write!(f, "Gate(set: {})", self.is_set())
     }
 }
 
 impl Gate {
-    /// From now on `may` is asked; what is about to be removed gets names with this tag.
-    pub(super) fn set(&self, may: May, tag: u64) {
+    /// From now on `may` is asked; what is about to be removed gets names with this tag, in a directory in `base`.
+    pub(super) fn set(&self, may: May, tag: u64, base: &RelPath) {
+        let set = Set {
+            may,
+            tag,
+            base: base.clone(),
+            aside: OnceLock::new(),
+            moved: AtomicU64::new(0),
+        };
         // A storage has one transfer.
-        let _ = self.0.set((may, tag));
+        let _ = self.0.set(set);
+    }
+
+    /// Whether it may ever be shut.
+    pub(super) fn is_set(&self) -> bool {
+        self.0.get().is_some()
     }
 
     /// Fails once the gate is shut.
     pub(super) fn hold(&self) -> Result<(), Trouble> {
         match self.0.get() {
-            Some((may, _)) if !may() => Err(StoreErrorKind::Fenced.into()),
+            Some(set) if !(set.may)() => Err(StoreErrorKind::Fenced.into()),
             _ => Ok(()),
         }
     }
 
-    /// Removes what is no directory by way of a temporary name; None where nothing is ever shut. An absent one is fine.
-    pub(super) fn remove(&self, parent: &Directory, name: &[u8]) -> Option<Result<(), Trouble>> {
-        let (_, tag) = self.0.get()?;
-        let temp = TempName::of_member(*tag, name, ASIDE);
-        Some(
-            self.hold()
-                .and_then(|()| self.remove_by(parent, name, &temp)),
-        )
+    /// What a call said; that the gate is shut, where that is why it failed.
+    pub(super) fn shut_or<T>(&self, said: Result<T, Trouble>) -> Result<T, Trouble> {
+        said.or_else(|trouble| self.hold().and(Err(trouble)))
     }
 
-    fn remove_by(&self, parent: &Directory, name: &[u8], temp: &TempName) -> Result<(), Trouble> {
-        match rustix::fs::renameat(parent, name, parent, temp.as_bytes()) {
-            Err(Errno::NOENT) if !parent.is_gone() => return Ok(()),
+    /// Removes an entry by way of another name; None where nothing is ever shut. An absent entry is fine.
+    pub(super) fn remove(
+        &self,
+        directories: &Directories,
+        path: &RelPath,
+        (parent, name): (&Directory, &[u8]),
+        is_directory: bool,
+    ) -> Option<Result<(), Trouble>> {
+        let set = self.0.get()?;
+        if TempName::is_ours(name, set.tag) {
+            // Nobody else has such a name, so it does no harm if this comes late.
+            return Some(self.hold().and_then(|()| remove_ours(parent, name)));
+        }
+        let removed = || {
+            self.hold()?;
+            if set.base.starts_with(path) {
+                if let (Some(Some(aside)), Ok((base, _))) =
+                    (set.aside.get(), directories.get(set.base.as_bytes()))
+                {
+                    let _ = rustix::fs::unlinkat(&*base, aside.name.as_bytes(), AtFlags::REMOVEDIR);
+                }
+                return take(parent, name, is_directory);
+            }
+            if is_directory && !is_empty(parent, name)? {
+                return Err(Errno::NOTEMPTY.into());
+            }
+            let number = set.moved.fetch_add(1, Ordering::Relaxed);
+            let temp = TempName::of_member(set.tag, name, &number.to_le_bytes());
+            if let Some(aside) = self.aside(set, directories)?
+                && let Some(removed) =
+                    self.remove_by(parent, name, &aside.fd, &temp, is_directory)?
+            {
+                return Ok(removed);
+            }
+            self.hold()?;
+            if is_directory {
+                return take(parent, name, is_directory);
+            }
+            // On another file system, as one that is mounted here.
+            let beside = self.remove_by(parent, name, parent, &temp, is_directory)?;
+            beside.ok_or_else(|| Errno::XDEV.into())
+        };
+        Some(removed())
+    }
+
+    /// Moves an entry into `aside` and removes it there; None where it cannot be moved there.
+    fn remove_by(
+        &self,
+        parent: &Directory,
+        name: &[u8],
+        aside: impl AsFd,
+        temp: &TempName,
+        is_directory: bool,
+    ) -> Result<Option<()>, Trouble> {
+        let aside = aside.as_fd();
+        match rustix::fs::renameat(parent, name, aside, temp.as_bytes()) {
+            Err(Errno::NOENT | Errno::STALE) => {
+                // The other directory is gone where somebody has taken over.
+                self.hold()?;
+                return match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) if !parent.is_gone() => Ok(Some(())),
+                    found => found.map(|_| None).map_err(Trouble::from),
+                };
+            }
+            Err(Errno::XDEV | Errno::PERM | Errno::ACCESS | Errno::INVAL) => return Ok(None),
             renamed => renamed?,
         }
-        let shut = self.hold();
-        if shut.is_err() {
+        let removed = self.hold().and_then(|()| {
+            let removed = rustix::fs::unlinkat(aside, temp.as_bytes(), flags_of(is_directory));
+            Ok(removed?)
+        });
+        if removed.is_err() {
             // If the name is another's by now, what had it before stays under the temporary one.
-            give(parent, name, temp, Replace::Never, true)?;
-            return shut;
+            let flags = RenameFlags::NOREPLACE;
+            match rustix::fs::renameat_with(aside, temp.as_bytes(), parent, name, flags) {
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                    let there = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+                    if there.is_err_and(|error| error == Errno::NOENT) {
+                        rustix::fs::renameat(aside, temp.as_bytes(), parent, name)?;
+                    }
+                }
+                given => given?,
+            }
         }
-        Ok(unlink(parent, temp)?)
+        removed.map(Some)
+    }
+
+    /// The directory that takes what is removed, made when it is wanted first; None where none can be made.
+    fn aside<'a>(
+        &self,
+        set: &'a Set,
+        directories: &Directories,
+    ) -> Result<Option<&'a Aside>, Trouble> {
+        if set.aside.get().is_none() {
+            let made = self.make_aside(set, directories)?;
+            let _ = set.aside.set(made);
+        }
+        Ok(set.aside.get().and_then(Option::as_ref))
+    }
+
+    fn make_aside(&self, set: &Set, directories: &Directories) -> Result<Option<Aside>, Trouble> {
+        let Ok((base, _)) = directories.get(set.base.as_bytes()) else {
+            return Ok(None);
+        };
+        // A late move finds none of an earlier storage's.
+        let nanos = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos());
+        let purpose = [&std::process::id().to_le_bytes()[..], &nanos.to_le_bytes()].concat();
+        let name = TempName::of_member(set.tag, ASIDE, &purpose);
+        if rustix::fs::mkdirat(&*base, name.as_bytes(), Mode::RWXU).is_err() {
+            return Ok(None);
+        }
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::PATH;
+        let fd = rustix::fs::openat(&*base, name.as_bytes(), flags, Mode::empty());
+        // Asked last: what follows is the move.
+        self.hold().inspect_err(|_| {
+            let _ = rustix::fs::unlinkat(&*base, name.as_bytes(), AtFlags::REMOVEDIR);
+        })?;
+        Ok(fd.ok().map(|fd| Aside { name, fd }))
+    }
+
+    /// A directory is about to be made; one that was made too late goes again.
+    pub(super) fn make_directory(
+        &self,
+        parent: &Directory,
+        name: &[u8],
+        mode: Mode,
+    ) -> Result<(), Trouble> {
+        self.hold()?;
+        rustix::fs::mkdirat(parent, name, mode)?;
+        self.hold().inspect_err(|_| {
+            // It is empty, or somebody's.
+            let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
+        })
     }
 }
 
-/// Separates these names from those of files that are being written.
+/// Whether a directory seems to be empty. What is not moves nowhere, for whoever uses it would miss it for a moment.
+fn is_empty(parent: &Directory, name: &[u8]) -> Result<bool, Trouble> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+    let listing = match rustix::fs::openat(parent, name, flags, Mode::empty()) {
+        Ok(fd) => Dir::new(fd)?,
+        Err(Errno::NOENT | Errno::ACCESS) => return Ok(true),
+        Err(error) => return Err(error.into()),
+    };
+    for entry in listing {
+        let entry = entry?;
+        if ![&b"."[..], b".."].contains(&entry.file_name().to_bytes()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Removes an entry by its own name.
+fn take(parent: &Directory, name: &[u8], is_directory: bool) -> Result<(), Trouble> {
+    match rustix::fs::unlinkat(parent, name, flags_of(is_directory)) {
+        Err(Errno::NOENT) if !parent.is_gone() => Ok(()),
+        removed => Ok(removed?),
+    }
+}
+
+fn flags_of(is_directory: bool) -> AtFlags {
+    match is_directory {
+        true => AtFlags::REMOVEDIR,
+        false => AtFlags::empty(),
+    }
+}
+
+/// Removes what has a temporary name. A directory is one that took what a storage removed, and goes with that.
+fn remove_ours(parent: &Directory, name: &[u8]) -> Result<(), Trouble> {
+    match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+        Err(Errno::NOENT) if !parent.is_gone() => return Ok(()),
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        removed => return Ok(removed?),
+    }
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+    let listing = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+    for entry in Dir::read_from(&listing)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if [&b"."[..], b".."].contains(&name) {
+            continue;
+        }
+        match rustix::fs::unlinkat(&listing, name, AtFlags::empty()) {
+            Err(Errno::ISDIR | Errno::PERM) => {
+                rustix::fs::unlinkat(&listing, name, AtFlags::REMOVEDIR)?;
+            }
+            Err(Errno::NOENT) => {}
+            removed => removed?,
+        }
+    }
+    take(parent, name, true)
+}
+
+/// Separates the name of that directory from those of files that are being written.
 const ASIDE: &[u8] = b"aside";

@@ -479,8 +479,8 @@ impl Storage for FsStorage {
         write::scratch(&self.directories, path)
     }
 
-    fn hold_to(&self, may: May, tag: u64) {
-        self.directories.gate().set(may, tag);
+    fn hold_to(&self, may: May, tag: u64, base: &RelPath) {
+        self.directories.gate().set(may, tag, base);
     }
 
     fn capabilities(&self) -> Capabilities {

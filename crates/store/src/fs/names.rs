@@ -45,9 +45,9 @@ pub(super) fn make_directory(
 }
 
 fn mkdir(parent: &Directory, name: &[u8], mode: Mode) -> Result<bool, Trouble> {
-    match rustix::fs::mkdirat(parent, name, mode) {
+    match parent.gate().make_directory(parent, name, mode) {
         Ok(()) => Ok(true),
-        Err(Errno::EXIST) => {
+        Err(Trouble::Errno(Errno::EXIST)) => {
             let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
             if meta_of(&stat).kind == Kind::Directory {
                 Ok(false)
@@ -55,7 +55,7 @@ fn mkdir(parent: &Directory, name: &[u8], mode: Mode) -> Result<bool, Trouble> {
                 Err(StoreErrorKind::TypeConflict.into())
             }
         }
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 
@@ -83,12 +83,13 @@ pub(super) fn make_symlink(
             && meta().is_ok_and(|meta| meta.st_nlink == 1)
     };
     parent.gate().hold()?;
-    if replace == Replace::Atomically && is_there() {
-        return apply(&Target::Link(parent, name), meta, allowed, birth(false));
+    // One that another may set late is made again, so that what comes late meets none that has a name.
+    if replace == Replace::Atomically && !parent.gate().is_set() && is_there() {
+        return apply(&Target::link(parent, name), meta, allowed, birth(false));
     }
     unlink(parent, temp)?;
     rustix::fs::symlinkat(target, parent, temp.as_bytes())?;
-    let made = Target::Link(parent, temp.as_bytes());
+    let made = Target::link(parent, temp.as_bytes());
     let result = apply(&made, meta, allowed, birth(true)).and_then(|lost| {
         commit(parent, name, temp, replace, noreplace)?;
         Ok(lost)
@@ -129,9 +130,23 @@ fn link(
     replace: Replace,
 ) -> Result<(), Trouble> {
     parent.gate().hold()?;
-    match rustix::fs::linkat(first_parent, first_name, parent, name, AtFlags::empty()) {
-        Err(Errno::EXIST) => {}
-        result => return Ok(result?),
+    let is_free = || {
+        let there = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+        there.is_err_and(|error| error == Errno::NOENT)
+    };
+    if !parent.gate().is_set() {
+        match rustix::fs::linkat(first_parent, first_name, parent, name, AtFlags::empty()) {
+            Err(Errno::EXIST) => {}
+            result => return Ok(result?),
+        }
+    } else if is_free() {
+        // A name that comes late is a temporary one.
+        unlink(parent, temp)?;
+        let flags = AtFlags::empty();
+        rustix::fs::linkat(first_parent, first_name, parent, temp.as_bytes(), flags)?;
+        return commit(parent, name, temp, Replace::Never, true).inspect_err(|_| {
+            let _ = unlink(parent, temp);
+        });
     }
     let first = meta_of(&rustix::fs::statat(
         first_parent,
@@ -288,10 +303,11 @@ pub(super) fn set_directory_meta(
             Err(error) => return Err(error.into()),
         };
     let target = if readable {
-        Target::Open(fd.as_fd())
+        Target::open(fd.as_fd())
     } else {
-        Target::Handle(&fd)
+        Target::handle(&fd)
     };
+    let target = target.held_by(parent.gate());
     let mut meta = meta.clone();
     let mut allowed = allowed;
     let mut withheld = Lost::NOTHING;
@@ -312,7 +328,8 @@ pub(super) fn set_directory_meta(
         inherits: true,
         keeps: None,
     };
-    Ok(apply(&target, &meta, allowed, birth)? | withheld)
+    let set = parent.gate().shut_or(apply(&target, &meta, allowed, birth));
+    Ok(set? | withheld)
 }
 
 /// Lets its owner into a directory, if that is us and the mode does not. Tells whether that was necessary.
@@ -325,6 +342,7 @@ pub(super) fn open_directory(parent: &Directory, name: &[u8]) -> Result<bool, Tr
     }
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::PATH;
     let handle = with_room(|| rustix::fs::openat(parent, name, flags, Mode::empty()))?;
+    parent.gate().hold()?;
     rustix::fs::chmodat(
         CWD,
         handle_path(&handle).as_str(),

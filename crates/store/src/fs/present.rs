@@ -149,7 +149,7 @@ pub(super) fn remove_entry(
         directories.forget(path.as_bytes());
     }
     let removed = directories.within("remove", path, |directory, name| {
-        remove(directory, name, is_directory)
+        remove(directories, path, (directory, name), is_directory)
     });
     match removed {
         Err(error) if error.kind == StoreErrorKind::NotFound => Ok(()),
@@ -158,12 +158,16 @@ pub(super) fn remove_entry(
 }
 
 /// Removes a name; an absent one is fine.
-pub(super) fn remove(parent: &Directory, name: &[u8], is_directory: bool) -> Result<(), Trouble> {
-    let by_gate = (!is_directory).then(|| parent.gate().remove(parent, name));
-    if let Some(removed) = by_gate.flatten() {
+fn remove(
+    directories: &Directories,
+    path: &RelPath,
+    (parent, name): (&Directory, &[u8]),
+    is_directory: bool,
+) -> Result<(), Trouble> {
+    let gate = directories.gate();
+    if let Some(removed) = gate.remove(directories, path, (parent, name), is_directory) {
         return removed;
     }
-    parent.gate().hold()?;
     let flags = if is_directory {
         AtFlags::REMOVEDIR
     } else {
@@ -203,14 +207,15 @@ pub(super) fn set_meta(
     let handle = with_room(|| rustix::fs::openat(parent, name, flags, Mode::empty()))?;
     let target = match meta_of(&rustix::fs::fstat(&handle)?).kind {
         Kind::Directory => return Err(StoreErrorKind::TypeConflict.into()),
-        Kind::Symlink => Target::Link(parent, name),
-        _ => Target::Handle(&handle),
+        Kind::Symlink => Target::link(parent, name),
+        _ => Target::handle(&handle),
     };
+    let target = target.held_by(parent.gate());
     let birth = Birth {
         has_mode: false,
         is_new: false,
         inherits: false,
         keeps: None,
     };
-    apply(&target, meta, allowed, birth)
+    parent.gate().shut_or(apply(&target, meta, allowed, birth))
 }

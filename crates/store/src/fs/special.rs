@@ -64,6 +64,7 @@ pub(super) fn make(
 ) -> Result<Lost, Trouble> {
     let (allowed, replace, noreplace) = finish;
     let (kind, device) = what.node()?;
+    parent.gate().hold()?;
     unlink(parent, temp)?;
     rustix::fs::mknodat(parent, temp.as_bytes(), kind, mode_of(PRIVATE), device)?;
     let result = complete(parent, kind, meta, temp, allowed).and_then(|lost| {
@@ -87,7 +88,7 @@ fn complete(
 ) -> Result<Lost, Trouble> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = with_room(|| rustix::fs::openat(parent, temp.as_bytes(), flags, Mode::empty()))?;
-    let target = Target::Handle(&handle);
+    let target = Target::handle(&handle);
     if kind_of(FileType::from_raw_mode(target.stat()?.st_mode)) != kind_of(kind) {
         // Somebody else has put something in its place.
         return Err(StoreErrorKind::Exists.into());

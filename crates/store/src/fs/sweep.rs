@@ -33,6 +33,8 @@ pub(super) fn sweep(
         walk.enter(start)?;
     }
     let mut failure = None;
+    // Directories that took what a storage removed.
+    let mut ours = Vec::new();
     loop {
         let found = match walk.next() {
             Step::End => break,
@@ -53,11 +55,31 @@ pub(super) fn sweep(
         };
         match sweep_found(found, tag, keep) {
             Ok(Swept::Removed) => removed += 1,
-            Ok(Swept::Below(path)) => walk.enter(&path)?,
+            Ok(Swept::Below(path)) => {
+                walk.enter(&path)?;
+                if path
+                    .file_name()
+                    .is_some_and(|name| TempName::is_ours(name, tag))
+                {
+                    ours.push(path);
+                }
+            }
             Ok(Swept::Other) => {}
             Err(error) => {
                 failure.get_or_insert(error);
             }
+        }
+    }
+    for path in ours.iter().rev() {
+        directories.forget(path.as_bytes());
+        let gone = directories.within("sweep", path, |directory, name| {
+            Ok(rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?)
+        });
+        match unless_absent(gone) {
+            // It has what nobody knows.
+            Err(error) if error.kind == StoreErrorKind::Exists => {}
+            Err(error) => failure = failure.or(Some(error)),
+            Ok(gone) => removed += u64::from(gone.is_some()),
         }
     }
     failure.map_or(Ok(removed), Err)

@@ -187,7 +187,7 @@ impl WriteFile for FsWriteFile {
             inherits: true,
             keeps: None,
         };
-        apply(&Target::Open(self.fd.as_fd()), meta, self.allowed, birth)
+        apply(&Target::open(self.fd.as_fd()), meta, self.allowed, birth)
             .map_err(|trouble| trouble.at("set the attributes of", &self.path))
     }
 }
@@ -385,7 +385,7 @@ pub(super) fn write_whole(
     };
     let result = write_all(&fd, content)
         .map_err(Trouble::from)
-        .and_then(|()| apply(&Target::Open(fd.as_fd()), meta, allowed, birth));
+        .and_then(|()| apply(&Target::open(fd.as_fd()), meta, allowed, birth));
     if result.is_err() {
         // The error that counts is the first one; a leftover is swept later.
         let _ = unlink(directory, temp);

@@ -31,7 +31,8 @@ impl DestinationRequest {
     pub(super) fn hold_to_fence(&self, tag: u64) {
         if let Some(member) = &self.member {
             let fence = Arc::clone(&member.fence);
-            self.storage.hold_to(Arc::new(move || fence.holds()), tag);
+            let may = Arc::new(move || fence.holds());
+            self.storage.hold_to(may, tag, &self.base);
         }
     }
 
