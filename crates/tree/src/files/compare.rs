@@ -14,6 +14,7 @@ use godwit_store::journal::{DoneSet, PathKey};
 use godwit_store::times::{self, Kept};
 use godwit_store::{FinalMeta, Kind, Meta, RelPath, StoreError, Timestamp};
 
+use super::afresh;
 use super::agenda::Agenda;
 use super::sharers::Sharers;
 use super::target::Target;
@@ -122,7 +123,7 @@ impl Comparer {
             if judge != Judge::SIZE {
                 self.undelivered.prove(key());
             }
-            return self.adjust(path, there, meta).map(Judgement::Settled);
+            return self.adjust_file(path, there, meta);
         }
         Ok(Judgement::Wanted)
     }
@@ -153,6 +154,45 @@ impl Comparer {
             && matches!(self.target.look(first), Ok(Some(first)) if is_same_file(&first, there))
     }
 
+    /// As [`Self::adjust`], of a file: where a lost node may be late with the same, in a copy, or else by sending it again.
+    fn adjust_file(
+        &self,
+        path: &RelPath,
+        there: &Meta,
+        meta: &FinalMeta,
+    ) -> Result<Judgement, StoreError> {
+        if !self.is_to_be_made_again(path, there, meta) {
+            return self.adjust(path, there, meta).map(Judgement::Settled);
+        }
+        let Some(lost) = afresh::adjust(&self.target, path, there, meta)? else {
+            return Ok(Judgement::Wanted);
+        };
+        self.target.counters.count_lost(lost);
+        Ok(Judgement::Settled(self.adjusted()))
+    }
+
+    /// Whether what is there lacks attributes, and is made again to get them.
+    pub(super) fn is_to_be_made_again(
+        &self,
+        path: &RelPath,
+        there: &Meta,
+        meta: &FinalMeta,
+    ) -> bool {
+        let storage = &self.target.config.storage;
+        self.target.finishes_tree()
+            && afresh::is_due(&self.target, there)
+            && !storage.agrees(path, there, meta)
+    }
+
+    /// An entry has other attributes now.
+    pub(super) fn adjusted(&self) -> Verdict {
+        if !self.target.comparison().dry_run {
+            self.agenda.note_adjusted();
+        }
+        self.target.counters.entries_adjusted.add(1);
+        self.target.unless_plain(Verdict::Adjusted, Verdict::Skip)
+    }
+
     /// Sets the metadata of what is the same otherwise, where it differs.
     pub(super) fn adjust(
         &self,
@@ -169,10 +209,8 @@ impl Comparer {
             self.target
                 .counters
                 .count_lost(storage.set_meta(path, meta)?);
-            self.agenda.note_adjusted();
         }
-        self.target.counters.entries_adjusted.add(1);
-        Ok(self.target.unless_plain(Verdict::Adjusted, Verdict::Skip))
+        Ok(self.adjusted())
     }
 
     /// What was decided about a directory that is there.

@@ -1,6 +1,7 @@
 //! Files of a storage as the source and as the sink of a transfer.
 //! Does not map names and does not open storages; `run` and `node` do.
 
+mod afresh;
 mod agenda;
 mod announced;
 mod beacon;

@@ -1,6 +1,11 @@
 //! What a closer does where another node may be late.
 //! Does not test fences of a node (`godwit_node`).
 
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
 use godwit_engine::{Acks, Counters, Observer, Sink};
 use godwit_proto::{EntryId, EntryKind, Generation, TransferId};
 use godwit_store::{Confine, FsStorage};
@@ -27,8 +32,13 @@ impl Fence for Late {
     }
 }
 
-/// The names that are left of those of the claim, when a member has looked at the tree; the tag of the claim.
-fn left(is_late: bool, closer: bool) -> Vec<String> {
+/// Has a member of a claim receive into `out` of a tree, before which `prepare` has done something there.
+fn receive<T>(
+    is_late: bool,
+    closer: bool,
+    prepare: impl FnOnce(&Path, u64) -> T,
+    act: impl FnOnce(&Path, &TreeSink, T),
+) {
     let place = tempfile::tempdir().unwrap();
     let tree = place.path().join("tree");
     std::fs::create_dir_all(tree.join("out/d")).unwrap();
@@ -64,21 +74,7 @@ fn left(is_late: bool, closer: bool) -> Vec<String> {
     };
     let prepared = request.prepare().unwrap();
     let tag = prepared.config.tag;
-    let path = |path: &[u8]| RelPath::parse(path).unwrap();
-    let put = |directory: &str, temp: TempName| {
-        let name = temp.to_string();
-        std::fs::write(tree.join(directory).join(&name), "late").unwrap();
-        name
-    };
-    let named = [
-        ("mark", put("out", TempName::of_mark(tag, &path(b"out")))),
-        ("late", put("out", TempName::new(tag, &path(b"out/f")))),
-        ("deep", put("out/d", TempName::new(tag, &path(b"out/d/f")))),
-        (
-            "other",
-            put("out/d", TempName::new(!tag, &path(b"out/d/f"))),
-        ),
-    ];
+    let prepared_by_test = prepare(&tree, tag);
     let counters = Arc::new(Counters::default());
     let acks = Acks::new(TransferId([0; 16]), Arc::new(Deaf), Arc::clone(&counters));
     let (config, journal) = (prepared.config, prepared.journal);
@@ -90,29 +86,112 @@ fn left(is_late: bool, closer: bool) -> Vec<String> {
         counters,
     );
     let sink = sink.unwrap();
-    let directory = |id, path: &[u8]| Record {
+    act(&tree, &sink, prepared_by_test);
+    sink.suspend();
+}
+
+fn directory(id: u64, path: &[u8]) -> Record {
+    Record {
         id: EntryId(id),
         kind: EntryKind::DIRECTORY,
         generation: Generation(1),
         path: path.to_vec(),
         mode: 0o755,
         ..Record::default()
+    }
+}
+
+/// The names that are left of those of the claim, when a member has looked at the tree.
+fn left(is_late: bool, closer: bool) -> Vec<String> {
+    let mut left = Vec::new();
+    let prepare = |tree: &Path, tag| {
+        let path = |path: &[u8]| RelPath::parse(path).unwrap();
+        let put = |directory: &str, temp: TempName| {
+            let name = temp.to_string();
+            std::fs::write(tree.join(directory).join(&name), "late").unwrap();
+            name
+        };
+        let aside = || {
+            let name = TempName::of_member(tag, b"", b"aside");
+            let aside = tree.join("out").join(name.to_string());
+            std::fs::create_dir_all(aside.join("directory")).unwrap();
+            std::fs::write(aside.join("file"), "removed").unwrap();
+            name.to_string()
+        };
+        let named = [
+            ("mark", put("out", TempName::of_mark(tag, &path(b"out")))),
+            ("late", put("out", TempName::new(tag, &path(b"out/f")))),
+            ("deep", put("out/d", TempName::new(tag, &path(b"out/d/f")))),
+            (
+                "other",
+                put("out/d", TempName::new(!tag, &path(b"out/d/f"))),
+            ),
+            ("aside", aside()),
+        ];
+        named
     };
-    sink.plan(&[directory(1, b""), directory(2, b"d")]);
-    sink.suspend();
-    let is_left = |name: &str| {
-        ["out", "out/d"]
-            .iter()
-            .any(|at| tree.join(at).join(name).exists())
-    };
-    let left = named.iter().filter(|(_, name)| is_left(name));
-    left.map(|(what, _)| (*what).to_owned()).collect()
+    receive(is_late, closer, prepare, |tree, sink, named| {
+        sink.plan(&[directory(1, b""), directory(2, b"d")]);
+        let is_left = |name: &str| {
+            ["out", "out/d"]
+                .iter()
+                .any(|at| tree.join(at).join(name).exists())
+        };
+        let named = named.iter().filter(|(_, name)| is_left(name));
+        left = named.map(|(what, _)| (*what).to_owned()).collect();
+    });
+    left
 }
 
 #[test]
 fn a_closer_takes_away_what_could_be_renamed_late_before_it_looks() {
     assert_eq!(left(true, true), ["mark", "other"]);
-    let all = ["mark", "late", "deep", "other"];
+    let all = ["mark", "late", "deep", "other", "aside"];
     assert_eq!(left(false, true), all);
     assert_eq!(left(true, false), all, "members may be writing");
+}
+
+/// A call that hangs has the file open, and sets its attributes once everything is right.
+#[test]
+fn what_lacks_attributes_is_another_inode_afterwards_where_one_could_be_late() {
+    for is_late in [true, false] {
+        let time = 1 << 30;
+        let prepare = |tree: &Path, _| {
+            let path = tree.join("out/f");
+            std::fs::write(&path, "content").unwrap();
+            let hung = std::fs::File::open(&path).unwrap();
+            let at = UNIX_EPOCH + Duration::from_secs(time);
+            hung.set_modified(at).unwrap();
+            hung.set_permissions(Permissions::from_mode(0o600)).unwrap();
+            std::os::unix::fs::symlink("target", tree.join("out/l")).unwrap();
+            let link = tree.join("out/l").symlink_metadata().unwrap().ino();
+            (hung, link)
+        };
+        receive(is_late, true, prepare, |tree, sink, (hung, link)| {
+            let file = Record {
+                kind: EntryKind::FILE,
+                mode: 0o640,
+                bytes: 7,
+                mtime_seconds: time.cast_signed(),
+                ..directory(2, b"f")
+            };
+            let target = Record {
+                kind: EntryKind::SYMLINK,
+                target: b"target".to_vec(),
+                mtime_seconds: time.cast_signed(),
+                ..directory(3, b"l")
+            };
+            sink.plan(&[directory(1, b""), file, target]);
+            let at = |name: &str| tree.join("out").join(name).symlink_metadata().unwrap();
+            assert_eq!(at("f").mode() & 0o777, 0o640);
+            assert_eq!(at("f").mtime(), time.cast_signed());
+            assert_eq!(at("l").mtime(), time.cast_signed());
+            hung.set_permissions(Permissions::from_mode(0o666)).unwrap();
+            let mode = if is_late { 0o640 } else { 0o666 };
+            assert_eq!(at("f").mode() & 0o777, mode, "late: {is_late}");
+            assert_eq!(at("l").ino() != link, is_late);
+            assert_eq!(std::fs::read(tree.join("out/f")).unwrap(), b"content");
+            assert_eq!(std::fs::read_dir(tree.join("out")).unwrap().count(), 3);
+        });
+    }
 }

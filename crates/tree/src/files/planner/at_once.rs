@@ -68,6 +68,9 @@ impl Planner {
                 let meta = self.target.config.keeper.final_meta(record)?;
                 if self.is_to_be_linked(record, there) {
                     self.link_later(record).map_err(fault)?;
+                } else if self.comparer.is_to_be_made_again(path, there, &meta) {
+                    self.maker.make(record, path, Replace::Atomically)?;
+                    return Ok(self.comparer.adjusted());
                 } else {
                     return self.comparer.adjust(path, there, &meta).map_err(fault);
                 }

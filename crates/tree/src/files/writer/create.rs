@@ -11,14 +11,10 @@ use godwit_store::digest::FileDigest;
 use godwit_store::{Create, FinalMeta, RelPath, Replace, StoreError, TempName, WriteFile};
 
 use super::{Writer, too_scattered};
+use crate::files::afresh::copy_contents;
 use crate::files::member::{copies, key_of};
 use crate::files::open::{OpenFile, Progress, part_of};
 use crate::files::target::destination_fault;
-
-/// Read and written at a time, where the file system does not copy.
-const COPY_BYTES: usize = 1 << 20;
-/// Copied by the file system between two questions of the fence.
-const RANGE_BYTES: u64 = 64 << 20;
 
 impl Writer {
     /// Makes the temporary file of an entry, or opens the one that is there.
@@ -128,29 +124,7 @@ impl Writer {
         let from = storage.open_temp(path, from).map_err(fault)?;
         // Another node has written a part of it.
         from.drop_cache();
-        let mut buffer = vec![0; COPY_BYTES];
-        let mut at = 0;
-        while let Some(data) = from.next_data(at).map_err(fault)? {
-            at = data.start.max(at);
-            while at < data.end {
-                self.target.hold_fence(record.id)?;
-                let end = data.end.min(at.saturating_add(RANGE_BYTES));
-                let copied = to.copy_from(&*from, at..end).map_err(fault)?;
-                at += copied;
-                if copied > 0 {
-                    continue;
-                }
-                let wanted = usize::try_from(data.end - at).unwrap_or(COPY_BYTES);
-                let buffer = &mut buffer[..wanted.min(COPY_BYTES)];
-                let read = from.read_at(at, buffer).map_err(fault)?;
-                if read == 0 {
-                    return Ok(());
-                }
-                to.write_at(at, &buffer[..read]).map_err(fault)?;
-                at += read as u64;
-            }
-        }
-        Ok(())
+        copy_contents(&self.target, path, &*from, to).map_err(fault)
     }
 
     /// What other transfers hold of a file.
