@@ -111,8 +111,8 @@ enum Marked {
 pub(crate) struct Claims {
     nodes: Vec<At>,
     order: u64,
-    /// A node that may still write serves no more.
-    has_lost_one: bool,
+    /// Nodes that may still write and serve no more.
+    lost: Vec<Peer>,
     /// What nodes were told last, or are to be told.
     copies: bool,
     marked: Marked,
@@ -126,7 +126,7 @@ impl Claims {
         let mut claims = Self {
             nodes: Vec::new(),
             order: 1,
-            has_lost_one: false,
+            lost: Vec::new(),
             copies: false,
             marked: match was_used {
                 true => Marked::Made,
@@ -186,8 +186,8 @@ impl Claims {
             }
         }
         let stays = |at: &At| at.serves || at.is_asked || at.may_hold_until > now;
-        let mut gone = self.nodes.iter().filter(|at| !stays(at));
-        self.has_lost_one |= gone.any(|at| at.is_unclear);
+        let gone = self.nodes.iter().filter(|at| !stays(at) && at.is_unclear);
+        self.lost.extend(gone.map(|at| at.peer.clone()));
         self.nodes.retain(stays);
     }
 
@@ -215,7 +215,7 @@ impl Claims {
                 at.is_unclear |= at.may_hold_until > Duration::ZERO;
             }
         }
-        let copies = self.has_lost_one || self.nodes.iter().any(|at| at.is_unclear);
+        let copies = !self.lost.is_empty() || self.nodes.iter().any(|at| at.is_unclear);
         if std::mem::replace(&mut self.copies, copies) != copies {
             self.members_changed(now);
         }
@@ -379,6 +379,21 @@ impl Claims {
             true => Standing::Refused((*first).clone()),
             false => Standing::Open,
         }
+    }
+
+    /// The nodes where members have written that have not confirmed since that nothing of it is on its way any more.
+    pub(crate) fn unconfirmed(&self) -> Vec<String> {
+        let has_confirmed = |peer: &Peer| {
+            let mut known = self.nodes.iter();
+            known.any(|at| at.peer.identity == peer.identity && at.is_ready())
+        };
+        let unclear = self.nodes.iter().filter(|at| at.is_unclear);
+        let unclear = unclear.map(|at| &at.peer);
+        let lost = self.lost.iter().filter(|peer| !has_confirmed(peer));
+        let mut names: Vec<String> = unclear.chain(lost).map(|peer| peer.name.clone()).collect();
+        names.sort();
+        names.dedup();
+        names
     }
 
     /// Nodes that were left out since the last time, each with the reason.

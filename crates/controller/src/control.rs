@@ -4,6 +4,7 @@
 //! Questions run on threads of their own, so that a node that does not answer holds nobody up.
 
 mod asking;
+mod end;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +21,7 @@ use godwit_state::{
 };
 
 use self::asking::Asking;
+pub use self::end::End;
 use crate::Node;
 use crate::batch::Base;
 use crate::claims::{Ask, Claims};
@@ -72,18 +74,6 @@ pub struct Mate {
     pub name: String,
     /// Identity that it proves.
     pub identity: String,
-}
-
-/// How the control of a job ended.
-pub enum End {
-    /// The job cannot be divided; nothing was done.
-    Undivided(String),
-    /// Nobody wants any more of it.
-    Stopped,
-    /// All items are settled, and the claim is released.
-    Done(Box<Work>),
-    /// The attempt failed.
-    Failed(Failure),
 }
 
 /// Controls a job until its work is done, or `goes_on` says no.
@@ -248,7 +238,7 @@ impl Driver<'_> {
         let end = self.follow(&asking, &heard, &mut sight, &roots, limit, seen);
         self.site.is_over.store(true, Ordering::SeqCst);
         let is_over = match &end {
-            Ok(End::Done(_) | End::Undivided(_)) => true,
+            Ok(End::Done { .. } | End::Undivided(_)) => true,
             // A job that has ended needs its claim no more; any other goes on later.
             Ok(End::Stopped) => {
                 let job = reader.job(self.order.job);
@@ -374,7 +364,11 @@ impl Driver<'_> {
                     }
                 }
                 Step::Done => {
-                    return Ok(work.map_or(End::Stopped, |work| End::Done(Box::new(work))));
+                    let unconfirmed = sight.claims.unconfirmed();
+                    return Ok(work.map_or(End::Stopped, |work| End::Done {
+                        work: Box::new(work),
+                        unconfirmed,
+                    }));
                 }
                 Step::Undivided(why) => return Ok(End::Undivided(why)),
                 Step::Refused(refusal) => return Err(failure_of(&refusal)),

@@ -414,6 +414,9 @@ fn no_space(job: &Job, heard: &Heard, shortage: Option<&Shortage>) -> Reason {
     Reason::new(NO_SPACE, clip(&text))
 }
 
+/// The job is done, and calls of a node that does not answer may still take effect.
+pub(crate) const LATE_CALLS: &str = "late_calls";
+
 /// The end of a job that was done.
 fn finish(epoch: u64, summary: &Summary, heard: &Heard) -> JobOp {
     let (complete, text) = match summary {
@@ -442,7 +445,15 @@ fn finish(epoch: u64, summary: &Summary, heard: &Heard) -> JobOp {
         } else {
             Outcome::Partial
         },
-        reason: (!complete).then(|| Reason::new("entries_failed", text)),
+        reason: match (&heard.late, complete) {
+            (None, true) => None,
+            (Some(late), true) => Some(Reason::new(LATE_CALLS, clip(late))),
+            (late, false) => {
+                let late = late.iter().map(|late| format!(" {late}."));
+                let text = late.fold(text, |text, late| text + &late);
+                Some(Reason::new("entries_failed", clip(&text)))
+            }
+        },
         summary: heard.summary.clone().unwrap_or_else(|| "{}".to_owned()),
         bytes: heard.bytes,
         files: heard.files,

@@ -112,7 +112,14 @@ pub(crate) fn carry_out(
             told.error(&failure);
             Some(Err(failure))
         }
-        End::Done(work) => Some(Ok(ended(&work, &order.base, told))),
+        End::Done { work, unconfirmed } => {
+            if !unconfirmed.is_empty() {
+                let late = late(&unconfirmed);
+                told.note(&late);
+                told.lock().late = Some(late);
+            }
+            Some(Ok(ended(&work, &order.base, told)))
+        }
     }
 }
 
@@ -164,6 +171,18 @@ impl AskSites for Mandated {
 /// Tells why a job is not divided that was to be.
 pub(crate) fn whole(told: &AttemptEvents, why: &str) {
     told.note(&format!("{WHOLE}: {why}"));
+}
+
+/// What may come after the end of a job, because these nodes of the destination do not answer.
+fn late(nodes: &[String]) -> String {
+    let (has, it) = match nodes {
+        [_] => ("has", "it"),
+        _ => ("have", "they"),
+    };
+    format!(
+        "{} {has} not confirmed that no call of this job is left in the file system there, as where a mount hangs: until {it} answers again, or the mount is made again, such a call may set attributes of a directory or of a file with several names, or make an empty directory; nothing else changes",
+        nodes.join(", ")
+    )
 }
 
 fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {

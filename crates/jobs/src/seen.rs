@@ -18,6 +18,7 @@ use godwit_state::{Cursor, JobFilter, Role, reason};
 use serde_json::{Map, Value};
 
 use crate::access::Granted;
+use crate::attempt::LATE_CALLS;
 use crate::border;
 use crate::error::JobsError;
 use crate::guests::is_of_site;
@@ -381,6 +382,7 @@ fn is_own_end(code: &str) -> bool {
         reason::CANCELLED,
         "entries_failed",
         "extra",
+        LATE_CALLS,
     ];
     is_plain_reason(code) || ends.contains(&code)
 }

@@ -351,3 +351,28 @@ fn whatever_nodes_answered_all_that_answer_are_used_in_the_end() {
         assert!(claims.all_know(claims.order()), "seed {seed}");
     }
 }
+
+#[test]
+fn nodes_that_have_not_confirmed_that_their_calls_have_ended_are_named() {
+    let mut claims = held();
+    assert!(claims.unconfirmed().is_empty());
+    let hangs = |name: &str, _: Ask| match name {
+        "c" => Err(refusal(code::GIVEN_UP)),
+        _ => Ok(()),
+    };
+    round(&mut claims, 4 * SECOND, hangs);
+    assert_eq!(claims.unconfirmed(), ["c"]);
+    // Its site names it no more, and it is forgotten.
+    for seconds in [5, 40, 80] {
+        let now = seconds * SECOND;
+        claims.serving(now, vec![peer("a"), peer("b")]);
+        round(&mut claims, now, hangs);
+        assert_eq!(claims.unconfirmed(), ["c"]);
+    }
+    claims.serving(81 * SECOND, vec![peer("a"), peer("b"), peer("c")]);
+    assert_eq!(claims.unconfirmed(), ["c"], "it has not answered yet");
+    for _ in 0..3 {
+        round(&mut claims, 81 * SECOND, |_, _| Ok(()));
+    }
+    assert!(claims.unconfirmed().is_empty());
+}

@@ -60,6 +60,8 @@ pub(crate) struct Heard {
     /// Bytes that this attempt has delivered, known at its end.
     delivered: Option<u64>,
     pub(super) summary: Option<String>,
+    /// What may come after the end.
+    pub(crate) late: Option<String>,
     /// Several network paths, as they were told last.
     channels: Vec<Channel>,
     /// The samples come from the site that runs the job.
@@ -159,6 +161,7 @@ impl AttemptEvents {
                 files: 0,
                 delivered: None,
                 summary: None,
+                late: None,
                 channels: Vec::new(),
                 copies: false,
             }),

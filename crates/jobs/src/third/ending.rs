@@ -7,7 +7,7 @@ use godwit_api::rest::JobStateName;
 use godwit_state::{FailureGroup, Finish, Job, JobOp, Outcome, Reason};
 
 use super::Third;
-use crate::attempt::{AttemptEvents, clip};
+use crate::attempt::{AttemptEvents, LATE_CALLS, clip};
 use crate::error::JobsError;
 use crate::{Shared, border};
 
@@ -34,7 +34,7 @@ pub(super) fn ended(third: &Third<'_>, seen: &JobSeen) -> JobOp {
     JobOp::Finish(Box::new(Finish {
         epoch: third.epoch,
         outcome,
-        reason: (outcome != Outcome::Complete).then_some(reason),
+        reason: (outcome != Outcome::Complete || code == LATE_CALLS).then_some(reason),
         summary: match &view.summary {
             Some(summary) => summary.to_string(),
             None => "{}".to_owned(),

@@ -1,7 +1,7 @@
 //! Jobs in words: their states, how far they are, and why they do not move.
 //! Prints nothing.
 
-use godwit_api::rest::{JobStateName, JobView};
+use godwit_api::rest::{JobStateName, JobView, ReasonView};
 use godwit_api::units::{human_rate, human_size};
 
 use super::when::Clock;
@@ -140,7 +140,9 @@ pub(super) fn places(job: &JobView) -> String {
 pub(super) fn why(job: &JobView, clock: &Clock) -> Option<String> {
     let reason = job.reason.as_ref().map(|reason| printable(&reason.text));
     if job.state == JobStateName::Complete {
-        return None;
+        // There is one where something is left to say.
+        let says_more = |reason: &ReasonView| reason.code != "complete";
+        return reason.filter(|_| job.reason.as_ref().is_some_and(says_more));
     }
     if is_moving(job.state) {
         return reason;

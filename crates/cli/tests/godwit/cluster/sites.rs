@@ -406,6 +406,14 @@ fn what_a_node_with_a_hanging_mount_is_late_with_changes_nothing() {
     let copy = there.nodes[0].export.join("copy");
     assert_identical_to_rsync("-a", &export.join("set"), &copy);
     assert!(writes(&there.nodes[2]), "it hangs in a call");
+    // The job is complete, and says what may still come.
+    assert_eq!(job["reason"]["code"], "late_calls", "{job}");
+    for command in ["show", "log", "report"] {
+        let said = site.nodes[0].admin(&["job", command, &id]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let words = "siteB.odd has not confirmed";
+        assert!(said.out.contains(words), "{command}: {said:?}");
+    }
     let files: Vec<_> = files_below(&copy)
         .iter()
         .map(|file| copy.join(file))
