@@ -207,6 +207,7 @@ fn no_call_that_hangs_takes_back_what_a_user_has_done_since() {
         let root = place.join("r");
         FsStorage::open(&root, Confine::Local, directory.path()).expect("opened")
     };
+    let (mut missed, mut changed) = (Vec::new(), Vec::new());
     for call in &CALLS {
         let user = places[1].join("r");
         fs::create_dir(&user).expect("made");
@@ -225,7 +226,9 @@ fn no_call_that_hangs_takes_back_what_a_user_has_done_since() {
         let before = thread::scope(|scope| {
             let hangs = scope.spawn(|| (call.act)(&hung));
             thread::sleep(Duration::from_millis(400));
-            assert!(!hangs.is_finished(), "{} hangs", call.name);
+            if hangs.is_finished() {
+                missed.push(call.name);
+            }
             take_over(&other);
             (call.finish)(&other);
             take_over(&other);
@@ -233,12 +236,18 @@ fn no_call_that_hangs_takes_back_what_a_user_has_done_since() {
             let before = seen(&user);
             is_shut.store(true, Ordering::SeqCst);
             mounts[0].signal(Signal::CONT);
-            hangs.join().expect("no panic").expect_err(call.name);
+            if hangs.join().expect("no panic").is_ok() {
+                changed.push(call.name);
+            }
             before
         });
-        assert_eq!(seen(&user), before, "{}", call.name);
+        if seen(&user) != before {
+            changed.push(call.name);
+        }
         drop((hung, other));
         fs::remove_dir_all(&user).expect("removed");
     }
     drop(mounts);
+    assert!(changed.is_empty(), "what comes late changed: {changed:?}");
+    assert!(missed.is_empty(), "no such call hung: {missed:?}");
 }

@@ -102,24 +102,27 @@ impl Gate {
             }
             let number = set.moved.fetch_add(1, Ordering::Relaxed);
             let temp = TempName::of_member(set.tag, name, &number.to_le_bytes());
-            if let Some(aside) = self.aside(set, directories)?
-                && let Some(removed) =
-                    self.remove_by(parent, name, &aside.fd, &temp, is_directory)?
-            {
-                return Ok(removed);
+            if let Some(aside) = self.aside(set, directories)? {
+                match self.remove_by(parent, name, &aside.fd, &temp, is_directory) {
+                    // On another file system, as one that is mounted here; or a directory that its owner may remove, and not move.
+                    Err(Trouble::Errno(
+                        Errno::XDEV | Errno::PERM | Errno::ACCESS | Errno::INVAL,
+                    ))
+                    | Ok(None) => {}
+                    removed => return removed.map(drop),
+                }
             }
             self.hold()?;
             if is_directory {
                 return take(parent, name, is_directory);
             }
-            // On another file system, as one that is mounted here.
-            let beside = self.remove_by(parent, name, parent, &temp, is_directory)?;
-            beside.ok_or_else(|| Errno::XDEV.into())
+            let removed = self.remove_by(parent, name, parent, &temp, is_directory)?;
+            removed.ok_or_else(|| Errno::NOENT.into())
         };
         Some(removed())
     }
 
-    /// Moves an entry into `aside` and removes it there; None where it cannot be moved there.
+    /// Moves an entry into `aside` and removes it there; None where that is gone.
     fn remove_by(
         &self,
         parent: &Directory,
@@ -138,7 +141,6 @@ impl Gate {
                     found => found.map(|_| None).map_err(Trouble::from),
                 };
             }
-            Err(Errno::XDEV | Errno::PERM | Errno::ACCESS | Errno::INVAL) => return Ok(None),
             renamed => renamed?,
         }
         let removed = self.hold().and_then(|()| {
