@@ -34,6 +34,7 @@ mod reached;
 mod reasons;
 mod record;
 mod report;
+mod rooms;
 mod rules;
 mod schedule;
 mod scheduler;
@@ -179,6 +180,8 @@ pub(crate) struct Shared {
     pub(crate) records: guests::Records,
     /// Who adds to what one owner may have only so much of.
     pub(crate) turns: turns::Turns,
+    /// Looks for room at exports.
+    rooms: rooms::Rooms,
     /// What does items of divided jobs here.
     pub(crate) workers: divided::Workers,
 }
@@ -219,6 +222,7 @@ impl Jobs {
             ticks: schedule::TickPace::default(),
             records: guests::Records::default(),
             turns: turns::Turns::default(),
+            rooms: rooms::Rooms::default(),
             workers: divided::Workers::default(),
             stopping: AtomicBool::new(false),
         });
