@@ -11,7 +11,7 @@ use godwit_api::ask::{
 use godwit_api::grant::Right;
 use godwit_api::job::{ClaimId, Text};
 use godwit_node::{Export, Here};
-use godwit_store::{RelPath, Syncs};
+use godwit_store::{RelPath, Syncs, TempName};
 
 fn here(directory: &Path) -> Here {
     let export = |name: &str| Export {
@@ -88,6 +88,32 @@ fn work_that_is_given_up_ends_early_and_says_so() {
     );
     assert!(matches!(removed, Ok(Answer::Removed(removed)) if removed.files == 9_998));
     assert_eq!(count(&directory.path().join("data")), 0);
+}
+
+/// A killed node leaves a directory into which it moved what was to be removed.
+#[test]
+fn a_temporary_directory_is_cleaned_unless_it_has_what_is_not_temporary() {
+    let directory = tempfile::tempdir().expect("made");
+    let here = here(directory.path());
+    let temp = |number: u8| TempName::of_member(7, &[number], b"aside").to_string();
+    let data = directory.path().join("data");
+    for number in [1, 2] {
+        let aside = data.join(temp(number));
+        fs::create_dir_all(aside.join(temp(3))).expect("made");
+        fs::write(aside.join(temp(4)), b"removed").expect("written");
+    }
+    fs::write(data.join(temp(2)).join("kept"), b"kept").expect("written");
+    let wish = CleanPlace {
+        path: Text::from("data"),
+        ..CleanPlace::default()
+    };
+    let cleaned = ask(&here, &Question::Clean(wish));
+    assert!(
+        matches!(&cleaned, Ok(Answer::Cleaned(cleaned)) if cleaned.files == 5),
+        "{cleaned:?}"
+    );
+    assert!(!data.join(temp(1)).exists());
+    assert_eq!(count(&data.join(temp(2))), 1);
 }
 
 #[test]

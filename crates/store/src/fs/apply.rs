@@ -4,43 +4,24 @@
 //! Metadata is given under the temporary name, and so synced with the contents. Kinds of metadata that cannot be kept come back
 //! as `Lost`.
 
+mod target;
+
 use super::acl;
-use super::attributes::{Allowed, SET_ID_BITS, meta_of, mode_of, times_of};
-use super::directories::{Directory, Trouble};
-use super::gate::Gate;
-use super::write::handle_path;
-use super::xattr::{LIST_BYTES_MAX, entry_path, names};
+use super::attributes::{Allowed, SET_ID_BITS, meta_of};
+use super::directories::Trouble;
+use super::xattr::{LIST_BYTES_MAX, names};
 use crate::extended::{AclEntry, AclWho, Acls, Lost, Xattr, XattrClass, is_label};
 use crate::meta::{FinalMeta, Kind};
 use crate::times::{self, Kept};
-use rustix::fd::{BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, Gid, Stat, StatVfs, Uid, XattrFlags};
 use rustix::io::Errno;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+pub(super) use target::Target;
+use target::is_refused;
 
 const SET_USER_ID: u32 = 0o4000;
 const SET_GROUP_ID: u32 = 0o2000;
 const OWNER_WRITES: u32 = 0o200;
-
-/// A file system with less room than this is held to be full.
-const ROOM_BYTES: u64 = 1 << 20;
-
-/// The entry, and what is asked before each call that changes it.
-pub(super) struct Target<'a> {
-    at: At<'a>,
-    gate: Option<&'a Gate>,
-}
-
-/// What leads to an entry.
-enum At<'a> {
-    /// Opened for reading or writing.
-    Open(BorrowedFd<'a>),
-    /// A handle without rights.
-    Handle(&'a OwnedFd),
-    /// A symbolic link by its name.
-    Link(&'a Directory, &'a [u8]),
-}
 
 /// How the entry came to be where it is.
 #[derive(Clone, Copy)]
@@ -362,191 +343,6 @@ fn narrowed(mode: u32, access: &[AclEntry]) -> u32 {
         .find(|entry| entry.who == AclWho::OwningGroup)
         .map_or(0, |entry| u32::from(entry.permissions));
     mode & (0o1707 | group << 3)
-}
-
-/// Not permitted, or nothing that this file system could do.
-fn is_refused(error: Errno) -> bool {
-    [
-        Errno::PERM,
-        Errno::ACCESS,
-        Errno::INVAL,
-        Errno::OPNOTSUPP,
-        Errno::NOSYS,
-        Errno::OVERFLOW,
-    ]
-    .contains(&error)
-}
-
-impl<'a> Target<'a> {
-    /// An entry that is opened for reading or writing.
-    pub(super) fn open(fd: BorrowedFd<'a>) -> Self {
-        let (at, gate) = (At::Open(fd), None);
-        Self { at, gate }
-    }
-
-    /// An entry by a handle without rights.
-    pub(super) fn handle(fd: &'a OwnedFd) -> Self {
-        let (at, gate) = (At::Handle(fd), None);
-        Self { at, gate }
-    }
-
-    /// A symbolic link by its name.
-    pub(super) fn link(parent: &'a Directory, name: &'a [u8]) -> Self {
-        let (at, gate) = (At::Link(parent, name), None);
-        Self { at, gate }
-    }
-
-    /// The same, which others use already: the gate is asked before each call, and no call is made that changes nothing. So one that hangs
-    /// is one of which others see that the entry lacks it.
-    pub(super) fn held_by(self, gate: &'a Gate) -> Self {
-        let gate = Some(gate).filter(|gate| gate.is_set());
-        Self { gate, ..self }
-    }
-
-    fn is_link(&self) -> bool {
-        matches!(self.at, At::Link(..))
-    }
-
-    /// False where a call is not to be made because the entry is as it would have it; an error that nobody takes for a refusal of the file
-    /// system where the gate is shut.
-    fn may_change(&self, is_so: impl FnOnce(&Stat) -> bool) -> Result<bool, Errno> {
-        let Some(gate) = self.gate else {
-            return Ok(true);
-        };
-        if is_so(&self.stat()?) {
-            return Ok(false);
-        }
-        gate.hold().map(|()| true).map_err(|_| Errno::CANCELED)
-    }
-
-    fn chown(&self, uid: Option<u32>, gid: Option<u32>) -> Result<(), Errno> {
-        let is_so = |there: &Stat| {
-            uid.is_none_or(|uid| uid == there.st_uid) && gid.is_none_or(|gid| gid == there.st_gid)
-        };
-        if !self.may_change(is_so)? {
-            return Ok(());
-        }
-        let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
-        match &self.at {
-            At::Open(fd) => rustix::fs::fchown(fd, uid, gid),
-            At::Handle(fd) => rustix::fs::chownat(fd, "", uid, gid, AtFlags::EMPTY_PATH),
-            At::Link(parent, name) => {
-                rustix::fs::chownat(parent, *name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)
-            }
-        }
-    }
-
-    fn chmod(&self, mode: u32) -> Result<(), Errno> {
-        if !self.may_change(|there| there.st_mode & 0o7777 == mode)? {
-            return Ok(());
-        }
-        match &self.at {
-            At::Open(fd) => rustix::fs::fchmod(fd, mode_of(mode)),
-            At::Handle(fd) => rustix::fs::chmodat(
-                CWD,
-                handle_path(fd).as_str(),
-                mode_of(mode),
-                AtFlags::empty(),
-            ),
-            At::Link(..) => Ok(()),
-        }
-    }
-
-    fn set_times(&self, meta: &FinalMeta) -> Result<(), Errno> {
-        if !self.may_change(|there| meta_of(there).mtime == meta.mtime)? {
-            return Ok(());
-        }
-        let times = times_of(meta.mtime);
-        match &self.at {
-            At::Open(fd) => rustix::fs::futimens(fd, &times),
-            At::Handle(fd) => {
-                rustix::fs::utimensat(CWD, handle_path(fd).as_str(), &times, AtFlags::empty())
-            }
-            At::Link(parent, name) => {
-                rustix::fs::utimensat(parent, *name, &times, AtFlags::SYMLINK_NOFOLLOW)
-            }
-        }
-    }
-
-    pub(super) fn stat(&self) -> Result<Stat, Errno> {
-        match &self.at {
-            At::Open(fd) => rustix::fs::fstat(fd),
-            At::Handle(fd) => rustix::fs::fstat(fd),
-            At::Link(parent, name) => rustix::fs::statat(parent, *name, AtFlags::SYMLINK_NOFOLLOW),
-        }
-    }
-
-    fn set_xattr(&self, name: &[u8], value: &[u8]) -> Result<(), Errno> {
-        if !self.may_change(|_| self.has_value(name, value))? {
-            return Ok(());
-        }
-        let flags = XattrFlags::empty();
-        match &self.at {
-            At::Open(fd) => rustix::fs::fsetxattr(fd, name, value, flags),
-            At::Handle(fd) => rustix::fs::setxattr(handle_path(fd).as_str(), name, value, flags),
-            At::Link(parent, link) => {
-                rustix::fs::lsetxattr(entry_path(parent, link), name, value, flags)
-            }
-        }
-    }
-
-    fn remove_xattr(&self, name: &[u8]) -> Result<(), Errno> {
-        if !self.may_change(|_| false)? {
-            return Ok(());
-        }
-        match &self.at {
-            At::Open(fd) => rustix::fs::fremovexattr(fd, name),
-            At::Handle(fd) => rustix::fs::removexattr(handle_path(fd).as_str(), name),
-            At::Link(parent, link) => rustix::fs::lremovexattr(entry_path(parent, link), name),
-        }
-    }
-
-    fn has_xattr(&self, name: &[u8]) -> bool {
-        self.xattr(name, &mut []).is_ok()
-    }
-
-    fn has_value(&self, name: &[u8], value: &[u8]) -> bool {
-        // One that is longer does not fit.
-        let mut found = vec![0; value.len()];
-        self.xattr(name, &mut found) == Ok(value.len()) && found == value
-    }
-
-    fn xattr(&self, name: &[u8], value: &mut [u8]) -> Result<usize, Errno> {
-        match &self.at {
-            At::Open(fd) => rustix::fs::fgetxattr(fd, name, value),
-            At::Handle(fd) => rustix::fs::getxattr(handle_path(fd).as_str(), name, value),
-            At::Link(parent, link) => rustix::fs::lgetxattr(entry_path(parent, link), name, value),
-        }
-    }
-
-    fn list_xattrs(&self, list: &mut [u8]) -> Result<usize, Errno> {
-        match &self.at {
-            At::Open(fd) => rustix::fs::flistxattr(fd, list),
-            At::Handle(fd) => rustix::fs::listxattr(handle_path(fd).as_str(), list),
-            At::Link(parent, link) => rustix::fs::llistxattr(entry_path(parent, link), list),
-        }
-    }
-
-    /// Whether an attribute could not be set because of what it is, and not because the storage fails or is full.
-    fn cannot_hold(&self, name: &[u8], error: Errno) -> bool {
-        match error {
-            // A security module or a missing capability; of others it says that we may not, not that the file system cannot.
-            Errno::ACCESS => XattrClass::of(name) == XattrClass::Privileged,
-            // Said by some file systems of attributes that are too long for them.
-            Errno::NOSPC => self.room().is_ok_and(|room| room >= ROOM_BYTES),
-            Errno::TOOBIG | Errno::RANGE | Errno::NAMETOOLONG => true,
-            error => is_refused(error),
-        }
-    }
-
-    fn room(&self) -> Result<u64, Errno> {
-        let of: StatVfs = match &self.at {
-            At::Open(fd) => rustix::fs::fstatvfs(fd),
-            At::Handle(fd) => rustix::fs::fstatvfs(fd),
-            At::Link(parent, _) => rustix::fs::fstatvfs(parent),
-        }?;
-        Ok(of.f_bavail.saturating_mul(of.f_frsize))
-    }
 }
 
 #[cfg(test)]
