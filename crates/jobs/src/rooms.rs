@@ -52,7 +52,7 @@ mod tests {
     fn a_look_that_hangs_is_waited_for_once() {
         let rooms = Rooms::default();
         assert_eq!(rooms.free("a", || Some(1)), Some(1));
-        let (go, hangs) = mpsc::channel::<()>();
+        let (go, hangs) = mpsc::sync_channel::<()>(1);
         let free = rooms.free("a", move || hangs.recv().ok().map(|()| 2));
         assert_eq!(free, None);
         for _ in 0..1000 {

@@ -70,7 +70,7 @@ impl<'a> Target<'a> {
         if is_so(&self.stat()?) {
             return Ok(false);
         }
-        gate.hold().map(|()| true).map_err(|_| Errno::CANCELED)
+        gate.hold().map(|()| true).map_err(|_shut| Errno::CANCELED)
     }
 
     pub(super) fn chown(&self, uid: Option<u32>, gid: Option<u32>) -> Result<(), Errno> {

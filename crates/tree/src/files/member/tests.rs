@@ -118,7 +118,7 @@ fn left(is_late: bool, closer: bool) -> Vec<String> {
             std::fs::write(aside.join("file"), "removed").unwrap();
             name.to_string()
         };
-        let named = [
+        [
             ("mark", put("out", TempName::of_mark(tag, &path(b"out")))),
             ("late", put("out", TempName::new(tag, &path(b"out/f")))),
             ("deep", put("out/d", TempName::new(tag, &path(b"out/d/f")))),
@@ -127,8 +127,7 @@ fn left(is_late: bool, closer: bool) -> Vec<String> {
                 put("out/d", TempName::new(!tag, &path(b"out/d/f"))),
             ),
             ("aside", aside()),
-        ];
-        named
+        ]
     };
     receive(is_late, closer, prepare, |tree, sink, named| {
         sink.plan(&[directory(1, b""), directory(2, b"d")]);
