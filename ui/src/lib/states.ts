@@ -66,7 +66,9 @@ export function because(job: Job, now: number): string {
     const took = job.ended && job.started ? ` Took ${span(Date.parse(job.ended) - Date.parse(job.started))}.` : '';
     const dry = dryRun(job);
     if (dry) return `A dry run, so nothing is changed: ${dry}.`;
-    return `${job.kind === 'verify' ? 'All entries are as the manifest says.' : 'All entries arrived.'}${took}`;
+    // Calls of a node that does not answer may come yet.
+    const late = job.reason?.code === 'late_calls' ? ` ${reasonText(job.reason)}` : '';
+    return `${job.kind === 'verify' ? 'All entries are as the manifest says.' : 'All entries arrived.'}${took}${late}`;
   }
   const parts = [reasonText(job.reason)];
   if (!isOver(job.state)) parts.push(`Since ${relative(job.since, now)}.`);

@@ -28,7 +28,7 @@ pub struct ClaimPlace {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fence: Vec<String>,
     /// A node of the destination may still write its parts, and no node knows whether it does: files of several parts are put together in copies, so
-    /// that what comes late meets a file without a name. A node that does not know this puts them together in place.
+    /// that what comes late meets a file without a name; and the closer gives a file that is there other attributes in a copy. A node that does not know this puts them together in place.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copies: bool,
     /// What becomes of the mark of the claim.
