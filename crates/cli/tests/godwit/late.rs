@@ -12,9 +12,10 @@ use std::time::Duration;
 use godwit_store::{
     Confine, FinalMeta, FsStorage, RelPath, Replace, Storage, StoreError, TempName, Timestamp,
 };
-use rustix::process::{Signal, kill_process};
+use rustix::process::Signal;
 
 use super::gluster::Volume;
+use super::mounts::stop;
 
 const TAG: u64 = 7;
 
@@ -217,7 +218,7 @@ fn no_call_that_hangs_takes_back_what_a_user_has_done_since() {
         let (pid, shut) = (mounts[0].pid(), Arc::clone(&is_shut));
         let may = move || {
             if asked.fetch_add(1, Ordering::SeqCst) + 1 == call.number {
-                kill_process(pid, Signal::STOP).expect("a process");
+                stop(pid);
             }
             !shut.load(Ordering::SeqCst)
         };

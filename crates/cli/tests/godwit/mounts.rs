@@ -64,6 +64,24 @@ impl Mount {
     }
 }
 
+/// Stops a program, and waits until none of its threads runs: until then it may answer.
+pub(crate) fn stop(program: Pid) {
+    kill_process(program, Signal::STOP).expect("a process");
+    let tasks = format!("/proc/{}/task", program.as_raw_nonzero());
+    let is_stopped = |stat: &str| {
+        let state = stat.rsplit_once(") ");
+        state.is_some_and(|(_, state)| state.starts_with('T'))
+    };
+    let are_stopped = || {
+        let mut tasks = fs::read_dir(&tasks).expect("a process");
+        tasks.all(|task| {
+            let stat = task.map(|task| fs::read_to_string(task.path().join("stat")));
+            stat.is_ok_and(|stat| stat.is_ok_and(|stat| is_stopped(&stat)))
+        })
+    };
+    wait_until(|| are_stopped().then_some(())).expect("it stops");
+}
+
 impl Drop for Mount {
     fn drop(&mut self) {
         let _ = self.program.kill();

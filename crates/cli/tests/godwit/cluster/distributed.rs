@@ -2,6 +2,7 @@
 //! Leaves the volume to `gluster`, and mounts that lose no answers to `sites`.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,7 +14,7 @@ use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries};
 use super::super::mounts::Mount;
 use super::super::rig::Rig;
 use super::super::sites::{submit, wait_for};
-use super::sites::{join_odd, know, lacks_export};
+use super::sites::{join_odd, know, lacks_export, writes};
 use super::{Site, up};
 
 /// Nodes in memory, and three whose export is a volume.
@@ -164,6 +165,85 @@ fn a_hung_mount_holds_nobody_up_and_takes_back_no_later_edit() {
         .expect("a time");
     assert_eq!(now, after);
     drop(mounts);
+}
+
+/// The mount of the node that closes the tree hangs while attributes are set, or names deleted.
+#[test]
+fn a_closer_whose_mount_hangs_takes_back_no_attributes_and_no_names() {
+    let Some(world) = World::with(3, &[]) else {
+        return;
+    };
+    let set = world.set();
+    let names: Vec<String> = (0..4_000).map(|n| format!("d{}/f{n}", n % 10)).collect();
+    let mode = |path: &Path, mode| {
+        let mode = fs::Permissions::from_mode(mode);
+        fs::set_permissions(path, mode).expect("set");
+    };
+    for name in &names {
+        let path = set.join(name);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+        fs::write(&path, name).expect("written");
+        mode(&path, 0o640);
+    }
+    world.complete(&world.submit(&[]));
+    let (gone, kept) = names.split_at(1_000);
+    for name in gone {
+        fs::remove_file(set.join(name)).expect("removed");
+    }
+    for name in kept {
+        mode(&set.join(name), 0o600);
+    }
+    let judge = world
+        .volume
+        .mount(&world.directory.path().join("judge"), &[]);
+    let copy = judge.place().join("copy");
+    let id = world.submit(&["--sync", "--setting", "delete=true"]);
+    // Nobody but the closer sets attributes of what is there.
+    let last = copy.join(kept.last().expect("a name"));
+    let first = kept.iter().map(|name| copy.join(name)).take(50);
+    let first: Vec<PathBuf> = first.chain([last]).collect();
+    until("attributes are being set", || {
+        let is_set = |path: &PathBuf| fs::metadata(path).expect("there").mode() & 0o777 == 0o600;
+        first.iter().any(is_set)
+    });
+    let closer = (0..3).find(|node| writes(&world.to.nodes[*node]));
+    let closer = closer.expect("a node closes");
+    world.mounts[closer].signal(Signal::STOP);
+    world.complete(&id);
+    assert_identical_to_rsync("-aH", &set, &copy);
+    if !writes(&world.to.nodes[closer]) {
+        eprintln!("the closer was faster than this test");
+        world.mounts[closer].signal(Signal::CONT);
+        return;
+    }
+    let job = wait_for(&world.from.nodes[0], &id, |_| true);
+    assert_eq!(job["reason"]["code"], "late_calls", "{job}");
+    // A user changes all that there is, and makes anew what is gone.
+    for name in &names {
+        let path = copy.join(name);
+        fs::write(&path, "edited").expect("written");
+        mode(&path, 0o604);
+    }
+    let seen = || {
+        let of = |name: &String| {
+            let there = fs::metadata(copy.join(name)).expect("there");
+            (there.mode(), there.mtime(), there.mtime_nsec())
+        };
+        names.iter().map(of).collect::<Vec<_>>()
+    };
+    let before = seen();
+    world.mounts[closer].signal(Signal::CONT);
+    until("the calls end", || !writes(&world.to.nodes[closer]));
+    assert!(seen() == before, "attributes are as the user set them");
+    for name in &names {
+        assert_eq!(
+            fs::read(copy.join(name)).expect("read"),
+            b"edited",
+            "{name}"
+        );
+    }
+    drop(judge);
+    drop(world);
 }
 
 #[test]

@@ -372,7 +372,7 @@ fn join_by_mount(there: &mut Site) -> Option<Mount> {
 }
 
 /// Whether a thread of a node is in a transfer into files.
-fn writes(node: &Rig) -> bool {
+pub(super) fn writes(node: &Rig) -> bool {
     let tasks = fs::read_dir(format!("/proc/{}/task", node.daemon().id())).expect("it runs");
     let names = tasks.filter_map(|task| fs::read(task.ok()?.path().join("comm")).ok());
     names.into_iter().any(|name| name.starts_with(b"gw-commit"))
