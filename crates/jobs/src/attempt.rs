@@ -26,7 +26,7 @@ use crate::live::Attempt;
 use crate::record::Recording;
 use crate::scheduler::actor;
 use crate::spec::{self, Prepared};
-use crate::stored::{Guest, Stored};
+use crate::stored::Stored;
 use crate::third::Away;
 use crate::{Shared, access, divided, guests, manifest, reached, third, view};
 pub(crate) use events::AttemptEvents;
