@@ -80,11 +80,9 @@ impl Third<'_> {
     /// access is to be given at once, for the nodes are others than before.
     pub(super) fn follow_mates(&self, way: Way) -> Result<Changed, Stop> {
         let now = mates::mates(self.shared)?;
-        // One may have left before this attempt began.
-        let has_left = self.shared.untold.take_left(&self.job.id);
         let changed = {
             let before = self.mates.borrow();
-            match !has_left && before.iter().all(|mate| now.contains(mate)) {
+            match before.iter().all(|mate| now.contains(mate)) {
                 true if before.len() == now.len() => return Ok(Changed::No),
                 true => Changed::Came,
                 false => Changed::Left,

@@ -1,5 +1,5 @@
 //! Sites that run a job for this node, and do not know yet that it was paused or given up here: asked again until they know.
-//! Starts and follows no job. Its thread also looks after the rights of waiting jobs (`rights`), and after nodes that have left the cluster.
+//! Starts and follows no job. Its thread also looks after the rights of waiting jobs (`rights`).
 //!
 //! A site may be away, or this node may end, between a user's word and the question that carries it to the site. A job that waits has no
 //! attempt that could carry it. So each job that is paused or ends is looked at, and at the start of the node those of late: to ask a
@@ -38,15 +38,10 @@ const GOES_ON: [&str; 6] = [
     "job.explain",
 ];
 
-/// The change by which a node leaves the cluster.
-const NODE_LEFT: &str = "node.remove";
-
 /// The ids of the jobs.
 #[derive(Default)]
 pub(crate) struct Untold {
     ids: Mutex<HashSet<String>>,
-    /// Those among them of which all access is to be taken back, for a node that was let in has left the cluster.
-    left: Mutex<HashSet<String>>,
     /// The one whose sites are asked now.
     asked: Mutex<Option<String>>,
 }
@@ -57,17 +52,6 @@ impl Untold {
         self.lock().insert(id.to_owned());
     }
 
-    /// All access for this job is to be taken back.
-    fn add_left(&self, id: &str) {
-        self.left().insert(id.to_owned());
-        self.add(id);
-    }
-
-    /// Whether all access for this job is to be taken back. An attempt that hears so does it.
-    pub(super) fn take_left(&self, id: &str) -> bool {
-        self.left().remove(id)
-    }
-
     /// Whether the sites of this job are being asked to stop it.
     pub(crate) fn is_asking(&self, id: &str) -> bool {
         self.asked().as_deref() == Some(id)
@@ -75,10 +59,6 @@ impl Untold {
 
     fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn left(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn asked(&self) -> MutexGuard<'_, Option<String>> {
@@ -93,7 +73,6 @@ impl Untold {
 
     fn remove(&self, id: &str) {
         self.lock().remove(id);
-        self.left().remove(id);
     }
 }
 
@@ -119,31 +98,6 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     }
 }
 
-/// A node has left the cluster: has all access taken back that it may use for waiting and paused jobs. Attempts do so themselves.
-fn leave(shared: &Shared) -> Result<(), JobsError> {
-    let reader = shared.replica.reader();
-    let filter = JobFilter {
-        states: vec![JobState::Queued, JobState::Scheduled, JobState::Paused],
-        ..JobFilter::default()
-    };
-    let mut cursor = None;
-    loop {
-        let page = reader.jobs(&filter, cursor.as_ref(), JOBS_MAX)?;
-        for job in page.jobs {
-            // The node that ran the latest attempt has let the others in.
-            let is_own = job.attempts > 0
-                && reader.attempts(&job.id)?.last().map(|it| &it.node) == Some(&shared.config.node);
-            if is_own && !is_old(shared, &job) && route::may_be_elsewhere(shared, &job) {
-                shared.untold.add_left(&job.id);
-            }
-        }
-        cursor = page.next;
-        if cursor.is_none() {
-            return Ok(());
-        }
-    }
-}
-
 fn follow(shared: &Shared) -> Follower {
     let last = shared.replica.reader().last_event().unwrap_or(0);
     shared.replica.follow(last)
@@ -162,14 +116,6 @@ fn hear(shared: &Shared, follower: &mut Follower) -> bool {
         };
         if events.is_empty() {
             return any;
-        }
-        if events.iter().any(|event| event.change == NODE_LEFT) {
-            any = true;
-            if let Err(error) = leave(shared) {
-                (shared.config.log)(&format!(
-                    "access for waiting jobs, which a node had that has left, ends by itself within a day: {error}"
-                ));
-            }
         }
         let jobs = events.iter().filter(|event| event.topic == Topic::Job);
         for event in jobs.filter(|event| !GOES_ON.contains(&event.change.as_str())) {
@@ -251,11 +197,9 @@ fn tell(shared: &Shared, id: &str, away: &mut HashSet<String>) -> Result<bool, J
     let Some(job) = reader.job(id)? else {
         return Ok(true);
     };
-    let has_left = shared.untold.left().contains(id);
     let verb = match job.state {
-        JobState::Paused => Some(SteerVerb::Pause),
-        state if state.ended() => Some(SteerVerb::Cancel),
-        state if state.waits() && has_left => None,
+        JobState::Paused => SteerVerb::Pause,
+        state if state.ended() => SteerVerb::Cancel,
         // An attempt does what is to be done.
         state => return Ok(state.waits()),
     };
@@ -269,15 +213,12 @@ fn tell(shared: &Shared, id: &str, away: &mut HashSet<String>) -> Result<bool, J
         .collect();
     names.push(&job.destination.site);
     names.dedup();
-    let mut questions: Vec<Question> = Vec::new();
-    if verb.is_some() {
-        questions.push(Question::Steer(SteerJob {
-            job: job.id.clone(),
-            verb,
-            ..SteerJob::default()
-        }));
-    }
-    if has_left || verb == Some(SteerVerb::Cancel) {
+    let mut questions = vec![Question::Steer(SteerJob {
+        job: job.id.clone(),
+        verb: Some(verb),
+        ..SteerJob::default()
+    })];
+    if verb == SteerVerb::Cancel {
         let job = job.id.clone();
         questions.push(Question::Revoke { job });
     }
