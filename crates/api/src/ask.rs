@@ -75,10 +75,13 @@ pub enum Question {
     Reach(ReachSite),
     /// Lets another site in for a job.
     Grant(GrantJob),
-    /// Takes back all that was granted for a job.
+    /// Takes back what was granted for a job.
     Revoke {
         /// Asker's id of the job.
         job: String,
+        /// Identities that keep theirs. A node of an older version takes back all.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        keep: Vec<String>,
     },
     /// Runs a job for the asker.
     Run(Box<RunJob>),

@@ -183,6 +183,7 @@ impl Destination {
         });
         let revoke = Question::Revoke {
             job: self.known_as.clone(),
+            keep: Vec::new(),
         };
         thread::scope(|scope| {
             for peer in nodes {

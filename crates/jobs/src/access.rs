@@ -9,8 +9,8 @@ use godwit_api::ask::Peer;
 use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allows, allows_at};
 use godwit_api::rest::{ALL_EXPORTS, HERE, Place, Timestamp};
 use godwit_state::{
-    AccessRight, AccessRule, Actor, Follower, Job, Names, Node, Object as _, Place as StatePlace,
-    Replica, Role, RuleSite, Site, Topic, UnixMillis, User, reason,
+    AccessRight, AccessRule, Actor, Agreed, Follower, Job, Names, Node, Object as _,
+    Place as StatePlace, Replica, Role, RuleSite, Site, Topic, UnixMillis, User, reason,
 };
 
 use crate::clock::timestamp;
@@ -122,30 +122,26 @@ impl Access<'_> {
         (self.0.config.file_grants)().map_err(JobsError::Grants)
     }
 
-    /// Whether a peer may do this by its own grants, apart from any job.
+    /// Whether a peer may do this at a time by its own grants, apart from any job.
     ///
     /// # Errors
     /// The grants cannot be read.
-    pub(crate) fn peer_may(
+    pub(crate) fn peer_may_at(
         &self,
         identity: &str,
         place: &Place,
         right: Right,
+        at: Timestamp,
     ) -> Result<bool, JobsError> {
         let (rules, file) = (self.rules()?, self.file_grants()?);
         let who = Subject::Identity(identity.to_owned());
         let place = Some((place.export.as_str(), place.path.as_slice()));
-        let now = Timestamp(self.0.now().0);
-        Ok(allows(
-            rules.iter().chain(&file),
-            &who,
-            Wish { place, right },
-            now,
-        ))
+        let all = rules.iter().chain(&file);
+        Ok(allows(all, &who, Wish { place, right }, at))
     }
 
-    /// Whether the job of a mandate is alive and its owner may still run it, if the asker is a node of this site; None for the asker of
-    /// another site.
+    /// Whether the job of a mandate is alive and its owner may still run it, if the asker is a node of this site, or one that had another
+    /// site run the job and has left; None for the asker of another site.
     ///
     /// # Errors
     /// The state cannot be read.
@@ -155,7 +151,7 @@ impl Access<'_> {
         let is_own = |own: Peer| own.identity == mandate.asker;
         let is_here =
             (shared.config.own)().is_some_and(is_own) || (shared.config.is_member)(&mandate.asker);
-        if !is_here {
+        if !is_here && Agreed(&reader).asker(&mandate.job)?.as_ref() != Some(&mandate.asker) {
             return Ok(None);
         }
         let job = reader.job(&mandate.job)?;

@@ -9,14 +9,15 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use godwit_api::ask::{Answer, GrantJob, MayUse, Refusal, code};
-use godwit_api::grant::{JOB_ID_BYTES_MAX, Mandate, Subject, is_job_id};
+use godwit_api::grant::{JOB_ID_BYTES_MAX, Mandate, Right, Subject, is_job_id};
 use godwit_api::job::Text;
-use godwit_api::rest::Timestamp;
+use godwit_api::rest::{HERE, Place, Timestamp};
 use godwit_state::{
     AccessRight, AccessRule, ById, Change, Op, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, UnixMillis,
 };
 
 use crate::Shared;
+use crate::access::Access;
 use crate::guests::{propose, refuse};
 
 /// The longest that an asker gives access for without renewing it.
@@ -61,13 +62,18 @@ pub(crate) fn grant(
         let message = "identity: access for a job is for a node, named as godwit id prints it";
         return Err(Refusal::new(code::INVALID, message));
     }
-    if mandate.is_some() && wish.identity.eq_ignore_ascii_case(asker) {
-        let message = "identity: a node does not give access to itself";
-        return Err(Refusal::new(code::INVALID, message));
-    }
     if wish.paths.is_empty() || wish.paths.len() > PATHS_MAX {
         let what = format!("a job has 1 to {PATHS_MAX} paths");
         return Err(Refusal::new(code::INVALID, what));
+    }
+    let own = OwnRight(shared, asker);
+    let renews = mandate.filter(|_| wish.identity.eq_ignore_ascii_case(asker));
+    if let Some(mandate) = renews
+        && !(own.covers(wish) && is_let_in(shared, mandate, asker)?)
+    {
+        let message =
+            "identity: a node that has no right of its own does not give access to itself";
+        return Err(Refusal::new(code::INVALID, message));
     }
     let now = shared.now().0;
     let most = now.saturating_add(LASTS_MAX_MILLIS);
@@ -79,7 +85,7 @@ pub(crate) fn grant(
     if until < now.saturating_add(LEAST_MILLIS) {
         return Err(ends_too_soon(wish, now));
     }
-    let own = format!("{JOB_RULE}{giver}:");
+    let of_giver = format!("{JOB_RULE}{giver}:");
     let until_first = UnixMillis(until);
     let wished: Vec<AccessRule> = wish
         .paths
@@ -87,8 +93,12 @@ pub(crate) fn grant(
         .map(|path| rule(giver, wish, path, until_first))
         .collect::<Result<_, _>>()?;
     // All are asked for before one is given.
+    let may_itself = |path: &Text, write: bool, at: Timestamp| own.check(path, write, at);
     for path in &wish.paths {
-        until = lasts(path, wish.write, now, until, may)?;
+        until = match renews {
+            Some(_) => lasts(path, wish.write, now, until, &may_itself)?,
+            None => lasts(path, wish.write, now, until, may)?,
+        };
     }
     // The state counts the rules, too, but refuses in the middle of a question.
     let _turn = shared.turns.take(format!("access of {giver}"));
@@ -96,12 +106,16 @@ pub(crate) fn grant(
     let ids = ById(&reader);
     let of_all = ids.count_below::<AccessRule>(JOB_RULE);
     let of_all = of_all.map_err(|error| refuse(&error.into()))?;
-    let before = ids.count_below::<AccessRule>(&own);
+    let before = ids.count_below::<AccessRule>(&of_giver);
     let before = before.map_err(|error| refuse(&error.into()))?;
     let of_job = rules(shared, &prefix(giver, &wish.job))?;
     let of_job: HashSet<&str> = of_job.iter().map(|rule| rule.id.as_str()).collect();
     let new: HashSet<&str> = wished.iter().map(|rule| rule.id.as_str()).collect();
     let added = u64::try_from(new.difference(&of_job).count()).unwrap_or(u64::MAX);
+    if renews.is_some() && added > 0 {
+        let message = "paths: a node renews its own access, and gives itself no other";
+        return Err(Refusal::new(code::INVALID, message));
+    }
     // Access that is there is renewed whatever the number.
     let over = |before: u64, max: u64| added > 0 && before.saturating_add(added) > max;
     let most = match mandate {
@@ -147,6 +161,31 @@ pub(crate) fn grant(
         }
     }
     Ok(Answer::Done {})
+}
+
+/// What a node may do here apart from any job. With that it renews the access that another node gave it for a job.
+struct OwnRight<'a>(&'a Shared, &'a str);
+
+impl OwnRight<'_> {
+    fn covers(&self, wish: &GrantJob) -> bool {
+        let now = Timestamp(self.0.now().0);
+        let mut paths = wish.paths.iter();
+        paths.all(|path| self.check(path, wish.write, now).is_ok())
+    }
+
+    fn check(&self, path: &Text, write: bool, at: Timestamp) -> Result<(), Refusal> {
+        let Self(shared, node) = self;
+        let right = if write { Right::Write } else { Right::Read };
+        let text = format!("{HERE}:/{}", String::from_utf8_lossy(&path.0));
+        let place: Option<Place> = text.parse().ok();
+        let may = place.map_or(Ok(false), |place| {
+            Access(shared).peer_may_at(node, &place, right, at)
+        });
+        match may.map_err(|error| refuse(&error))? {
+            true => Ok(()),
+            false => Err(Refusal::new(code::NOT_GRANTED, "no right of its own")),
+        }
+    }
 }
 
 /// The latest time, no later than `until`, at which the asker may do this itself, as near as some steps find it.
@@ -252,13 +291,30 @@ pub(crate) fn is_let_in(shared: &Shared, mandate: &Mandate, node: &str) -> Resul
     Ok(of_job.iter().any(lets_in))
 }
 
-/// Takes back all that was given for a job of the asker, by the asker or a node that it let in.
-pub(crate) fn revoke(shared: &Shared, by: &str, asker: &str, job: &str) -> Result<Answer, Refusal> {
+/// The nodes that have access for a job of the asker.
+pub(crate) fn let_in_by(
+    shared: &Shared,
+    asker: &str,
+    job: &str,
+) -> Result<HashSet<String>, Refusal> {
+    let of_job = rules(shared, &prefix(asker, job))?;
+    Ok(of_job.into_iter().map(|rule| rule.subject).collect())
+}
+
+/// Takes back what was given for a job of the asker, by the asker or a node that it let in. Some nodes may keep their access.
+pub(crate) fn revoke(
+    shared: &Shared,
+    by: &str,
+    asker: &str,
+    job: &str,
+    keep: &[String],
+) -> Result<Answer, Refusal> {
     check_job(job)?;
     let prefix = prefix(asker, job);
     // A node of the job may give access on at the same moment. Once its own access is gone it can give no more.
     for _ in 0..REVOKE_PASSES_MAX {
-        let rules = rules(shared, &prefix)?;
+        let mut rules = rules(shared, &prefix)?;
+        rules.retain(|rule| !keep.contains(&rule.subject));
         if rules.is_empty() {
             return Ok(Answer::Done {});
         }

@@ -58,9 +58,9 @@ impl AnswerJobs for Guests {
                 self.reach(giver, wish, may).map(|()| Answer::Done {})
             }
             Question::Grant(wish) => grants::grant(&jobs.shared, asker, mandate, wish, may),
-            Question::Revoke { job } => {
+            Question::Revoke { job, keep } => {
                 let of = acts_for(jobs, asker, mandate, job)?;
-                grants::revoke(&jobs.shared, asker, of, job)
+                grants::revoke(&jobs.shared, asker, of, job, keep)
             }
             Question::Run(wish) if mandate.is_some() => {
                 let of = acts_for(jobs, asker, mandate, &wish.job)?;
@@ -157,7 +157,7 @@ pub(crate) fn check_reach(shared: &Shared, guest: &Guest) -> Result<(), Failure>
 }
 
 /// What the owners of jobs for other nodes begin with; no user is called so.
-const OWNER: &str = "site:";
+pub(crate) const OWNER: &str = "site:";
 
 /// The owner of the jobs that run for a node.
 fn owner(asker: &str) -> String {
@@ -211,6 +211,7 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
     if let Some(found) = find(jobs, asker, &wish.job)? {
         return go_on(jobs, asker, wish, found);
     }
+    check_once(jobs, asker, &wish.job)?;
     let _turn = jobs.turn("jobs", asker);
     check_room(jobs, asker)?;
     take_change(jobs, asker)?;
@@ -230,6 +231,7 @@ fn go_on(jobs: &Jobs, asker: &str, wish: &RunJob, found: Job) -> Result<Answer, 
         let state = found.state;
         let is_paused = state == JobState::Paused;
         if is_paused || (state.ended() && state != JobState::Complete) {
+            check_once(jobs, asker, &wish.job)?;
             take_change(jobs, asker)?;
             let changed = match is_paused {
                 true => jobs.resume(actor(asker), &found.id),
@@ -239,6 +241,20 @@ fn go_on(jobs: &Jobs, asker: &str, wish: &RunJob, found: Job) -> Result<Answer, 
         }
     }
     told(jobs, &found.id)
+}
+
+/// A job of a cluster runs for one of its nodes at a time. The asker has let the other nodes of its cluster in, and so says which these are.
+fn check_once(jobs: &Jobs, asker: &str, job: &str) -> Result<(), Refusal> {
+    for mate in grants::let_in_by(&jobs.shared, asker, job)? {
+        let other = find(jobs, &mate, job)?;
+        if mate != asker && other.is_some_and(|other| !other.state.ended()) {
+            return Err(Refusal::later(
+                code::BUSY,
+                format!("job {job} has not ended here, where it runs for {mate}"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Names the node in the audit log that acts for the asker of a job: the lines of what it does name the asker, whose job it is.

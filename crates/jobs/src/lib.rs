@@ -168,6 +168,8 @@ pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
     /// Jobs whose sites do not know yet that they stop.
     pub(crate) untold: third::untold::Untold,
+    /// Jobs that this node leaves to other nodes of the cluster for a while.
+    pub(crate) unseen: third::unseen::Unseen,
     /// Jobs whose sites are back.
     pub(crate) woken: probe::Woken,
     /// The sites that other nodes had tried from here.
@@ -216,6 +218,7 @@ impl Jobs {
             elsewhere: elsewhere::Elsewhere::default(),
             others: past::Others::default(),
             untold: third::untold::Untold::default(),
+            unseen: third::unseen::Unseen::default(),
             woken: probe::Woken::default(),
             reaching: guests::Reaching::default(),
             pace: guests::Pace::default(),

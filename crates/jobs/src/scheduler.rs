@@ -152,6 +152,7 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
     due.extend(shared.woken.jobs(reader, at)?);
     // What was claimed and has not begun to be seen as running.
     due.retain(|job| !shared.live.contains(&job.id) && !shared.untold.is_asking(&job.id));
+    due.retain(|job| !shared.unseen.contains(&job.id));
     if leads {
         explain_nobody(shared, &due, &nodes)?;
     }

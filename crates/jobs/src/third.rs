@@ -14,6 +14,8 @@ mod past;
 mod rights;
 mod route;
 mod stop;
+mod tell;
+pub(crate) mod unseen;
 pub(crate) mod untold;
 mod way;
 
@@ -28,14 +30,14 @@ use godwit_api::ask::{
 use godwit_api::event::EventSink as _;
 use godwit_api::grant::Mandate;
 use godwit_api::job::Text;
-use godwit_api::rest::{HERE, NewJob, Place};
+use godwit_api::rest::{HERE, JobStateName, NewJob, Place};
 use godwit_run::Control;
 use godwit_state::{Job, JobOp, JobState, UnixMillis};
 
 use crate::attempt::AttemptEvents;
 use crate::error::JobsError;
 use crate::stored::Stored;
-use crate::{Shared, access, attempt, border, reached, spec};
+use crate::{Shared, access, attempt, border, guests, reached, spec};
 use follow::Followed;
 use past::Copying;
 use stop::Stop;
@@ -203,14 +205,8 @@ impl<'a> Third<'a> {
                     Some(way) => way,
                     None => self.choose()?,
                 };
-                self.note_route(way)?;
                 self.tell_way(way);
-                let started = self.grant(way).map_err(Stop::from);
-                let started = started.and_then(|()| {
-                    self.let_mates_in(way);
-                    self.start(way, true)
-                });
-                (way, started.inspect_err(|_| self.revoke(way))?)
+                (way, begin(self, way)?)
             }
         };
         let followed = self.follow(way, seen);
@@ -241,7 +237,7 @@ impl<'a> Third<'a> {
                 || reason == Some(godwit_state::reason::NODE_LOST);
             let again = !fresh || is_denied(&seen);
             if again || seen.view.ended.is_none() {
-                self.grant(*way)?;
+                let_in::give_again(self, *way)?;
             }
             return Ok(Some((*way, self.start(*way, again)?)));
         }
@@ -251,9 +247,11 @@ impl<'a> Third<'a> {
     /// The job at the site that may run it: this node's, or that of another node of this cluster that ran an attempt before.
     fn look(&self, way: Way) -> Result<Option<JobSeen>, Stop> {
         let runner = self.runner(way);
+        let noted = mates::noted(self.shared, self.job)?;
         let earlier = mates::askers(self.shared, self.job)?;
         for mandate in std::iter::once(None).chain(earlier.into_iter().map(Some)) {
             let is_own = mandate.is_none();
+            let is_noted = mandate.is_some() && mandate == noted;
             self.earlier.replace(mandate);
             let question = Question::Job {
                 job: self.job.id.clone(),
@@ -262,6 +260,10 @@ impl<'a> Third<'a> {
                 Ok(Answer::Job(seen)) => return Ok(Some(*seen)),
                 Ok(_) => return Err(other(runner).into()),
                 Err(refusal) if refusal.code == code::NO_SUCH_JOB => {}
+                // It may run there for that node.
+                Err(refusal) if refusal.code == code::NOT_LET_IN && is_noted => {
+                    return Err(refusal.into());
+                }
                 // A site of an older version knows the job by its asker alone.
                 Err(refusal) if !is_own && !is_passing(&refusal) => {}
                 // Nobody knows whether the job runs at a site that does not answer, so it is started nowhere else.
@@ -318,14 +320,19 @@ impl<'a> Third<'a> {
         loop {
             copying.go_on(self, way, &seen.view.id);
             followed.update(&seen);
-            if followed.lost_access(&seen) {
-                self.told
-                    .note("the access for this job ended while the job ran; it is given again");
+            if followed.is_to_run_again(&seen) {
                 if !followed.rest() {
                     self.leave(way);
                     return Err(Stop::Told);
                 }
-                self.grant(way)?;
+                // An attempt whose claim has ended sets nothing going: not what somebody else has stopped meanwhile.
+                if let Err(stop) = self.note_route(way) {
+                    if matches!(stop, Stop::Told) {
+                        self.leave(way);
+                    }
+                    return Err(stop);
+                }
+                let_in::give_again(self, way)?;
                 seen = self.start(way, true)?;
                 continue;
             }
@@ -391,10 +398,33 @@ impl<'a> Third<'a> {
     }
 }
 
+/// Has the job run for the first time. The other nodes of this cluster are let in before the state says that it runs: one that goes on
+/// with it then finds it.
+fn begin(third: &Third<'_>, way: Way) -> Result<JobSeen, Stop> {
+    let given = third.grant(way).map_err(Stop::from).and_then(|()| {
+        third.let_mates_in(way);
+        third.note_route(way)
+    });
+    given.inspect_err(|_| third.revoke(way))?;
+    third.start(way, true).inspect_err(|stop| match stop {
+        // The job may run there all the same: the other nodes still find it.
+        Stop::Refused(refusal) if is_passing(refusal) => third.take_back(way),
+        _ => third.revoke(way),
+    })
+}
+
 /// The paths of places, export first.
 fn below_exports(places: &[Place]) -> Vec<Text> {
     let path = |place: &Place| Text(place.below_exports());
     places.iter().map(path).collect()
+}
+
+/// Whether the job stands still by a word of its asker. A word that comes late may stop what the next attempt has set going.
+fn is_stopped(seen: &JobSeen) -> bool {
+    let is_of_asker = |text: &str| text.starts_with(guests::OWNER);
+    let reason = seen.view.reason.as_ref();
+    [JobStateName::Paused, JobStateName::Cancelled].contains(&seen.view.state)
+        && reason.is_some_and(|reason| is_of_asker(&reason.text))
 }
 
 /// Whether the job failed because its access had ended.

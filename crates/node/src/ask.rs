@@ -139,7 +139,7 @@ fn reply(
     let answer = asked.and_then(|(who, question)| answer(shared, stream, &who, number, question));
     let answer = answer.unwrap_or_else(Answer::Refused);
     // A node that looks for something asks without knowing whether it is there.
-    let looked_for = [code::NO_SUCH_JOB, code::NOT_FOUND];
+    let looked_for = [code::NO_SUCH_JOB, code::NOT_LET_IN, code::NOT_FOUND];
     if let Answer::Refused(refusal) = &answer
         && !looked_for.contains(&refusal.code.as_str())
     {

@@ -5,8 +5,8 @@ mod support;
 
 use godwit_state::{
     Actor, Agreed, AuditEntry, AuditFilter, Change, Command, Effect, FEATURE_LEVEL, FailureGroup,
-    Finish, JobFilter, JobOp, JobState, Op, Outcome, Placed, Prune, Reason, Route, Secret, Sighted,
-    Site, Webhook,
+    Finish, JobFilter, JobOp, JobState, Op, Outcome, Placed, Prune, Reason, Secret, Sighted, Site,
+    Webhook,
 };
 use support::state::State;
 use support::{at, claim, finish, job_command, new_job, runner, submit};
@@ -383,34 +383,6 @@ fn webhooks_that_name_it_hear_of_sites_that_go_and_come() {
         .map(|delivery| (delivery.webhook.as_str(), delivery.event.as_str()))
         .collect();
     assert_eq!(due, [("both", "site_away"), ("both", "site_back")]);
-}
-
-#[test]
-fn the_first_attempt_decides_for_all_which_site_runs_the_job() {
-    let mut state = State::new();
-    state
-        .op(0, Op::Submit(Box::new(new_job("job"))))
-        .expect("submit");
-    let route = |epoch, route| JobOp::Route { epoch, route };
-    let read = |state: &State| Agreed(&state.reader).route("job").expect("read");
-    state.job(1, claim(0)).expect("claim");
-    state
-        .job(1, route(1, Route::Push))
-        .expect_err("a cluster of the first level");
-    state.op(1, Op::Level(FEATURE_LEVEL)).expect("alone");
-    state
-        .job(2, route(0, Route::Push))
-        .expect_err("an old epoch");
-    assert_eq!(read(&state), None);
-    state.job(3, route(1, Route::Push)).expect("decided");
-    state.job(4, route(1, Route::Push)).expect("the same");
-    state.job(5, backoff(1, 10)).expect("backoff");
-    state.job(20, claim(2)).expect("claim");
-    for other in [Route::Here, Route::Within, Route::Pull] {
-        state.job(21, route(3, other)).expect_err("another one");
-    }
-    state.job(22, route(3, Route::Push)).expect("the same");
-    assert_eq!(read(&state), Some(Route::Push));
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub mod code {
     pub const OUTSIDE: &str = "outside";
     /// No such job runs for the asker.
     pub const NO_SUCH_JOB: &str = "no_such_job";
+    /// The asker was not let in for the job that it names. The job may run all the same.
+    pub const NOT_LET_IN: &str = "not_let_in";
     /// The place of that name is on another file system than at the node that made the mark.
     pub const OTHER_PLACE: &str = "other_place";
     /// The claim has ended, was never set, or has another epoch by now.

@@ -98,6 +98,7 @@ fn every_question_is_known() {
         }),
         Question::Revoke {
             job: "1".to_owned(),
+            keep: vec!["gw1-a".to_owned()],
         },
         Question::Run(Box::new(RunJob {
             job: "1".to_owned(),

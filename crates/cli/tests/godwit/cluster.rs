@@ -4,6 +4,7 @@
 mod distributed;
 mod divided;
 pub(crate) mod guests;
+mod left;
 mod levels;
 mod membership;
 mod no_room;

@@ -8,6 +8,7 @@ mod clocks;
 mod deputy;
 mod given;
 mod hidden;
+mod mates;
 mod named;
 mod redirected;
 mod scanned;

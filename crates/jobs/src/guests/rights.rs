@@ -41,7 +41,7 @@ pub(super) fn acts_for<'a>(
     }
     let Mandate { asker: of, job } = mandate;
     let message = format!("{asker} was not let in here for job {job} of {of}");
-    Err(Refusal::new(code::NO_SUCH_JOB, message))
+    Err(Refusal::new(code::NOT_LET_IN, message))
 }
 
 /// Whether the asker may do now what the job does here.

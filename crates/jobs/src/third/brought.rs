@@ -14,7 +14,7 @@ pub(super) fn ask_here(
     match question {
         // The owner of the job may write there, which was looked at when the attempt began.
         Question::Grant(wish) => grants::grant(shared, asker, None, wish, &|_, _, _| Ok(())),
-        Question::Revoke { job } => grants::revoke(shared, asker, asker, job),
+        Question::Revoke { job, keep } => grants::revoke(shared, asker, asker, job, keep),
         _ => Err(Refusal::new(
             code::INVALID,
             "this node is not asked that about a job of its own",

@@ -6,7 +6,7 @@ use godwit_api::failure::FailureCode;
 use godwit_api::rest::JobStateName;
 use godwit_state::{FailureGroup, Finish, Job, JobOp, Outcome, Reason};
 
-use super::Third;
+use super::{Third, unseen};
 use crate::attempt::{AttemptEvents, LATE_CALLS, clip};
 use crate::error::JobsError;
 use crate::{Shared, border};
@@ -72,9 +72,17 @@ pub(super) fn refused(
     };
     let reason = border::reason(word, &refusal.message);
     // A job that is not found any more was lost with the state of its site: the next attempt starts it anew.
+    let is_not_let_in = refusal.code == code::NOT_LET_IN;
+    let reason = match is_not_let_in {
+        true => {
+            shared.unseen.add(&job.id);
+            border::reason(word, &unseen::why(&refusal.message))
+        }
+        false => reason,
+    };
     let passing =
         refusal.retryable || [code::NO_SUCH_JOB, code::BROKEN].contains(&refusal.code.as_str());
-    if passing {
+    if passing || is_not_let_in {
         let (bytes, files) = told.last_seen();
         return JobOp::Backoff {
             epoch,

@@ -9,7 +9,7 @@ use godwit_api::rest::JobStateName;
 use godwit_state::{JobOp, JobState, Reason, UnixMillis};
 
 use super::let_in::Changed;
-use super::{Stop, Third, Way, is_denied, is_passing, other, renew_at};
+use super::{Stop, Third, Way, is_denied, is_passing, is_stopped, other, renew_at};
 use crate::attempt::propose;
 
 /// Between two questions.
@@ -24,6 +24,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The longest rest before access is given again that was lost, and how long it has to last for the next rest to be short.
 const REST_MAX: Duration = Duration::from_mins(5);
 const STEADY_AFTER: Duration = Duration::from_mins(10);
+
+/// How often an attempt sets a job going again that stood still by a word of this cluster: such words are few.
+const RESTARTS_MAX: u32 = 8;
 
 /// How long to rest after so many losses in a row before this one.
 fn rest_after(losses: u32) -> Duration {
@@ -50,6 +53,8 @@ pub(super) struct Followed<'a> {
     /// How often access was lost in a row, and when for the last time.
     losses: u32,
     lost_at: Option<Instant>,
+    /// How often the job was set going again that stood still by a word of this cluster.
+    restarts: u32,
 }
 
 impl<'a> Followed<'a> {
@@ -67,12 +72,28 @@ impl<'a> Followed<'a> {
             given_again: false,
             losses: 0,
             lost_at: None,
+            restarts: 0,
         }
+    }
+
+    /// Whether the job stands still there though it is to run.
+    pub(super) fn is_to_run_again(&mut self, seen: &JobSeen) -> bool {
+        let told = &self.third.told;
+        if self.lost_access(seen) {
+            told.note("the access for this job ended while the job ran; it is given again");
+            return true;
+        }
+        let is_stopped = is_stopped(seen) && self.restarts < RESTARTS_MAX;
+        if is_stopped {
+            self.restarts += 1;
+            told.note("the job was stopped there by a word for an earlier attempt; it goes on");
+        }
+        is_stopped
     }
 
     /// Whether the job ended because its access did, after it had moved something with that access. Then the access is to be given
     /// again; a site that refuses the job from the start would refuse it again.
-    pub(super) fn lost_access(&mut self, seen: &JobSeen) -> bool {
+    fn lost_access(&mut self, seen: &JobSeen) -> bool {
         let done = self.third.told.last_seen().0;
         let lost = seen.view.ended.is_some()
             && is_denied(seen)

@@ -53,8 +53,7 @@ impl Third<'_> {
         }
         // Each of them may come to renew the access. Without it the access ends within a day after this node is lost.
         if self.own.is_none() {
-            let mates = self.mates.borrow().clone();
-            for mate in mates.into_iter().take(left) {
+            for mate in mates::to_be_let_in(self).into_iter().take(left) {
                 drop(give(mate));
             }
         }
@@ -65,19 +64,18 @@ impl Third<'_> {
     pub(super) fn revoke(&self, way: Way) {
         self.take_back(way);
         if !self.mates.borrow().is_empty() {
-            revoke_at(self, self.runner(way));
+            revoke_at(self, self.runner(way), Vec::new());
         }
     }
 
     /// The same at the other end alone: the nodes of this cluster still find the job at the site that runs it.
     pub(super) fn take_back(&self, way: Way) {
         if let Some(granter) = self.granter(way) {
-            revoke_at(self, granter);
+            revoke_at(self, granter, Vec::new());
         }
     }
 
-    /// Looks which nodes the cluster has now. All access is taken back if one has left: that one may have let others in. True if
-    /// access is to be given at once, for the nodes are others than before.
+    /// Looks which nodes the cluster has now. If one has left, access is taken back from it and from others that it may have let in.
     pub(super) fn follow_mates(&self, way: Way) -> Result<Changed, Stop> {
         let now = mates::mates(self.shared)?;
         let changed = {
@@ -88,18 +86,44 @@ impl Third<'_> {
                 false => Changed::Left,
             }
         };
-        if changed == Changed::Left {
-            self.note("a node has left this cluster; the access for this job is taken back and given again without it");
-            self.revoke(way);
-        }
         self.mates.replace(now);
+        if changed == Changed::Left {
+            self.note("a node has left this cluster; it has no access for this job any more");
+            keep_out(self, way);
+        }
         Ok(changed)
     }
 }
 
-fn revoke_at(third: &Third<'_>, site: &Peer) {
+/// Gives access for the job as it is to be now: nodes that have left the cluster since an earlier attempt have none any more.
+pub(super) fn give_again(third: &Third<'_>, way: Way) -> Result<(), Refusal> {
+    keep_out(third, way);
+    third.grant(way)?;
+    third.let_mates_in(way);
+    Ok(())
+}
+
+/// Takes access back from all that are neither nodes of this cluster nor such as may come to run the job.
+fn keep_out(third: &Third<'_>, way: Way) {
+    // In a cluster of one node that never had another there is nobody to keep out.
+    let Some(own) = (third.shared.config.own)() else {
+        return;
+    };
+    let is_cluster = (third.shared.config.is_member)(&own.identity);
+    if !is_cluster {
+        return;
+    }
+    let mut keep = third.runners(way);
+    keep.extend(third.mates.borrow().iter().cloned());
+    keep.push(own.identity);
+    for site in third.granter(way).into_iter().chain([third.runner(way)]) {
+        revoke_at(third, site, keep.clone());
+    }
+}
+
+fn revoke_at(third: &Third<'_>, site: &Peer, keep: Vec<String>) {
     let job = third.job.id.clone();
-    match third.ask(site, &Question::Revoke { job }) {
+    match third.ask(site, &Question::Revoke { job, keep }) {
         Ok(_) => {}
         Err(refusal) if is_passing(&refusal) => {
             third.note(&format!(

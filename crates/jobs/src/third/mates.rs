@@ -1,17 +1,22 @@
 //! The other nodes of this cluster, which may go on with a job that another site runs: they are let in there for this job, and find it again.
 //! Starts and follows no job.
 
-use godwit_api::ask::{GrantJob, Question};
+use std::time::Duration;
+
+use godwit_api::ask::{GrantJob, Question, code};
 use godwit_api::grant::Mandate;
 use godwit_api::rest::Timestamp;
-use godwit_state::{Job, Node};
+use godwit_state::{Agreed, Job, Node};
 
 use super::{GRANT_FOR, Third, Way, millis};
-use crate::Shared;
 use crate::error::JobsError;
+use crate::{Shared, reached};
 
 /// Nodes that are let in: enough for one to be left.
 const MATES_MAX: usize = 8;
+
+/// How long the node of the latest attempt may take to say that it is there.
+const WITHIN: Duration = Duration::from_secs(3);
 
 /// The identities of the other nodes of the cluster.
 pub(super) fn mates(shared: &Shared) -> Result<Vec<String>, JobsError> {
@@ -22,37 +27,81 @@ pub(super) fn mates(shared: &Shared) -> Result<Vec<String>, JobsError> {
     Ok(others.map(|row| row.identity).take(MATES_MAX).collect())
 }
 
-/// The job as that of each other node that ran an attempt of it, the latest first: a site knows it by the node that asked. None where
-/// another node ran the latest attempt, which says itself what is to be said.
+/// The job as that of the other node by which a site knows it, as the state says. That node may have left the cluster.
+pub(super) fn noted(shared: &Shared, job: &Job) -> Result<Option<Mandate>, JobsError> {
+    let noted = Agreed(&shared.replica.reader()).asker(&job.id)?;
+    let own = asker(shared, None);
+    let noted = noted.filter(|noted| own.as_ref() != Some(noted));
+    Ok(noted.map(|asker| Mandate {
+        asker,
+        job: job.id.clone(),
+    }))
+}
+
+/// By which node a site knows the job: this one, or that of the mandate.
+pub(super) fn asker(shared: &Shared, mandate: Option<&Mandate>) -> Option<String> {
+    match mandate {
+        Some(mandate) => Some(mandate.asker.clone()),
+        None => (shared.config.own)().map(|own| own.identity),
+    }
+}
+
+/// The job as that of each other node by which a site may know it: the one that the state names, then those that ran attempts, the latest
+/// first.
 pub(super) fn askers(shared: &Shared, job: &Job) -> Result<Vec<Mandate>, JobsError> {
     let reader = shared.replica.reader();
-    let mut names: Vec<String> = Vec::new();
-    for attempt in reader.attempts(&job.id)?.into_iter().rev() {
-        if !names.contains(&attempt.node) {
-            names.push(attempt.node);
-        }
-    }
+    let mut mandates: Vec<Mandate> = noted(shared, job)?.into_iter().collect();
     let own = &shared.config.node;
-    if names.first() != Some(own) {
-        return Ok(Vec::new());
-    }
-    let mut mandates = Vec::new();
-    for name in names.iter().filter(|name| *name != own) {
-        // A node that was removed is asked for no more.
-        mandates.extend(reader.object::<Node>(name)?.map(|row| Mandate {
+    for attempt in reader.attempts(&job.id)?.into_iter().rev() {
+        if attempt.node == *own {
+            continue;
+        }
+        let mandate = reader.object::<Node>(&attempt.node)?.map(|row| Mandate {
             asker: row.identity,
             job: job.id.clone(),
-        }));
+        });
+        mandates.extend(mandate.filter(|mandate| !mandates.contains(mandate)));
     }
     Ok(mandates)
+}
+
+/// Whether it is this node that says at the sites how a job is that has no attempt now. The node of the latest attempt does; the leader
+/// does where that node has left the cluster or does not answer.
+pub(super) fn speaks_for(shared: &Shared, job: &Job) -> Result<bool, JobsError> {
+    let reader = shared.replica.reader();
+    let attempts = reader.attempts(&job.id)?;
+    let Some(latest) = attempts.last().map(|attempt| &attempt.node) else {
+        return Ok(false);
+    };
+    if *latest == shared.config.node {
+        return Ok(true);
+    }
+    if !shared.replica.is_leader() {
+        return Ok(false);
+    }
+    let Some(row) = reader.object::<Node>(latest)? else {
+        return Ok(true);
+    };
+    let node = reached::node(&row);
+    let asked = reached::ask(shared, &node, &Question::Running {}, WITHIN, &|| true);
+    Ok(asked.is_err_and(|refusal| refusal.code == code::UNREACHABLE))
+}
+
+/// The nodes of this cluster that need access for the job: this one, too, where the job is known by another one, if it has the right
+/// itthird.
+pub(super) fn to_be_let_in(third: &Third<'_>) -> Vec<String> {
+    let own = third.earlier.borrow().is_some();
+    let own = own.then(|| asker(third.shared, None)).flatten();
+    let mates = third.mates.borrow();
+    own.into_iter().chain(mates.iter().cloned()).collect()
 }
 
 impl Third<'_> {
     /// Lets the other nodes of this cluster in at the site that runs the job. Without that they could not go on with it.
     pub(super) fn let_mates_in(&self, way: Way) {
         let paths = self.paths_at_runner(way);
-        let mates = self.mates.borrow().clone();
-        for identity in &mates {
+        let own = asker(self.shared, None);
+        for identity in &to_be_let_in(self) {
             let question = Question::Grant(GrantJob {
                 job: self.job.id.clone(),
                 identity: identity.clone(),
@@ -62,7 +111,9 @@ impl Third<'_> {
                 until: Timestamp(self.shared.now().after(millis(GRANT_FOR)).0),
                 lasts_ms: Some(millis(GRANT_FOR)),
             });
-            if let Err(refusal) = self.ask(self.runner(way), &question) {
+            if let Err(refusal) = self.ask(self.runner(way), &question)
+                && own.as_ref() != Some(identity)
+            {
                 let note = format!(
                     "{} does not let the other nodes of this cluster in, so none of them can go on with the job if this node is lost: {refusal}",
                     self.runner(way).name

@@ -12,7 +12,7 @@ use godwit_api::ask::{Peer, Question, ReachSite, Refusal, code};
 use godwit_api::event::EventSink as _;
 use godwit_api::grant::Right;
 use godwit_api::job::JobKind;
-use godwit_api::rest::{Divide, HERE, NewJob};
+use godwit_api::rest::{Divide, HERE, NewJob, Timestamp};
 use godwit_run::Control;
 use godwit_state::{Agreed, Job, JobOp, LEVEL_ROUTE, ProposeError, Route, Site};
 
@@ -97,7 +97,8 @@ pub(super) fn is_brought(
             return Ok(false);
         }
         // A user who fetches gives the other site no access here, unless the user asks for that.
-        if !access::Access(shared).peer_may(&from.identity, &destination, Right::Write)? {
+        let (access, now) = (access::Access(shared), Timestamp(shared.now().0));
+        if !access.peer_may_at(&from.identity, &destination, Right::Write, now)? {
             told.note(&format!(
                 "one node here fetches, for {} has no right of its own to write at {destination}; --divide always gives it access for the job",
                 first.site
@@ -116,7 +117,7 @@ pub(super) fn is_brought(
     };
     // An earlier attempt may have had no state that takes routes.
     if job.attempts > 0 && is_there()? {
-        note(shared, job, epoch, Route::Push, control)?;
+        note(shared, job, epoch, Route::Push, None, control)?;
         return Ok(true);
     }
     let Some(own) = own(shared, control)? else {
@@ -142,7 +143,7 @@ pub(super) fn is_brought(
             Route::Here
         }
     };
-    note(shared, job, epoch, route, control)?;
+    note(shared, job, epoch, route, None, control)?;
     Ok(route != Route::Here)
 }
 
@@ -179,21 +180,28 @@ pub(super) fn own(shared: &Shared, control: &Control) -> Result<Option<Peer>, St
     }
 }
 
-/// Notes the route in the state. No site begins the job before the state has it; a cluster of an older level cannot have it.
+/// Notes the route in the state, and the asker by which the site knows the job. No site begins the job before the state has them; a
+/// cluster of an older level cannot have them.
 pub(super) fn note(
     shared: &Shared,
     job: &Job,
     epoch: u64,
     route: Route,
+    asker: Option<String>,
     control: &Control,
 ) -> Result<(), Stop> {
     let level = Agreed(&shared.replica.reader()).level();
-    if level.map_err(JobsError::from)? < LEVEL_ROUTE || noted(shared, job)? == Some(route) {
+    if level.map_err(JobsError::from)? < LEVEL_ROUTE {
         return Ok(());
     }
+    let op = JobOp::Route {
+        epoch,
+        route,
+        asker,
+    };
     let until = Instant::now() + PATIENCE;
     loop {
-        match propose(shared, &job.id, JobOp::Route { epoch, route }) {
+        match propose(shared, &job.id, op.clone()) {
             Ok(()) => return Ok(()),
             // The claim of this attempt has ended.
             Err(ProposeError::Refused(_)) => return Err(Stop::Told),

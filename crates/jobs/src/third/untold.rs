@@ -1,23 +1,21 @@
-//! Sites that run a job for this node, and do not know yet that it was paused or given up here: asked again until they know.
+//! Sites that run a job for this node, and do not know yet that it was paused or given up here: asked again until they know (`tell`).
 //! Starts and follows no job. Its thread also looks after the rights of waiting jobs (`rights`).
 //!
 //! A site may be away, or this node may end, between a user's word and the question that carries it to the site. A job that waits has no
 //! attempt that could carry it. So each job that is paused or ends is looked at, and at the start of the node those of late: to ask a
-//! site twice changes nothing. A job whose sites are being asked begins no attempt, or the question would stop that one.
+//! site twice changes nothing. A job whose sites are being asked begins no attempt, or the question would stop that one. Jobs that wait are
+//! looked at when a node leaves the cluster, too: it is to have no access for them.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use godwit_api::ask::{Question, SteerJob, SteerVerb, code};
-use godwit_api::rest::HERE;
 use godwit_state::{Follower, Job, JobFilter, JobState, Topic};
 
 use super::rights::end_denied;
-use super::{GRANT_FOR, brought, is_passing, mates, millis, route, site};
+use super::{GRANT_FOR, millis, route, tell};
 use crate::Shared;
-use crate::error::JobsError;
 
 /// Between two tries.
 const AGAIN_EVERY: Duration = Duration::from_secs(5);
@@ -27,6 +25,21 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Jobs that are looked at at the start of the node: a page of the state.
 const JOBS_MAX: usize = 1_000;
+
+/// States in which another site is to stop, or has ended.
+const STOPPED: [JobState; 5] = [
+    JobState::Paused,
+    JobState::Cancelled,
+    JobState::Failed,
+    JobState::Partial,
+    JobState::Complete,
+];
+
+/// States in which a job waits for its next attempt, and may run at another site.
+const WAITING: [JobState; 3] = [JobState::Queued, JobState::Scheduled, JobState::Paused];
+
+/// The change by which a node leaves the cluster.
+const NODE_LEFT: &str = "node.remove";
 
 /// Changes after which a job goes on.
 const GOES_ON: [&str; 6] = [
@@ -79,10 +92,17 @@ impl Untold {
 /// Body of the thread.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let mut follower = follow(shared);
-    look_back(shared);
+    look_back(shared, &STOPPED);
     let mut due = Instant::now();
+    let mut led = false;
     while !shared.stopping.load(Ordering::SeqCst) {
         let is_due = Instant::now() >= due;
+        let leads = shared.replica.is_leader();
+        if leads && !led {
+            // The leader speaks for nodes that do not answer.
+            look_back(shared, &STOPPED);
+        }
+        led = leads;
         if is_due {
             due = Instant::now() + AGAIN_EVERY;
             if let Err(error) = end_denied(shared) {
@@ -111,11 +131,16 @@ fn hear(shared: &Shared, follower: &mut Follower) -> bool {
         let Ok(events) = follower.look() else {
             // Events were missed.
             *follower = follow(shared);
-            look_back(shared);
+            look_back(shared, &STOPPED);
+            look_back(shared, &WAITING);
             return true;
         };
         if events.is_empty() {
             return any;
+        }
+        if events.iter().any(|event| event.change == NODE_LEFT) {
+            look_back(shared, &WAITING);
+            any = true;
         }
         let jobs = events.iter().filter(|event| event.topic == Topic::Job);
         for event in jobs.filter(|event| !GOES_ON.contains(&event.change.as_str())) {
@@ -138,15 +163,8 @@ const fn is_stopped(job: &Job) -> bool {
     )
 }
 
-/// Remembers the jobs whose end or pause an earlier start of the node may not have passed on.
-fn look_back(shared: &Shared) {
-    let states = [
-        JobState::Paused,
-        JobState::Cancelled,
-        JobState::Failed,
-        JobState::Partial,
-        JobState::Complete,
-    ];
+/// Remembers the jobs in these states about which another site may not know all.
+fn look_back(shared: &Shared, states: &[JobState]) {
     let filter = JobFilter {
         states: states.to_vec(),
         ..JobFilter::default()
@@ -166,7 +184,7 @@ fn look_back(shared: &Shared) {
 }
 
 /// Whether no access for the job can be left.
-fn is_old(shared: &Shared, job: &Job) -> bool {
+pub(super) fn is_old(shared: &Shared, job: &Job) -> bool {
     job.since.after(millis(GRANT_FOR)) < shared.now()
 }
 
@@ -182,85 +200,11 @@ fn tell_all(shared: &Shared) {
             continue;
         }
         *shared.untold.asked() = Some(id.clone());
-        match tell(shared, &id, &mut away) {
+        match tell::tell(shared, &id, &mut away) {
             Ok(true) => shared.untold.remove(&id),
             Ok(false) => {}
             Err(error) => (shared.config.log)(&format!("job {id}: {error}")),
         }
         *shared.untold.asked() = None;
     }
-}
-
-/// Asks the sites of a job; whether nothing is left to say.
-fn tell(shared: &Shared, id: &str, away: &mut HashSet<String>) -> Result<bool, JobsError> {
-    let reader = shared.replica.reader();
-    let Some(job) = reader.job(id)? else {
-        return Ok(true);
-    };
-    let verb = match job.state {
-        JobState::Paused => SteerVerb::Pause,
-        state if state.ended() => SteerVerb::Cancel,
-        // An attempt does what is to be done.
-        state => return Ok(state.waits()),
-    };
-    if is_old(shared, &job) {
-        return Ok(true);
-    }
-    let mut names: Vec<&str> = job
-        .sources
-        .iter()
-        .map(|place| place.site.as_str())
-        .collect();
-    names.push(&job.destination.site);
-    names.dedup();
-    let mut questions = vec![Question::Steer(SteerJob {
-        job: job.id.clone(),
-        verb: Some(verb),
-        ..SteerJob::default()
-    })];
-    if verb == SteerVerb::Cancel {
-        let job = job.id.clone();
-        questions.push(Question::Revoke { job });
-    }
-    let mut all_told = true;
-    let others = mates::askers(shared, &job)?;
-    if let Some(own) = (shared.config.own)().filter(|_| job.destination.site == HERE) {
-        let revokes = questions
-            .iter()
-            .filter(|one| matches!(one, Question::Revoke { .. }));
-        for revoke in revokes {
-            let others = others.iter().map(|mandate| mandate.asker.as_str());
-            for asker in std::iter::once(own.identity.as_str()).chain(others) {
-                let asked = brought::ask_here(shared, asker, revoke);
-                all_told &= !asked.is_err_and(|refusal| is_passing(&refusal));
-            }
-        }
-    }
-    for name in names {
-        if away.contains(name) {
-            all_told = false;
-            continue;
-        }
-        // A site that is not known any more cannot be asked; its access ends by itself.
-        let Ok((site, _)) = site(shared, &job, name) else {
-            continue;
-        };
-        let mandates = std::iter::once(None).chain(others.iter().map(Some));
-        let asked = mandates.flat_map(|mandate| questions.iter().map(move |one| (mandate, one)));
-        for (mandate, question) in asked {
-            let sites = &shared.config.sites;
-            let asked = sites.ask_for(mandate, Some(&site), question, &mut |_| {
-                !shared.stopping.load(Ordering::SeqCst)
-            });
-            let Err(refusal) = asked else {
-                continue;
-            };
-            all_told &= !is_passing(&refusal);
-            if refusal.code == code::UNREACHABLE {
-                away.insert(name.to_owned());
-                break;
-            }
-        }
-    }
-    Ok(all_told)
 }

@@ -6,7 +6,7 @@ use godwit_api::event::EventSink as _;
 use godwit_api::job::Text;
 use godwit_state::Route;
 
-use super::{Stop, Third, below_exports, route};
+use super::{Stop, Third, below_exports, mates, route};
 
 /// Who runs the job, and which way it reaches the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +37,17 @@ impl Third<'_> {
         Ok(all.find(|way| Some(way.route()) == route))
     }
 
+    /// Notes the way, and the node by which the site knows the job. The state takes it from an attempt whose claim holds, and from no other.
     pub(super) fn note_route(&self, way: Way) -> Result<(), Stop> {
-        route::note(self.shared, self.job, self.epoch, way.route(), self.control)
+        let asker = mates::asker(self.shared, self.earlier.borrow().as_ref());
+        route::note(
+            self.shared,
+            self.job,
+            self.epoch,
+            way.route(),
+            asker,
+            self.control,
+        )
     }
 
     /// Which way the sites reach each other.

@@ -93,18 +93,23 @@ pub(super) fn placed(
     Ok(())
 }
 
-/// Notes which site runs the transfer. Leaves the state of the job as it is, and refuses another route than that of before.
+/// Notes which site runs the transfer, and by which asker it knows the job. Leaves the state of the job as it is, and refuses another route
+/// than that of before.
 pub(super) fn route(
     context: &Context<'_>,
     job: &Job,
     epoch: u64,
     route: Route,
+    asker: Option<&str>,
 ) -> Result<(), Stop> {
     fresh(job, epoch)?;
+    if let Some(asker) = asker {
+        bounds::name("asker", asker)?;
+    }
     if !job.state.moves() {
         return Err(CommandError::forbidden(&job.id, job.state, Cause::Report).into());
     }
-    if let Some(earlier) = job_route(context.db, &job.id)?
+    if let Some((earlier, _)) = job_route(context.db, &job.id)?
         && earlier != route
     {
         let what = format!("was decided before: {}", earlier.name());
@@ -113,7 +118,7 @@ pub(super) fn route(
     context
         .db
         .prepare_cached("UPDATE attempts SET route = ?3 WHERE job = ?1 AND number = ?2")?
-        .execute(params![job.id, job.attempts, route.name()])?;
+        .execute(params![job.id, job.attempts, route.with_asker(asker)])?;
     Ok(())
 }
 

@@ -114,7 +114,11 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
             reason,
         } => claims::report(context, &mut job, *epoch, *state, reason.as_ref())?,
         JobOp::Placed { epoch, into, tag } => claims::placed(context, &job, *epoch, *into, *tag)?,
-        JobOp::Route { epoch, route } => claims::route(context, &job, *epoch, *route)?,
+        JobOp::Route {
+            epoch,
+            route,
+            asker,
+        } => claims::route(context, &job, *epoch, *route, asker.as_deref())?,
         JobOp::Backoff {
             epoch,
             reason,

@@ -207,6 +207,9 @@ pub enum JobOp {
         epoch: u64,
         /// The site.
         route: Route,
+        /// Identity of the node that asks the site, by which the site knows the job. None until the site is asked to run it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asker: Option<String>,
     },
     /// The runner ends the attempt for a passing reason.
     Backoff {

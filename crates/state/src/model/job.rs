@@ -203,6 +203,22 @@ impl Route {
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|route| route.name() == name)
     }
+
+    /// The name, and the asker behind it, as a row of an attempt has them.
+    pub(crate) fn with_asker(self, asker: Option<&str>) -> String {
+        match asker {
+            Some(asker) => format!("{} {asker}", self.name()),
+            None => self.name().to_owned(),
+        }
+    }
+
+    /// The same, read again.
+    pub(crate) fn from_row(text: &str) -> Option<(Self, Option<&str>)> {
+        match text.split_once(' ') {
+            Some((name, asker)) => Some((Self::from_name(name)?, Some(asker))),
+            None => Some((Self::from_name(text)?, None)),
+        }
+    }
 }
 
 /// A job as it is stored; its specification is read apart, for it may be long.

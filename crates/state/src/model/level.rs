@@ -9,7 +9,7 @@ use super::{Change, Command, JobOp, Op};
 
 /// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]),
 /// parts leased in no order and none to nodes that rest ([`LEVEL_REST`]). 3: what a command says of its origin ([`LEVEL_ORIGIN`]),
-/// users change their own passwords ([`LEVEL_PASSWORD`]), and access rules at sites. 4: where a job runs ([`JobOp::Route`]), sites that go
+/// users change their own passwords ([`LEVEL_PASSWORD`]), and access rules at sites. 4: where a job runs and for whom ([`JobOp::Route`]), sites that go
 /// and come ([`Op::Sighted`]), bounds of access for jobs, and nothing of a removed user is left to a later one ([`LEVEL_LEFT`]).
 pub const FEATURE_LEVEL: u32 = 4;
 

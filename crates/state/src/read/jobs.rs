@@ -223,7 +223,18 @@ impl Agreed<'_> {
     /// # Errors
     /// When the database cannot be read.
     pub fn route(self, id: &str) -> Result<Option<Route>, Fault> {
-        self.0.with(|db| job_route(db, id))
+        let noted = self.0.with(|db| job_route(db, id))?;
+        Ok(noted.map(|(route, _)| route))
+    }
+
+    /// Identity of the node by which the site that runs the transfer of a job knows the job, if a site was asked to run it. The node may
+    /// have left the cluster since.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn asker(self, id: &str) -> Result<Option<String>, Fault> {
+        let noted = self.0.with(|db| job_route(db, id))?;
+        Ok(noted.and_then(|(_, asker)| asker))
     }
 
     /// What attempts of a job found and left at its destination. The first one that got so far decides what the destination means.

@@ -88,19 +88,28 @@ pub(crate) fn job_by_id(db: &Connection, id: &str) -> rusqlite::Result<Option<Jo
         .optional()
 }
 
-/// Which site runs the transfer of a job, if that is decided.
-pub(crate) fn job_route(db: &Connection, id: &str) -> rusqlite::Result<Option<Route>> {
-    let select = format!(
-        "SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE job = ?1 AND route IS NOT NULL ORDER BY number LIMIT 1"
-    );
-    let name: Option<String> = db
-        .prepare_cached(&select)?
-        .query_row([id], |row| {
-            seal::check("attempts", row)?;
-            row.get("route")
-        })
-        .optional()?;
-    Ok(name.as_deref().and_then(Route::from_name))
+/// Which site runs the transfer of a job, if that is decided, and the asker that was noted last with it.
+pub(crate) fn job_route(
+    db: &Connection,
+    id: &str,
+) -> rusqlite::Result<Option<(Route, Option<String>)>> {
+    let mut statement = db.prepare_cached(&format!(
+        "SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE job = ?1 AND route IS NOT NULL ORDER BY number"
+    ))?;
+    let mut rows = statement.query([id])?;
+    let mut noted: Option<(Route, Option<String>)> = None;
+    while let Some(row) = rows.next()? {
+        seal::check("attempts", row)?;
+        let text: String = row.get("route")?;
+        let Some((route, asker)) = Route::from_row(&text) else {
+            continue;
+        };
+        let (_, last) = noted.get_or_insert((route, None));
+        if let Some(asker) = asker {
+            *last = Some(asker.to_owned());
+        }
+    }
+    Ok(noted)
 }
 
 /// The specification of the job of that id.

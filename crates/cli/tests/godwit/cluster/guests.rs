@@ -123,6 +123,7 @@ fn members_on_both_sides_act_by_the_rights_of_the_site_that_asked() {
     // What C lets in, C takes back: all of the cluster that came by it, too.
     let revoke = Question::Revoke {
         job: JOB.to_owned(),
+        keep: Vec::new(),
     };
     ask(&c, &there.nodes[1], None, &revoke).expect("taken back");
     assert_eq!(rules(&there.nodes[0]), 0);

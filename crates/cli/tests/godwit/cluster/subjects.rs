@@ -46,6 +46,7 @@ const NOT_SO: &str = "invalid";
 /// The claim is of another asker.
 const GONE: &str = "no_such_claim";
 const NO_JOB: &str = "no_such_job";
+const NOT_IN: &str = "not_let_in";
 const OTHER: &str = "other_cluster";
 
 /// The year 2100. Access for a job ends sooner.
@@ -77,24 +78,24 @@ const TABLE: &[Row] = &[
     ("nodes", [WHO, OK, OK, WHO, OK, OK, OK, WHO, OK, NO]),
     ("reach", [WHO, OK, OK, WHO, OK, OK, NO, WHO, NOT_SO, NOT_SO]),
     ("grant", [WHO, NO, OK, WHO, OK, OK, NO, WHO, OK, NO]),
-    ("revoke", [WHO, OK, OK, WHO, OK, OK, OK, WHO, OK, NO_JOB]),
-    ("run", [WHO, NO, OK, WHO, OK, OK, NO, WHO, NO_JOB, NO_JOB]),
+    ("revoke", [WHO, OK, OK, WHO, OK, OK, OK, WHO, OK, NOT_IN]),
+    ("run", [WHO, NO, OK, WHO, OK, OK, NO, WHO, NOT_IN, NOT_IN]),
     (
         "job",
         [
-            WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO, NO_JOB, NO_JOB,
+            WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO, NOT_IN, NOT_IN,
         ],
     ),
     (
         "steer",
         [
-            WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO, NO_JOB, NO_JOB,
+            WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO, NOT_IN, NOT_IN,
         ],
     ),
     (
         "past",
         [
-            WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO, NO_JOB, NO_JOB,
+            WHO, NO_JOB, NO_JOB, WHO, OK, NO_JOB, NO_JOB, WHO, NOT_IN, NOT_IN,
         ],
     ),
     (

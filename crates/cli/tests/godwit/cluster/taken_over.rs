@@ -14,7 +14,7 @@ use super::guests::rules;
 use super::{DEADLINE, Site, archive, runner};
 
 /// Eight files in two directories, the last larger than what moves in a moment.
-fn fill(directory: &Path) {
+pub(super) fn fill(directory: &Path) {
     for n in 0..8_u8 {
         let below = directory.join(format!("d{}", n % 2));
         fs::create_dir_all(&below).expect("made");
@@ -24,7 +24,7 @@ fn fill(directory: &Path) {
 }
 
 #[track_caller]
-fn wait_for_temporary(below: &Path) {
+pub(super) fn wait_for_temporary(below: &Path) {
     let until = Instant::now() + DEADLINE;
     while !below.exists() || !files_below(below).iter().any(|file| is_temporary(file)) {
         assert!(Instant::now() < until, "nothing is half there");
@@ -126,7 +126,7 @@ fn a_job_that_another_site_brings_is_followed_by_another_node() {
 }
 
 /// A cluster that knows two other sites: one with the set, and one that it may write to.
-fn between() -> (Site, Rig, Rig) {
+pub(super) fn between() -> (Site, Rig, Rig) {
     let site = Site::of(3);
     let (source, mut there) = (archive(&site), Rig::new());
     there.serve(&["--keep-for", "1s"]);
@@ -150,7 +150,7 @@ fn a_job_between_two_other_sites_is_followed_by_another_node() {
 }
 
 /// The rules at a site that are for a job of this node.
-fn subjects(rig: &Rig) -> Vec<String> {
+pub(super) fn subjects(rig: &Rig) -> Vec<String> {
     let list = rig.admin(&["access", "list", "--json"]).out;
     let rules = list.lines().map(|line| {
         let rule: serde_json::Value = serde_json::from_str(line).expect("a rule");

@@ -3,7 +3,10 @@
 
 use std::time::{Duration, Instant};
 
+use godwit_api::ask::{Question, SteerJob, SteerVerb};
+
 use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries};
+use super::super::trust::ask;
 use super::third::{Three, only_job, rules};
 use super::{fill, moved, submit, two_sites, wait_for};
 
@@ -94,4 +97,48 @@ fn a_divided_job_that_runs_again_has_the_same_destination() {
     assert_eq!(ended["state"], "complete", "{ended}");
     assert_identical_to_rsync("-aHO", &here.export.join("run42"), &copy);
     assert_no_temporaries(&there.export);
+}
+
+/// A question that stops the job may be on its way while a later attempt sets the job going.
+#[test]
+fn a_word_that_comes_late_does_not_hold_up_the_next_attempt() {
+    let three = Three::new();
+    fill(&three.source, 30, 100_000);
+    let id = three.submit(&["--limit", "300KB/s"]);
+    three.wait_for(&id, |job| moved(job) > 0);
+    for verb in [SteerVerb::Pause, SteerVerb::Cancel] {
+        let late = Question::Steer(SteerJob {
+            job: id.clone(),
+            verb: Some(verb),
+            ..SteerJob::default()
+        });
+        ask(&three.asked, &three.source, None, &late).expect("stopped");
+        let state = only_job(&three.source)["state"].clone();
+        assert!(state == "paused" || state == "cancelled", "{state}");
+        let until = Instant::now() + Duration::from_secs(30);
+        while ["paused", "cancelled"]
+            .contains(&only_job(&three.source)["state"].as_str().expect("a state"))
+        {
+            assert!(
+                Instant::now() < until,
+                "it stands still: {}",
+                three.log(&id)
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+    three.asked.admin(&["job", "limit", &id, "none"]);
+    three.complete(&id);
+    // The operator of the site stops it for good.
+    let id = three.submit(&["--limit", "300KB/s"]);
+    three.wait_for(&id, |job| moved(job) > 0);
+    let list = three.source.admin(&["job", "list", "--json"]).out;
+    let there: serde_json::Value = serde_json::from_str(list.trim()).expect("one job");
+    let there = there["id"].as_str().expect("an id");
+    let paused = three.source.admin(&["job", "pause", there]);
+    assert_eq!(paused.code, Some(0), "{paused:?}");
+    std::thread::sleep(Duration::from_secs(3));
+    let now = three.source.admin(&["job", "show", there, "--json"]).out;
+    assert!(now.contains("\"paused\""), "{now}");
+    three.asked.admin(&["job", "cancel", &id]);
 }

@@ -318,6 +318,7 @@ fn an_asker_does_not_change_the_state_as_fast_as_it_can_ask() {
     ask(&trust.a, &trust.b, None, &give(1)).expect("of another identity");
     let revoke = Question::Revoke {
         job: "j".to_owned(),
+        keep: Vec::new(),
     };
     trust.c_asks(&trust.b, &revoke).expect("taken back");
     assert_eq!(rules(&trust.b), 1, "that of the other identity");
@@ -368,6 +369,7 @@ fn the_audit_log_names_the_node_that_acts_for_an_asker() {
     ask(&trust.b, &trust.a, Some(&mandate), &steer).expect("steered");
     let revoke = Question::Revoke {
         job: "j".to_owned(),
+        keep: Vec::new(),
     };
     ask(&trust.b, &trust.a, Some(&mandate), &revoke).expect("taken back");
     let lines = super::super::rest::Caller::admin(&trust.a)

@@ -239,6 +239,7 @@ impl Walk {
             }),
             "revoke" => Question::Revoke {
                 job: "j".to_owned(),
+                keep: Vec::new(),
             },
             "run" => run(&format!("r{subject}"), &own),
             "job" => Question::Job { job },

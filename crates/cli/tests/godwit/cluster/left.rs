@@ -1,0 +1,149 @@
+//! Jobs that another site runs, while the cluster that asked for them loses and wins nodes: they run once, and who has left has no access.
+//! Leaves nodes that are killed while all else stays as it is to `taken_over`.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries, names};
+use super::super::rig::Rig;
+use super::super::sites::third::only_job;
+use super::super::sites::{allow, submit, wait_for};
+use super::guests::rules;
+use super::taken_over::{between, fill, subjects, wait_for_temporary};
+use super::{DEADLINE, Site, archive, runner};
+
+/// Waits until something is so at sites.
+#[track_caller]
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + DEADLINE;
+    while !is_so() {
+        assert!(Instant::now() < until, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Submits a job, and waits until it has begun to write; its id, and which node follows it.
+#[track_caller]
+fn begin(site: &Site, line: [&str; 2], more: &[&str], into: &Path) -> (String, usize) {
+    fs::create_dir(into).expect("made");
+    let more = [&["--limit", "800KB/s"], more].concat();
+    let id = submit(&site.nodes[0], line[0], line[1], &more);
+    let job = wait_for(&site.nodes[0], &id, |job| {
+        job["state"] == "running" && !job["node"].is_null()
+    });
+    wait_for_temporary(into);
+    (id, site.place_of(runner(&job).expect("a runner")))
+}
+
+#[track_caller]
+fn assert_complete_once(node: &Rig, id: &str, runs: &Rig, into: &Path) -> Value {
+    let ended = wait_for(node, id, |job| !job["ended"].is_null());
+    let log = node.admin(&["job", "log", id]).out;
+    assert_eq!(ended["state"], "complete", "{ended}\n{log}");
+    only_job(runs);
+    assert_eq!(names(into), ["set"], "it arrived once");
+    assert_no_temporaries(into);
+    ended
+}
+
+/// The node that is removed runs on, and does not hear that it is removed.
+#[test]
+fn a_job_of_a_removed_node_goes_on_under_another_one() {
+    let (site, source, there) = between();
+    let into = there.export.join("into");
+    let places = ["siteB:/data/set", "siteC:/data/into"];
+    let (id, first) = begin(&site, places, &[], &into);
+    let other = &site.nodes[(first + 1) % 3];
+    let name = runner(&wait_for(other, &id, |_| true)).map(str::to_owned);
+    let name = name.expect("a runner");
+    let removed = other.admin(&["cluster", "remove", &name, "--force"]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    let ended = assert_complete_once(other, &id, &source, &into);
+    assert_ne!(runner(&ended), Some(name.as_str()), "{ended}");
+    assert_identical_to_rsync("-aHO", &source.export.join("set"), &into.join("set"));
+    wait_until("no right stays", || rules(&source) + rules(&there) == 0);
+}
+
+#[test]
+fn a_job_that_is_brought_for_a_removed_node_goes_on_under_another_one() {
+    let site = Site::of(3);
+    let there = archive(&site);
+    fill(&there.export.join("set"));
+    let into = site.nodes[0].export.join("into");
+    let places = ["siteB:/data/set", "here:/data/into"];
+    let (id, first) = begin(&site, places, &["--divide", "always"], &into);
+    let other = &site.nodes[(first + 1) % 3];
+    let name = runner(&wait_for(other, &id, |_| true)).map(str::to_owned);
+    let name = name.expect("a runner");
+    let removed = other.admin(&["cluster", "remove", &name, "--force"]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    assert_complete_once(other, &id, &there, &into);
+    assert_identical_to_rsync("-aHO", &there.export.join("set"), &into.join("set"));
+    wait_until("no right stays", || rules(&there) + rules(other) == 0);
+}
+
+/// A paused job has no attempt that could look after its access.
+#[test]
+fn access_for_a_paused_job_follows_the_nodes_of_the_cluster() {
+    let (mut site, source, there) = between();
+    let into = there.export.join("into");
+    let places = ["siteB:/data/set", "siteC:/data/into"];
+    let (id, first) = begin(&site, places, &[], &into);
+    let paused = site.nodes[first].admin(&["job", "pause", &id]);
+    assert_eq!(paused.code, Some(0), "{paused:?}");
+    let gone = (1..3).find(|at| *at != first).expect("another");
+    let identity = site.nodes[gone].identity.clone();
+    let has = |rig: &Rig, identity: &str| {
+        let all = subjects(rig);
+        all.iter().any(|subject| subject.contains(identity))
+    };
+    wait_until("the site knows", || only_job(&source)["state"] == "paused");
+    wait_until("no access at the third site", || rules(&there) == 0);
+    assert!(has(&source, &identity), "it still finds the job");
+    let name = format!("dtn{}", gone + 1);
+    let removed = site.nodes[first].admin(&["cluster", "remove", &name, "--force"]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    wait_until("it has left", || !has(&source, &identity));
+    assert_eq!(only_job(&source)["state"], "paused");
+    let mut new = site.rig();
+    let by = &site.nodes[first];
+    super::join_by(&mut new, by, &super::invite(by), "dtn4", &[]);
+    for at in [&source, &there] {
+        allow(at, &new.identity, &["--read", "--write"]);
+    }
+    let resumed = site.nodes[first].admin(&["job", "resume", &id]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let joined = new.identity.clone();
+    site.nodes.push(new);
+    wait_until("each node finds the job", || {
+        let job = wait_for(&site.nodes[first], &id, |_| true);
+        let follows = runner(&job) == Some("dtn4");
+        follows || has(&source, &joined) || !job["ended"].is_null()
+    });
+    let ended = wait_for(&site.nodes[first], &id, |_| true);
+    assert!(ended["ended"].is_null(), "it had time: {ended}");
+    site.nodes[first].admin(&["job", "limit", &id, "none"]);
+    assert_complete_once(&site.nodes[first], &id, &source, &into);
+    wait_until("no right stays", || rules(&source) + rules(&there) == 0);
+}
+
+/// The node that had the site run the job is dead and stays so.
+#[test]
+fn a_job_of_a_dead_node_that_is_given_up_stops_where_it_runs() {
+    let (mut site, source, there) = between();
+    let into = there.export.join("into");
+    let places = ["siteB:/data/set", "siteC:/data/into"];
+    let (id, first) = begin(&site, places, &[], &into);
+    site.nodes[first].kill_daemon();
+    let other = &site.nodes[(first + 1) % 3];
+    wait_until("it is given up", || {
+        other.admin(&["job", "cancel", &id]).code == Some(0)
+    });
+    wait_until("it stops", || !only_job(&source)["ended"].is_null());
+    wait_until("no right stays", || rules(&source) + rules(&there) == 0);
+    let ended = wait_for(other, &id, |_| true);
+    assert_eq!(ended["state"], "cancelled", "{ended}");
+}

@@ -1,0 +1,156 @@
+//! Says once, at the sites of a job that has no attempt, how the job is: paused, given up, or waiting with the nodes that are left.
+//! Decides not which jobs (`untold`).
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use godwit_api::ask::{Peer, Question, SteerJob, SteerVerb, code};
+use godwit_api::grant::Mandate;
+use godwit_api::rest::HERE;
+use godwit_state::{Job, JobState, Node, Route};
+
+use super::{brought, is_passing, mates, route, site, untold};
+use crate::Shared;
+use crate::error::JobsError;
+
+/// A site of the job.
+struct Told<'a> {
+    name: &'a str,
+    site: Peer,
+    questions: Vec<Question>,
+}
+
+/// Asks the sites of a job; whether nothing is left to say.
+pub(super) fn tell(
+    shared: &Shared,
+    id: &str,
+    away: &mut HashSet<String>,
+) -> Result<bool, JobsError> {
+    let reader = shared.replica.reader();
+    let Some(job) = reader.job(id)? else {
+        return Ok(true);
+    };
+    // An attempt does what is to be done.
+    if job.state.moves() {
+        return Ok(false);
+    }
+    if untold::is_old(shared, &job) || !mates::speaks_for(shared, &job)? {
+        return Ok(true);
+    }
+    let others = mates::askers(shared, &job)?;
+    let mut all_told = tell_here(shared, &job, &others)?;
+    for one in sites(shared, &job)? {
+        if away.contains(one.name) {
+            all_told = false;
+            continue;
+        }
+        let mandates = std::iter::once(None).chain(others.iter().map(Some));
+        let asked =
+            mandates.flat_map(|mandate| one.questions.iter().map(move |one| (mandate, one)));
+        for (mandate, question) in asked {
+            // What was so at the beginning may be over: the next attempt says the rest.
+            let now = reader.job(id)?;
+            if now.is_none_or(|now| (now.epoch, now.state) != (job.epoch, job.state)) {
+                return Ok(false);
+            }
+            let sites = &shared.config.sites;
+            let asked = sites.ask_for(mandate, Some(&one.site), question, &mut |_| {
+                !shared.stopping.load(Ordering::SeqCst)
+            });
+            let Err(refusal) = asked else {
+                continue;
+            };
+            all_told &= !is_passing(&refusal);
+            if refusal.code == code::UNREACHABLE {
+                away.insert(one.name.to_owned());
+                break;
+            }
+        }
+    }
+    Ok(all_told)
+}
+
+/// The sites of the job, and what each is asked.
+fn sites<'a>(shared: &Shared, job: &'a Job) -> Result<Vec<Told<'a>>, JobsError> {
+    let mut names: Vec<&str> = job
+        .sources
+        .iter()
+        .map(|place| place.site.as_str())
+        .collect();
+    names.push(&job.destination.site);
+    names.dedup();
+    names.retain(|name| *name != HERE);
+    // A site that is not known any more cannot be asked; its access ends by itself.
+    let found = names.into_iter().filter_map(|name| {
+        let (peer, nodes) = site(shared, job, name).ok()?;
+        Some((name, peer, nodes))
+    });
+    let found: Vec<_> = found.collect();
+    let rows = shared.replica.reader().objects::<Node>()?;
+    let mates: Vec<String> = rows.into_iter().map(|row| row.identity).collect();
+    let all_nodes = found.iter().flat_map(|(_, _, nodes)| nodes);
+    let mut able: Vec<String> = all_nodes.map(|node| node.identity.clone()).collect();
+    able.extend(found.iter().map(|(_, peer, _)| peer.identity.clone()));
+    able.extend(mates.iter().cloned());
+    let route = route::noted(shared, job)?;
+    let told = found.into_iter().map(|(name, site, _)| {
+        let runs = match route {
+            Some(Route::Pull) => name == job.destination.site,
+            _ => name != job.destination.site || route == Some(Route::Within),
+        };
+        let keep = match job.state {
+            state if state.ended() => Vec::new(),
+            // Only the nodes of this cluster still find the job where it runs. A resumed job gets access again.
+            JobState::Paused if runs => mates.clone(),
+            JobState::Paused if route.is_some() => Vec::new(),
+            _ => able.clone(),
+        };
+        Told {
+            name,
+            site,
+            questions: questions(job, keep),
+        }
+    });
+    Ok(told.collect())
+}
+
+fn questions(job: &Job, keep: Vec<String>) -> Vec<Question> {
+    let verb = match job.state {
+        JobState::Paused => Some(SteerVerb::Pause),
+        state if state.ended() => Some(SteerVerb::Cancel),
+        _ => None,
+    };
+    let steer = verb.map(|verb| {
+        Question::Steer(SteerJob {
+            job: job.id.clone(),
+            verb: Some(verb),
+            ..SteerJob::default()
+        })
+    });
+    let revoke = Question::Revoke {
+        job: job.id.clone(),
+        keep,
+    };
+    steer.into_iter().chain([revoke]).collect()
+}
+
+/// Takes back the access that this cluster itself gave for a job that is brought here.
+fn tell_here(shared: &Shared, job: &Job, others: &[Mandate]) -> Result<bool, JobsError> {
+    let Some(own) = mates::asker(shared, None).filter(|_| job.destination.site == HERE) else {
+        return Ok(true);
+    };
+    if !job.state.ended() && job.state != JobState::Paused {
+        return Ok(true);
+    }
+    let revoke = Question::Revoke {
+        job: job.id.clone(),
+        keep: Vec::new(),
+    };
+    let others = others.iter().map(|mandate| mandate.asker.as_str());
+    let mut all_told = true;
+    for asker in std::iter::once(own.as_str()).chain(others) {
+        let asked = brought::ask_here(shared, asker, &revoke);
+        all_told &= !asked.is_err_and(|refusal| is_passing(&refusal));
+    }
+    Ok(all_told)
+}

@@ -1,0 +1,37 @@
+//! Jobs that another site runs for a node of this cluster, and that this node was not let in for: it leaves them to others for a while.
+//! Asks no site.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a job is left to the other nodes. One of them goes on with it, and lets this node in.
+const LEFT_FOR: Duration = Duration::from_secs(30);
+
+/// The ids of the jobs.
+#[derive(Default)]
+pub(crate) struct Unseen(Mutex<HashMap<String, Instant>>);
+
+impl Unseen {
+    pub(super) fn add(&self, id: &str) {
+        self.lock().insert(id.to_owned(), Instant::now());
+    }
+
+    /// Whether this node leaves the job to others now.
+    pub(crate) fn contains(&self, id: &str) -> bool {
+        let mut all = self.lock();
+        all.retain(|_, since| since.elapsed() < LEFT_FOR);
+        all.contains_key(id)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why the job waits.
+pub(super) fn why(said: &str) -> String {
+    format!(
+        "the job may run at the other site for another node of this cluster, and this node is not let in there ({said}); a node that is goes on with it"
+    )
+}

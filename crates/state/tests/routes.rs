@@ -1,0 +1,84 @@
+//! Tests what the state keeps of where a job runs: the route, decided once, and the node by which the other site knows the job.
+//! Leaves other commands of jobs to `commands`.
+
+mod support;
+
+use godwit_state::{Agreed, FEATURE_LEVEL, JobOp, Op, Reason, Route};
+use support::state::State;
+use support::{at, claim, new_job};
+
+fn backoff(epoch: u64, next: i64) -> JobOp {
+    JobOp::Backoff {
+        epoch,
+        reason: Reason::new("unreachable", "siteB does not answer."),
+        next_attempt: at(next),
+        bytes: 10,
+        files: 1,
+    }
+}
+
+#[test]
+fn the_first_attempt_decides_for_all_which_site_runs_the_job() {
+    let mut state = State::new();
+    state
+        .op(0, Op::Submit(Box::new(new_job("job"))))
+        .expect("submit");
+    let route = |epoch, route| JobOp::Route {
+        epoch,
+        route,
+        asker: None,
+    };
+    let read = |state: &State| Agreed(&state.reader).route("job").expect("read");
+    state.job(1, claim(0)).expect("claim");
+    state
+        .job(1, route(1, Route::Push))
+        .expect_err("a cluster of the first level");
+    state.op(1, Op::Level(FEATURE_LEVEL)).expect("alone");
+    state
+        .job(2, route(0, Route::Push))
+        .expect_err("an old epoch");
+    assert_eq!(read(&state), None);
+    state.job(3, route(1, Route::Push)).expect("decided");
+    state.job(4, route(1, Route::Push)).expect("the same");
+    state.job(5, backoff(1, 10)).expect("backoff");
+    state.job(20, claim(2)).expect("claim");
+    for other in [Route::Here, Route::Within, Route::Pull] {
+        state.job(21, route(3, other)).expect_err("another one");
+    }
+    state.job(22, route(3, Route::Push)).expect("the same");
+    assert_eq!(read(&state), Some(Route::Push));
+}
+
+#[test]
+fn the_node_that_had_a_site_run_a_job_is_known_after_it_has_left() {
+    let mut state = State::new();
+    state
+        .op(0, Op::Submit(Box::new(new_job("job"))))
+        .expect("submit");
+    state.op(1, Op::Level(FEATURE_LEVEL)).expect("alone");
+    let note = |state: &mut State, at, epoch, asker: Option<&str>| {
+        let op = JobOp::Route {
+            epoch,
+            route: Route::Push,
+            asker: asker.map(str::to_owned),
+        };
+        state.job(at, op).map(drop)
+    };
+    let read = |state: &State| {
+        let reader = &state.reader;
+        let agreed = Agreed(reader);
+        let (route, asker) = (agreed.route("job"), agreed.asker("job"));
+        (route.expect("read"), asker.expect("read"))
+    };
+    state.job(2, claim(0)).expect("claim");
+    note(&mut state, 3, 1, None).expect("decided");
+    assert_eq!(read(&state), (Some(Route::Push), None));
+    note(&mut state, 4, 1, Some("gw1-a")).expect("asked");
+    state.job(5, backoff(1, 10)).expect("backoff");
+    state.job(20, claim(2)).expect("claim");
+    note(&mut state, 21, 3, None).expect("nothing new");
+    assert_eq!(read(&state), (Some(Route::Push), Some("gw1-a".to_owned())));
+    note(&mut state, 22, 3, Some("gw1-b")).expect("another one asks");
+    assert_eq!(read(&state), (Some(Route::Push), Some("gw1-b".to_owned())));
+    note(&mut state, 23, 3, Some("")).expect_err("no name");
+}
