@@ -10,7 +10,7 @@ mod records;
 mod rights;
 mod submission;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use godwit_api::ask::{
     Answer, AnswerJobs, JobSeen, MayUse, Question, ReachSite, Refusal, RunJob, RunningJob,
@@ -158,6 +158,9 @@ pub(crate) fn check_reach(shared: &Shared, guest: &Guest) -> Result<(), Failure>
 
 /// What the owners of jobs for other nodes begin with; no user is called so.
 pub(crate) const OWNER: &str = "site:";
+
+/// How long the answer to an asker that stops its job waits for the attempt to end.
+const STOPS_WITHIN: Duration = Duration::from_secs(10);
 
 /// The owner of the jobs that run for a node.
 fn owner(asker: &str) -> String {
@@ -342,6 +345,10 @@ fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
         _ => Ok(()),
     };
     steered.map_err(|error| refuse(&error))?;
+    if matches!(wish.verb, Some(SteerVerb::Pause | SteerVerb::Cancel)) {
+        // The asker takes it that nothing writes any more.
+        jobs.shared.live.wait_for_end(id, STOPS_WITHIN);
+    }
     // What is so already changes nothing.
     let limit = wish.limit;
     let limit = limit.filter(|limit| *limit != view.limit.unwrap_or(0));

@@ -87,6 +87,9 @@ pub type MakeEnv = dyn Fn(&[Site]) -> Env + Send + Sync;
 /// Reads the grants that the operator of this machine wrote into the node's home.
 pub type FileGrants = dyn Fn() -> Result<Vec<Grant>, String> + Send + Sync;
 
+/// How long the answer to a pause or a cancel waits for the attempt to end. A site that does not answer may hold that up for longer.
+const STOPS_WITHIN: Duration = Duration::from_secs(2);
+
 /// What the jobs of a node are told at the beginning.
 pub struct JobsConfig {
     /// Name of this node in the state.
@@ -466,7 +469,12 @@ impl Jobs {
     }
 
     fn steer(&self, actor: Actor, id: &str, op: JobOp) -> Result<JobView, JobsError> {
+        let stops = matches!(op, JobOp::Pause | JobOp::Cancel { .. });
         self.propose(actor, id, op)?;
+        if stops {
+            // Whoever gets the answer takes it that nothing writes any more.
+            self.shared.live.wait_for_end(id, STOPS_WITHIN);
+        }
         self.job(id)
     }
 

@@ -4,11 +4,15 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use godwit_api::rest::{JobProgress, ProgressView};
 use godwit_run::Control;
 
 use crate::attempt::Shortage;
+
+/// Between two looks whether an attempt has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// An attempt that runs.
 #[derive(Clone)]
@@ -78,6 +82,14 @@ impl Live {
 
     pub(crate) fn contains(&self, id: &str) -> bool {
         self.lock().contains_key(id)
+    }
+
+    /// Waits until no attempt of the job runs here, or until the time has passed.
+    pub(crate) fn wait_for_end(&self, id: &str, within: Duration) {
+        let until = Instant::now() + within;
+        while self.contains(id) && Instant::now() < until {
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
 
     /// All of them.

@@ -142,3 +142,26 @@ fn a_word_that_comes_late_does_not_hold_up_the_next_attempt() {
     assert!(now.contains("\"paused\""), "{now}");
     three.asked.admin(&["job", "cancel", &id]);
 }
+
+/// Whoever has the answer goes on with what has arrived.
+#[test]
+fn a_job_stands_still_where_it_runs_by_the_answer_to_a_pause_or_cancel() {
+    let three = Three::new();
+    fill(&three.source, 30, 600_000);
+    let id = three.submit(&["--limit", "300KB/s"]);
+    let moves = |three: &Three| {
+        let there = only_job(&three.source);
+        let state = there["state"].as_str().expect("a state").to_owned();
+        ["scanning", "running"].contains(&state.as_str())
+    };
+    for verbs in [["pause", "resume"], ["cancel", "retry"]].repeat(3) {
+        three.wait_for(&id, |job| job["state"] == "running" && moves(&three));
+        for verb in verbs {
+            let outcome = three.asked.admin(&["job", verb, &id]);
+            assert_eq!(outcome.code, Some(0), "{outcome:?}");
+            assert!(verb == verbs[1] || !moves(&three), "{verb}");
+        }
+    }
+    three.asked.admin(&["job", "limit", &id, "none"]);
+    three.complete(&id);
+}
