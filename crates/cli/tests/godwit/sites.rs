@@ -9,6 +9,7 @@ mod past;
 mod places;
 mod renewal;
 mod rights;
+mod table;
 pub(crate) mod third;
 mod users;
 

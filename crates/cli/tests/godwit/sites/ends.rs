@@ -16,23 +16,23 @@ use super::third::{Three, rules};
 use super::{DEADLINE, fill, job, submit, two_sites, wait_for};
 
 /// Nodes of two or three sites; the first one is asked.
-struct Sites {
-    rigs: Vec<Rig>,
-    source: usize,
-    destination: usize,
-    from: &'static str,
-    to: &'static str,
-    seed: u64,
+pub(super) struct Sites {
+    pub(super) rigs: Vec<Rig>,
+    pub(super) source: usize,
+    pub(super) destination: usize,
+    pub(super) from: &'static str,
+    pub(super) to: &'static str,
+    pub(super) seed: u64,
 }
 
 impl Sites {
-    fn third() -> Self {
+    pub(super) fn third() -> Self {
         let three = Three::new();
         let rigs = vec![three.asked, three.source, three.destination];
         Self::of(rigs, (1, 2), "siteS:/data/run42", "siteD:/data/copy/")
     }
 
-    fn push() -> Self {
+    pub(super) fn push() -> Self {
         let (here, there) = two_sites();
         Self::of(
             vec![here, there],
@@ -42,7 +42,7 @@ impl Sites {
         )
     }
 
-    fn pull() -> Self {
+    pub(super) fn pull() -> Self {
         let (here, there) = two_sites();
         Self::of(
             vec![here, there],
@@ -71,7 +71,7 @@ impl Sites {
         }
     }
 
-    fn draw(&mut self, below: u64) -> u64 {
+    pub(super) fn draw(&mut self, below: u64) -> u64 {
         // The numbers of Knuth's MMIX.
         self.seed = self
             .seed
@@ -80,7 +80,7 @@ impl Sites {
         (self.seed >> 33) % below
     }
 
-    fn rest(&mut self, below: u64) {
+    pub(super) fn rest(&mut self, below: u64) {
         let millis = self.draw(below);
         std::thread::sleep(Duration::from_millis(millis));
     }
@@ -94,13 +94,13 @@ impl Sites {
         self.rigs[which].serve(&[]);
     }
 
-    fn copy(&self) -> PathBuf {
+    pub(super) fn copy(&self) -> PathBuf {
         self.rigs[self.destination].export.join("copy")
     }
 
     /// Waits until no site has a right for a job, or a job that has not ended; then nothing changes any more.
     #[track_caller]
-    fn assert_quiet(&self, id: &str) {
+    pub(super) fn assert_quiet(&self, id: &str) {
         let until = Instant::now() + DEADLINE;
         loop {
             let left: usize = self.rigs.iter().map(rules).sum();
@@ -134,7 +134,7 @@ impl Sites {
     clippy::print_stdout,
     reason = "the test harness shows it where a test fails"
 )]
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     println!("{text}");
 }
 
@@ -156,7 +156,7 @@ fn is_mark(file: &Path) -> bool {
 }
 
 /// Names and contents below a directory, without the marks of claims.
-fn state_of(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+pub(super) fn state_of(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = files_below(directory);
     files.retain(|file| !is_mark(file));
     files.sort();
