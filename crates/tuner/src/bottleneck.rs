@@ -181,6 +181,8 @@ struct Source {
     /// Thread-seconds in storage without a processor in use, and those with one in use or wanted.
     storage: f64,
     cpu: f64,
+    /// Of the measurement.
+    elapsed: f64,
     /// They cover enough of the time to be named.
     shows: bool,
     /// The scan was still at it, or files were being read.
@@ -209,6 +211,7 @@ impl Source {
             limit: counted.limit_bytes_per_second as f64,
             storage,
             cpu,
+            elapsed: counted.elapsed_ns as f64,
             shows: shows(storage + cpu, active, counted.elapsed_ns),
             reads: counted.entries_scanned > 0 || counted.storage_reading_ns > 0,
         })
@@ -234,10 +237,9 @@ impl Source {
             return (self.reads && (worth || self.storage + self.cpu <= 0.0))
                 .then_some(Bottleneck::SourceStorage);
         }
-        self.shows.then_some(if self.storage >= self.cpu {
-            Bottleneck::SourceStorage
-        } else {
-            Bottleneck::SourceCpu
+        named(self.shows, self.storage, self.cpu, self.elapsed).map(|of| match of {
+            Work::Storage => Bottleneck::SourceStorage,
+            Work::Cpu => Bottleneck::SourceCpu,
         })
     }
 }
@@ -250,6 +252,8 @@ struct Destination {
     syncing: f64,
     storage: f64,
     cpu: f64,
+    /// Of the measurement.
+    elapsed: f64,
     /// They cover enough of the time to be named.
     shows: bool,
 }
@@ -275,17 +279,32 @@ impl Destination {
                 .map_or(0.0, |elapsed| counted.syncing_ns as f64 / elapsed),
             storage,
             cpu,
+            elapsed: counted.elapsed_ns as f64,
             shows: shows(storage + cpu, active + undurable, counted.elapsed_ns),
         })
     }
 
     /// Which part of this end it is; `None` if nothing shows it.
     fn stage(&self) -> Option<Bottleneck> {
-        self.shows.then_some(if self.storage >= self.cpu {
-            Bottleneck::DestinationStorage
-        } else {
-            Bottleneck::DestinationCpu
+        named(self.shows, self.storage, self.cpu, self.elapsed).map(|of| match of {
+            Work::Storage => Bottleneck::DestinationStorage,
+            Work::Cpu => Bottleneck::DestinationCpu,
         })
+    }
+}
+
+/// What threads are busy with.
+enum Work {
+    Storage,
+    Cpu,
+}
+
+/// What threads were busy with most; None where nothing shows it. Threads that have no processor in use or wanted for most of the time
+/// of one of them are not held up by processors, however little else was counted.
+fn named(shows: bool, storage: f64, cpu: f64, elapsed: f64) -> Option<Work> {
+    match storage >= cpu {
+        true => shows.then_some(Work::Storage),
+        false => (shows && cpu >= SHOWN * elapsed).then_some(Work::Cpu),
     }
 }
 

@@ -106,6 +106,22 @@ fn files_without_bytes_are_counted_by_the_piece() {
 }
 
 #[test]
+fn an_idle_processor_is_not_what_limits() {
+    // Of ten seconds.
+    for (streams_ns, cpu_ns) in [(4 * SECOND, 2 * SECOND), (8 * SECOND, 6 * SECOND)] {
+        let finding = with(|source, destination| {
+            (source.blocked_sending_ns, destination.waiting_ns) = (0, 0);
+            for side in [source, destination] {
+                (side.streams_ns, side.cpu_ns) = (streams_ns, cpu_ns);
+            }
+        });
+        let stage = finding.map(|finding| finding.stage);
+        let wanted = (cpu_ns > 5 * SECOND).then_some(Bottleneck::DestinationCpu);
+        assert_eq!(stage, wanted, "{cpu_ns}");
+    }
+}
+
+#[test]
 fn nothing_measured_names_nothing() {
     assert_eq!(Shares::default().finding(&[], &Chosen::default()), None);
     let shares = Shares {
