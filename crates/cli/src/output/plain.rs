@@ -69,7 +69,13 @@ impl PlainLines {
             let found = about(progress.files_total, "file");
             let _ = write!(line, "scanning, {found} so far, ");
         }
-        line.push_str(&about(progress.files, "file"));
+        match progress.files_total {
+            total if total > progress.files && !progress.scanning => {
+                let _ = write!(line, "{} of ", human_count(progress.files));
+                line.push_str(&about(total, "file"));
+            }
+            _ => line.push_str(&about(progress.files, "file")),
+        }
         let pace = progress.files_per_second.map_or(0, whole);
         if pace >= FILES_PACE_MIN {
             let _ = write!(line, ", {} files/s", human_count(pace));
@@ -309,7 +315,7 @@ mod tests {
         let network = Limited {
             stage: "network".to_owned(),
             told: LimitedTold {
-                figure: "20 Mbit/s on 2 streams".to_owned(),
+                figure: "2.5 MB/s, round trip 12 ms".to_owned(),
                 advice: None,
             },
         };
@@ -324,10 +330,16 @@ mod tests {
         };
         assert_eq!(
             PlainLines.progress(&progress),
-            "1.50 MB of 302 MB, 2.50 MB/s, 2:00 left, 1 file, 2 streams, limited by network: 20 Mbit/s on 2 streams"
+            "1.50 MB of 302 MB, 2.50 MB/s, 2:00 left, 1 file, 2 streams, limited by network: 2.5 MB/s, round trip 12 ms"
         );
-        progress.bytes_total = None;
         progress.bottleneck = None;
+        progress.files_total = 2_345;
+        assert_eq!(
+            PlainLines.circumstances(&progress),
+            "1 of 2345 files, 2 streams"
+        );
+        progress.files_total = 0;
+        progress.bytes_total = None;
         progress.bytes_per_second = None;
         assert_eq!(PlainLines.progress(&progress), "1.50 MB, 1 file, 2 streams");
         progress.scanning = true;

@@ -138,11 +138,7 @@ fn network(
         per_second(source.bytes_sent, source.elapsed_ns)
     };
     let count = source.streams.max(destination.streams);
-    let mut figure = bits(rate);
-    if count > 0 {
-        let plural = if count == 1 { "" } else { "s" };
-        figure += &format!(" on {count} stream{plural}");
-    }
+    let mut figure = bytes(rate);
     if source.round_trip_ns > 0 {
         figure += &format!(
             ", round trip {} (least {})",
@@ -165,7 +161,7 @@ fn network(
     // Its own pace comes first: it is what it waits for, whatever the sockets say.
     if shares.is_at_pace() {
         let pace = per_second(source.paced_bytes, source.elapsed_ns);
-        figure += &format!(", its own pace in the background is {}", bits(pace));
+        figure += &format!(", its own pace in the background is {}", bytes(pace));
         let advice =
             "it yields to all others, as `--priority background` says: it takes what they leave";
         return (figure, Some(advice.to_owned()));
@@ -302,19 +298,12 @@ fn milliseconds(nanoseconds: u64) -> String {
 }
 
 fn bytes(per_second: f64) -> String {
-    scaled(per_second, "B/s")
-}
-
-fn bits(bytes_per_second: f64) -> String {
-    scaled(bytes_per_second * 8.0, "bit/s")
-}
-
-fn scaled(mut value: f64, unit: &str) -> String {
+    let mut value = per_second;
     let mut prefixes = ["", "k", "M", "G"].iter().peekable();
     while let Some(prefix) = prefixes.next() {
         if value < 999.5 || prefixes.peek().is_none() {
             let digits = usize::from(value < 9.95 && !prefix.is_empty());
-            return format!("{value:.digits$} {prefix}{unit}");
+            return format!("{value:.digits$} {prefix}B/s");
         }
         value /= 1000.0;
     }
