@@ -111,11 +111,12 @@ fn facts(page: &mut String, report: &JobReport) -> std::fmt::Result {
         let size = human_size(manifest["bytes"].as_u64().unwrap_or(0));
         rows.push(("Manifest", format!("{digest}, {entries}, {size}")));
     }
-    for (stage, part) in &report.bottlenecks {
-        rows.push((
-            "Limited by",
-            format!("{stage}, {:.0} % of the samples", part * 100.0),
-        ));
+    if !report.bottlenecks.is_empty() {
+        let mut stages: Vec<(&String, &f64)> = report.bottlenecks.iter().collect();
+        stages.sort_by(|one, other| other.1.total_cmp(one.1));
+        let part = |(stage, part): (&String, &f64)| format!("{stage} {:.0} %", part * 100.0);
+        let parts: Vec<String> = stages.into_iter().map(part).collect();
+        rows.push(("Limited by", format!("{} of the time", parts.join(", "))));
     }
     page.push_str("<table>");
     for (name, value) in rows {
