@@ -182,9 +182,9 @@ fn status_by_https(rig: &Rig, address: &str, fingerprint: &str) -> Outcome {
 
 /// The management address and the fingerprint that a node printed.
 fn managed(rig: &Rig) -> (String, String) {
-    let line = rig.daemon().wait_for("by HTTPS at ");
-    let (_, rest) = line.split_once("by HTTPS at ").expect("looked for");
-    let (address, rest) = rest.split_once("; ").expect("a fingerprint");
+    let line = rig.daemon().wait_for("with the page at https://");
+    let (_, rest) = line.split_once("https://").expect("looked for");
+    let (address, rest) = rest.split_once("/; ").expect("a fingerprint");
     let fingerprint = rest.trim().rsplit(' ').next().expect("a word");
     (address.to_owned(), fingerprint.to_owned())
 }

@@ -31,7 +31,9 @@ fn limits_and_shares_are_set_listed_and_removed() {
         &zone[..],
     ]
     .concat();
-    let site = told(&rig, &line);
+    let site = rig.admin(&line);
+    site.says("the node knows no site siteB yet");
+    let site = site.out;
     assert!(
         site.contains(
             "site siteB: mon-fri 08:00-18:00 100 MB/s (times in Europe/Berlin), otherwise 1.00 GB/s"

@@ -4,13 +4,13 @@
 use clap::ArgMatches;
 use godwit_api::rest::{LimitScopeName, LimitView, NewLimit, NewShare, NewWindow};
 use godwit_api::units::human_rate;
-use godwit_client::{Client, Limits};
+use godwit_client::{Client, ClientError, Limits};
 
 use super::submit::{limit as parse_rate, number};
 use super::when::time_zone;
 use super::{optional, print_json, table, text, texts, window};
 use crate::exit::{Exit, Failure};
-use crate::output::{print, printable};
+use crate::output::{complain, print, printable};
 
 /// Each node, owner or site.
 const EACH: &str = "*";
@@ -51,7 +51,33 @@ pub(super) fn limit(family: &str, matches: &ArgMatches, client: &Client) -> Resu
         true => print_json(&limit),
         false => print(&format!("{}: {}", what(scope, &name), says(&limit))),
     }
+    if !is_known(scope, &name, client) {
+        complain(&format!(
+            "the node knows no {} yet; the limit holds from the moment on when it does",
+            what(scope, &name)
+        ));
+    }
     Ok(Exit::Complete)
+}
+
+/// Whether there is what a limit names, as far as the node says.
+fn is_known(scope: LimitScopeName, name: &str, client: &Client) -> bool {
+    let named: Result<Vec<String>, ClientError> = match (scope, name) {
+        (_, EACH) | (LimitScopeName::JobDefault, _) => return true,
+        (LimitScopeName::Site, _) => {
+            let sites = client.sites().list();
+            sites.map(|sites| sites.into_iter().map(|site| site.name).collect())
+        }
+        (LimitScopeName::Owner, _) => {
+            let users = client.users().list();
+            users.map(|users| users.into_iter().map(|user| user.name).collect())
+        }
+        (LimitScopeName::Node, _) => {
+            let cluster = client.cluster().view();
+            cluster.map(|cluster| cluster.nodes.into_iter().map(|node| node.name).collect())
+        }
+    };
+    named.map_or(true, |names| names.iter().any(|known| known == name))
 }
 
 /// Lists limits and shares.
