@@ -345,7 +345,7 @@ impl Committer {
             self.fail(CommitError::Journal(Arc::new(error)));
             return true;
         }
-        done.iter().for_each(|it| self.undelivered.prove(it.key));
+        done.iter().for_each(|it| self.undelivered.prove(|| it.key));
         let mut files = lock(&self.files);
         for (_, file) in &batch.complete {
             files.remove(&file.id);

@@ -121,7 +121,7 @@ impl Comparer {
             }
             // The size alone is easily guessed.
             if judge != Judge::SIZE {
-                self.undelivered.prove(key());
+                self.undelivered.prove(key);
             }
             return self.adjust_file(path, there, meta);
         }
@@ -142,8 +142,8 @@ impl Comparer {
         if there.is_none_or(|there| !is_same(there)) {
             self.undelivered.note_record(record, Undelivered::Left);
         } else if self.target.comparison().judge() != Judge::SIZE {
-            let key = PathKey::new(record.root, &record.path);
-            self.undelivered.prove(key);
+            self.undelivered
+                .prove(|| PathKey::new(record.root, &record.path));
         }
     }
 

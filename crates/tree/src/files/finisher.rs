@@ -133,7 +133,7 @@ impl Finisher {
             };
             match named {
                 Ok(()) => {
-                    self.undelivered.prove(self.key_of(waiting, path));
+                    self.undelivered.prove(|| self.key_of(waiting, path));
                     self.target.counters.files_done.add(1);
                 }
                 Err(fault) => self.give_up_deferred(waiting, path, &temp, fault),

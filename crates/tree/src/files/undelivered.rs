@@ -29,7 +29,11 @@ pub(super) enum Undelivered {
 }
 
 /// Files that did not arrive, by root and path, however many they are.
-pub(super) struct UndeliveredSet(Mutex<Inner>);
+pub(super) struct UndeliveredSet {
+    /// The sender may not read the destination.
+    is_blind: bool,
+    inner: Mutex<Inner>,
+}
 
 struct Inner {
     seen: SeenSet,
@@ -45,28 +49,35 @@ impl UndeliveredSet {
     /// destination.
     pub(super) fn new(directory: &Path, is_blind: bool) -> Self {
         let proven = || SeenSet::with_memory(directory, PROVEN_IN_MEMORY);
-        Self(Mutex::new(Inner {
-            seen: SeenSet::new(directory),
-            proven: is_blind.then(proven),
-            any: false,
-            failure: None,
-        }))
+        Self {
+            is_blind,
+            inner: Mutex::new(Inner {
+                seen: SeenSet::new(directory),
+                proven: is_blind.then(proven),
+                any: false,
+                failure: None,
+            }),
+        }
     }
 
     /// The sender has this file: it was brought, or is as announced.
-    pub(super) fn prove(&self, key: PathKey) {
-        let mut inner = lock(&self.0);
+    pub(super) fn prove(&self, key: impl FnOnce() -> PathKey) {
+        // Most senders may read, and a key costs more than all else that is done for an unchanged file.
+        if !self.is_blind {
+            return;
+        }
+        let mut inner = lock(&self.inner);
         let Some(proven) = &mut inner.proven else {
             return;
         };
-        if let Err(error) = proven.insert(&key.0) {
+        if let Err(error) = proven.insert(&key().0) {
             inner.failure.get_or_insert_with(|| error.into());
         }
     }
 
     /// This one is not there as the source has it. One that comes twice does no harm.
     pub(super) fn note(&self, root: u16, path: &[u8], why: Undelivered) {
-        let mut inner = lock(&self.0);
+        let mut inner = lock(&self.inner);
         inner.any = true;
         if inner.failure.is_none()
             && let Err(error) = inner.seen.insert(&key(root, path, why))
@@ -88,7 +99,7 @@ impl UndeliveredSet {
     /// # Errors
     /// Nobody knows: not all of them could be remembered.
     pub(super) fn find(&self, root: u16, path: &[u8]) -> Result<Option<Undelivered>, KeysError> {
-        let inner = lock(&self.0);
+        let inner = lock(&self.inner);
         if let Some(failure) = &inner.failure {
             return Err(failure.clone());
         }
