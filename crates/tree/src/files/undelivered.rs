@@ -150,8 +150,8 @@ mod tests {
     fn to_who_may_not_read_all_files_are_foreign_but_those_that_were_brought() {
         let directory = tempfile::tempdir().unwrap();
         let set = UndeliveredSet::new(directory.path(), true);
-        set.prove(PathKey::new(0, b"a"));
-        set.prove(PathKey::new(0, b"b"));
+        set.prove(|| PathKey::new(0, b"a"));
+        set.prove(|| PathKey::new(0, b"b"));
         set.note(0, b"b", Undelivered::Left);
         assert_eq!(set.find(0, b"a").unwrap(), None);
         assert_eq!(set.find(0, b"b").unwrap(), Some(Undelivered::Left));
