@@ -346,11 +346,18 @@ impl Replica {
 
     /// Whether somebody leads who has a majority, as far as this node can tell.
     fn check_leader(&self) -> Result<(), ProposeError> {
-        let metrics = self.raft.metrics();
-        let metrics = metrics.borrow_watched();
-        let voters = metrics.membership_config.membership().voter_ids().count();
-        if metrics.state.is_leader() {
-            let acked = metrics.last_quorum_acked;
+        let (voters, leads, acked) = {
+            // A second look while the first one is held waits for a change that waits for the first one: the consensus would stand still.
+            let metrics = self.raft.metrics();
+            let metrics = metrics.borrow_watched();
+            let membership = metrics.membership_config.membership();
+            (
+                membership.voter_ids().count(),
+                metrics.state.is_leader(),
+                metrics.last_quorum_acked,
+            )
+        };
+        if leads {
             let recent = acked.is_some_and(|at| at.elapsed() < LEADERLESS_AFTER);
             return match voters < 2 || recent {
                 true => Ok(()),
