@@ -46,11 +46,15 @@ pub fn record(root: u16, meta: &Meta, target: Vec<u8>) -> Record {
         Kind::CharDevice => EntryKind::CHAR_DEVICE,
         Kind::BlockDevice => EntryKind::BLOCK_DEVICE,
     };
+    let names_flag = match kind == EntryKind::FILE && meta.links > 1 {
+        true => RecordFlags::HAS_NAMES,
+        false => 0,
+    };
     Record {
         root,
         kind,
         generation: Generation(meta.generation()),
-        flags: sparse_flag(meta),
+        flags: sparse_flag(meta) | names_flag,
         bytes: if kind == EntryKind::FILE {
             meta.bytes
         } else {

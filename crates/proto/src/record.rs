@@ -60,6 +60,8 @@ impl RecordFlags {
     pub const SPARSE: u8 = 16;
     /// The entry is there, and passed over by the selection's limits: nothing is to be done about it, nor about what stands for it.
     pub const PASSED_OVER: u8 = 32;
+    /// The file has further names at the source. A receiver may want its digest before it makes them.
+    pub const HAS_NAMES: u8 = 64;
 }
 
 /// One entry as the wire describes it.

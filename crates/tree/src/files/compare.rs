@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use godwit_engine::entry;
-use godwit_proto::{Judge, Record, Verdict};
+use godwit_proto::{Judge, Record, RecordFlags, Verdict};
 use godwit_store::journal::{DoneSet, PathKey};
 use godwit_store::times::{self, Kept};
 use godwit_store::{FinalMeta, Kind, Meta, RelPath, StoreError, Timestamp};
@@ -93,6 +93,11 @@ impl Comparer {
         {
             judge = Judge::CHECKSUM;
         }
+        // A time is easily found, too: by trying, or in a list. A sender that may not read here shows by the contents that it has a file
+        // which is to get further names.
+        if judge != Judge::SIZE && self.wants_proof(record) {
+            judge = Judge::CHECKSUM;
+        }
         let same = there.bytes == record.bytes
             && match judge {
                 Judge::SIZE => true,
@@ -119,8 +124,16 @@ impl Comparer {
             if self.sharers.is_anothers(record, there) {
                 return Ok(Judgement::Wanted);
             }
-            // The size alone is easily guessed.
-            if judge != Judge::SIZE {
+            // The size alone is easily guessed: a sender that may not read here does not set the time of a file by it.
+            if judge == Judge::SIZE && self.target.config.hides_contents {
+                let mtime = there.mtime;
+                let meta = FinalMeta {
+                    mtime,
+                    ..meta.clone()
+                };
+                return self.adjust_file(path, there, &meta);
+            }
+            if judge == Judge::CHECKSUM {
                 self.undelivered.prove(key);
             }
             return self.adjust_file(path, there, meta);
@@ -141,10 +154,18 @@ impl Comparer {
         };
         if there.is_none_or(|there| !is_same(there)) {
             self.undelivered.note_record(record, Undelivered::Left);
-        } else if self.target.comparison().judge() != Judge::SIZE {
-            self.undelivered
-                .prove(|| PathKey::new(record.root, &record.path));
         }
+    }
+
+    /// Whether the sender may not read here, and further names of the file may be made at the end.
+    fn wants_proof(&self, record: &Record) -> bool {
+        let config = &self.target.config;
+        config.hides_contents
+            && record.flags & RecordFlags::HAS_NAMES != 0
+            && config.comparison.is_some()
+            && !config.force
+            && self.target.finishes_tree()
+            && !self.target.comparison().dry_run
     }
 
     /// Whether a further name of a file is there as such, and the file seems to stay as it is.

@@ -148,7 +148,7 @@ impl Linker<'_> {
             return Ok(false);
         }
         if is_foreign {
-            let why = "was not sent, nor compared by more than its size, and its sender may not read it; send it, too, or have the right to read the destination";
+            let why = "was neither sent nor shown by its digest, and its sender may not read it; send it, too (--force), or have the right to read the destination";
             return Err(undelivered(FaultCode::PERMISSION, why));
         }
         self.target.hold_fence(link.id)?;

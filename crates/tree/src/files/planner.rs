@@ -396,7 +396,9 @@ impl Planner {
         Ok(match self.target.unless_in_the_way(look)? {
             None => comparison.existing,
             Some(there) if comparison.ignore_existing => {
-                there.kind != Kind::File || !has_time(&there, mtime_of(record))
+                there.kind != Kind::File
+                    || !has_time(&there, mtime_of(record))
+                    || self.target.config.hides_contents
             }
             Some(there) => self.target.spares_newer(record, &there),
         })

@@ -5,7 +5,7 @@
 //! read, and some file systems round times.
 //!
 //! A sender that may not read the destination could give a file that it never sent a further name, at a place where somebody may read.
-//! So for such a sender the files are remembered that were brought, or found to be as announced, and all others are foreign.
+//! So for such a sender the files are remembered that were brought, or found to have the announced digest, and all others are foreign.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -60,7 +60,7 @@ impl UndeliveredSet {
         }
     }
 
-    /// The sender has this file: it was brought, or is as announced.
+    /// The sender has this file: it was brought, or has the announced digest.
     pub(super) fn prove(&self, key: impl FnOnce() -> PathKey) {
         // Most senders may read, and a key costs more than all else that is done for an unchanged file.
         if !self.is_blind {
