@@ -16,10 +16,15 @@ pub(crate) struct There(&'static [Right]);
 
 impl There {
     /// What this job needs. A verification reads the copy; the right to write also lets a job delete. A dry run tells what is there, and
-    /// another site what a deletion removes: it goes by what the node may list, not by what the user may.
+    /// another site what a deletion removes: it goes by what the node may list, not by what the user may. For the same reason another site
+    /// would give a file of the same size further names, and so let the user read it where the user may read those.
     pub(crate) fn of(new: &NewJob) -> Self {
         match new.kind {
             JobKind::Verify => Self(&[Right::Read]),
+            // Listing follows from reading.
+            JobKind::Copy | JobKind::Sync if is_elsewhere(new) && is_on(new, "size-only") => {
+                Self(&[Right::Write, Right::Read])
+            }
             JobKind::Copy | JobKind::Sync if is_dry(new) || deletes_elsewhere(new) => {
                 Self(&[Right::Write, Right::List])
             }
@@ -62,9 +67,12 @@ pub(crate) fn is_dry(new: &NewJob) -> bool {
 
 /// Whether a job removes what only another site has.
 fn deletes_elsewhere(new: &NewJob) -> bool {
+    is_elsewhere(new) && (is_on(new, "delete") || is_on(new, "delete-before"))
+}
+
+fn is_elsewhere(new: &NewJob) -> bool {
     let destination: Result<Place, _> = new.destination.parse();
-    let is_here = destination.is_ok_and(|place| place.is_here());
-    !is_here && (is_on(new, "delete") || is_on(new, "delete-before"))
+    !destination.is_ok_and(|place| place.is_here())
 }
 
 fn is_on(new: &NewJob, flag: &str) -> bool {
@@ -80,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_not_list_another_site_deletes_nothing_there() {
+    fn a_job_needs_at_another_site_what_that_site_does_not_look_at() {
         let needs = |destination: &str, settings: serde_json::Value| {
             let new = json!({
                 "kind": "sync", "sources": ["here:/data/a/"], "destination": destination, "settings": settings,
@@ -100,6 +108,13 @@ mod tests {
                 [Right::Write]
             );
         }
+        // Another site would link to any file of that size.
+        let by_size = json!({"size-only": ["true"], "delete": ["true"]});
+        assert_eq!(
+            needs("siteB:/data/", by_size.clone()),
+            [Right::Write, Right::Read]
+        );
+        assert_eq!(needs("here:/data/", by_size), [Right::Write]);
         assert_eq!(needs("siteB:/data/", json!({})), [Right::Write]);
         assert_eq!(
             needs("here:/data/", json!({"dry-run": ["true"]})),
