@@ -209,9 +209,10 @@ fn begin_push<'a>(
                 Judged::Apart => None,
                 Judged::ApartHere => itself::light(&mut prepared, shared.only.is_none()),
                 Judged::Meet(why) => {
-                    let put_away = prepared.put_away();
-                    let why = put_away.map_or_else(|error| error.to_string(), |()| why);
-                    return Err(Denial::new(ErrorCode::INTO_ITSELF, why));
+                    if let Err(error) = prepared.put_away() {
+                        shared.log(&error.to_string());
+                    }
+                    return Err(meets(shared, why));
                 }
             };
             let may_hold = |who: &Who, asked: &Text| may_write(shared, who, asked);
@@ -259,6 +260,16 @@ fn begin_push<'a>(
             })
         }
     }
+}
+
+/// The ends of a transfer meet. A peer does not learn where an export lies: who says that it sees the same files may have that from this
+/// node.
+fn meets(shared: &Shared, why: String) -> Denial {
+    let why = match shared.only {
+        None => itself::without_paths(&why).to_owned(),
+        Some(_) => why,
+    };
+    Denial::new(ErrorCode::INTO_ITSELF, why)
 }
 
 /// A place among the transfers. A transfer that is started again takes the place of the one whose client is gone; where all
@@ -344,7 +355,7 @@ fn begin_pull<'a>(
         return Err(no);
     }
     match itself::judge_pull(request, &absolute, &own) {
-        Judged::Meet(why) => return Err(Denial::new(ErrorCode::INTO_ITSELF, why)),
+        Judged::Meet(why) => return Err(meets(shared, why)),
         // Its destination is one that this machine may see by another file system.
         Judged::ApartHere if request.beacon.is_none() && request.keeps_beacon() => {
             return Err(Denial::new(ErrorCode::BEACON, itself::WANTS_BEACON));

@@ -34,7 +34,7 @@ pub struct Export {
     pub watched: Watched,
 }
 
-/// Why a path in an export cannot be used.
+/// Why a path in an export cannot be used. Peers and users read it, so it does not say where an export lies.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// No export of this name, or none at all was named.
@@ -53,35 +53,29 @@ pub enum ExportError {
     },
     /// Its file system does not answer now.
     #[error(
-        "the file system of the export {name:?} has not answered this node for {seconds} s; look at the mount of {path} there"
+        "the file system of the export {name:?} has not answered this node for {seconds} s; look at its mount there"
     )]
     Silent {
         /// Its name.
         name: String,
-        /// Its directory.
-        path: String,
         /// For how long.
         seconds: u64,
     },
     /// The cluster of the node knows that it is another file system than at the other nodes.
     #[error(
-        "the export {name:?} is another file system at this node than at most nodes of its cluster, or is not mounted; mount {path} there as at the others"
+        "the export {name:?} is another file system at this node than at most nodes of its cluster, or is not mounted; mount it there as at the others"
     )]
     Odd {
         /// Its name.
         name: String,
-        /// Its directory.
-        path: String,
     },
     /// It has to be a mount, and is none.
     #[error(
-        "nothing is mounted at {path}, the directory of the export {name:?}, which must be a mount (require-mount); mount its file system"
+        "nothing is mounted at the directory of the export {name:?}, which must be a mount (require-mount); mount its file system"
     )]
     NotMounted {
         /// Its name.
         name: String,
-        /// Its directory.
-        path: String,
     },
 }
 
@@ -134,17 +128,13 @@ impl ExportError {
 impl Export {
     /// Refuses what would hang, or go astray, without a touch of the file system.
     pub(crate) fn check(&self) -> Result<(), ExportError> {
-        let (name, path) = (self.name.clone(), self.path.display().to_string());
+        let name = self.name.clone();
         if let Some(lasts) = self.watched.hangs_for(Instant::now()) {
             let seconds = lasts.as_secs();
-            return Err(ExportError::Silent {
-                name,
-                path,
-                seconds,
-            });
+            return Err(ExportError::Silent { name, seconds });
         }
         match self.watched.is_odd() {
-            true => Err(ExportError::Odd { name, path }),
+            true => Err(ExportError::Odd { name }),
             false => Ok(()),
         }
     }
@@ -166,7 +156,6 @@ impl Export {
         if self.require_mount && !is_mount(&self.path) {
             return Err(ExportError::NotMounted {
                 name: self.name.clone(),
-                path: self.path.display().to_string(),
             });
         }
         // Where the real path is not to be had, opening the directory fails with a reason.

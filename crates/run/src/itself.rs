@@ -178,7 +178,20 @@ fn into_itself(source: &str, destination: &str, why: &str) -> String {
 }
 
 fn would_go(source: &str, destination: &str, why: &str) -> String {
-    format!("{source} is inside the destination {destination}, so --delete would delete it{why}")
+    format!("{source}{INSIDE}{destination}, so --delete would delete it{why}")
+}
+
+/// What is inside another directory is said so with these words.
+const INSIDE: &str = " is inside the destination ";
+
+/// The same reason without a path of this machine, for users and peers.
+pub fn without_paths(reason: &str) -> &'static str {
+    match reason.contains(INSIDE) {
+        true => {
+            "a source is inside the destination, so --delete would delete it; name another destination"
+        }
+        false => "a source cannot be copied into itself; name another destination",
+    }
 }
 
 fn shown(path: &[u8]) -> String {

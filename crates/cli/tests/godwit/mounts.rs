@@ -109,6 +109,8 @@ fn an_export_that_has_to_be_a_mount_is_refused_while_it_is_none() {
     refused
         .says("must be a mount")
         .tells(FailureCode::ExportAway);
+    let lies_at = place.display().to_string();
+    assert!(!format!("{refused:?}").contains(&lies_at), "{refused:?}");
     assert_eq!(fs::read_dir(&place).expect("read").count(), 0);
     // A job waits for the mount, whichever end it is.
     rig.write("export/set/f", b"content");
@@ -121,6 +123,7 @@ fn an_export_that_has_to_be_a_mount_is_refused_while_it_is_none() {
     for id in &jobs {
         let job = wait_for(&rig, id, |job| job["reason"]["code"] == away);
         assert_eq!(job["state"], "queued", "{job}");
+        assert!(!job["reason"].to_string().contains(&lies_at), "{job}");
     }
     let Some(_mount) = Mount::of(&rig.path("disk"), &place) else {
         return;

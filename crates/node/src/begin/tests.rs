@@ -53,7 +53,7 @@ fn export(path: &std::path::Path) -> Export {
 }
 
 #[test]
-fn a_peer_whose_beacon_is_met_does_not_hear_where_the_export_lies() {
+fn a_peer_whose_ends_meet_does_not_hear_where_the_export_lies() {
     let home = tempfile::tempdir().expect("a directory");
     let identity = Identity::load_or_create(home.path()).expect("a key");
     let name = format!(".godwit-{}", "0".repeat(32));
@@ -61,7 +61,8 @@ fn a_peer_whose_beacon_is_met_does_not_hear_where_the_export_lies() {
         std::fs::create_dir_all(home.path().join(directory)).expect("made");
     }
     std::fs::write(home.path().join("export/set").join(&name), "").expect("written");
-    let grant = Grant::of_words(&[&identity.id().to_string(), "data", "read"]).expect("a grant");
+    let grant =
+        Grant::of_words(&[&identity.id().to_string(), "data", "read,write"]).expect("a grant");
     Grants::new(home.path()).add(&grant).expect("granted");
     let wait = Duration::from_secs(60);
     let config = DaemonConfig {
@@ -102,12 +103,24 @@ fn a_peer_whose_beacon_is_met_does_not_hear_where_the_export_lies() {
         }),
         ..Open::default()
     };
-    let no = begin(&daemon.shared, *identity.id(), &request).err();
-    let no = no.expect("the beacon is met");
-    assert_eq!(no.code, ErrorCode::INTO_ITSELF, "{}", no.message);
-    assert!(no.message.contains("data/set"), "{}", no.message);
+    // A node says to each site that it sends to which files it sees, and a site may say so, too.
+    let push = Open {
+        direction: Direction::PUSH.0,
+        sources: vec![b"/".to_vec()],
+        names: vec![b"set".to_vec()],
+        destination: b"data/set".to_vec(),
+        beacon: None,
+        view: itself::view(),
+        ..request.clone()
+    };
     let real = home.path().display().to_string();
-    assert!(!no.message.contains(&real), "{}", no.message);
+    for (request, says) in [(&request, "data/set"), (&push, "a source cannot be copied")] {
+        let no = begin(&daemon.shared, *identity.id(), request).err();
+        let no = no.expect("the ends meet");
+        assert_eq!(no.code, ErrorCode::INTO_ITSELF, "{}", no.message);
+        assert!(no.message.contains(says), "{}", no.message);
+        assert!(!no.message.contains(&real), "{}", no.message);
+    }
     daemon.stop();
 }
 

@@ -9,11 +9,6 @@ use super::Job;
 use super::ends::{Ends, Given};
 use crate::itself::{self, Judged};
 
-/// Said of a job in exports whose ends meet.
-const INTO_ITSELF: &str = "a source cannot be copied into itself; name another destination";
-const WOULD_GO: &str =
-    "a source is inside the destination, so --delete would delete it; name another destination";
-
 impl Job<'_> {
     /// Whether what only the destination has goes, by this transfer or by the closer of its claim.
     fn deletes(&self) -> bool {
@@ -46,7 +41,16 @@ impl Ends<'_> {
                 name,
             })
             .collect();
-        look.reason(&sought)
+        let reason = look.reason(&sought)?;
+        Some(self.said(reason))
+    }
+
+    /// The reason has paths of this machine, and a job in exports is a user's.
+    fn said(&self, reason: String) -> String {
+        match self.job.env.exports {
+            Some(_) => itself::without_paths(&reason).to_owned(),
+            None => reason,
+        }
     }
 
     /// Gives the destination back if something would be copied into itself.
@@ -59,21 +63,16 @@ impl Ends<'_> {
         let bounded = self.job.chosen.select.keeps_to_one_file_system();
         let exported = self.job.env.exports.is_some();
         let reason = match itself::judge_here(from.2, &prepared.destinations, deletes, bounded) {
-            Judged::Meet(reason) => Some(reason),
+            Judged::Meet(reason) => Some(self.said(reason)),
             Judged::Apart => None,
             Judged::ApartHere => itself::light(&mut prepared, exported).and_then(|beacon| {
                 let destination = prepared.mapped.clone();
                 self.reason_by_beacon(&beacon, from, &destination)
             }),
         };
-        let Some(mut reason) = reason else {
+        let Some(reason) = reason else {
             return Ok(prepared);
         };
-        if exported {
-            // The reason has paths of this machine, and the job is a user's.
-            let would_go = reason.contains(" is inside the destination ");
-            reason = if would_go { WOULD_GO } else { INTO_ITSELF }.to_owned();
-        }
         match prepared.put_away() {
             Ok(()) => Err(Failure::new(FailureCode::IntoItself, reason)),
             Err(error) => Err(Failure::new(FailureCode::JournalUnusable, error)),
