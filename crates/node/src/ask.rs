@@ -248,7 +248,6 @@ fn answer(
     let may_hold = |who: &Who, asked: &Text| may_write(shared, who, asked);
     let holder = claim::Holder {
         may_hold: &may_hold,
-        name: &peer.to_string(),
         who: (!is_member).then_some(who),
     };
     if let Some(answered) = shared.here.claim(&question, &holder, &may, &writer) {

@@ -55,8 +55,6 @@ struct Held {
     epoch: u64,
     place: ClaimedPlace,
     members: HashMap<IdentityId, Entry>,
-    /// Who has set it, for people.
-    holder: String,
     /// By whose right it was set; None for a node of this site.
     who: Option<Who>,
     lease: Arc<Lease>,
@@ -115,7 +113,6 @@ pub(crate) struct Wish {
     pub(crate) members: HashSet<IdentityId>,
     /// Members whose transfers of before end.
     pub(crate) fence: HashSet<IdentityId>,
-    pub(crate) holder: String,
     pub(crate) who: Option<Who>,
     /// Files of several parts are put together in copies.
     pub(crate) copies: bool,
@@ -224,7 +221,7 @@ impl ClaimTable {
                 if held.lease.renew(now, wish.lease) {
                     held.lease.copies.store(wish.copies, Ordering::SeqCst);
                     held.set_members(&wish.members, &wish.fence);
-                    (held.holder, held.who) = (wish.holder, wish.who);
+                    held.who = wish.who;
                     return Ok(());
                 }
             }
@@ -253,7 +250,6 @@ impl ClaimTable {
             epoch: wish.epoch,
             place: wish.place,
             members: members.map(|member| (member, Entry::new())).collect(),
-            holder: wish.holder,
             who: wish.who,
             lease,
         };
@@ -442,18 +438,15 @@ impl Held {
         }
     }
 
-    /// The place and its holder, for people who wish for these absolute paths. A place below them has a name that they may not know. The
-    /// id stays out: it is of use to no other peer.
+    /// The place, for people who wish for these absolute paths. A place below them has a name that they may not know. Whose claim it is
+    /// stays out, as with transfers, and so does the id: it is of use to no other peer.
     fn shown(&self, wished: &[Vec<u8>]) -> String {
         let claimed = &self.place.absolute;
         let place = match wished.iter().any(|path| is_within(path, claimed)) {
             true => String::from_utf8_lossy(&self.place.asked.0),
             false => "a place below the destination".into(),
         };
-        format!(
-            "{place} is claimed for the members of a job (set by {}); wait for that job, or cancel it",
-            self.holder
-        )
+        format!("{place} is claimed for the members of a job; wait for that job, or cancel it")
     }
 }
 

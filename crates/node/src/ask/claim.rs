@@ -23,8 +23,6 @@ pub(crate) type Writer<'a> = dyn Fn(&[u8]) -> Option<String> + 'a;
 
 /// Who sets a claim.
 pub(crate) struct Holder<'a> {
-    /// For people.
-    pub(crate) name: &'a str,
     /// By whose right; None for a node of this site.
     pub(crate) who: Option<&'a Who>,
     /// The rights of the holders of other claims.
@@ -93,7 +91,6 @@ impl Here {
             place,
             members,
             fence,
-            holder: holder.name.to_owned(),
             who: holder.who.cloned(),
             copies: wish.copies,
             lease,

@@ -84,7 +84,6 @@ impl Here {
         go_on: &mut GoOn<'_>,
     ) -> Result<Answer, Refusal> {
         let own = Holder {
-            name: "this node",
             who: None,
             // Rights of other sites are checked on the data port.
             may_hold: &|_, _| true,

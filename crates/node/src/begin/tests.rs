@@ -169,7 +169,6 @@ fn no_transfer_begins_between_the_look_for_writers_and_the_claim() {
     let may_hold = |_: &Who, _: &Text| true;
     let holder = Holder {
         may_hold: &may_hold,
-        name: "the controller",
         who: None,
     };
     let question = Question::Claim(ClaimPlace {

@@ -19,7 +19,6 @@ fn wish(claim: u8, epoch: u64, path: &str, seconds: u64) -> Wish {
         },
         members: HashSet::from([identity("a")]),
         fence: HashSet::new(),
-        holder: "the controller".to_owned(),
         who: None,
         copies: false,
         lease: Duration::from_secs(seconds),
@@ -124,7 +123,7 @@ fn a_higher_epoch_takes_over_and_a_lower_one_never_returns() {
 }
 
 #[test]
-fn others_are_refused_with_who_holds_the_place() {
+fn others_are_refused_the_place_and_do_not_hear_whose_it_is() {
     let (table, now) = (ClaimTable::default(), Instant::now());
     table
         .set(wish(1, 1, "data/set", 10), now, &anybody)
@@ -133,13 +132,12 @@ fn others_are_refused_with_who_holds_the_place() {
         let other = table
             .set(wish(2, 1, path, 10), now, &anybody)
             .expect_err(path);
-        assert!(other.message.contains("the controller"), "{other}");
+        assert!(other.message.contains("is claimed for"), "{other}");
         let plain = format!("/srv/{path}").into_bytes();
         let no = table
             .refuses(std::slice::from_ref(&plain), now, &anybody)
             .expect(path);
         assert_eq!(no.code, ErrorCode::BUSY);
-        assert!(no.message.contains("the controller"), "{}", no.message);
         // Who wishes for what is around the place does not learn its name.
         for said in [other.message, no.message] {
             assert_eq!(said.contains("data/set"), path != "data", "{said}");

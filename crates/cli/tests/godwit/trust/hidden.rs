@@ -1,14 +1,14 @@
-//! A peer with the right to write alone: what it neither reads nor hears of.
+//! A peer with the right to write alone: what it neither reads nor hears of; and what no peer hears of another.
 //! Leaves what a look at single places tells to `bounds`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
-use godwit_api::ask::{Answer, CleanPlace, Question};
-use godwit_api::job::Text;
+use godwit_api::ask::{Answer, ClaimPlace, CleanPlace, Mark, Question, code};
+use godwit_api::job::{ClaimId, Text};
 
 use super::super::rig::Rig;
-use super::{Trust, allow};
+use super::{Trust, allow, ask};
 
 /// What becomes of a copy of two names of one file, of the same size as the secret one that the destination has under one of them.
 fn guessed(rig: &Rig, grants: &str, secret: &str, public: &str) -> (String, Vec<u8>) {
@@ -89,4 +89,28 @@ fn who_may_only_write_hears_no_names_of_what_is_cleaned() {
     allow(&trust.b, &trust.c.identity, "data:/data", &["--list"]);
     let named = paths();
     assert!(named[0].0.starts_with(b"hidden/"), "{named:?}");
+}
+
+#[test]
+fn who_waits_for_a_claim_does_not_hear_whose_it_is() {
+    let trust = Trust::new();
+    for peer in [&trust.a, &trust.c] {
+        allow(&trust.b, &peer.identity, "data", &["--write"]);
+    }
+    let claim = |number: u8| {
+        Question::Claim(ClaimPlace {
+            claim: ClaimId([number; 16]),
+            epoch: 1,
+            path: Text::from("data/data"),
+            members: Vec::new(),
+            fence: Vec::new(),
+            lease_ms: 60_000,
+            copies: false,
+            mark: Mark::Untouched,
+        })
+    };
+    trust.c_asks(&trust.b, &claim(1)).expect("set");
+    let no = ask(&trust.a, &trust.b, None, &claim(2)).expect_err("it is held");
+    assert_eq!(no.code, code::BUSY);
+    assert!(!no.message.contains(&trust.c.identity), "{no:?}");
 }
