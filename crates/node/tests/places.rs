@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use godwit_api::ask::{
     Answer, ClaimPlace, CleanPlace, ListPlace, Mark, Question, Refusal, RemovePlace, RenamePlace,
@@ -114,6 +115,31 @@ fn a_temporary_directory_is_cleaned_unless_it_has_what_is_not_temporary() {
     );
     assert!(!data.join(temp(1)).exists());
     assert_eq!(count(&data.join(temp(2))), 1);
+    // An old one goes at once, though the removal of what is in it gives it another time; a young one stays.
+    let old = SystemTime::now() - Duration::from_secs(7200);
+    for number in [5, 6] {
+        let aside = data.join(temp(number));
+        fs::create_dir_all(&aside).expect("made");
+        let file = aside.join(temp(7));
+        fs::write(&file, b"removed").expect("written");
+        let is_old = number == 5;
+        for path in [&file, &aside].into_iter().filter(|_| is_old) {
+            let file = fs::File::open(path).expect("there");
+            file.set_modified(old).expect("set");
+        }
+    }
+    let wish = CleanPlace {
+        path: Text::from("data"),
+        older_than_seconds: 3600,
+        ..CleanPlace::default()
+    };
+    let cleaned = ask(&here, &Question::Clean(wish));
+    assert!(
+        matches!(&cleaned, Ok(Answer::Cleaned(cleaned)) if cleaned.files == 2),
+        "{cleaned:?}"
+    );
+    assert!(!data.join(temp(5)).exists());
+    assert_eq!(count(&data.join(temp(6))), 1);
 }
 
 #[test]

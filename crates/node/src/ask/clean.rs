@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::ask::{CleanPlace, Cleaned, GoOn, KeptFiles, Refusal, code};
 use godwit_store::journal::JournalDirectory;
-use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, SurveyItem, TempName};
+use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, SurveyItem, TempName, Timestamp};
 
 use super::change::{note_failure, note_path};
 use super::here::{Found, given_up};
@@ -48,17 +48,18 @@ pub(super) fn clean(
     };
     let mut seen = 0_u64;
     let mut ended = Ok(());
-    // What is in them goes first.
+    // What is in them goes first, which gives them another time.
     let mut directories = Vec::new();
     let surveyed = found.storage.survey(&found.path, &mut |item| {
         seen += 1;
         ended = match item {
             SurveyItem::Entry { path, kind, .. } if is_temporary(&path) => {
                 if kind == Kind::Directory && directories.len() < DIRECTORIES_MAX {
-                    directories.push(path);
+                    let there = found.storage.stat(&path).ok().flatten();
+                    directories.extend(there.map(|there| (path, there.mtime)));
                     Ok(())
                 } else {
-                    cleaning.take(&path)
+                    cleaning.take(&path, None)
                 }
             }
             SurveyItem::Entry { .. } => Ok(()),
@@ -74,8 +75,8 @@ pub(super) fn clean(
     });
     ended?;
     surveyed.map_err(|error| found.refuse(&error))?;
-    for path in directories.iter().rev() {
-        cleaning.take(path)?;
+    for (path, mtime) in directories.iter().rev() {
+        cleaning.take(path, Some(*mtime))?;
     }
     Ok(cleaning.cleaned)
 }
@@ -98,8 +99,8 @@ struct Cleaning<'a> {
 }
 
 impl Cleaning<'_> {
-    /// Deals with one temporary file.
-    fn take(&mut self, path: &RelPath) -> Result<(), Refusal> {
+    /// Deals with one temporary entry; `mtime` is that of a directory before what is in it was removed.
+    fn take(&mut self, path: &RelPath, mtime: Option<Timestamp>) -> Result<(), Refusal> {
         let there = match self.found.storage.stat(path) {
             Ok(Some(there)) => there,
             Ok(None) => return Ok(()),
@@ -120,7 +121,8 @@ impl Cleaning<'_> {
             self.keep(path, CLAIMED);
             return Ok(());
         }
-        if there.mtime.seconds >= self.before && self.wish.older_than_seconds > 0 {
+        let mtime = mtime.unwrap_or(there.mtime);
+        if mtime.seconds >= self.before && self.wish.older_than_seconds > 0 {
             self.keep(path, YOUNG);
             return Ok(());
         }
