@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal, RunningJob};
 use godwit_api::event::{Event, EventSink as _, Summary};
 use godwit_api::failure::Failure;
-use godwit_api::grant::Mandate;
+use godwit_api::grant::{Mandate, Right};
 use godwit_api::job::{ClaimId, JobKind};
 use godwit_api::rest::ProgressView;
 use godwit_controller::{Base, End, Mate, Node, Order, Worker, control, summed};
@@ -30,7 +30,7 @@ use crate::flights::steady::{Amount, Steady};
 use crate::nodes::reaches;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
-use crate::{Shared, attempt, guests, reached};
+use crate::{Shared, access, attempt, guests, reached};
 pub(crate) use wish::{Wish, can_divide, mates, wish};
 
 /// How long a node tries where the settings of a job do not say.
@@ -239,7 +239,7 @@ fn base(prepared: &Prepared) -> Base {
 }
 
 fn node(shared: &Arc<Shared>, sites: &[Site], job: &str, mandate: Option<&Mandate>) -> Node {
-    let (own, sites, label) = (Arc::clone(shared), sites.to_vec(), format!("job {job}"));
+    let (own, sites, id) = (Arc::clone(shared), sites.to_vec(), job.to_owned());
     let mandate = mandate.cloned();
     let clock = shared.config.clock.clone();
     Node {
@@ -256,9 +256,11 @@ fn node(shared: &Arc<Shared>, sites: &[Site], job: &str, mandate: Option<&Mandat
             });
             // A node of the destination is the one that the site named last.
             let sites: Vec<Site> = nodes.chain(sites.iter().cloned()).collect();
+            let job = own.replica.reader().job(&id).ok().flatten();
             godwit_run::Env {
-                label: Some(label.clone()),
+                label: Some(format!("job {id}")),
                 mandate: mandate.clone(),
+                hides_contents: !job.is_some_and(|job| access::may_there(&own, &job, Right::Read)),
                 ..(own.config.make_env)(&sites)
             }
         }),

@@ -199,7 +199,7 @@ fn begin_push<'a>(
             let may_list = shared.places.may_tell(&who, &request.destination);
             prepared.config.hides_names = may_list.is_err();
             let may_read = shared.places.may_read(&who, &request.destination);
-            prepared.config.hides_contents = may_read.is_err();
+            prepared.config.hides_contents = request.may_not_read || may_read.is_err();
             prepared.config.keeper = Arc::new(Keeper::new(kept_at(place.gives_owners, request)));
             let (resumed, lost_bytes) = (prepared.recovered.resumed, prepared.lost_bytes());
             if let Some(damage) = &prepared.recovered.damage {

@@ -86,7 +86,7 @@ pub struct Env {
     pub mandate: Option<Mandate>,
     /// The asker may not list the destination here: no message has a name that the source does not have.
     pub hides_names: bool,
-    /// The asker may not read the destination here: a further name is made only of a file that the source has, too.
+    /// The asker may not read the destination: a further name is made only of a file that the source has, too.
     pub hides_contents: bool,
     /// What the attempts of one job tell each other, if several runners may make them.
     pub attempts: Option<Arc<dyn Attempts>>,

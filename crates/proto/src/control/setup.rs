@@ -91,8 +91,7 @@ pub struct Open {
     /// How it behaves towards other traffic. Needs [`capability::SHARING`].
     #[prost(message, optional, tag = "22")]
     pub sharing: Option<Sharing>,
-    /// Which files the client sees: [`crate::limits::VIEW_BYTES`], or nothing if it does not know. A daemon that has the same sees the same files by
-    /// the same names, and lets nothing be copied into itself.
+    /// Which files the client sees, if it knows: [`crate::limits::VIEW_BYTES`]. A daemon that sees the same lets nothing be copied into itself.
     #[prost(bytes = "vec", tag = "32")]
     pub view: Vec<u8>,
     /// By what the client knows what it does this for, such as the id of a job; for the daemon's log alone.
@@ -119,6 +118,9 @@ pub struct Open {
     /// In a pull, see [`Beacon`].
     #[prost(message, optional, tag = "40")]
     pub beacon: Option<Beacon>,
+    /// In a push: the owner of the job may not read at the destination, whatever the client may.
+    #[prost(bool, tag = "41")]
+    pub may_not_read: bool,
 }
 
 impl Open {

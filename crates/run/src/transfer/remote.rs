@@ -120,6 +120,7 @@ impl<'a> WithNode<'a> {
             destination_is_directory: is_directory || job.chosen.is_listed(),
             any_digest: true,
             earlier: job.earlier_of_push(),
+            may_not_read: job.env.hides_contents,
             view: view(),
             ..self.request()
         };

@@ -113,6 +113,51 @@ fn a_user_reaches_at_a_site_what_a_rule_names_and_nothing_else() {
     list("/run4").expect(403);
 }
 
+/// The site goes by the rights of the node, which may read all of it.
+#[test]
+fn a_user_who_may_only_write_at_a_site_reads_no_file_there_by_a_further_name_of_it() {
+    let (here, there) = two_sites();
+    let alice = Caller::user(&here, "alice", "operator");
+    for area in [
+        ["--export", "data", "--read"],
+        ["--site", "siteB:/data", "--write"],
+    ] {
+        told(
+            &here,
+            &[&["access", "allow", "user:alice"], &area[..]].concat(),
+        );
+    }
+    // One of the two is the first name at the source.
+    for (secret, public) in [("a", "b"), ("b", "a")] {
+        let set = format!("set-{secret}");
+        for (rig, name, content) in [(&there, secret, "secret"), (&here, secret, "guess!")] {
+            rig.write(&format!("export/{set}/{name}"), content);
+        }
+        let [theirs, ours] = [&there, &here].map(|rig| rig.export.join(&set));
+        fs::hard_link(ours.join(secret), ours.join(public)).expect("linked");
+        let time = fs::metadata(theirs.join(secret)).and_then(|meta| meta.modified());
+        let file = fs::File::options()
+            .write(true)
+            .open(ours.join(secret))
+            .expect("there");
+        file.set_modified(time.expect("a time")).expect("set");
+        let mut new = json!({
+            "sources": [format!("here:/data/{set}")], "destination": "siteB:/data/",
+            "settings": {"size-only": ["true"]},
+        });
+        alice.post("jobs", &new).expect(403);
+        new["settings"] = json!({});
+        let job = alice.post("jobs", &new).expect(201);
+        let id = job["id"].as_str().expect("an id");
+        let ended = wait_for(&here, id, |job| !job["ended"].is_null());
+        assert_eq!(ended["state"], "complete", "{ended}");
+        for name in [secret, public] {
+            let found = fs::read_to_string(theirs.join(name)).expect("there");
+            assert_eq!(found, "guess!", "{set}/{name}");
+        }
+    }
+}
+
 #[test]
 fn a_rule_ends_with_its_site_and_with_the_identity_of_the_site() {
     let (here, there) = two_sites();
