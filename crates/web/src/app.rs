@@ -142,7 +142,8 @@ impl App {
         }
         of.is_of(&caller);
         if !of.only_reads() {
-            self.changes.take(&caller.name, Instant::now())?;
+            let shown = caller.standing.as_ref();
+            self.changes.take(&caller.name, shown, Instant::now())?;
         }
         turns::proven(&caller.name);
         Ok(caller)

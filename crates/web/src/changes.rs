@@ -1,8 +1,9 @@
-//! Owns how many requests that may change something one user sends, and how often one credential signs in.
+//! Owns how many requests that may change something one user sends, and one credential, and how often one credential signs in.
 //! Decides no right, and reads no clock.
 //!
 //! Each change is a command of the consensus, an event and a line of the audit log at every node. A session or a token of a log-in is one,
-//! too. Who signs in has a rate of its own, so that a token that somebody stole does not keep its user from signing in.
+//! too. A token that somebody stole leaves its user both: signing in has a rate by itself, and one credential cannot use up all changes of
+//! its user, who may revoke it.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +12,13 @@ use axum::http::StatusCode;
 use crate::config::ChangePace;
 use crate::problem::ApiError;
 use crate::standing::Standing;
-use crate::throttle::{Throttle, key};
+use crate::throttle::{Key, Throttle, key};
 
-/// What is left of the changes of each user, and of the sign-ins with each credential.
+/// What is left of the changes of each user and of each credential, and of the sign-ins with each credential.
 pub(crate) struct Changes {
     pace: ChangePace,
-    changes: Throttle,
+    of_credentials: Throttle,
+    of_users: Throttle,
     sign_ins: Throttle,
 }
 
@@ -24,23 +26,42 @@ impl Changes {
     pub(crate) fn new(pace: ChangePace) -> Self {
         Self {
             pace,
-            changes: Throttle::new(pace.changes, pace.change_each),
+            of_credentials: Throttle::new(pace.changes, pace.change_each),
+            // A quarter more, and a quarter faster.
+            of_users: Throttle::new(
+                pace.changes.saturating_add(pace.changes.div_ceil(4)),
+                pace.change_each * 4 / 5,
+            ),
             sign_ins: Throttle::new(pace.sign_ins, pace.sign_in_each),
         }
     }
 
-    /// Takes one of the changes that a user may make.
+    /// Takes one of the changes that a user may make, and of those by the token or session that the request shows, if it shows one.
     ///
     /// # Errors
     /// None is left.
-    pub(crate) fn take(&self, user: &str, now: Instant) -> Result<(), ApiError> {
-        let taken = self.changes.take(&key(&["user", user]), 1, now);
-        taken.map_err(|wait| {
+    pub(crate) fn take(
+        &self,
+        user: &str,
+        shown: Option<&Standing>,
+        now: Instant,
+    ) -> Result<(), ApiError> {
+        let refused = |wait| {
             let detail = format!(
                 "{user} has changed too much of late: {} requests in a row that may change something, then one every {:?}; send fewer",
                 self.pace.changes, self.pace.change_each
             );
             later("too_many_changes", detail, wait)
+        };
+        let of_user = key(&["user", user]);
+        self.of_users.take(&of_user, 1, now).map_err(refused)?;
+        let Some(shown) = shown else {
+            return Ok(());
+        };
+        let taken = self.of_credentials.take(&first_of(shown), 1, now);
+        taken.map_err(|wait| {
+            self.of_users.give_back(&of_user, 1);
+            refused(wait)
         })
     }
 
@@ -49,7 +70,7 @@ impl Changes {
     /// # Errors
     /// None is left.
     pub(crate) fn take_sign_in(&self, user: &str, now: Instant) -> Result<(), ApiError> {
-        self.sign_in(&["password", user], now)
+        self.sign_in(&key(&["password", user]), now)
     }
 
     /// Takes one of the sign-ins with a token, and with all tokens that came from the same one.
@@ -57,12 +78,11 @@ impl Changes {
     /// # Errors
     /// None is left.
     pub(crate) fn take_sign_in_by(&self, token: &Standing, now: Instant) -> Result<(), ApiError> {
-        let first = token.chain.last().unwrap_or(&token.token.id);
-        self.sign_in(&["token", first], now)
+        self.sign_in(&first_of(token), now)
     }
 
-    fn sign_in(&self, parts: &[&str], now: Instant) -> Result<(), ApiError> {
-        let taken = self.sign_ins.take(&key(parts), 1, now);
+    fn sign_in(&self, credential: &Key, now: Instant) -> Result<(), ApiError> {
+        let taken = self.sign_ins.take(credential, 1, now);
         taken.map_err(|wait| {
             let detail = format!(
                 "too many sign-ins of late: {} in a row, then one every {:?}; keep the session or token of one of them",
@@ -71,6 +91,12 @@ impl Changes {
             later("too_many_logins", detail, wait)
         })
     }
+}
+
+/// The token from which this one came: it counts together with all that came from it.
+fn first_of(token: &Standing) -> Key {
+    let first = token.chain.last().unwrap_or(&token.token.id);
+    key(&["token", first])
 }
 
 fn later(code: &str, detail: String, wait: Duration) -> ApiError {
@@ -90,12 +116,13 @@ mod tests {
     fn changes_of_one_user_have_a_rate_and_those_of_another_do_not_wait() {
         let (changes, now) = (Changes::new(ChangePace::default()), Instant::now());
         let taken = |user: &str, now: Instant| {
-            let all = 0..5_100;
-            all.filter(|_| changes.take(user, now).is_ok()).count()
+            let all = 0..6_500;
+            all.filter(|_| changes.take(user, None, now).is_ok())
+                .count()
         };
-        assert_eq!(taken("vera", now), 5_000);
-        assert_eq!(taken("walt", now), 5_000);
-        assert_eq!(taken("vera", now + Duration::from_secs(1)), 10);
+        assert_eq!(taken("vera", now), 6_250);
+        assert_eq!(taken("walt", now), 6_250);
+        assert_eq!(taken("vera", now + Duration::from_secs(2)), 25);
     }
 
     #[test]
@@ -106,7 +133,7 @@ mod tests {
             all.filter(|_| changes.take_sign_in(user, now).is_ok())
                 .count()
         };
-        while changes.take("vera", now).is_ok() {}
+        while changes.take("vera", None, now).is_ok() {}
         assert_eq!(signed("vera", now), 1_000);
         assert_eq!(signed("walt", now), 1_000);
         assert_eq!(signed("vera", now + Duration::from_secs(2)), 2);

@@ -41,10 +41,10 @@ impl Default for Patience {
     }
 }
 
-/// How often one user may change something, and how often one credential signs in.
+/// How often one credential may change something, and its user a quarter more often; and how often one credential signs in.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangePace {
-    /// Requests of one user in a row that may change something.
+    /// Requests in a row that may change something, by one token and those that came from it.
     pub changes: u32,
     /// After that one each so often.
     pub change_each: Duration,

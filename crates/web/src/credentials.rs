@@ -24,6 +24,10 @@ pub(crate) const WORKING_DAY_MS: u64 = 12 * 3_600 * 1_000;
 /// Tokens of a user: the state has room for a hundred users with as many.
 const OF_USER_MAX: usize = 100;
 
+/// Those of them that somebody made, or got by another token. The rest is for who signs in by the password: a token that somebody stole
+/// keeps its user from nothing.
+const OF_TOKENS_MAX: usize = 80;
+
 /// The longest name of a user.
 const NAME_BYTES_MAX: usize = 255;
 
@@ -119,6 +123,11 @@ pub(crate) fn is_sign_in(token: &Token) -> bool {
     TokenOrigin::of_scope(&token.scope).is_none_or(|origin| origin.is_sign_in())
 }
 
+/// Whether it was got by a password alone.
+fn is_by_password(origin: &TokenOrigin) -> bool {
+    origin.is_sign_in() && origin.parent().is_none()
+}
+
 /// The token to make.
 pub(crate) struct Wish<'a> {
     pub(crate) user: &'a str,
@@ -157,11 +166,20 @@ pub(crate) fn make(app: &App, actor: Actor, wish: Wish<'_>) -> Result<(Token, St
         token.revoked.is_some() || token.expires.is_some_and(|expires| expires <= at)
     };
     let (over, good): (Vec<&Token>, Vec<&Token>) = own.partition(is_over);
-    if good.len() >= OF_USER_MAX {
+    let is_of_tokens = |token: &&&Token| {
+        let origin = TokenOrigin::of_scope(&token.scope);
+        !origin.as_ref().is_some_and(is_by_password)
+    };
+    let of_tokens = good.iter().filter(is_of_tokens).count();
+    let is_full = of_tokens >= OF_TOKENS_MAX && !is_by_password(&wish.origin);
+    if good.len() >= OF_USER_MAX || is_full {
         return Err(ApiError::new(
             StatusCode::CONFLICT,
             "too_many",
-            format!("{user} has {OF_USER_MAX} tokens; revoke some first"),
+            format!(
+                "{user} has {} tokens and sessions; revoke some first: godwit token list, godwit token revoke",
+                good.len()
+            ),
         ));
     }
     if over.len() >= OF_USER_MAX {

@@ -128,6 +128,33 @@ fn sign_ins_by_one_token_and_by_one_password_have_a_rate() {
 }
 
 #[test]
+fn a_stolen_token_keeps_its_user_neither_from_signing_in_nor_from_revoking_it() {
+    let world = world(200, 1_000);
+    let (otto, id) = token(&world, "otto", "operator");
+    let password = json!({"role": "operator", "password": "correct horse"});
+    world
+        .client()
+        .json("PUT", "/api/v1/users/otto", &password)
+        .expect(200);
+    let thief = world.network().token(&otto);
+    let make = || thief.post("/api/v1/tokens", &json!({"role": "operator"}));
+    while make().status.as_u16() == 201 {}
+    make().expect_problem(409, "too_many");
+    sign_in(&thief, &otto).expect_problem(409, "too_many");
+    while change(&thief).status.as_u16() == 404 {}
+    change(&thief).expect_problem(429, "too_many_changes");
+    let login = json!({"user": "otto", "password": "correct horse"});
+    world.network().post("/api/v1/session", &login).expect(200);
+    let own = world.network().post("/api/v1/login", &login);
+    let own = own.expect(200).json();
+    let own = world.network().token(own["secret"].as_str().unwrap());
+    own.delete(&format!("/api/v1/tokens/{id}")).expect(204);
+    thief.get("/api/v1/jobs").expect(401);
+    own.post("/api/v1/tokens", &json!({"role": "operator"}))
+        .expect(201);
+}
+
+#[test]
 fn schedules_of_one_owner_submit_no_more_jobs_than_their_pace_and_others_tick() {
     let world = World::new();
     let job = json!({"sources": ["here:/data/a"], "destination": "here:/archive/", "not_before": "2100-01-01T00:00:00Z"});
