@@ -97,7 +97,10 @@ pub(crate) fn fire(
     at: UnixMillis,
 ) -> Result<Option<UnixMillis>, JobsError> {
     let mut next = None;
-    for schedule in reader.objects::<Schedule>()? {
+    let mut schedules = reader.objects::<Schedule>()?;
+    // Those of one owner that have waited the longest come first: the pace may let no more in.
+    schedules.sort_by_key(|schedule| schedule.fired);
+    for schedule in schedules {
         if schedule.disabled {
             continue;
         }

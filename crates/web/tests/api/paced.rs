@@ -4,6 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use godwit_jobs::now;
 use godwit_state::{Change, JobState, Op, Schedule};
 use godwit_web::ChangePace;
 use serde_json::json;
@@ -193,4 +194,12 @@ fn schedules_of_one_owner_submit_no_more_jobs_than_their_pace_and_others_tick() 
     let (otto, olga) = (jobs("otto"), jobs("olga"));
     assert!((400..=most).contains(&otto), "{otto} of {most}");
     assert!(olga > 2, "{olga}");
+    // Those that waited the longest come first, so all of them come.
+    let schedules = world.replica.reader().objects::<Schedule>().unwrap();
+    let since = now().0 - 5_000;
+    let of_late = schedules.iter().filter(|schedule| {
+        schedule.owner == "otto" && schedule.fired.is_some_and(|fired| fired.0 > since)
+    });
+    let of_late = of_late.count();
+    assert!(of_late > 30, "{of_late}");
 }
