@@ -237,7 +237,7 @@ fn with_room(shared: &Shared, reader: &Reader, at: UnixMillis) -> Result<Vec<Job
         };
         let (exports, path) = (exports.clone(), shortage.path.clone());
         let look = move || exports?.free_bytes(&path);
-        let free = shared.rooms.free(&id, look);
+        let free = shared.rooms.free(&shortage.path, look);
         let is_due = job.next_attempt.is_none_or(|next| next <= at);
         if !is_due && free.is_some_and(|free| shortage.is_over(free)) {
             fitting.push(job);
