@@ -1,9 +1,9 @@
-//! Deletes the history that is older than the node keeps, and the files of jobs that are gone.
+//! Deletes the history that is older than the node keeps, or more than it keeps of one owner, and the files of jobs that are gone.
 //! Deletes nothing while the clock cannot be trusted.
 
 use std::time::{Duration, Instant};
 
-use godwit_state::{Command, Effect, Op, Prune, UnixMillis};
+use godwit_state::{Command, Effect, Kept, Op, Prune, SPEC_BYTES_OF_OWNER_MAX, UnixMillis};
 
 use crate::error::JobsError;
 use crate::scheduler::actor;
@@ -66,11 +66,13 @@ impl History {
 pub(crate) fn delete(shared: &Shared, at: UnixMillis) -> Result<(), JobsError> {
     let keep = i64::try_from(shared.config.keep_history.as_millis()).unwrap_or(i64::MAX);
     let before = Some(UnixMillis(at.0.saturating_sub(keep)));
+    let reader = shared.replica.reader();
     let prune = Prune {
         jobs_before: before,
         audit_before: before,
         deliveries_before: before,
         tokens_before: before,
+        of_owners: Kept(&reader).surplus(SPEC_BYTES_OF_OWNER_MAX)?,
     };
     for _ in 0..COMMANDS_MAX {
         let command = Command::new(at, actor(shared), Op::Prune(prune.clone()));

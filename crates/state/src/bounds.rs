@@ -33,6 +33,8 @@ pub const JOBS_OF_SITE_MAX: u64 = 10_000;
 /// Bytes of the descriptions of jobs that are kept for one other site: ended ones go beyond that, and a node refuses new ones at twice
 /// that number.
 pub const SPEC_BYTES_OF_SITE_MAX: u64 = 64 << 20;
+/// Bytes of the descriptions of ended jobs that are kept for one user: those of a million usual jobs. The oldest go beyond that.
+pub const SPEC_BYTES_OF_OWNER_MAX: u64 = 1 << 30;
 /// Lines of the audit log about one other site: those of thousands of jobs. The oldest makes way.
 pub const AUDIT_OF_SITE_MAX: u64 = 10_000;
 /// Jobs that wait: fifty times the figure that the node is measured with.

@@ -223,6 +223,63 @@ fn long_descriptions_of_another_site_go_before_there_are_many_jobs() {
     }
 }
 
+#[test]
+fn long_descriptions_of_a_user_go_before_they_are_old() {
+    let mut state = State::new();
+    let spec = format!("{:?}", "x".repeat(SPEC_BYTES_MAX - 2));
+    for number in 0..30 {
+        for (owner, spec) in [("alice", &*spec), ("bob", "{}"), ("site:gw1-x", &spec)] {
+            let id = format!("{owner}{number:02}");
+            let new = NewJob {
+                owner: owner.to_owned(),
+                spec: spec.to_owned(),
+                ..new_job(&id)
+            };
+            state.op(number, Op::Submit(Box::new(new))).expect("a job");
+            // The oldest one of all waits.
+            if number > 0 {
+                let cancel = JobOp::Cancel { comment: None };
+                state.op(number, Op::Job(id, cancel)).expect("cancelled");
+            }
+        }
+    }
+    let kept = 20 * (256 << 10);
+    let surplus = |state: &State| Kept(&state.reader).surplus(kept).expect("read");
+    assert_eq!(surplus(&state), [], "an earlier level");
+    state.op(100, Op::Level(LEVEL_LEFT)).expect("alone");
+    let of_owners = surplus(&state);
+    assert_eq!(of_owners, [("alice".to_owned(), at(9))]);
+    let prune = Prune {
+        of_owners,
+        ..Prune::default()
+    };
+    let by_node = Command::new(at(101), Actor::node("node1"), Op::Prune(prune.clone()));
+    assert_eq!(by_node.level(), LEVEL_LEFT);
+    let pruned = state.apply(&by_node).expect("pruned");
+    assert!(
+        matches!(
+            pruned,
+            Effect::Pruned {
+                jobs: 9,
+                more: false,
+                ..
+            }
+        ),
+        "{pruned:?}"
+    );
+    for (id, there) in [
+        ("alice00", true),
+        ("alice09", false),
+        ("alice10", true),
+        ("bob01", true),
+        ("site:gw1-x01", true),
+    ] {
+        let job = state.reader.job(id).expect("read");
+        assert_eq!(job.is_some(), there, "{id}");
+    }
+    assert_eq!(surplus(&state), []);
+}
+
 /// Each change of a job or of access for it is a line, and another site may make as many as it likes.
 #[test]
 fn another_site_fills_no_audit_log_and_pushes_out_no_line_of_others() {

@@ -93,6 +93,7 @@ pub(super) fn prune(context: &Context<'_>, prune: &Prune) -> Result<Effect, Stop
         Some(before) => prune_jobs(context, before)? + prune_sites(context)?,
         None => 0,
     };
+    let jobs = jobs + prune_owners(context, &prune.of_owners)?;
     let audit = rows(
         context,
         "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ?1 ORDER BY seq LIMIT ?2)",
@@ -155,6 +156,23 @@ fn prune_jobs(context: &Context<'_>, before: UnixMillis) -> Result<u64, Stop> {
         .query_map(params![before.0, PRUNE_ROWS_MAX], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
     delete_jobs(context, &ids)
+}
+
+/// Deletes the oldest ended jobs of some owners, so many in all.
+fn prune_owners(context: &Context<'_>, owners: &[(String, UnixMillis)]) -> Result<u64, Stop> {
+    let mut deleted = 0;
+    for (owner, before) in owners {
+        let left = PRUNE_ROWS_MAX - sql(deleted);
+        let ids: Vec<String> = context
+            .db
+            .prepare_cached(
+                "SELECT id FROM jobs WHERE owner = ?1 AND created <= ?2 AND ended IS NOT NULL ORDER BY created, id LIMIT ?3",
+            )?
+            .query_map(params![owner, before.0, left], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        deleted += delete_jobs(context, &ids)?;
+    }
+    Ok(deleted)
 }
 
 /// Deletes the oldest ended jobs of each other site that has more of them, or longer ones, than are kept for one.

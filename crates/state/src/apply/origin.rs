@@ -276,7 +276,10 @@ fn is_of_job(rule: &AccessRule, at: UnixMillis) -> bool {
 
 /// Whether it deletes nothing but tokens and rules that have ended.
 const fn is_of_tokens(prune: &Prune) -> bool {
-    prune.jobs_before.is_none() && prune.audit_before.is_none() && prune.deliveries_before.is_none()
+    prune.jobs_before.is_none()
+        && prune.audit_before.is_none()
+        && prune.deliveries_before.is_none()
+        && prune.of_owners.is_empty()
 }
 
 fn no(node: &Node, what: String) -> Result<(), Stop> {

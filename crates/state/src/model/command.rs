@@ -351,6 +351,9 @@ pub struct Prune {
     pub deliveries_before: Option<UnixMillis>,
     /// Tokens that were revoked or ended, and access rules and invitations that ended, before this time.
     pub tokens_before: Option<UnixMillis>,
+    /// Owners with the time up to which their jobs were submitted that go, if they have ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub of_owners: Vec<(String, UnixMillis)>,
 }
 
 /// How an attempt to deliver to a webhook went.

@@ -28,7 +28,7 @@ pub const LEVEL_ROUTE: u32 = 4;
 
 /// From this level on the state counts the access rules for jobs. A removed user takes limits, the share and jobs that have not ended along,
 /// and no user is made whose name has jobs or schedules of an earlier one. A user that stood for an account of a machine is disabled when
-/// no node names that account any more.
+/// no node names that account any more. [`Prune`](super::Prune) may name owners.
 pub const LEVEL_LEFT: u32 = 4;
 
 /// From this level on there is [`Op::Sighted`].
@@ -68,6 +68,7 @@ impl Op {
             }
             Self::Password(_) => LEVEL_PASSWORD,
             Self::Sighted(_) => LEVEL_SIGHTED,
+            Self::Prune(prune) if !prune.of_owners.is_empty() => LEVEL_LEFT,
             Self::Access(Change::Create(rule) | Change::Put(rule)) if rule.site.is_some() => 3,
             _ => LEVEL_FIRST,
         }

@@ -6,10 +6,11 @@ use rusqlite::{OptionalExtension as _, params};
 use super::row::{self, ATTEMPT_COLUMNS, JOB_COLUMNS};
 use super::{Reader, committed_level, job_by_id, job_route, job_spec, node_by_number};
 use crate::apply::sql;
-use crate::bounds::PAGE_ROWS_MAX;
+use crate::bounds::{PAGE_ROWS_MAX, SPEC_BYTES_MAX};
 use crate::fault::Fault;
 use crate::model::{
-    Attempt, DELAY_MAX_MS, FailureGroup, Job, JobState, LEVEL_ORIGIN, Placed, Route, UnixMillis,
+    Attempt, DELAY_MAX_MS, FailureGroup, Job, JobState, LEVEL_LEFT, LEVEL_ORIGIN, Placed, Route,
+    UnixMillis,
 };
 use crate::seal;
 
@@ -192,6 +193,34 @@ impl Kept<'_> {
                 "SELECT coalesce(sum(octet_length(spec)), 0) FROM jobs JOIN job_specs ON job = id WHERE owner = ?1",
             )?
             .query_row([owner], |row| row::unsigned(row, 0))
+        })
+    }
+
+    /// The users of whose ended jobs the descriptions have more than so many bytes, each with the time up to which the oldest ones were
+    /// submitted that are too much. Below the level that knows it there are none.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn surplus(self, most: u64) -> Result<Vec<(String, UnixMillis)>, Fault> {
+        self.0.with(|db| {
+            let pages: u64 = db.pragma_query_value(None, "page_count", |row| row::unsigned(row, 0))?;
+            let page: u64 = db.pragma_query_value(None, "page_size", |row| row::unsigned(row, 0))?;
+            // A database that is smaller needs no look at each job.
+            if committed_level(db)? < LEVEL_LEFT || pages.saturating_mul(page) <= most {
+                return Ok(Vec::new());
+            }
+            let fewest = most / SPEC_BYTES_MAX as u64;
+            db.prepare_cached(
+                "SELECT owner, max(created) FROM (SELECT owner, created, \
+                 sum(octet_length(spec)) OVER (PARTITION BY owner ORDER BY created DESC, id DESC) AS bytes \
+                 FROM jobs JOIN job_specs ON job = id WHERE ended IS NOT NULL AND owner IN \
+                 (SELECT owner FROM jobs WHERE owner < 'site:' OR owner >= 'site;' GROUP BY owner HAVING count(*) >= ?1)) \
+                 WHERE bytes > ?2 GROUP BY owner ORDER BY owner",
+            )?
+            .query_map([sql(fewest), sql(most)], |row| {
+                Ok((row.get(0)?, UnixMillis(row.get(1)?)))
+            })?
+            .collect()
         })
     }
 }
