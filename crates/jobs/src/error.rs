@@ -56,7 +56,23 @@ pub enum JobsError {
     },
 }
 
+/// Said of a file of the node itself to those who are not admins of it.
+pub const OWN_FILE_FAILS: &str = "the node cannot use a file of its own; an admin of the node sees which by the same request, or by: godwit access list";
+
 impl JobsError {
+    /// What users and other sites read of it: paths of the machine, and lines of its files, are for admins.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Grants(_)
+            | Self::State(_)
+            | Self::File { .. }
+            | Self::Propose(ProposeError::Fault(_) | ProposeError::Ended(_)) => {
+                OWN_FILE_FAILS.to_owned()
+            }
+            _ => self.to_string(),
+        }
+    }
+
     pub(crate) fn invalid(code: &'static str, detail: impl Into<String>) -> Self {
         Self::Invalid {
             code,

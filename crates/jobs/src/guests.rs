@@ -369,7 +369,7 @@ fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
 
 /// The words of an error, for the asker.
 pub(crate) fn refuse(error: &JobsError) -> Refusal {
-    let message = error.to_string();
+    let message = error.words();
     match error {
         JobsError::NoJob(_) => Refusal::new(code::NO_SUCH_JOB, message),
         JobsError::Invalid { code: word, .. } if *word == "no_such_export" => {

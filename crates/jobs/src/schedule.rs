@@ -152,7 +152,7 @@ fn reason_of(error: &JobsError) -> Reason {
         JobsError::Invalid { code, .. } | JobsError::Forbidden { code, .. } => code,
         _ => "local_failure",
     };
-    Reason::new(code, clip(&error.to_string()))
+    Reason::new(code, clip(&error.words()))
 }
 
 fn job_of(shared: &Shared, schedule: &Schedule, at: UnixMillis) -> Result<Submitted, JobsError> {

@@ -202,11 +202,12 @@ impl From<ProposeError> for ApiError {
 
 impl From<Fault> for ApiError {
     fn from(fault: Fault) -> Self {
-        let (status, code) = if fault.is_full() {
-            (StatusCode::INSUFFICIENT_STORAGE, "disk_full")
-        } else {
-            (StatusCode::INTERNAL_SERVER_ERROR, "state_unreadable")
-        };
-        Self::new(status, code, fault.to_string())
+        if fault.is_full() {
+            let detail =
+                "the file system of the node's state is full; make room in its GODWIT_HOME";
+            return Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", detail);
+        }
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        Self::new(status, "state_unreadable", fault.to_string())
     }
 }

@@ -10,6 +10,7 @@ use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::Response;
 use godwit_api::rest::Problem;
+use godwit_jobs::OWN_FILE_FAILS;
 use godwit_state::{Actor, Role};
 
 use crate::app::App;
@@ -75,15 +76,18 @@ pub(crate) async fn tell(
 }
 
 /// Faults of files of the node's own, whose words have paths of the machine and lines of the file of grants.
-const OF_OWN_FILES: [&str; 3] = ["grants_unreadable", "file_unreadable", "state_unreadable"];
+const OF_OWN_FILES: [&str; 4] = [
+    "grants_unreadable",
+    "file_unreadable",
+    "state_unreadable",
+    "state_stopped",
+];
 
 /// Only admins see paths of the machine, as in settings. The answer is written from its problem later.
 fn hide_paths(response: &mut Response) {
     let problem = response.extensions_mut().get_mut::<Problem>();
     if let Some(problem) = problem.filter(|problem| OF_OWN_FILES.contains(&&*problem.code)) {
-        problem.detail =
-            "the node cannot read a file of its own; an admin sees which by the same request, or by: godwit access list"
-                .to_owned();
+        OWN_FILE_FAILS.clone_into(&mut problem.detail);
     }
 }
 

@@ -13,8 +13,7 @@ use godwit_run::Control;
 use godwit_state::{FailureGroup, Job, JobOp, JobState, Reason};
 
 use super::space::{Shortage, SpaceWatch};
-use super::veil::without_home;
-use super::{clip, propose};
+use super::{clip, propose, veil};
 use crate::clock::timestamp;
 use crate::files::Recorder;
 use crate::host::Host;
@@ -374,9 +373,7 @@ impl EventSink for AttemptEvents {
         if let Event::Summary(summary) = &mut event {
             manifest::hide_path(summary);
         }
-        if let Event::Error(told) = &mut event {
-            told.message = without_home(&self.shared.config.directory, &told.message);
-        }
+        veil::hide_home(&self.shared.config.directory, &mut event);
         match &event {
             Event::Progress(progress) => return self.progress(progress),
             Event::Channels(told) => self.lock().channels.clone_from(&told.channels),

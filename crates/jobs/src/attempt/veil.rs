@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use godwit_api::event::{ErrorTold, Event};
+
 /// What is in a home and may be in the words of a failure.
 const IN_HOME: [&str; 5] = ["journals", "jobs", "spill", "state", "identity.pem"];
 
@@ -17,9 +19,28 @@ pub(crate) fn without_home(jobs: &Path, text: &str) -> String {
     })
 }
 
+/// The same for the words of an event that are about no entry.
+pub(super) fn hide_home(jobs: &Path, event: &mut Event) {
+    if let Event::Error(ErrorTold { message, .. }) | Event::Note { message } = event {
+        *message = without_home(jobs, message);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_note_of_a_damaged_journal_names_the_home_by_its_variable() {
+        let mut note = Event::Note {
+            message: "journal /data/journals/x.journal: cut".to_owned(),
+        };
+        hide_home(Path::new("/data/jobs"), &mut note);
+        let Event::Note { message } = note else {
+            panic!("another event");
+        };
+        assert_eq!(message, "journal GODWIT_HOME/journals/x.journal: cut");
+    }
 
     #[test]
     fn a_failure_names_the_home_by_its_variable_and_exports_as_they_are() {

@@ -374,6 +374,11 @@ fn only_admins_read_paths_of_the_machine() {
             assert!(!told.contains(&machine), "{told}");
         }
     }
+    let schedule = json!({"cron": "* * * * * *", "job": {
+        "sources": ["here:/data/run"], "destination": "here:/data/copy", "not_before": "2100-01-01T00:00:00Z",
+    }});
+    otto.json("PUT", "/api/v1/schedules/each-second", &schedule)
+        .expect(200);
     *world.grants_fault.lock().unwrap() =
         Some(format!("{machine}/grants:3: \"whom\" is no identity"));
     for path in [
@@ -387,4 +392,16 @@ fn only_admins_read_paths_of_the_machine() {
     let told = world.client().get("/api/v1/access");
     let told = told.expect_problem(500, "grants_unreadable");
     assert!(told.to_string().contains("grants:3"), "{told}");
+    let until = Instant::now() + DEADLINE;
+    let reason = loop {
+        let reader = world.replica.reader();
+        let schedule = reader.object::<godwit_state::Schedule>("each-second");
+        if let Some(reason) = schedule.unwrap().unwrap().reason {
+            break reason;
+        }
+        assert!(Instant::now() < until, "it says nothing");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(reason.code, "local_failure");
+    assert!(!reason.text.contains(&machine), "{}", reason.text);
 }
