@@ -112,13 +112,12 @@ pub(crate) struct Granted {
 impl Grantor<'_> {
     /// What `who` is granted now.
     pub(crate) fn granted(&self, who: &Who) -> Result<Granted, Denial> {
-        let unreadable = |error: String| Denial::new(ErrorCode::INTERNAL, error);
         let peer = Subject::Identity(who.peer.to_string());
         let now = now();
         let file = Grants::new(self.home)
             .list()
-            .map_err(|error| unreadable(error.to_string()))?;
-        let rules = self.rules.grants().map_err(unreadable)?;
+            .map_err(|_error| unreadable())?;
+        let rules = self.rules.grants().map_err(|_error| unreadable())?;
         // Rules about other sites are for users of this node, not for peers.
         let holds =
             |grant: &&Grant| grant.site.is_none() && grant.holds(now) && !grant.rights.is_empty();
@@ -215,13 +214,21 @@ impl Grantor<'_> {
     }
 
     fn rights_of(&self, mandate: &Mandate) -> Result<AskerRights, Denial> {
-        let unreadable = |error: String| Denial::new(ErrorCode::INTERNAL, error);
-        Ok(match self.rules.own_job(mandate).map_err(unreadable)? {
+        let own = self.rules.own_job(mandate);
+        Ok(match own.map_err(|_error| unreadable())? {
             None => AskerRights::Granted,
             Some(true) => AskerRights::OwnJob,
             Some(false) => AskerRights::EndedJob,
         })
     }
+}
+
+/// Said where the grants cannot be read, to whoever asks: strangers, too. The fault names the file and what stands in a line of it.
+fn unreadable() -> Denial {
+    Denial::new(
+        ErrorCode::INTERNAL,
+        "this node cannot read its grants; its operator sees why with: godwit access list",
+    )
 }
 
 /// Whether the asker itself may do any of what it has given away by this grant.
@@ -403,6 +410,24 @@ mod tests {
         fn own_job(&self, mandate: &Mandate) -> Result<Option<bool>, String> {
             Ok((mandate.asker == identity("m").to_string()).then_some(true))
         }
+    }
+
+    #[test]
+    fn a_stranger_hears_nothing_of_the_file_of_grants() {
+        let home = tempfile::tempdir().expect("a directory");
+        std::fs::write(home.path().join("grants"), "somebody data read\n").expect("written");
+        let rules = WithOwn(Arc::default());
+        let grantor = Grantor {
+            home: home.path(),
+            rules: &rules,
+        };
+        let stranger = Who::itself(identity("q"));
+        let no = grantor.granted(&stranger).err().expect("unreadable");
+        assert_eq!(no.code, ErrorCode::INTERNAL);
+        for secret in ["somebody", &home.path().display().to_string()] {
+            assert!(!no.message.contains(secret), "{}", no.message);
+        }
+        assert!(no.message.contains("godwit access list"), "{}", no.message);
     }
 
     #[test]
