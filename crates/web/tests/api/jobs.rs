@@ -269,6 +269,23 @@ fn one_owner_leaves_room_for_jobs_and_schedules_of_others() {
 }
 
 #[test]
+fn a_schedule_is_disabled_without_the_right_to_its_places_and_enabled_with_it() {
+    let world = World::new();
+    let otto = world.client().token(&token(&world, "otto", "operator").0);
+    world.grant("otto", "data read,write");
+    let put = |disabled: bool, cron: &str| {
+        let schedule =
+            json!({"cron": cron, "time_zone": "UTC", "job": later("x"), "disabled": disabled});
+        otto.json("PUT", "/api/v1/schedules/s", &schedule)
+    };
+    put(false, "0 2 1 1 *").expect(200);
+    world.file_grants.lock().unwrap().clear();
+    put(true, "0 3 1 1 *").expect_problem(403, "not_granted");
+    put(true, "0 2 1 1 *").expect(200);
+    put(false, "0 2 1 1 *").expect_problem(403, "not_granted");
+}
+
+#[test]
 fn the_schedules_of_an_owner_are_bounded_in_bytes_and_all_are_listed() {
     let world = World::new();
     let user = |name: &str| world.client().token(&token(&world, name, "operator").0);
