@@ -353,6 +353,11 @@ impl Request {
         match (self.peer, &self.session) {
             (Some(Peer::Local { uid }), _) if !self.forwarded => machine::by_uid(uid, app),
             (_, Some(cookie)) => cookie.identify(&self.method, app),
+            (Some(Peer::Local { .. }), None) => Err(ApiError::unauthenticated(
+                "no_credentials",
+                "a proxy or a browser sent this request to the socket, so it is not of the user of that process: \
+                 send a token as `Authorization: Bearer SECRET`",
+            )),
             _ => Err(ApiError::unauthenticated(
                 "no_credentials",
                 "this request needs a session of the page or a token: send it as `Authorization: Bearer SECRET`; \

@@ -334,7 +334,8 @@ fn a_proxy_is_not_who_sends_it_a_request() {
     ] {
         let behind = || world.client().with(header, "127.0.0.1");
         for path in ["/metrics", "/api/v1/users"] {
-            behind().get(path).expect_problem(401, "no_credentials");
+            let told = behind().get(path).expect_problem(401, "no_credentials");
+            assert!(told["detail"].to_string().contains("a proxy or a browser"));
         }
         let (secret, _) = token(&world, "vera", "viewer");
         behind().token(&secret).get("/metrics").expect(200);
