@@ -50,8 +50,8 @@ pub(super) fn schedule(make: Make) -> Command {
         .about("Submit a job again and again; a schedule of that name is replaced")
         .override_usage("godwit schedule add [OPTIONS] NAME CRON SOURCE... DESTINATION")
         .after_help(
-            "CRON is minute, hour, day of the month, month, day of the week: \"0 22 * * mon-fri\". While a job of the schedule still\n\
-             runs or waits, no further one is submitted. Places are as in godwit job submit.",
+            "CRON is minute, hour, day of the month, month, day of the week: \"0 22 * * mon-fri\". Each time submits a job, also\n\
+             while an earlier one waits or runs. Places are as in godwit job submit.",
         )
         .arg(time_zone("The time zone of CRON, as Europe/Berlin"))
         .arg(value("comment", "TEXT", "Free text"))
