@@ -98,6 +98,26 @@ impl Sites {
         self.rigs[self.destination].export.join("copy")
     }
 
+    /// The copy is whole and quiet: what a user changes stays, nothing came twice, and no temporary file is left.
+    #[track_caller]
+    pub(super) fn assert_arrived_once(&self, id: &str) {
+        // A user goes on with what has arrived.
+        let edited = self.copy().join("run42/d0/f0");
+        let content = fs::read(&edited).expect("it arrived");
+        fs::write(&edited, "edited").expect("written");
+        self.assert_quiet(id);
+        assert_eq!(fs::read(&edited).expect("there"), b"edited");
+        fs::write(&edited, content).expect("written");
+        let source = self.rigs[self.source].export.join("run42");
+        assert_identical_to_rsync("-rlpH", &source, &self.copy().join("run42"));
+        assert_eq!(names(&self.copy()), ["run42"], "it arrived once");
+        assert_no_temporaries(&self.rigs[self.destination].export);
+        for rig in &self.rigs {
+            let list = rig.admin(&["job", "list", "--all", "--json"]).out;
+            assert!(list.lines().count() < 2, "one job at each site: {list}");
+        }
+    }
+
     /// Waits until no site has a right for a job, or a job that has not ended; then nothing changes any more.
     #[track_caller]
     pub(super) fn assert_quiet(&self, id: &str) {
@@ -210,21 +230,7 @@ fn ends_once(mut sites: Sites, divide: &str) {
     let ended = wait_for(&sites.rigs[0], &id, |job| !job["ended"].is_null());
     let log = sites.rigs[0].admin(&["job", "log", &id]).out;
     assert_eq!(ended["state"], "complete", "{ended}\n{log}");
-    // A user goes on with what has arrived.
-    let edited = sites.copy().join("run42/d0/f0");
-    let content = fs::read(&edited).expect("it arrived");
-    fs::write(&edited, "edited").expect("written");
-    sites.assert_quiet(&id);
-    assert_eq!(fs::read(&edited).expect("there"), b"edited");
-    fs::write(&edited, content).expect("written");
-    let source = sites.rigs[sites.source].export.join("run42");
-    assert_identical_to_rsync("-rlpH", &source, &sites.copy().join("run42"));
-    assert_eq!(names(&sites.copy()), ["run42"], "it arrived once");
-    assert_no_temporaries(&sites.rigs[sites.destination].export);
-    for rig in &sites.rigs {
-        let list = rig.admin(&["job", "list", "--all", "--json"]).out;
-        assert!(list.lines().count() < 2, "one job at each site: {list}");
-    }
+    sites.assert_arrived_once(&id);
 }
 
 #[test]

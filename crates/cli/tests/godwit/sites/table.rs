@@ -2,13 +2,11 @@
 //! Leaves several kills of one job to `ends`. `GODWIT_CASES` says how many cases each kind of job draws, or
 //! `all`, or a part of their names; `GODWIT_SEED` which.
 
-use std::fs;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries, names};
 use super::ends::{Sites, say, state_of};
 use super::third::rules;
 use super::{fill, job, submit, wait_for};
@@ -150,21 +148,7 @@ fn ends_once(mut sites: Sites, case: Case) {
     let log = sites.rigs[0].admin(&["job", "log", &id]).out;
     assert_eq!(ended["state"], "complete", "{ended}\n{log}");
     assert_counted_once(&ended);
-    // A user goes on with what has arrived.
-    let edited = sites.copy().join("run42/d0/f0");
-    let content = fs::read(&edited).expect("it arrived");
-    fs::write(&edited, "edited").expect("written");
-    sites.assert_quiet(&id);
-    assert_eq!(fs::read(&edited).expect("there"), b"edited");
-    fs::write(&edited, content).expect("written");
-    let source = sites.rigs[sites.source].export.join("run42");
-    assert_identical_to_rsync("-rlpH", &source, &sites.copy().join("run42"));
-    assert_eq!(names(&sites.copy()), ["run42"], "it arrived once");
-    assert_no_temporaries(&sites.rigs[sites.destination].export);
-    for rig in &sites.rigs {
-        let list = rig.admin(&["job", "list", "--all", "--json"]).out;
-        assert!(list.lines().count() < 2, "one job at each site: {list}");
-    }
+    sites.assert_arrived_once(&id);
 }
 
 fn kill(sites: &mut Sites, victim: usize) {
