@@ -31,7 +31,7 @@ pub enum UnitError {
 /// A longer text is cut in a message.
 const SHOWN_CHARS: usize = 40;
 
-/// What is said of a text in a request that is no `what`.
+/// The message about a text in a request that cannot be read as a `what`.
 pub(crate) fn refused(text: &str, what: &str, error: &UnitError) -> String {
     let shown: String = text.chars().take(SHOWN_CHARS).collect();
     format!("`{shown}` is no {what}: {error}")

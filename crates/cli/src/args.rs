@@ -104,7 +104,7 @@ pub(crate) fn typed(scope: Scope, matches: &ArgMatches) -> Typed {
     typed_of(Setting::all_of(scope), matches)
 }
 
-/// What was typed for some settings.
+/// The typed values of some settings.
 pub(crate) fn typed_of(
     settings: impl Iterator<Item = &'static Setting>,
     matches: &ArgMatches,

@@ -31,7 +31,7 @@ pub(crate) fn check(home: &Home) -> Result<(), Failure> {
     trouble(&shown, meta.mode(), meta.uid(), own).map_or(Ok(()), |what| Err(unusable(what)))
 }
 
-/// Who else decides what is in a home, and what mends that. The sticky bit keeps nobody from adding a file that is missing.
+/// Which other user can change the files of a home, and the command that ends it. The sticky bit keeps nobody from adding a file that is missing.
 fn trouble(shown: &str, mode: u32, owner: u32, own: u32) -> Option<String> {
     if owner != own && owner != 0 {
         return Some(format!(

@@ -189,7 +189,7 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
     let (mut summary, mut groups) = summed(work);
     let counts = &work.counts;
     told.note(&format!(
-        "divided: {} scans, {} parts and {} assembled files in {} leases; {} parts, {} files and {} scans were left to the close",
+        "divided: {} scans, {} parts and {} assembled files in {} batches; {} parts, {} files and {} scans were left to the end",
         counts.scans,
         counts.parts,
         counts.assembled,

@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, Command, ValueHint};
 use super::node::{family, job_options, value};
 use super::{Make, positional, switch};
 
-/// What is said of windows behind the help of each command that takes some.
+/// The explanation of windows, behind the help of each command that takes windows.
 const WINDOWS: &str = "A window is \"DAYS FROM-TO RATE\": \"mon-fri 08:00-18:00 100MB/s\", \"sat,sun 00:00-24:00 none\", \"daily 22:00-06:00 none\".\n\
      The first window that holds counts. This replaces the whole limit; RATE none alone removes it.";
 

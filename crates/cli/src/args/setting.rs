@@ -13,7 +13,7 @@ pub(super) fn setting_arg(setting: &'static Setting) -> Arg {
         text => text,
     };
     let help = match default {
-        // What nobody asked for is not done.
+        // A flag is off by default, which needs no word.
         "none" | "false" => setting.help.to_owned(),
         _ => format!("{} [default: {default}]", setting.help),
     };

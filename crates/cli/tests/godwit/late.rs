@@ -30,7 +30,7 @@ struct Call {
     act: fn(&FsStorage) -> Result<(), StoreError>,
     /// What whoever takes over does, beside removing temporary names.
     finish: fn(&FsStorage),
-    /// What a user does then.
+    /// The change that a user makes after the job.
     edit: fn(&Path),
 }
 
@@ -174,7 +174,7 @@ fn take_over(storage: &FsStorage) {
     }
 }
 
-/// What a user sees below a directory: paths, inodes, modes, times of files and links, and contents. Where names of a file come and go, its
+/// The entries below a directory as a user sees them: paths, inodes, modes, times of files and links, and contents. Where names of a file come and go, its
 /// time of the last change of attributes is left out.
 fn seen(root: &Path, names_change: bool) -> Vec<String> {
     let mut seen = Vec::new();

@@ -137,7 +137,7 @@ fn what(scope: LimitScopeName, name: &str) -> String {
     }
 }
 
-/// What a limit says.
+/// The rates and the number of jobs of a limit, in one line.
 fn says(limit: &LimitView) -> String {
     let mut parts: Vec<String> = limit.windows.iter().map(window::show).collect();
     if !parts.is_empty() {

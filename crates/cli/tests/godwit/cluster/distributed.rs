@@ -218,7 +218,7 @@ fn a_closer_whose_mount_hangs_takes_back_no_attributes_and_no_names() {
     }
     let job = wait_for(&world.from.nodes[0], &id, |_| true);
     assert_eq!(job["reason"]["code"], "late_calls", "{job}");
-    // A user changes all that there is, and makes anew what is gone.
+    // A user changes each entry, and makes the missing ones again.
     for name in &names {
         let path = copy.join(name);
         fs::write(&path, "edited").expect("written");
