@@ -18,11 +18,11 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use godwit_api::settings::{ConfigFile, Scope, ServeSettings, Typed, resolve};
+use godwit_data_port::{Agent, AgentConfig, Announce};
 use godwit_engine::limits;
 use godwit_net::{
     Cipher, Identity, IdentityId, ServerTls, StreamOptions, bind_data_port, is_of_a_machine, piped,
 };
-use godwit_node::{Agent, AgentConfig, Announce};
 use godwit_proto::agent::{
     AGENT_VERSION, AgentMessage, MessageReader, Start, Started, capability, versions_meet,
 };

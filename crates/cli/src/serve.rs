@@ -13,9 +13,9 @@ mod service;
 use std::sync::Arc;
 
 use godwit_api::settings::{ServeEncryption, ServeSettings, Values};
+use godwit_data_port::{Daemon, DaemonConfig};
 use godwit_jobs::Guests;
 use godwit_net::{Cipher, ServerTls};
-use godwit_node::{Daemon, DaemonConfig};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::exit::{Exit, Failure};
@@ -75,7 +75,7 @@ fn serve(
     home.journals()?;
     home.spill()?;
     let log: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(log::line);
-    godwit_node::watch(&plan.exports, &log).map_err(Failure::local)?;
+    godwit_data_port::watch(&plan.exports, &log).map_err(Failure::local)?;
     let process = Process::with_pool(settings.memory_bytes);
     let news = News::new(settings, home);
     let claims = Arc::default();

@@ -27,13 +27,13 @@ const ALLOWED: [(&str, &[&str]); 21] = [
     ("crates/jobs", &["controller", "run", "state", "api"]),
     ("crates/web", &["cluster", "jobs", "state", "api", "sys"]),
     (
-        "crates/node",
+        "crates/data_port",
         &["run", "tree", "engine", "api", "net", "proto", "store"],
     ),
     (
         "crates/cli",
         &[
-            "node",
+            "data-port",
             "web",
             "cluster",
             "jobs",
@@ -155,7 +155,7 @@ mod tests {
         let files = [
             file(
                 "Cargo.toml",
-                "[workspace.dependencies]\ngodwit-node.workspace = true\n",
+                "[workspace.dependencies]\ngodwit-data-port.workspace = true\n",
             ),
             file(
                 "crates/store/Cargo.toml",

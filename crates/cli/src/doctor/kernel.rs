@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use godwit_api::settings::CpSettings;
 use godwit_api::units::{human_rate, human_size};
+use godwit_data_port::probe;
 use godwit_engine::limits::STREAMS_MAX;
-use godwit_node::probe;
 
 use super::findings::{Findings, Limit, Way};
 use super::node::Path;

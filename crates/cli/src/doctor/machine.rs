@@ -3,8 +3,8 @@
 
 use godwit_api::settings::{CpSettings, Digest};
 use godwit_api::units::human_rate;
+use godwit_data_port::probe::{cipher_rate, cores, digest_rate};
 use godwit_net::{Cipher, aead};
-use godwit_node::probe::{cipher_rate, cores, digest_rate};
 use godwit_run::ciphers;
 use godwit_store::digest::{DigestKind, implementation};
 use rustix::process::{Resource, getrlimit};

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use godwit_api::settings::{ServeSettings, ToldSetting};
 use godwit_client::NodeAddress;
 use godwit_cluster::Cluster;
+use godwit_data_port::Export;
 use godwit_jobs::Jobs;
 use godwit_net::Identity;
-use godwit_node::Export;
 use godwit_web::{
     ChangePace, ExportInfo, NodeInfo, PUSH_EVERY, Patience, UNREAD_MAX, Web, WebConfig,
 };

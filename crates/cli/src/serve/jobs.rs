@@ -9,10 +9,10 @@ use godwit_api::ask::{AnswerCluster as _, Peer};
 use godwit_api::grant::{Grant, Mandate};
 use godwit_api::host::HostPort;
 use godwit_api::settings::ServeSettings;
+use godwit_data_port::{ClaimTable, Export, Exported, Grants, StateRules};
 use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Clock, Jobs, JobsConfig, WAITING_OF_OWNER_MAX};
 use godwit_net::{IdentityId, PeerAddress};
-use godwit_node::{ClaimTable, Export, Exported, Grants, StateRules};
 use godwit_run::{
     AgentOrder, Connectors, Env, Process, SshClient, SshWay, StartedAgent, refusal_of,
 };

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use godwit_api::host::HostPort;
 use godwit_api::settings::{ServeSettings, SettingError, SettingErrors, SettingProblem, Values};
 use godwit_api::watched::Watched;
+use godwit_data_port::{Announce, Export};
 use godwit_net::own_interfaces;
-use godwit_node::{Announce, Export};
 use godwit_web::{CertificateSource, Network};
 
 use crate::home::Home;

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{AskSites as _, ClusterQuestion, JoinCluster, Peer, Question};
+use godwit_data_port::{Asker, Here};
 use godwit_net::{Cipher, ClientTls, Identity};
-use godwit_node::{Asker, Here};
 use rustix::net::{AddressFamily, SocketType};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};

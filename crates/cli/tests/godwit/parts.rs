@@ -13,9 +13,9 @@ use godwit_api::failure::Failure;
 use godwit_api::job::{
     ClaimId, HeldPart, Item, JOB_VERSION, JobKind, JobSpec, Member, PartDigest, Text,
 };
+use godwit_data_port::{Asker, Here};
 use godwit_engine::session::{Connector, Refusal as Refused};
 use godwit_net::{Cipher, ClientTls, Identity, IdentityId, PeerAddress};
-use godwit_node::{Asker, Here};
 use godwit_run::{
     AgentOrder, Connectors, Control, Env, Home, Process, Runner, SshClient, SshWay, StartedAgent,
 };

@@ -23,7 +23,7 @@ use godwit_api::grant::Mandate;
 use godwit_api::job::Text;
 use godwit_api::rest::{JobStateName, NewJob, Timestamp};
 use godwit_api::settings::Cipher;
-use godwit_node::{Asker, Here};
+use godwit_data_port::{Asker, Here};
 use godwit_run::{Home, client_tls};
 use serde_json::{Value, json};
 

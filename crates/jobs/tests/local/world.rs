@@ -11,10 +11,10 @@ use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal as NoAnswe
 use godwit_api::failure::Failure;
 use godwit_api::grant::Mandate;
 use godwit_api::rest::{JobView, NewJob};
+use godwit_data_port::{Export, Exported};
 use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Clock, Jobs, JobsConfig};
 use godwit_net::{IdentityId, PeerAddress};
-use godwit_node::{Export, Exported};
 use godwit_run::local::ExportedFiles;
 use godwit_run::{
     AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent, refusal_of,

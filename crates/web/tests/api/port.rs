@@ -6,9 +6,9 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use godwit_data_port::{Announce, Daemon, DaemonConfig};
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Cipher, ClientTls, DialOptions, Expect, Identity, PeerAddress, ServerTls, dial};
-use godwit_node::{Announce, Daemon, DaemonConfig};
 use godwit_run::Process;
 use serde_json::json;
 

@@ -8,10 +8,10 @@ use std::time::Instant;
 use godwit_api::failure::Failure;
 use godwit_api::grant::Grant;
 use godwit_api::settings::ToldSetting;
+use godwit_data_port::{Asker, Export, Exported, Here};
 use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Jobs, JobsConfig, WAITING_OF_OWNER_MAX, now};
 use godwit_net::{Cipher, ClientTls, IdentityId, PeerAddress};
-use godwit_node::{Asker, Export, Exported, Here};
 use godwit_run::{AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent};
 use godwit_state::{Actor, Change, Command, Op, Options, Replica, Role, Secret, Token, UnixMillis};
 use godwit_web::{

@@ -8,7 +8,7 @@ use godwit_api::grant::{Area, Grant, Right, Rights, SiteArea, Subject};
 use godwit_api::rest::{AccessOrigin, AccessView, NewAccess, Timestamp};
 use godwit_api::settings::{Scope, ServeSettings};
 use godwit_client::{Client, ClientError};
-use godwit_node::Grants;
+use godwit_data_port::Grants;
 
 use super::connect::home_of_node;
 use super::when::Clock;

@@ -10,8 +10,8 @@ use godwit_api::ask::{
     KnownNode, Peer, Question, Refusal, code,
 };
 use godwit_api::rest::NodeResources;
+use godwit_data_port::{Asker, Here};
 use godwit_net::{Cipher, ClientTls, Identity};
-use godwit_node::{Asker, Here};
 use godwit_state::{Actor, Change, Command, Op, Role, UnixMillis, User};
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -12,7 +12,7 @@ use godwit_api::grant::Mandate;
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Timestamp;
 use godwit_api::settings::Cipher;
-use godwit_node::{Asker, Here};
+use godwit_data_port::{Asker, Here};
 use godwit_run::{Home, client_tls};
 
 use super::super::cluster::guests::rules;

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use godwit_api::ask::{AnswerCluster, ClusterAnswer, ClusterQuestion, Peer, Refusal, code};
 use godwit_api::grant::Grant;
+use godwit_data_port::{Announce, Daemon, DaemonConfig, Export, Grants};
 use godwit_engine::limits;
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Cipher, Identity, ServerTls};
-use godwit_node::{Announce, Daemon, DaemonConfig, Export, Grants};
 use godwit_run::{Home, Process};
 
 use super::super::rig::Rig;

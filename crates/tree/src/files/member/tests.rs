@@ -1,5 +1,5 @@
 //! What a closer does where another node may be late.
-//! Does not test fences of a node (`godwit_node`).
+//! Does not test fences of a node (`godwit_data_port`).
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

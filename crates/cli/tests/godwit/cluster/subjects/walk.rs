@@ -16,8 +16,8 @@ use godwit_api::ask::{
 use godwit_api::grant::{Grant, Mandate, Subject};
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::{NodeResources, Timestamp};
+use godwit_data_port::{Asker, Grants, Here};
 use godwit_net::{Cipher, ClientTls, Identity};
-use godwit_node::{Asker, Grants, Here};
 use godwit_store::Syncs;
 use serde_json::json;
 

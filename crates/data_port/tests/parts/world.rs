@@ -18,13 +18,13 @@ use godwit_api::grant::Grant;
 use godwit_api::job::{
     ClaimId, HeldPart, Item, JOB_VERSION, JobKind, JobSpec, Member, PartDigest, Text,
 };
+use godwit_data_port::{
+    Announce, Asker, ClaimTable, Daemon, DaemonConfig, Export, Exported, Grants, Here,
+};
 use godwit_engine::limits;
 use godwit_engine::session::{Connector, Refusal as Refused};
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Cipher, ClientTls, Identity, IdentityId, KnownPeers, PeerAddress, ServerTls};
-use godwit_node::{
-    Announce, Asker, ClaimTable, Daemon, DaemonConfig, Export, Exported, Grants, Here,
-};
 use godwit_run::local::ExportedFiles;
 use godwit_run::{
     AgentOrder, Connectors, Control, Env, Home, Process, Runner, SshClient, SshWay, StartedAgent,

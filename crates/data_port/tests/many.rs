@@ -12,12 +12,12 @@ use godwit_api::event::{Event, EventSink, Status, Summary};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::grant::Grant;
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
+use godwit_data_port::{Announce, Daemon, DaemonConfig, Export, Grants};
 use godwit_engine::governor::{Amounts, Governor};
 use godwit_engine::session::{Connector, Refusal};
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{limits, usage};
 use godwit_net::{Cipher, Identity, IdentityId, KnownPeers, PeerAddress, ServerTls};
-use godwit_node::{Announce, Daemon, DaemonConfig, Export, Grants};
 use godwit_run::{
     AgentOrder, Connectors, Control, Env, Home, Process, Runner, SshClient, SshWay, StartedAgent,
 };

@@ -1,4 +1,4 @@
-//! Measures one file in one transfer beside the same file as four parts in four transfers: `cargo run -p godwit-node --example parts`.
+//! Measures one file in one transfer beside the same file as four parts in four transfers: `cargo run -p godwit-data-port --example parts`.
 //! Judges nothing. Everything is in memory (/dev/shm) and in this process: two nodes, and the client of both.
 #![expect(clippy::print_stdout, reason = "a tool for developers")]
 

@@ -11,7 +11,7 @@ use godwit_api::ask::{
 };
 use godwit_api::grant::Right;
 use godwit_api::job::{ClaimId, Text};
-use godwit_node::{Export, Here};
+use godwit_data_port::{Export, Here};
 use godwit_store::{RelPath, Syncs, TempName};
 
 fn here(directory: &Path) -> Here {
