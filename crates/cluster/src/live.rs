@@ -15,10 +15,10 @@ pub(crate) const GONE_AFTER: Duration = Duration::from_secs(60);
 
 /// Who lives.
 #[derive(Default)]
-pub(crate) struct Live(Mutex<Heard>);
+pub(crate) struct Live(Mutex<Contacts>);
 
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct Contacts {
     /// Since when this node leads.
     leads_since: Option<Instant>,
     nodes: HashMap<u64, Entry>,
@@ -32,12 +32,12 @@ pub(crate) struct Entry {
 }
 
 impl Live {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Heard> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Contacts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Heard {
+impl Contacts {
     /// Notes whether this node leads. What an earlier time of leading heard is forgotten.
     pub(crate) fn leads(&mut self, leads: bool, now: Instant) {
         if leads && self.leads_since.is_none() {
@@ -118,7 +118,7 @@ mod tests {
     fn a_node_is_lost_once_for_each_silence() {
         let start = Instant::now();
         let after = |seconds: u64| start + Duration::from_secs(seconds);
-        let mut heard = Heard::default();
+        let mut heard = Contacts::default();
         assert!(
             !heard.is_lost(2, after(100)),
             "who does not lead knows nothing"
@@ -137,7 +137,7 @@ mod tests {
     fn a_new_leader_gives_everybody_time() {
         let start = Instant::now();
         let after = |seconds: u64| start + Duration::from_secs(seconds);
-        let mut heard = Heard::default();
+        let mut heard = Contacts::default();
         heard.leads(true, start);
         heard.hear(said(2), start);
         heard.leads(false, after(1));

@@ -59,7 +59,7 @@ impl To {
 }
 
 /// The transfers of one root by one node.
-pub(crate) struct Way<'a> {
+pub(crate) struct ItemTransfer<'a> {
     pub(crate) base: &'a Base,
     pub(crate) root: &'a WorkRoot,
     pub(crate) to: To,
@@ -67,7 +67,7 @@ pub(crate) struct Way<'a> {
     pub(crate) epoch: u64,
 }
 
-impl Way<'_> {
+impl ItemTransfer<'_> {
     /// The transfer that brings items, and the small files of a list where there is one.
     pub(crate) fn members(&self, items: Vec<Item>, is_listed: bool) -> Result<JobSpec, Failure> {
         let mut settings = self.base.settings.clone();
@@ -201,13 +201,13 @@ pub(crate) fn item_of(item: &WorkItem) -> Option<Item> {
 
 /// What a transfer told of its items and of failed entries.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct BatchOutcome {
     /// By the number of the item in the transfer: its digest, or nothing where it failed.
     items: HashMap<usize, Option<Option<String>>>,
     groups: BTreeMap<String, FailureGroup>,
 }
 
-impl Heard {
+impl BatchOutcome {
     pub(crate) fn hear(&mut self, event: &Event) {
         match event {
             Event::WorkDone(done) => {
@@ -258,7 +258,7 @@ impl Heard {
 }
 
 /// How the items of one transfer ended. `is_over` says that the transfer came to its end, so that what it told nothing of is left.
-pub(crate) fn settlements(items: &[WorkItem], heard: &Heard, is_over: bool) -> Vec<Settled> {
+pub(crate) fn settlements(items: &[WorkItem], heard: &BatchOutcome, is_over: bool) -> Vec<Settled> {
     let mut at = 0;
     let mut settled = Vec::with_capacity(items.len());
     for item in items {
@@ -342,7 +342,7 @@ fn add(sum: &mut TransferSummary, one: &TransferSummary) {
 }
 
 /// The end of a root's tree.
-pub(crate) fn closed(root: u32, summary: &Summary, heard: Heard) -> Closed {
+pub(crate) fn closed(root: u32, summary: &Summary, heard: BatchOutcome) -> Closed {
     let (files, bytes) = match summary {
         Summary::Transfer(summary) => (summary.files, summary.bytes.unwrap_or(0)),
         Summary::Verify(_) => (0, 0),
@@ -395,10 +395,10 @@ mod tests {
         (10..).zip(tasks).map(item).collect()
     }
 
-    fn heard() -> Heard {
+    fn heard() -> BatchOutcome {
         let digest = "crc64-nvme:0123456789abcdef".parse().expect("a digest");
         let done = |number, digest| Event::WorkDone(WorkDone { number, digest });
-        let mut heard = Heard::default();
+        let mut heard = BatchOutcome::default();
         heard.hear(&done(0, Some(digest)));
         heard.hear(&done(1, None));
         heard.hear(&Event::WorkFailed(WorkFailed {
@@ -466,7 +466,7 @@ mod tests {
             closed: vec![closed(
                 0,
                 &Summary::Transfer(Box::new(close)),
-                Heard::default(),
+                BatchOutcome::default(),
             )],
             open: 0,
             closes: 0,

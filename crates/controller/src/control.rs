@@ -127,7 +127,7 @@ const GRANT_AGAIN: Duration = Duration::from_secs(100);
 const GRANT_REFUSED: Duration = Duration::from_secs(30);
 
 /// What the threads that ask have heard.
-enum Heard {
+enum Asked {
     Claim(String, Ask, Result<(), Refusal>),
     Nodes(Result<Vec<Peer>, Refusal>),
     Access(Mate, Result<(), Refusal>),
@@ -142,7 +142,7 @@ struct Member {
 }
 
 /// What the controller knows at a moment.
-struct Sight {
+struct Picture {
     began: Instant,
     claims: Claims,
     members: Vec<Member>,
@@ -160,7 +160,7 @@ struct Sight {
     asked: usize,
 }
 
-impl Sight {
+impl Picture {
     fn now(&self) -> Duration {
         self.began.elapsed()
     }
@@ -204,7 +204,7 @@ impl Driver<'_> {
             },
         };
         let now = Instant::now();
-        let mut sight = Sight {
+        let mut sight = Picture {
             began: now,
             claims: Claims::new(Duration::ZERO, earlier, is_taken_over),
             members: Vec::new(),
@@ -274,8 +274,8 @@ impl Driver<'_> {
     fn follow(
         &self,
         asking: &Asking,
-        heard: &Receiver<Heard>,
-        sight: &mut Sight,
+        heard: &Receiver<Asked>,
+        sight: &mut Picture,
         roots: &[WorkRoot],
         limit: &dyn Fn() -> u64,
         seen: &mut dyn FnMut(&Work),
@@ -384,7 +384,7 @@ impl Driver<'_> {
     }
 
     /// Looks at who may work, and at what was taken from nodes.
-    fn look(&self, sight: &mut Sight, work: Option<&Work>) {
+    fn look(&self, sight: &mut Picture, work: Option<&Work>) {
         let now = Instant::now();
         let mut is_changed = false;
         if let Some(work) = work.filter(|work| work.epoch == self.order.epoch) {
@@ -436,19 +436,19 @@ impl Driver<'_> {
         }
     }
 
-    fn hear(&self, sight: &mut Sight, heard: Heard) {
+    fn hear(&self, sight: &mut Picture, heard: Asked) {
         let now = Instant::now();
         match heard {
-            Heard::Claim(identity, ask, answer) => {
+            Asked::Claim(identity, ask, answer) => {
                 sight.claims.answered(sight.now(), &identity, ask, answer);
             }
-            Heard::Nodes(answer) => {
+            Asked::Nodes(answer) => {
                 sight.nodes_at = Some(now + NODES_EVERY);
                 if let Ok(nodes) = answer {
                     sight.claims.serving(sight.now(), nodes);
                 }
             }
-            Heard::Access(mate, answer) => {
+            Asked::Access(mate, answer) => {
                 let found = sight.members.iter_mut().find(|member| member.mate == mate);
                 let Some(member) = found else {
                     return;

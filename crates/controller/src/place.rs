@@ -7,7 +7,7 @@ use godwit_api::rest::Place;
 use godwit_run::walk::{Walk, WalkLimits};
 use godwit_state::WorkRoot;
 
-use crate::batch::{To, Way};
+use crate::batch::{ItemTransfer, To};
 use crate::{Node, Order};
 
 /// What is needed to decide it.
@@ -126,7 +126,7 @@ impl Mapping<'_> {
     }
 
     fn walk(&self, root: &WorkRoot) -> Result<Walk, String> {
-        let way = Way {
+        let way = ItemTransfer {
             base: &self.order.base,
             root,
             to: To::nowhere(),

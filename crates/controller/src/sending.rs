@@ -18,7 +18,7 @@ use godwit_run::{Control, GivenList, Runner};
 use godwit_state::{Target, Work, Works};
 
 use crate::Node;
-use crate::batch::{Heard, To};
+use crate::batch::{BatchOutcome, To};
 use patience::Patience;
 pub(crate) use steering::Steering;
 
@@ -61,7 +61,7 @@ impl Sending<'_> {
         list: Option<GivenList>,
         brings: bool,
     ) -> Sent {
-        let heard = Arc::new(Told {
+        let heard = Arc::new(ProgressSink {
             heard: Mutex::default(),
             flight: Arc::clone(self.flight),
             channels: Mutex::default(),
@@ -277,7 +277,7 @@ impl Drop for Ends<'_> {
 /// What came of a transfer.
 pub(crate) struct Sent {
     pub(crate) ended: Result<Summary, Failure>,
-    pub(crate) heard: Heard,
+    pub(crate) heard: BatchOutcome,
     /// A try was cut: what it sent may still be written.
     pub(crate) cut: bool,
 }
@@ -309,20 +309,20 @@ pub struct Flight {
     pub channels: Vec<ChannelView>,
 }
 
-struct Told {
-    heard: Mutex<Heard>,
+struct ProgressSink {
+    heard: Mutex<BatchOutcome>,
     flight: Arc<Mutex<Flight>>,
     /// Where there are several, with the rate of each.
     channels: Mutex<Vec<Channel>>,
 }
 
-impl Told {
-    fn lock(&self) -> MutexGuard<'_, Heard> {
+impl ProgressSink {
+    fn lock(&self) -> MutexGuard<'_, BatchOutcome> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl EventSink for Told {
+impl EventSink for ProgressSink {
     fn tell(&self, event: Event) {
         let told = || self.channels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Event::Channels(channels) = &event {

@@ -24,7 +24,7 @@ use godwit_state::{
 };
 
 use crate::Node;
-use crate::batch::{Base, Heard, To, Way, closed, item_of, settlements};
+use crate::batch::{Base, BatchOutcome, ItemTransfer, To, closed, item_of, settlements};
 use crate::pace::{Left, Pace, Took};
 use crate::sending::{Flight, Sending, Steering};
 use leased::{Brought, Leased, back, is_paced, trouble};
@@ -61,7 +61,7 @@ impl Worker {
         let thread = thread::Builder::new()
             .name("gw-work".to_owned())
             .spawn(move || {
-                let doing = Doing {
+                let doing = JobContext {
                     node: &node,
                     job: &job,
                     epoch,
@@ -116,7 +116,7 @@ impl Worker {
     }
 }
 
-struct Doing<'a> {
+struct JobContext<'a> {
     node: &'a Node,
     job: &'a str,
     epoch: u64,
@@ -124,7 +124,7 @@ struct Doing<'a> {
     shared: &'a Shared,
 }
 
-impl Doing<'_> {
+impl JobContext<'_> {
     fn goes_on(&self) -> bool {
         self.shared.steering.goes_on()
     }
@@ -316,9 +316,9 @@ impl Doing<'_> {
         took
     }
 
-    fn way<'a>(&'a self, leased: &Leased<'a>, to: To) -> Result<Way<'a>, Failure> {
+    fn way<'a>(&'a self, leased: &Leased<'a>, to: To) -> Result<ItemTransfer<'a>, Failure> {
         let claim: ClaimId = leased.work.claim.parse().map_err(Failure::local)?;
-        Ok(Way {
+        Ok(ItemTransfer {
             base: self.base,
             root: leased
                 .root_of()
@@ -413,7 +413,7 @@ impl Doing<'_> {
         }
         let work: Vec<_> = items.iter().filter_map(item_of).collect();
         let mut brought = Brought::default();
-        let (mut heard, mut is_over) = (Heard::default(), true);
+        let (mut heard, mut is_over) = (BatchOutcome::default(), true);
         if !work.is_empty() || !names.is_empty() {
             let is_listed = !names.is_empty();
             let make = |to: To| self.way(leased, to)?.members(work.clone(), is_listed);

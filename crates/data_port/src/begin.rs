@@ -31,12 +31,12 @@ use self::free::{PATIENCE, prepare};
 use crate::Shared;
 use crate::admit::admit;
 use crate::allow::{Denial, Who};
-use crate::claims::{Entering, Hold};
+use crate::claims::{Entering, MemberLease};
 use crate::gate::{Full, Slot};
 use crate::places::{FailedSource, SourcePlace, Target, is_dry};
 use crate::refusal::too_many;
-use crate::session::Grip;
-use crate::table::Way;
+use crate::session::HeldResources;
+use crate::table::Holder;
 use godwit_run::build::{self, EndConfig, Sending, Sinks, Sources, Trees};
 use godwit_run::itself::{self, Judged};
 use godwit_run::local::Access;
@@ -46,7 +46,7 @@ pub(crate) struct StartedEnd<'a> {
     /// Keeps claims away until the transfer is in the table, where they look for it.
     pub(crate) entering: Option<Entering<'a>>,
     pub(crate) engine: Engine,
-    pub(crate) grip: Grip,
+    pub(crate) grip: HeldResources,
     pub(crate) key: Option<[u8; 32]>,
     pub(crate) alone: Arc<AtomicBool>,
     pub(crate) resumed: bool,
@@ -59,7 +59,7 @@ pub(crate) struct StartedEnd<'a> {
     /// What only it may write to, as absolute paths.
     pub(crate) writes_to: Vec<Vec<u8>>,
     /// Of a member: how long the claim of its job holds.
-    pub(crate) lease: Option<Arc<Hold>>,
+    pub(crate) lease: Option<Arc<MemberLease>>,
     /// The digest that is used.
     pub(crate) digest: DigestKind,
 }
@@ -136,7 +136,7 @@ fn begin_push<'a>(
     };
     match target {
         Target::Null => {
-            let grip = Grip {
+            let grip = HeldResources {
                 journal: None,
                 _slot: place_for(shared, peer, None)?,
             };
@@ -236,7 +236,7 @@ fn begin_push<'a>(
                     "the unfinished transfer to this destination used another --digest; finish it with that one",
                 ));
             }
-            let grip = Grip {
+            let grip = HeldResources {
                 journal: prepared.journal.as_ref().map(Journal::hold),
                 _slot: counted,
             };
@@ -287,7 +287,7 @@ pub(crate) fn place_for(
         };
         if let Some(key) = again.take()
             && shared.table.has(key, &peer)
-            && shared.table.supersede(key, &peer, PATIENCE) == Way::Free
+            && shared.table.supersede(key, &peer, PATIENCE) == Holder::Free
         {
             continue;
         }
@@ -313,7 +313,7 @@ fn begin_pull<'a>(
         &request.sources,
         Access::asked(request),
     )?;
-    let grip = Grip {
+    let grip = HeldResources {
         journal: None,
         _slot: place_for(shared, peer, None)?,
     };

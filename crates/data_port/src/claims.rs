@@ -75,18 +75,18 @@ impl Entry {
 }
 
 /// How long the transfers of one member hold.
-pub(crate) struct Hold {
+pub(crate) struct MemberLease {
     lease: Arc<Lease>,
     entry: Entry,
 }
 
-impl Hold {
+impl MemberLease {
     pub(crate) fn holds_at(&self, now: Instant) -> bool {
         !self.entry.0.load(Ordering::SeqCst) && self.lease.holds_at(now)
     }
 }
 
-impl Fence for Hold {
+impl Fence for MemberLease {
     fn holds(&self) -> bool {
         self.holds_at(Instant::now())
     }
@@ -330,7 +330,7 @@ impl ClaimTable {
         peer: IdentityId,
         base: &[u8],
         now: Instant,
-    ) -> Result<(Arc<Hold>, Membership), Denial> {
+    ) -> Result<(Arc<MemberLease>, Membership), Denial> {
         let claim = ClaimId(member.claim_id());
         let busy = |message: String| Denial {
             retryable: false,
@@ -363,7 +363,7 @@ impl ClaimTable {
                 String::from_utf8_lossy(&held.place.asked.0)
             )));
         }
-        let hold = Arc::new(Hold {
+        let hold = Arc::new(MemberLease {
             lease: Arc::clone(&held.lease),
             entry: entry.clone(),
         });

@@ -15,7 +15,7 @@ use godwit_proto::limits::TOKENS_MAX;
 use godwit_proto::{Mapping, Token, TransferId};
 use godwit_store::journal::JournalHold;
 
-use crate::claims::Hold;
+use crate::claims::MemberLease;
 use crate::gate::Slot;
 use crate::keeper::Watch;
 use crate::places::Leave;
@@ -40,17 +40,17 @@ pub(crate) struct Claim {
     /// Absolute paths that only this transfer may write to.
     pub(crate) writes_to: Vec<Vec<u8>>,
     /// Of a member: how long the claim of its job holds.
-    pub(crate) lease: Option<Arc<Hold>>,
+    pub(crate) lease: Option<Arc<MemberLease>>,
     /// What it goes on with as long as nobody takes it back.
     pub(crate) leave: Leave,
     /// Is there once another process was asked to take the same transfer up.
     pub(crate) wanted: Option<PathBuf>,
     /// `None` once it was released.
-    pub(crate) grip: Mutex<Option<Grip>>,
+    pub(crate) grip: Mutex<Option<HeldResources>>,
 }
 
 /// The parts of a claim that others wait for.
-pub(crate) struct Grip {
+pub(crate) struct HeldResources {
     /// Keeps the journal, and with it the destination.
     pub(crate) journal: Option<JournalHold>,
     /// Counts the transfer.

@@ -21,7 +21,7 @@ const ANSWER_LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What becomes of a transfer of which another one has the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Holder {
     /// It is over.
     Free,
     /// Its client is there.
@@ -225,7 +225,12 @@ impl Table {
     }
 
     /// Ends the transfer with this key if its client is gone, or goes within `patience`.
-    pub(crate) fn supersede(&self, key: &[u8; 32], owner: &IdentityId, patience: Patience) -> Way {
+    pub(crate) fn supersede(
+        &self,
+        key: &[u8; 32],
+        owner: &IdentityId,
+        patience: Patience,
+    ) -> Holder {
         let began = Instant::now();
         let mut inner = locked(&self.inner);
         let mut asked = None;
@@ -233,11 +238,11 @@ impl Table {
         loop {
             let mut entries = inner.entries.values();
             let Some(entry) = entries.find(|entry| entry.claim().key.as_ref() == Some(key)) else {
-                return Way::Free;
+                return Holder::Free;
             };
             let transfer = entry.claim().transfer;
             if entry.claim().owner != *owner {
-                return Way::Attended;
+                return Holder::Attended;
             }
             match entry {
                 Entry::Held { .. } => {
@@ -258,9 +263,9 @@ impl Table {
                 }
             }
             let (patience, way) = if answered {
-                (patience.leaving, Way::Attended)
+                (patience.leaving, Holder::Attended)
             } else {
-                (patience.silent, Way::Silent)
+                (patience.silent, Holder::Silent)
             };
             let left = patience.saturating_sub(began.elapsed());
             if left.is_zero() {

@@ -1,8 +1,10 @@
 //! One attempt of a job: a thread that runs the transfer, and says to the state how it ended.
 //! Does not decide when the next one comes, but for the delay that the job's policy gives.
 
+pub(crate) mod divided;
 mod events;
 mod placed;
+pub(crate) mod site;
 mod space;
 mod veil;
 
@@ -27,11 +29,11 @@ use crate::record::Recording;
 use crate::scheduler::actor;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
-use crate::third::Away;
-use crate::{Shared, access, divided, guests, manifest, reached, third, view};
+use crate::{Shared, access, guests, manifest, reached, view};
 pub(crate) use events::AttemptEvents;
-use events::Heard;
+use events::Observed;
 pub(crate) use placed::Placing;
+use site::Away;
 pub(crate) use space::Shortage;
 use space::SpaceWatch;
 use veil::without_home;
@@ -68,7 +70,7 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
         let mut recording = None;
         // A panic has been printed. Without an end the job would stay in its state for ever.
         let work = AssertUnwindSafe(|| {
-            match third::carry_out(&own, &job, epoch, limit, &told, &control) {
+            match site::carry_out(&own, &job, epoch, limit, &told, &control) {
                 Away::Ended(op) => {
                     op.into_iter().for_each(|op| settle(&own, &job.id, &op));
                     None
@@ -377,7 +379,7 @@ fn is_hidden(job: &Job, code: FailureCode) -> bool {
     guests::asker_of(job).is_some() && guests::is_unproven(code)
 }
 
-fn backoff(shared: &Shared, job: &Job, epoch: u64, reason: Reason, heard: &Heard) -> JobOp {
+fn backoff(shared: &Shared, job: &Job, epoch: u64, reason: Reason, heard: &Observed) -> JobOp {
     JobOp::Backoff {
         epoch,
         reason,
@@ -398,7 +400,7 @@ pub(crate) fn no_room(why: &str) -> Reason {
 }
 
 /// The reason of a job that cannot fit.
-fn no_space(job: &Job, heard: &Heard, shortage: Option<&Shortage>) -> Reason {
+fn no_space(job: &Job, heard: &Observed, shortage: Option<&Shortage>) -> Reason {
     let place = view::place(&job.destination);
     let text = match shortage {
         Some(short) => format!(
@@ -418,7 +420,7 @@ fn no_space(job: &Job, heard: &Heard, shortage: Option<&Shortage>) -> Reason {
 pub(crate) const LATE_CALLS: &str = "late_calls";
 
 /// The end of a job that was done.
-fn finish(epoch: u64, summary: &Summary, heard: &Heard) -> JobOp {
+fn finish(epoch: u64, summary: &Summary, heard: &Observed) -> JobOp {
     let (complete, text) = match summary {
         Summary::Transfer(summary) => (
             summary.status == Status::Complete,

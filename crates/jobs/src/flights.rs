@@ -28,21 +28,21 @@ const CHANNELS_MAX: usize = 64;
 /// What is on its way of one job.
 pub(crate) struct Flights {
     job: String,
-    told: Mutex<Told>,
+    told: Mutex<NodeReports>,
     woken: Condvar,
 }
 
 #[derive(Default)]
-struct Told {
+struct NodeReports {
     has_ended: bool,
     /// What each node told last, and when it was asked for that, in the order in which they told something first.
-    nodes: Vec<Flying>,
+    nodes: Vec<NodeReport>,
     /// Nodes that are being asked.
     asked: BTreeSet<String>,
 }
 
 /// What one node told.
-struct Flying {
+struct NodeReport {
     node: String,
     /// Identity of the node of the other site that it sends to.
     to: String,
@@ -78,7 +78,7 @@ impl Flights {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Told> {
+    fn lock(&self) -> MutexGuard<'_, NodeReports> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -89,7 +89,7 @@ impl Flights {
         let told = self.lock();
         // Numbers of channels stay with their node.
         for (first, one) in (0..).step_by(CHANNELS_MAX).zip(&told.nodes) {
-            let Flying { node, view, .. } = one;
+            let NodeReport { node, view, .. } = one;
             if one.at.elapsed() < OLD_AFTER {
                 sum.streams = sum.streams.saturating_add(view.streams);
                 rate += view.bytes_per_second.unwrap_or(0.0);
@@ -123,7 +123,7 @@ impl Flights {
     pub(crate) fn traffic(&self) -> Vec<Traffic> {
         let told = self.lock();
         let new = told.nodes.iter().filter(|one| one.at.elapsed() < OLD_AFTER);
-        new.map(|Flying { node, to, view, .. }| Traffic {
+        new.map(|NodeReport { node, to, view, .. }| Traffic {
             node: node.clone(),
             to: to.clone(),
             bytes_per_second: view.bytes_per_second.unwrap_or(0.0),
@@ -189,7 +189,7 @@ impl Flights {
             return;
         };
         let mut told = self.lock();
-        let new = Flying {
+        let new = NodeReport {
             node: node.to_owned(),
             to,
             view,

@@ -15,7 +15,6 @@ mod access;
 mod attempt;
 mod border;
 mod clock;
-mod divided;
 mod elsewhere;
 mod error;
 mod files;
@@ -42,7 +41,6 @@ mod seen;
 mod spec;
 mod stored;
 mod submit;
-mod third;
 mod turns;
 mod view;
 mod work;
@@ -170,9 +168,9 @@ pub(crate) struct Shared {
     rules: access::Rules,
     pub(crate) stopping: AtomicBool,
     /// Jobs whose sites do not know yet that they stop.
-    pub(crate) untold: third::untold::Untold,
+    pub(crate) notices: attempt::site::pending::PendingNotices,
     /// Jobs that this node leaves to other nodes of the cluster for a while.
-    pub(crate) unseen: third::unseen::Unseen,
+    pub(crate) unseen: attempt::site::unseen::Unseen,
     /// Jobs whose sites are back.
     pub(crate) woken: probe::Woken,
     /// The sites that other nodes had tried from here.
@@ -188,7 +186,7 @@ pub(crate) struct Shared {
     /// Looks for room at exports.
     rooms: rooms::Rooms,
     /// What does items of divided jobs here.
-    pub(crate) workers: divided::Workers,
+    pub(crate) workers: attempt::divided::Workers,
 }
 
 impl Shared {
@@ -220,8 +218,8 @@ impl Jobs {
             live: Live::default(),
             elsewhere: elsewhere::Elsewhere::default(),
             others: past::Others::default(),
-            untold: third::untold::Untold::default(),
-            unseen: third::unseen::Unseen::default(),
+            notices: attempt::site::pending::PendingNotices::default(),
+            unseen: attempt::site::unseen::Unseen::default(),
             woken: probe::Woken::default(),
             reaching: guests::Reaching::default(),
             pace: guests::Pace::default(),
@@ -229,7 +227,7 @@ impl Jobs {
             records: guests::Records::default(),
             turns: turns::Turns::default(),
             rooms: rooms::Rooms::default(),
-            workers: divided::Workers::default(),
+            workers: attempt::divided::Workers::default(),
             stopping: AtomicBool::new(false),
         });
         let thread = |name: &str, run: fn(&Arc<Shared>)| {
@@ -242,7 +240,9 @@ impl Jobs {
             })
         };
         let scheduler = thread("gw-jobs", scheduler::run)?;
-        shared.live.keep(thread("gw-untold", third::untold::run)?);
+        shared
+            .live
+            .keep(thread("gw-notices", attempt::site::pending::run)?);
         shared.live.keep(thread("gw-elsewhere", elsewhere::run)?);
         shared.live.keep(thread("gw-probe", probe::run)?);
         Ok(Self {

@@ -12,8 +12,9 @@ use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::NewJob;
 use godwit_state::Job;
 
+use crate::attempt::site;
 use crate::error::JobsError;
-use crate::{Shared, files, past, spec, third};
+use crate::{Shared, files, past, spec};
 
 /// The setting that names the file.
 pub(crate) const SETTING: &str = "manifest";
@@ -228,7 +229,7 @@ fn check_written(shared: &Shared, id: &str) -> Result<Job, JobsError> {
             "job {id} writes no manifest; submit one that does with: godwit job submit --manifest"
         ));
     }
-    if third::is_third_party(&job) {
+    if site::is_third_party(&job) {
         return none(format!(
             "no end of job {id} is at this node, so the site that ran the job keeps its manifest; the job's log names the site, the report has the digest"
         ));

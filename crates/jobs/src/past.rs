@@ -35,7 +35,7 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(60);
 const SAMPLES_MAX: usize = 4_096;
 
 /// Samples of a job that a node told, and when.
-struct Told {
+struct KeptSamples {
     at: Instant,
     samples: Vec<SampleView>,
 }
@@ -44,7 +44,7 @@ struct Told {
 #[derive(Default)]
 pub(crate) struct Others {
     silent: Mutex<HashMap<String, (Instant, String)>>,
-    told: Mutex<HashMap<(String, String), Told>>,
+    told: Mutex<HashMap<(String, String), KeptSamples>>,
 }
 
 impl Jobs {
@@ -240,7 +240,7 @@ fn told_samples(shared: &Shared, id: &str, node: &str) -> Result<Vec<SampleView>
     if told.len() < REMEMBERED_MAX {
         let samples = samples.clone();
         let at = Instant::now();
-        told.insert(key, Told { at, samples });
+        told.insert(key, KeptSamples { at, samples });
     }
     Ok(samples)
 }

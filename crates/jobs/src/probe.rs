@@ -4,7 +4,7 @@
 //! A job that waits for a passing reason has a time for its next attempt, minutes away after some attempts. A site that was away and
 //! answers again makes that time pointless. One that answered all the while wakes nothing: something else is in the way.
 
-mod sight;
+mod site_state;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
@@ -23,7 +23,7 @@ use crate::order::sites_of;
 use crate::scheduler::actor;
 use crate::stored::Stored;
 use crate::{Shared, guests, reached};
-use sight::Sight;
+use site_state::SiteState;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(5);
@@ -144,7 +144,7 @@ fn means(reader: &Reader, job: &Job, site: &Site) -> Result<bool, JobsError> {
 }
 
 /// Whether a site answered when it was dialled last, and what was told of it, by its identity.
-type Known = HashMap<String, (bool, Sight)>;
+type Known = HashMap<String, (bool, SiteState)>;
 
 /// Dials the sites, and wakes the jobs of those that are back.
 fn look(shared: &Shared, wanted: BTreeMap<String, Wanted>, known: &mut Known) {
@@ -168,7 +168,7 @@ fn look(shared: &Shared, wanted: BTreeMap<String, Wanted>, known: &mut Known) {
             let (before, mut sight) = match known.remove(identity) {
                 Some((before, sight)) => (Some(before), sight),
                 // Of a site that was not dialled before nothing is known: its jobs are tried once.
-                None => (None, Sight::new(now)),
+                None => (None, SiteState::new(now)),
             };
             if sight.see(answers, now) {
                 tell(shared, one, answers);

@@ -19,7 +19,7 @@ pub(crate) struct Recording {
 }
 
 /// What an attempt did.
-pub(crate) struct Did {
+pub(crate) struct AttemptTotals {
     pub(crate) bytes: u64,
     pub(crate) files: u64,
     pub(crate) failed: u64,
@@ -71,7 +71,7 @@ impl Recording {
     }
 
     /// Tells how it ended.
-    pub(crate) fn end(self, shared: &Shared, ended: &Result<Summary, Failure>, did: Did) {
+    pub(crate) fn end(self, shared: &Shared, ended: &Result<Summary, Failure>, did: AttemptTotals) {
         let (code, message) = match ended {
             Ok(Summary::Transfer(summary)) if summary.status != Status::Complete => {
                 ("partial", None)

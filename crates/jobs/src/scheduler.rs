@@ -19,7 +19,7 @@ use crate::nodes::{Nodes, Seen};
 use crate::order::{self, Running};
 use crate::rules::Policy;
 use crate::schedule;
-use crate::zone::Told;
+use crate::zone::UnknownZones;
 use crate::{Shared, access, guests};
 
 /// The longest sleep: time windows of limits begin within it, and a clock that was set is noticed.
@@ -57,7 +57,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let mut complained = false;
     let mut history = History::new(shared.now());
     let mut seen = Seen::default();
-    let mut zones = Told::default();
+    let mut zones = UnknownZones::default();
     let mut restarted = false;
     while !shared.stopping.load(Ordering::SeqCst) {
         let ready = match restarted {
@@ -151,7 +151,7 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
     due.extend(with_room(shared, reader, at)?);
     due.extend(shared.woken.jobs(reader, at)?);
     // What was claimed and has not begun to be seen as running.
-    due.retain(|job| !shared.live.contains(&job.id) && !shared.untold.is_asking(&job.id));
+    due.retain(|job| !shared.live.contains(&job.id) && !shared.notices.is_asking(&job.id));
     due.retain(|job| !shared.unseen.contains(&job.id));
     if leads {
         explain_nobody(shared, &due, &nodes)?;

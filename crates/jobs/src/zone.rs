@@ -35,9 +35,9 @@ pub fn time_zone_trouble(name: &str) -> Option<String> {
 
 /// Limits and schedules of which the log has said that their time zone is not known.
 #[derive(Default)]
-pub(crate) struct Told(BTreeSet<String>);
+pub(crate) struct UnknownZones(BTreeSet<String>);
 
-impl Told {
+impl UnknownZones {
     /// Says once of each limit and schedule that its time zone is not known. One that was mended is said again if it is broken again.
     pub(crate) fn tell(&mut self, reader: &Reader, log: &dyn Fn(&str)) -> Result<(), JobsError> {
         let limits = reader.objects::<Limit>()?.into_iter();

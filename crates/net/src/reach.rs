@@ -55,7 +55,7 @@ pub struct ReachOptions {
 pub struct Reach {
     options: ReachOptions,
     /// The way that worked last.
-    way: Mutex<Option<Way>>,
+    way: Mutex<Option<Attempt>>,
     arrivals: Option<Arrivals>,
 }
 
@@ -71,7 +71,7 @@ pub enum Look {
 }
 
 #[derive(Clone, Copy)]
-enum Way {
+enum Attempt {
     To(SocketAddr),
     From,
 }
@@ -127,8 +127,8 @@ impl Reach {
         if let Some(known) = *way {
             drop(way);
             let found = match known {
-                Way::To(target) => self.dial(&[target], look).ok(),
-                Way::From => self.wait_for_arrival(look),
+                Attempt::To(target) => self.dial(&[target], look).ok(),
+                Attempt::From => self.wait_for_arrival(look),
             };
             return match found {
                 Some((_, connection)) => Ok(connection),
@@ -149,19 +149,19 @@ impl Reach {
     pub fn dials(&self) -> bool {
         self.way
             .try_lock()
-            .is_ok_and(|way| matches!(*way, Some(Way::To(_))))
+            .is_ok_and(|way| matches!(*way, Some(Attempt::To(_))))
     }
 
-    fn search(&self, look: &dyn Fn() -> Look) -> Result<(Way, Connection), ReachError> {
+    fn search(&self, look: &dyn Fn() -> Look) -> Result<(Attempt, Connection), ReachError> {
         self.dial(&self.options.targets, look)
     }
 
-    fn wait_for_arrival(&self, look: &dyn Fn() -> Look) -> Option<(Way, Connection)> {
+    fn wait_for_arrival(&self, look: &dyn Fn() -> Look) -> Option<(Attempt, Connection)> {
         let arrivals = self.arrivals.as_ref()?;
         let until = Instant::now() + self.options.deadline;
         while look() == Look::Wait && Instant::now() < until {
             if let Some(connection) = arrivals.shared.take(LOOK_EVERY_WAITING) {
-                return Some((Way::From, connection));
+                return Some((Attempt::From, connection));
             }
         }
         None
@@ -172,7 +172,7 @@ impl Reach {
         &self,
         targets: &[SocketAddr],
         look: &dyn Fn() -> Look,
-    ) -> Result<(Way, Connection), ReachError> {
+    ) -> Result<(Attempt, Connection), ReachError> {
         let until = Instant::now() + self.options.deadline;
         let (outcomes, outcome) = sync_channel(targets.len().max(1));
         let mut rest = targets.iter();
@@ -192,7 +192,7 @@ impl Reach {
                 .as_ref()
                 .and_then(|arrivals| arrivals.shared.take(Duration::ZERO))
             {
-                return Ok((Way::From, connection));
+                return Ok((Attempt::From, connection));
             }
             let now = Instant::now();
             if now >= spread || running == 0 {
@@ -212,7 +212,7 @@ impl Reach {
                 (until.min(spread) - now).min(LOOK_EVERY_WAITING)
             };
             match outcome.recv_timeout(step) {
-                Ok((target, Ok(connection))) => return Ok((Way::To(target), connection)),
+                Ok((target, Ok(connection))) => return Ok((Attempt::To(target), connection)),
                 Ok((target, Err(failure))) => {
                     running -= 1;
                     error.wrong_identity |= failure.is_authentication();

@@ -79,7 +79,7 @@ pub struct Env {
     /// Further files that are neither sent nor deleted, each with its name in messages.
     pub kept_out: Vec<(String, PathBuf)>,
     /// What the receiver of the events writes reports from.
-    pub tells: Option<Tells>,
+    pub tells: Option<EventDetail>,
     /// What this is done for, such as the id of a job: the other side writes it into its log.
     pub label: Option<String>,
     /// The job of another node that this is done for. The other side admits it by the access of that job, and by nothing else.
@@ -143,7 +143,7 @@ impl ListBytes for Memory {
 
 /// What the receiver of the events writes reports from.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tells {
+pub struct EventDetail {
     /// The line that each complete entry has in a manifest.
     pub entries: bool,
     /// Each failed entry by its name below the source.

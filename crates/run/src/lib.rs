@@ -29,8 +29,8 @@ use godwit_api::job::{JobKind, JobSpec};
 pub use check::check;
 pub use control::{Control, Figures, Unconfirmed};
 pub use env::{
-    AgentOrder, AgentProcess, Attempts, Connectors, Env, GivenList, Process, SOFTWARE, SshClient,
-    SshWay, StartedAgent, Tells, UNREACHABLE,
+    AgentOrder, AgentProcess, Attempts, Connectors, Env, EventDetail, GivenList, Process, SOFTWARE,
+    SshClient, SshWay, StartedAgent, UNREACHABLE,
 };
 pub use godwit_tree::Earlier;
 pub use home::Home;

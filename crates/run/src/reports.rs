@@ -33,7 +33,7 @@ pub use report_files::ReportFiles;
 pub use signing::Signer;
 pub(crate) use signing::check_signature;
 
-use crate::env::{Env, Tells};
+use crate::env::{Env, EventDetail};
 use failed::{Ending, FailedList};
 use godwit_api::failure::Failure;
 
@@ -118,12 +118,12 @@ impl Reports {
     /// For who carries out what another godwit wants: that one writes the files.
     pub(crate) fn told(
         output: &Arc<dyn EventSink>,
-        tells: Tells,
+        tells: EventDetail,
         env: &Env,
     ) -> Result<Self, Failure> {
         let keeper = match tells.entries {
             true => Some(Keeper::open(KeeperOptions {
-                place: Place::Told(Arc::clone(output)),
+                place: Place::Events(Arc::clone(output)),
                 spill: env.home.spill()?,
                 umask: env.umask,
                 threads: 0,

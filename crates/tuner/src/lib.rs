@@ -12,9 +12,9 @@
 //! (`docs/performance.md`, "Blocks").
 
 mod background;
+mod backoff;
 mod bottleneck;
 mod counted;
-mod hold;
 mod pace;
 mod path;
 mod streams;

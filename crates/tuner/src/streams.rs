@@ -13,7 +13,7 @@ mod usual;
 use std::time::Duration;
 
 use self::fewer::Why;
-use super::hold::Hold;
+use super::backoff::Backoff;
 use super::pace::{Bursts, Pace};
 use super::path::{Losses, Reading, Room, SHORT, START_MAX, Window};
 use super::{Bounds, ChannelSample, Decision, Holdup, Knob, shown_rate, whole};
@@ -40,18 +40,18 @@ pub struct StreamTuner {
     /// Since when there have been other numbers of streams than meant.
     astray: Option<Duration>,
     /// When more may be tried on evidence, when without any, when fewer, when fewer where a disk takes bursts, and when for a queue.
-    up: Hold,
-    explore: Hold,
-    down: Hold,
-    spare: Hold,
-    yielding: Hold,
+    up: Backoff,
+    explore: Backoff,
+    down: Backoff,
+    spare: Backoff,
+    yielding: Backoff,
     /// What went through lately.
     pace: Pace,
     /// The rate that fewer must keep, over a series of steps down, so that small losses do not add up.
     kept: Option<f64>,
     /// No more than this come about, and until when that is taken for granted.
     refused: Option<u32>,
-    more: Hold,
+    more: Backoff,
     /// So many had a queue on the way, or little fewer won nothing by being more: for windows no more than that, then little more.
     filled_by: Option<u32>,
     /// Windows in a row in which something else held the transfer up.
@@ -123,7 +123,7 @@ const KEPT: f64 = 0.95;
 /// If so many times as much went through before, the streams have been held down since.
 const FALLEN: f64 = 1.2;
 
-/// First waiting times after a trial for nothing; each doubles up to [`WAIT_MAX`](super::hold::WAIT_MAX).
+/// First waiting times after a trial for nothing; each doubles up to [`WAIT_MAX`](super::backoff::WAIT_MAX).
 const UP_WAIT: Duration = Duration::from_secs(2);
 const EXPLORE_WAIT: Duration = Duration::from_secs(20);
 const DOWN_WAIT: Duration = Duration::from_secs(20);
@@ -159,15 +159,15 @@ impl StreamTuner {
             windows: 0,
             trial: None,
             astray: None,
-            up: Hold::new(UP_WAIT, Duration::ZERO),
-            explore: Hold::new(EXPLORE_WAIT, EXPLORE_FIRST),
-            down: Hold::new(DOWN_WAIT, Duration::ZERO),
-            spare: Hold::new(DOWN_WAIT, Duration::ZERO),
-            yielding: Hold::new(YIELD_WAIT, Duration::ZERO),
+            up: Backoff::new(UP_WAIT, Duration::ZERO),
+            explore: Backoff::new(EXPLORE_WAIT, EXPLORE_FIRST),
+            down: Backoff::new(DOWN_WAIT, Duration::ZERO),
+            spare: Backoff::new(DOWN_WAIT, Duration::ZERO),
+            yielding: Backoff::new(YIELD_WAIT, Duration::ZERO),
             pace: Pace::default(),
             kept: None,
             refused: None,
-            more: Hold::new(MORE_WAIT, Duration::ZERO),
+            more: Backoff::new(MORE_WAIT, Duration::ZERO),
             filled_by: None,
             elsewhere: 0,
             held_up: None,

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::hold::Hold;
+use super::backoff::Backoff;
 use super::{Bounds, Decision, Knob, shown_rate};
 
 /// What the threads of one end did; all grows.
@@ -41,8 +41,8 @@ pub struct ThreadTuner {
     trial: Option<Trial>,
     /// The rate that fewer must keep, over a series of steps down, so that small losses do not add up.
     kept: Option<f64>,
-    more: Hold,
-    fewer: Hold,
+    more: Backoff,
+    fewer: Backoff,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -102,8 +102,8 @@ impl ThreadTuner {
             calm: 0,
             trial: None,
             kept: None,
-            more: Hold::new(MORE_WAIT, Duration::ZERO),
-            fewer: Hold::new(FEWER_WAIT, Duration::ZERO),
+            more: Backoff::new(MORE_WAIT, Duration::ZERO),
+            fewer: Backoff::new(FEWER_WAIT, Duration::ZERO),
         }
     }
 

@@ -99,7 +99,7 @@ impl Forwarder {
             let mut directions = Vec::with_capacity(2);
             for direction in 0..2 {
                 let ending = Ending(ends.try_clone().context("cannot copy a pipe")?);
-                let mut way = Way::new(self, direction);
+                let mut way = Lane::new(self, direction);
                 let stop = stop.as_fd();
                 directions.push(scope.spawn(move || {
                     let _ending = ending;
@@ -130,7 +130,7 @@ impl Drop for Ending {
 
 /// One direction: what it takes from one end it gives to the other, on a thread of its own. A receiver's stack runs within the
 /// call that delivers to it, so that one thread for both would be the narrowest place of many a line.
-struct Way<'forwarder> {
+struct Lane<'forwarder> {
     direction: usize,
     from: &'forwarder Tun,
     to: &'forwarder Tun,
@@ -143,7 +143,7 @@ struct Way<'forwarder> {
     start: Instant,
 }
 
-impl<'forwarder> Way<'forwarder> {
+impl<'forwarder> Lane<'forwarder> {
     fn new(forwarder: &'forwarder Forwarder, direction: usize) -> Self {
         Self {
             direction,

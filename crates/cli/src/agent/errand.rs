@@ -18,8 +18,8 @@ use godwit_net::{
 use godwit_proto::ErrorCode;
 use godwit_proto::agent::{Errand, Start, Started};
 use godwit_run::{
-    AgentOrder, Connectors, Control, Env, GivenList, Process, Runner, SshClient, SshWay,
-    StartedAgent, Tells, client_tls, tell_refusal,
+    AgentOrder, Connectors, Control, Env, EventDetail, GivenList, Process, Runner, SshClient,
+    SshWay, StartedAgent, client_tls, tell_refusal,
 };
 
 use super::list::ToldList;
@@ -123,7 +123,7 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
             bytes: list,
             file: None,
         }),
-        tells: Some(Tells {
+        tells: Some(EventDetail {
             entries: errand.entries_wanted,
             faults: errand.faults_wanted,
         }),
@@ -158,7 +158,7 @@ fn env(home: &Home, started: Instant) -> Env {
         hides_names: false,
         hides_contents: false,
         attempts: None,
-        tells: Some(Tells::default()),
+        tells: Some(EventDetail::default()),
     }
 }
 

@@ -12,7 +12,7 @@ use godwit_proto::{Examine, Examined, Frame, MachineSeen, StorageSeen};
 use godwit_run::local::{MUST_EXIST, NO_DIRECTORY};
 
 use super::clock::{Difference, Exchange};
-use super::findings::{Findings, Limit, Way};
+use super::findings::{Direction, Findings, Limit};
 use super::node::Path;
 
 /// A packet smaller than this is a sign of a tunnel, or of a wrong setting on the way.
@@ -235,7 +235,7 @@ fn processor(whose: &str, machine: &MachineSeen, settings: &CpSettings, findings
         u128::from(seals) * u128::from(digests) / (u128::from(seals) + u128::from(digests)).max(1);
     let used = cores.min(u64::from(settings.streams.hold(2))).max(1);
     let all = u64::try_from(core * u128::from(used)).unwrap_or(u64::MAX);
-    for way in [Way::Sending, Way::Receiving] {
+    for way in [Direction::Sending, Direction::Receiving] {
         findings.limits.push(Limit {
             name: "processor there",
             way,
@@ -283,8 +283,8 @@ fn storage_there(
         ),
     );
     for (way, verb, rate) in [
-        (Way::Sending, "writing to", write),
-        (Way::Receiving, "reading from", read),
+        (Direction::Sending, "writing to", write),
+        (Direction::Receiving, "reading from", read),
     ] {
         findings.limits.push(Limit {
             name: "storage there",

@@ -37,7 +37,7 @@ pub(super) struct Finding {
 
 /// Which way data would go, seen from this machine.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     /// From here.
     Sending,
     /// To here.
@@ -50,7 +50,7 @@ pub(super) struct Limit {
     /// A word for it.
     pub(super) name: &'static str,
     /// For one direction.
-    pub(super) way: Way,
+    pub(super) way: Direction,
     /// What bounds, in words that follow "limited by".
     pub(super) what: String,
     /// The bound.
@@ -106,7 +106,7 @@ impl Findings {
     }
 
     /// The tightest bound in one direction.
-    pub(super) fn tightest(&self, way: Way) -> Option<&Limit> {
+    pub(super) fn tightest(&self, way: Direction) -> Option<&Limit> {
         let of_way = self.limits.iter().filter(|limit| limit.way == way);
         of_way.min_by_key(|limit| limit.bytes_per_second)
     }

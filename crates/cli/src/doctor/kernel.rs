@@ -8,7 +8,7 @@ use godwit_api::units::{human_rate, human_size};
 use godwit_data_port::probe;
 use godwit_engine::limits::STREAMS_MAX;
 
-use super::findings::{Findings, Limit, Way};
+use super::findings::{Direction, Findings, Limit};
 use super::node::Path;
 
 const SEND: &str = "net.ipv4.tcp_wmem";
@@ -23,7 +23,7 @@ const BUFFER_BYTES_MAX: u64 = 1 << 30;
 /// One of the kernel's buffers.
 struct Buffer {
     name: &'static str,
-    way: Way,
+    way: Direction,
     least: u64,
     first: u64,
     most: u64,
@@ -35,7 +35,7 @@ struct Buffer {
 pub(super) fn look(path: Option<&Path>, settings: &CpSettings, findings: &mut Findings) {
     // A transfer makes up for small buffers by as many streams as it may have.
     let streams = u64::from(settings.streams.most);
-    for (name, way) in [(SEND, Way::Sending), (RECEIVE, Way::Receiving)] {
+    for (name, way) in [(SEND, Direction::Sending), (RECEIVE, Direction::Receiving)] {
         let Some(probe::Buffer { least, first, most }) = probe::buffer(name) else {
             continue;
         };
@@ -60,8 +60,18 @@ pub(super) fn look(path: Option<&Path>, settings: &CpSettings, findings: &mut Fi
     }
     if let Some((path, machine)) = path.and_then(|path| Some((path, path.machine.as_ref()?))) {
         for (name, way, most, first) in [
-            (RECEIVE, Way::Sending, machine.receive_buffer_bytes, 131_072),
-            (SEND, Way::Receiving, machine.send_buffer_bytes, 16_384),
+            (
+                RECEIVE,
+                Direction::Sending,
+                machine.receive_buffer_bytes,
+                131_072,
+            ),
+            (
+                SEND,
+                Direction::Receiving,
+                machine.send_buffer_bytes,
+                16_384,
+            ),
         ] {
             let buffer = Buffer {
                 name,
@@ -172,7 +182,7 @@ mod tests {
     fn a_buffer_is_weighed_against_rate_and_distance() {
         let buffer = Buffer {
             name: "net.ipv4.tcp_wmem",
-            way: Way::Sending,
+            way: Direction::Sending,
             least: 4096,
             first: 16_384,
             most: 4 << 20,
@@ -181,7 +191,7 @@ mod tests {
         let mut findings = Findings::default();
         // 2 connections of 2 MiB in 100 ms are 42 MB/s; 10 Gbit/s take 125 MB in flight.
         weigh(&buffer, Duration::from_millis(100), 2, &mut findings);
-        let limit = findings.tightest(Way::Sending).expect("a bound");
+        let limit = findings.tightest(Direction::Sending).expect("a bound");
         assert_eq!(limit.bytes_per_second, 41_943_040);
         assert!(
             limit.mend.contains("tcp_wmem='4096 16384 134217728'"),
@@ -201,7 +211,7 @@ mod tests {
                 for streams in [1, 2, STREAMS_MAX.into()] {
                     let buffer = Buffer {
                         name: RECEIVE,
-                        way: Way::Sending,
+                        way: Direction::Sending,
                         least: 4_096,
                         first: 131_072,
                         most,
@@ -210,7 +220,7 @@ mod tests {
                     let mut findings = Findings::default();
                     let round_trip = Duration::from_micros(micros);
                     weigh(&buffer, round_trip, streams, &mut findings);
-                    let limit = findings.tightest(Way::Sending).expect("a bound");
+                    let limit = findings.tightest(Direction::Sending).expect("a bound");
                     let is_much = limit.bytes_per_second >= RATE_WANTED;
                     assert_eq!(is_much, most >= 1 << 58, "{most} {micros} {streams}");
                 }

@@ -9,7 +9,7 @@ use godwit_run::ciphers;
 use godwit_store::digest::{DigestKind, implementation};
 use rustix::process::{Resource, getrlimit};
 
-use super::findings::{Findings, Limit, Way};
+use super::findings::{Direction, Findings, Limit};
 
 /// A transfer holds some directories and files open, and a connection for each stream.
 const OPEN_FILES_MIN: u64 = 512;
@@ -55,7 +55,7 @@ pub(super) fn look(settings: &CpSettings, findings: &mut Findings) {
     let core = u128::from(seals) * u128::from(digests) / u128::from(seals + digests).max(1);
     let used = cores.min(u64::from(settings.streams.hold(2))).max(1);
     let all = u64::try_from(core * u128::from(used)).unwrap_or(u64::MAX);
-    for way in [Way::Sending, Way::Receiving] {
+    for way in [Direction::Sending, Direction::Receiving] {
         findings.limits.push(Limit {
             name: "processor",
             way,

@@ -4,7 +4,7 @@
 use godwit_api::units::human_rate;
 use serde_json::{Value, json};
 
-use super::findings::{Findings, Level, Limit, Way};
+use super::findings::{Direction, Findings, Level, Limit};
 use super::node::Path;
 use crate::output::{print, print_data, printable};
 
@@ -57,16 +57,16 @@ pub(super) fn json(findings: &Findings, path: Option<&Path>) {
         "checks": checks,
         "limits": limits,
         "path": path,
-        "sending": findings.tightest(Way::Sending).map(limit),
-        "receiving": findings.tightest(Way::Receiving).map(limit),
+        "sending": findings.tightest(Direction::Sending).map(limit),
+        "receiving": findings.tightest(Direction::Receiving).map(limit),
     });
     print_data(&object.to_string());
 }
 
 fn limit(limit: &Limit) -> Value {
     let way = match limit.way {
-        Way::Sending => "sending",
-        Way::Receiving => "receiving",
+        Direction::Sending => "sending",
+        Direction::Receiving => "receiving",
     };
     json!({"name": limit.name, "way": way, "what": limit.what, "bytes_per_second": limit.bytes_per_second, "mend": limit.mend})
 }
@@ -94,8 +94,8 @@ fn sentence(findings: &Findings) -> String {
         })
     };
     let both = [
-        about(Way::Sending, "Sending"),
-        about(Way::Receiving, "receiving"),
+        about(Direction::Sending, "Sending"),
+        about(Direction::Receiving, "receiving"),
     ];
     let said: Vec<String> = both.into_iter().flatten().collect();
     format!("{}.", said.join("; "))

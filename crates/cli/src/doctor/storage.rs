@@ -12,7 +12,7 @@ use godwit_store::measure::{MeasureLimits, ROOM_BYTES_MIN, measure};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use super::Directory;
-use super::findings::{Findings, Limit, Way};
+use super::findings::{Direction, Findings, Limit};
 
 /// What is measured with.
 const MEASURE: MeasureLimits = MeasureLimits {
@@ -88,8 +88,8 @@ pub(super) fn look(directory: &Directory, findings: &mut Findings) {
                     human_rate(read)
                 ),
             );
-            bound(Way::Receiving, "writing to", write, &shown, findings);
-            bound(Way::Sending, "reading from", read, &shown, findings);
+            bound(Direction::Receiving, "writing to", write, &shown, findings);
+            bound(Direction::Sending, "reading from", read, &shown, findings);
         }
         Err(error) => {
             let what = format!("no file can be written there: {error}");
@@ -120,7 +120,7 @@ fn refused(directory: &Directory, what: &str, mend: &str, findings: &mut Finding
     }
 }
 
-fn bound(way: Way, verb: &str, rate: u64, shown: &str, findings: &mut Findings) {
+fn bound(way: Direction, verb: &str, rate: u64, shown: &str, findings: &mut Findings) {
     findings.limits.push(Limit {
         name: "storage",
         way,

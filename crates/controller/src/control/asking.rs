@@ -8,18 +8,18 @@ use std::time::Instant;
 
 use godwit_api::ask::Peer;
 
-use super::{Heard, Mate, Sight};
+use super::{Asked, Mate, Picture};
 use crate::questions::Destination;
 
 /// Threads that ask.
 pub(super) struct Asking {
-    pub(super) tell: SyncSender<Heard>,
+    pub(super) tell: SyncSender<Asked>,
     pub(super) destination: Arc<Destination>,
 }
 
 impl Asking {
     /// Has threads ask what is to be asked.
-    pub(super) fn ask_due(&self, sight: &mut Sight) {
+    pub(super) fn ask_due(&self, sight: &mut Picture) {
         let destination = &self.destination;
         for (peer, ask) in sight.claims.due(sight.now()) {
             let members: Vec<&Mate> = sight.crew().collect();
@@ -27,7 +27,7 @@ impl Asking {
             let site = Arc::clone(&destination.site);
             self.spawn(peer, move |peer| {
                 let answer = site.ask(&peer, &question).map(drop);
-                Heard::Claim(peer.identity, ask, answer)
+                Asked::Claim(peer.identity, ask, answer)
             });
         }
         let now = Instant::now();
@@ -39,7 +39,7 @@ impl Asking {
             (sight.nodes_at, sight.asked) = (None, sight.asked + 1);
             let peer = ready[sight.asked % ready.len()].clone();
             let site = Arc::clone(&destination.site);
-            self.spawn(peer, move |peer| Heard::Nodes(site.nodes_of(&peer)));
+            self.spawn(peer, move |peer| Asked::Nodes(site.nodes_of(&peer)));
         }
         for member in &mut sight.members {
             if member.ask_at.is_none_or(|at| now < at) {
@@ -50,14 +50,14 @@ impl Asking {
             let destination = Arc::clone(destination);
             self.spawn(first.clone(), move |peer| {
                 let answer = destination.let_in(&peer, &mate);
-                Heard::Access(mate, answer)
+                Asked::Access(mate, answer)
             });
         }
     }
 }
 
 impl Asking {
-    fn spawn(&self, peer: Peer, ask: impl FnOnce(Peer) -> Heard + Send + 'static) {
+    fn spawn(&self, peer: Peer, ask: impl FnOnce(Peer) -> Asked + Send + 'static) {
         let tell = self.tell.clone();
         let ask = Builder::new()
             .name("gw-ask".to_owned())

@@ -15,7 +15,7 @@ use godwit_tree::select::Select;
 
 use crate::Shared;
 use crate::allow::{Denial, Who, find};
-use crate::claims::Hold;
+use crate::claims::MemberLease;
 use crate::export::ExportPath;
 use crate::places::TreeTarget;
 
@@ -25,7 +25,7 @@ pub(super) fn entered(
     peer: IdentityId,
     request: &Open,
     place: &TreeTarget,
-) -> Result<Option<(Arc<Hold>, Membership)>, Denial> {
+) -> Result<Option<(Arc<MemberLease>, Membership)>, Denial> {
     let Some(member) = &request.member else {
         return Ok(None);
     };

@@ -10,7 +10,7 @@ use godwit_tree::{DestinationError, DestinationRequest, PreparedDestination};
 use crate::Shared;
 use crate::allow::Denial;
 use crate::refusal::{refusal, silent};
-use crate::table::{Patience, Way};
+use crate::table::{Holder, Patience};
 
 /// How long a transfer whose client has gone may still hold its destination.
 const SUPERSEDE_PATIENCE: Duration = Duration::from_secs(5);
@@ -50,9 +50,9 @@ pub(super) fn prepare(
         return prepared.map_err(no);
     };
     match shared.table.supersede(key, &peer, PATIENCE) {
-        Way::Free => {}
-        Way::Attended => return Err(no(error)),
-        Way::Silent => return Err(silent(shared, &error, asked)),
+        Holder::Free => {}
+        Holder::Attended => return Err(no(error)),
+        Holder::Silent => return Err(silent(shared, &error, asked)),
     }
     // Another process may hold it for a client that is gone, and gives way when it sees that it is wanted.
     let wanted = wanted_file(&shared.config.home, key);

@@ -17,8 +17,8 @@ use super::*;
 use crate::allow::Who;
 use crate::gate::{Gate, Limits};
 use crate::places::Leave;
-use crate::session::Grip;
-use crate::table::{Patience, Table, Way};
+use crate::session::HeldResources;
+use crate::table::{Holder, Patience, Table};
 
 struct Deaf;
 
@@ -66,7 +66,7 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
         per_peer: 1,
         all: 1,
     };
-    let grip = Grip {
+    let grip = HeldResources {
         journal: None,
         _slot: Gate::new(limits, limits, 1, false)
             .transfer(&[owner()])
@@ -135,7 +135,7 @@ fn a_client_that_answers_and_stays_keeps_its_transfer() {
         let mut near = near;
         while answer(&mut near) {}
     });
-    assert_eq!(table.supersede(&KEY, &owner(), STAYS), Way::Attended);
+    assert_eq!(table.supersede(&KEY, &owner(), STAYS), Holder::Attended);
     assert!(session.engine.end().is_none());
     session.engine.cancel("over");
     thread.join().unwrap();
@@ -186,7 +186,7 @@ fn a_client_that_answers_and_then_leaves_makes_way() {
             }
             table.remove(&session.claim.transfer);
         });
-        assert_eq!(table.supersede(&KEY, &owner(), leaving), Way::Free);
+        assert_eq!(table.supersede(&KEY, &owner(), leaving), Holder::Free);
     });
 }
 
@@ -213,7 +213,7 @@ fn a_client_that_is_silent_and_then_gone_makes_way() {
         silent: Duration::from_millis(1),
         leaving: ENDLESS,
     };
-    assert_eq!(table.supersede(&KEY, &owner(), short), Way::Silent);
+    assert_eq!(table.supersede(&KEY, &owner(), short), Holder::Silent);
     drop(near);
     thread.join().unwrap();
     std::thread::scope(|scope| {
@@ -223,7 +223,7 @@ fn a_client_that_is_silent_and_then_gone_makes_way() {
             }
             table.remove(&session.claim.transfer);
         });
-        assert_eq!(table.supersede(&KEY, &owner(), STAYS), Way::Free);
+        assert_eq!(table.supersede(&KEY, &owner(), STAYS), Holder::Free);
     });
     assert!(matches!(session.engine.end(), Some(End::Cancelled(_))));
 }
@@ -253,7 +253,7 @@ fn only_a_transfer_without_streams_is_suspended_and_none_comes_afterwards() {
         silent: Duration::ZERO,
         leaving: Duration::ZERO,
     };
-    assert_eq!(table.supersede(&KEY, &owner(), none), Way::Free);
+    assert_eq!(table.supersede(&KEY, &owner(), none), Holder::Free);
     assert_eq!(table.count_of(&owner()), (0, 0));
     session.engine.join();
 }

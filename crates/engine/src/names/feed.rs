@@ -197,9 +197,9 @@ mod tests {
         }
     }
 
-    struct Told(Mutex<std::sync::mpsc::SyncSender<String>>);
+    struct Watcher(Mutex<std::sync::mpsc::SyncSender<String>>);
 
-    impl FeedWatch for Told {
+    impl FeedWatch for Watcher {
         fn ready(&self) {
             lock(&self.0).send("ready".to_owned()).unwrap();
         }
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_list_whose_reader_panics_has_failed_and_ends() {
         let (told, words) = std::sync::mpsc::sync_channel(64);
-        let told = Arc::new(Told(Mutex::new(told)));
+        let told = Arc::new(Watcher(Mutex::new(told)));
         let feed = NameFeed::start(TransferId([1; 16]), Box::new(Panicking), told).unwrap();
         assert_eq!(words.recv().unwrap(), PANICKED);
         assert_eq!(words.recv().unwrap(), "ready");

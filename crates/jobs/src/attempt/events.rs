@@ -17,7 +17,7 @@ use super::{clip, propose, veil};
 use crate::clock::timestamp;
 use crate::files::Recorder;
 use crate::host::Host;
-use crate::record::Did;
+use crate::record::AttemptTotals;
 use crate::{Shared, manifest};
 
 /// Groups of failed entries that are told; further ones are counted under one.
@@ -34,11 +34,11 @@ pub(crate) struct AttemptEvents {
     attempt: u32,
     control: Control,
     progress: Arc<Mutex<Option<ProgressView>>>,
-    heard: Mutex<Heard>,
+    heard: Mutex<Observed>,
 }
 
 /// What was heard.
-pub(crate) struct Heard {
+pub(crate) struct Observed {
     recorder: Recorder,
     host: Host,
     /// Copies are read back.
@@ -67,7 +67,7 @@ pub(crate) struct Heard {
     copies: bool,
 }
 
-impl Heard {
+impl Observed {
     pub(super) fn groups(&self) -> Vec<FailureGroup> {
         self.groups.values().cloned().collect()
     }
@@ -145,7 +145,7 @@ impl AttemptEvents {
             attempt,
             control,
             progress,
-            heard: Mutex::new(Heard {
+            heard: Mutex::new(Observed {
                 recorder: Recorder::open(&shared.config.directory, &job.id, attempt),
                 host: Host::new(),
                 verifies: false,
@@ -169,11 +169,11 @@ impl AttemptEvents {
     }
 
     /// What the attempt did so far.
-    pub(super) fn did(&self) -> Did {
+    pub(super) fn did(&self) -> AttemptTotals {
         let progress = self.progress.lock();
         let progress = progress.unwrap_or_else(PoisonError::into_inner).clone();
         let heard = self.lock();
-        Did {
+        AttemptTotals {
             bytes: heard.bytes,
             files: heard.files,
             failed: heard.failed,
@@ -181,7 +181,7 @@ impl AttemptEvents {
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Heard> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Observed> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -303,7 +303,7 @@ impl AttemptEvents {
         (heard.bytes, heard.files)
     }
 
-    fn sample(&self, heard: &mut Heard, view: &ProgressView) -> SampleView {
+    fn sample(&self, heard: &mut Observed, view: &ProgressView) -> SampleView {
         let before = heard
             .recorder
             .last()

@@ -48,7 +48,7 @@ pub enum Place {
         signer: Option<Signer>,
     },
     /// To another godwit, a line at a time: it keeps the manifest.
-    Told(Arc<dyn EventSink>),
+    Events(Arc<dyn EventSink>),
 }
 
 /// What a keeper is told at its beginning.
@@ -67,7 +67,7 @@ impl KeeperOptions {
     fn trouble(&self, error: impl std::fmt::Display) -> Failure {
         let what = match &self.place {
             Place::File { path, .. } => format!("{} cannot be written", show(path)),
-            Place::Told(_) => "cannot be told".to_owned(),
+            Place::Events(_) => "cannot be told".to_owned(),
         };
         let message = format!("the manifest {what}: {error}");
         Failure::new(FailureCode::ReportUnusable, message)
@@ -113,7 +113,7 @@ struct State {
 enum Lines {
     AsTheyCome(Box<ManifestWriter<BufWriter<File>>>),
     Sorted(SpillSorter, DigestKind),
-    Told(Arc<dyn EventSink>, DigestKind),
+    Events(Arc<dyn EventSink>, DigestKind),
 }
 
 impl Keeper {
@@ -124,7 +124,7 @@ impl Keeper {
                 let found = Target::find(path, &options.spill, options.umask, "manifest");
                 Some(found.map_err(|error| options.trouble(error))?)
             }
-            Place::Told(_) => None,
+            Place::Events(_) => None,
         };
         let keeper = Self {
             target,
@@ -171,7 +171,7 @@ impl Keeper {
         digest: DigestKind,
     ) -> Result<(), Failure> {
         let lines = match &self.options.place {
-            Place::Told(output) => Lines::Told(Arc::clone(output), digest),
+            Place::Events(output) => Lines::Events(Arc::clone(output), digest),
             Place::File { sorted: true, .. } => {
                 Lines::Sorted(SpillSorter::new(&self.options.spill, SORT_BYTES), digest)
             }
@@ -244,7 +244,7 @@ impl Keeper {
         let mut state = locked(&self.state);
         let kind = match &state.lines {
             Some(Lines::AsTheyCome(writer)) => writer.digest_kind(),
-            Some(Lines::Sorted(_, kind) | Lines::Told(_, kind)) => *kind,
+            Some(Lines::Sorted(_, kind) | Lines::Events(_, kind)) => *kind,
             None => return,
         };
         match decode_entry(line, kind) {
@@ -421,7 +421,7 @@ impl Keeper {
                 }
                 writer.finish(failed, sign)?
             }
-            Lines::Told(..) => return Ok(None),
+            Lines::Events(..) => return Ok(None),
         };
         let file = out.into_inner().map_err(IntoInnerError::into_error)?;
         file.sync_all()?;
@@ -476,7 +476,7 @@ impl State {
         let added = match &mut self.lines {
             Some(Lines::AsTheyCome(writer)) => writer.push(entry),
             Some(Lines::Sorted(sorter, kind)) => sorter.push(&sorted_item(entry, *kind)),
-            Some(Lines::Told(output, kind)) => {
+            Some(Lines::Events(output, kind)) => {
                 let mut line = Vec::new();
                 encode_entry(entry, *kind, &mut line);
                 line.pop();

@@ -6,7 +6,7 @@ use godwit_proto::Beacon;
 use godwit_tree::PreparedDestination;
 
 use super::Job;
-use super::ends::{Ends, Given};
+use super::ends::{Ends, SenderInput};
 use crate::itself::{self, Judged};
 
 impl Job<'_> {
@@ -22,7 +22,7 @@ impl Ends<'_> {
     pub(super) fn reason_by_beacon(
         &self,
         beacon: &Beacon,
-        (given, names, absolute): (&Given, &[Vec<u8>], &[Vec<u8>]),
+        (given, names, absolute): (&SenderInput, &[Vec<u8>], &[Vec<u8>]),
         destination: &[u8],
     ) -> Option<String> {
         let look = itself::Look {
@@ -57,7 +57,7 @@ impl Ends<'_> {
     pub(super) fn refuse_into_itself(
         &self,
         mut prepared: PreparedDestination,
-        from: (&Given, &[Vec<u8>], &[Vec<u8>]),
+        from: (&SenderInput, &[Vec<u8>], &[Vec<u8>]),
     ) -> Result<PreparedDestination, Failure> {
         let deletes = self.job.settings.comparison.delete;
         let bounded = self.job.chosen.select.keeps_to_one_file_system();

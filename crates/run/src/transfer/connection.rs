@@ -30,13 +30,13 @@ pub(super) struct Look {
 #[derive(Default)]
 pub(super) struct Following {
     looked: Option<Instant>,
-    heard: Heard,
+    heard: LastContact,
     lost: Option<Lost>,
 }
 
 /// The last sign of life.
 #[derive(Default)]
-struct Heard {
+struct LastContact {
     elapsed_ns: u64,
     /// Bytes passed when the other end said something last, and when they were last seen to pass.
     bytes_then: u64,
@@ -139,7 +139,7 @@ impl Following {
     }
 }
 
-impl Heard {
+impl LastContact {
     /// Data on its way is a sign of life only up to the end of the blocks that carry it: the kernel of a peer that stands still takes
     /// more.
     fn listen(&mut self, look: Look, passed: Duration) {

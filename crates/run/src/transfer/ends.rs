@@ -30,7 +30,7 @@ use godwit_api::failure::{Failure, FailureCode};
 
 /// What a local side sends.
 #[derive(Clone)]
-pub(super) enum Given {
+pub(super) enum SenderInput {
     /// `mem:`
     Memory(u64),
     /// Standard input.
@@ -39,7 +39,7 @@ pub(super) enum Given {
     Trees(Vec<TreeRoot>),
 }
 
-impl Given {
+impl SenderInput {
     /// The trees, if they are any.
     pub(super) fn trees(&self) -> Vec<TreeRoot> {
         match self {
@@ -172,11 +172,11 @@ impl<'a> Ends<'a> {
     pub(super) fn sources(
         &self,
         sources: &[Endpoint],
-    ) -> Result<(Given, u64, Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<Vec<u8>>), Failure> {
+    ) -> Result<(SenderInput, u64, Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<Vec<u8>>), Failure> {
         if let Some(bytes) = memory_bytes(sources) {
             let name = format!("mem:{bytes}").into_bytes();
             return Ok((
-                Given::Memory(bytes),
+                SenderInput::Memory(bytes),
                 0,
                 vec![MEMORY_NAME.to_vec()],
                 vec![name.clone()],
@@ -185,7 +185,7 @@ impl<'a> Ends<'a> {
         }
         if self.job.from_input {
             return Ok((
-                Given::Input(self.standard_input()?),
+                SenderInput::Input(self.standard_input()?),
                 0,
                 vec![INPUT_NAME.to_vec()],
                 vec![b"-".to_vec()],
@@ -228,7 +228,7 @@ impl<'a> Ends<'a> {
             absolute.push(path);
             shown.push(typed);
         }
-        Ok((Given::Trees(trees), missing, names, absolute, shown))
+        Ok((SenderInput::Trees(trees), missing, names, absolute, shown))
     }
 
     /// Takes a local destination for a transfer of `sender`.
@@ -350,7 +350,7 @@ impl<'a> Ends<'a> {
     )]
     pub(super) fn sender(
         &self,
-        sources: &Given,
+        sources: &SenderInput,
         root_names: Vec<Vec<u8>>,
         transfer: TransferId,
         digest: digest::DigestKind,
@@ -359,14 +359,14 @@ impl<'a> Ends<'a> {
         observer: Arc<dyn Observer>,
     ) -> Result<Arc<Sender>, Failure> {
         let sources = match sources {
-            Given::Memory(bytes) => Sources::Memory(MemorySource::new(*bytes)),
-            Given::Input(pipe) => {
+            SenderInput::Memory(bytes) => Sources::Memory(MemorySource::new(*bytes)),
+            SenderInput::Input(pipe) => {
                 let work = pipe
                     .work()
                     .ok_or_else(|| Failure::new(FailureCode::CannotResume, INPUT_IS_GONE))?;
                 Sources::Pipe(pipe.clone(), work)
             }
-            Given::Trees(roots) => Sources::Trees(Trees {
+            SenderInput::Trees(roots) => Sources::Trees(Trees {
                 roots: roots.iter().cloned().map(Ok).collect(),
                 names: self.job.chosen.names(),
                 spill: self.job.env.home.spill()?,

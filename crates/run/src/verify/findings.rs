@@ -25,7 +25,7 @@ pub(super) struct Findings {
     /// What the threads that read a copy here have read.
     counters: Arc<Counters>,
     totals: Mutex<Totals>,
-    told: Mutex<Told>,
+    told: Mutex<LastReport>,
 }
 
 /// What there is to check.
@@ -37,7 +37,7 @@ pub(super) struct Whole {
 }
 
 /// Progress as it was told last.
-struct Told {
+struct LastReport {
     at: Instant,
     done: u64,
 }
@@ -67,7 +67,7 @@ impl Findings {
             whole,
             counters: Arc::default(),
             totals: Mutex::default(),
-            told: Mutex::new(Told {
+            told: Mutex::new(LastReport {
                 at: started,
                 done: 0,
             }),
@@ -91,7 +91,7 @@ impl Findings {
         let done = totals.done.max(self.counters.bytes_read.get());
         let done = done.min(self.whole.bytes);
         let moved = done.saturating_sub(told.done);
-        *told = Told { at: now, done };
+        *told = LastReport { at: now, done };
         drop(told);
         #[expect(
             clippy::cast_precision_loss,
@@ -194,9 +194,9 @@ fn kind(fault: FaultCode) -> &'static str {
 mod tests {
     use super::*;
 
-    struct Heard(Mutex<Vec<Event>>);
+    struct Recorded(Mutex<Vec<Event>>);
 
-    impl EventSink for Heard {
+    impl EventSink for Recorded {
         fn tell(&self, event: Event) {
             locked(&self.0).push(event);
         }
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn progress_counts_what_was_checked_and_what_is_being_read() {
-        let heard = Arc::new(Heard(Mutex::default()));
+        let heard = Arc::new(Recorded(Mutex::default()));
         let start = Instant::now();
         let (bytes, files) = (1_000, 2);
         let findings = Findings::new(Arc::clone(&heard) as _, start, Whole { bytes, files });

@@ -12,11 +12,11 @@ const ANSWERING: Duration = Duration::from_secs(10);
 
 /// When each other node was heard last.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct LastContacts {
     at: Arc<Mutex<BTreeMap<u64, Instant>>>,
 }
 
-impl Heard {
+impl LastContacts {
     pub(super) fn mark(&self, number: u64) {
         self.lock().insert(number, Instant::now());
     }
@@ -39,7 +39,7 @@ impl Heard {
 #[derive(Debug)]
 pub(super) struct Noting {
     pub(super) peers: Arc<dyn Peers>,
-    pub(super) heard: Heard,
+    pub(super) heard: LastContacts,
 }
 
 impl Peers for Noting {

@@ -30,7 +30,7 @@ use openraft::{BasicNode, Config, Instant as _, SnapshotPolicy};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Semaphore, watch};
 
-use self::answering::{Heard, Noting};
+use self::answering::{LastContacts, Noting};
 use self::directory::Directory;
 use self::handover::Handover;
 use crate::fault::Fault;
@@ -81,7 +81,7 @@ pub struct Replica {
     directory: Directory,
     hearing: Hearing,
     /// Which other voters answer.
-    answering: Heard,
+    answering: LastContacts,
     /// When the leader was heard last.
     heard: Mutex<Option<Instant>>,
     options: Options,
@@ -94,7 +94,7 @@ impl Replica {
     /// When a file is damaged or from a newer program, when the files do not belong together, when another process
     /// uses them, or when the disk does not do its work. The files are left as they are.
     pub fn open(mut options: Options) -> Result<Self, OpenError> {
-        let answering = Heard::default();
+        let answering = LastContacts::default();
         options.peers = Arc::new(Noting {
             peers: options.peers,
             heard: answering.clone(),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::answering::Heard;
+use super::answering::LastContacts;
 use super::{Done, Ended, ProposeError, Replica, ended, origin};
 use crate::model::{Command, CommandError, Effect};
 use crate::raft::{Guard, PROPOSE, Peers, ROOM, Raft, say};
@@ -27,7 +27,7 @@ pub(super) struct Proposal {
     permits: Arc<Semaphore>,
     applied: watch::Receiver<u64>,
     guard: Arc<Guard>,
-    answering: Heard,
+    answering: LastContacts,
     number: u64,
     within: Duration,
     directory: PathBuf,
@@ -38,7 +38,7 @@ pub(super) struct Proposal {
 /// What the leader says to a command of another node.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Told {
+enum LeaderReply {
     Done {
         index: u64,
         effect: Effect,
@@ -148,19 +148,19 @@ impl Proposal {
             Ok(Err(_)) | Err(_) => return Tried::Ended(Err(ProposeError::Unknown)),
         };
         Tried::Ended(match told {
-            Told::Done { index, effect } => {
+            LeaderReply::Done { index, effect } => {
                 // Whoever reads here afterwards finds what was done. If that takes long, the command is done all the same.
                 let _ = timeout_at(until, self.applied.wait_for(|at| *at >= index)).await;
                 Ok(Done { index, effect })
             }
-            Told::Refused(error) => Err(ProposeError::Refused(error)),
-            Told::NotLeader => {
+            LeaderReply::Refused(error) => Err(ProposeError::Refused(error)),
+            LeaderReply::NotLeader => {
                 return Tried::Again(ProposeError::NotLeader { leader: None });
             }
-            Told::Busy => Err(ProposeError::Busy),
-            Told::Unknown => Err(ProposeError::Unknown),
+            LeaderReply::Busy => Err(ProposeError::Busy),
+            LeaderReply::Unknown => Err(ProposeError::Unknown),
             // It hands over, if another voter can lead.
-            Told::Unable(why) => {
+            LeaderReply::Unable(why) => {
                 let number = to.0;
                 return Tried::Again(ProposeError::Unable { number, why });
             }
@@ -182,7 +182,7 @@ pub(super) fn check_room(directory: &Path, free_bytes_min: u64) -> Result<(), Pr
 }
 
 /// Says that voters are missing, and whether any other one answers.
-pub(super) fn no_majority(raft: &Raft, own: u64, answering: &Heard) -> ProposeError {
+pub(super) fn no_majority(raft: &Raft, own: u64, answering: &LastContacts) -> ProposeError {
     let voters: Vec<u64> = raft.voter_ids().collect();
     let others = voters.iter().copied().filter(|voter| *voter != own);
     ProposeError::NoMajority {
@@ -215,19 +215,19 @@ pub(super) async fn hear(
         Ok(()) => {
             let proposal = Proposal::of(replica, command);
             match proposal.try_here().await {
-                Tried::Ended(Ok(Done { index, effect })) => Told::Done { index, effect },
-                Tried::Ended(Err(ProposeError::Refused(error))) => Told::Refused(error),
-                Tried::Ended(Err(ProposeError::Busy)) => Told::Busy,
-                Tried::Again(ProposeError::NotLeader { .. }) => Told::NotLeader,
+                Tried::Ended(Ok(Done { index, effect })) => LeaderReply::Done { index, effect },
+                Tried::Ended(Err(ProposeError::Refused(error))) => LeaderReply::Refused(error),
+                Tried::Ended(Err(ProposeError::Busy)) => LeaderReply::Busy,
+                Tried::Again(ProposeError::NotLeader { .. }) => LeaderReply::NotLeader,
                 Tried::Again(error)
                 | Tried::Ended(Err(error @ (ProposeError::Full { .. } | ProposeError::Fault(_)))) => {
-                    Told::Unable(error.to_string())
+                    LeaderReply::Unable(error.to_string())
                 }
-                Tried::Ended(Err(_)) => Told::Unknown,
+                Tried::Ended(Err(_)) => LeaderReply::Unknown,
             }
         }
-        Err(ProposeError::Refused(error)) => Told::Refused(error),
-        Err(error @ ProposeError::Fault(_)) => Told::Unable(error.to_string()),
+        Err(ProposeError::Refused(error)) => LeaderReply::Refused(error),
+        Err(error @ ProposeError::Fault(_)) => LeaderReply::Unable(error.to_string()),
         Err(ProposeError::Ended(Ended(what))) => return Err(io::Error::other(what)),
         Err(error) => return Err(io::Error::other(error.to_string())),
     };

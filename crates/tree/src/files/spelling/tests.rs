@@ -16,9 +16,9 @@ const MTIME: i64 = 1000;
 
 /// Faults that were told, by what they are about.
 #[derive(Default)]
-struct Told(Mutex<HashMap<String, Fault>>);
+struct Faults(Mutex<HashMap<String, Fault>>);
 
-impl Observer for Told {
+impl Observer for Faults {
     fn entry_failed(&self, failed: &godwit_engine::FailedEntry<'_>) {
         let path = String::from_utf8_lossy(failed.shown).into_owned();
         lock(&self.0).insert(path, failed.fault.clone());
@@ -28,7 +28,7 @@ impl Observer for Told {
 /// A transfer into one destination, by hand.
 pub(in crate::files) struct Run {
     sink: Arc<TreeSink>,
-    told: Arc<Told>,
+    told: Arc<Faults>,
     next: u64,
     _journals: tempfile::TempDir,
 }
@@ -84,7 +84,7 @@ impl Run {
         let mut prepared = request.prepare().unwrap();
         prepared.config.hides_contents = is_blind;
         let counters = Arc::new(Counters::default());
-        let told = Arc::new(Told::default());
+        let told = Arc::new(Faults::default());
         let acks = Arc::new(Acks::new(
             TransferId([0; 16]),
             Arc::clone(&told) as Arc<dyn Observer>,

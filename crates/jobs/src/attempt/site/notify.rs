@@ -1,5 +1,5 @@
 //! Says once, at the sites of a job that has no attempt, how the job is: paused, given up, or waiting with the nodes that are left.
-//! Decides not which jobs (`untold`).
+//! Decides not which jobs (`pending`).
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -9,19 +9,19 @@ use godwit_api::grant::Mandate;
 use godwit_api::rest::HERE;
 use godwit_state::{Job, JobState, Node, Route};
 
-use super::{brought, is_passing, mates, route, site, untold};
+use super::{is_passing, mates, own_side, pending, route, site};
 use crate::Shared;
 use crate::error::JobsError;
 
 /// A site of the job.
-struct Told<'a> {
+struct SiteNotice<'a> {
     name: &'a str,
     site: Peer,
     questions: Vec<Question>,
 }
 
 /// Asks the sites of a job; whether nothing is left to say.
-pub(super) fn tell(
+pub(super) fn notify(
     shared: &Shared,
     id: &str,
     away: &mut HashSet<String>,
@@ -34,7 +34,7 @@ pub(super) fn tell(
     if job.state.moves() {
         return Ok(false);
     }
-    if untold::is_old(shared, &job) || !mates::speaks_for(shared, &job)? {
+    if pending::is_old(shared, &job) || !mates::speaks_for(shared, &job)? {
         return Ok(true);
     }
     let others = mates::askers(shared, &job)?;
@@ -71,7 +71,7 @@ pub(super) fn tell(
 }
 
 /// The sites of the job, and what each is asked.
-fn sites<'a>(shared: &Shared, job: &'a Job) -> Result<Vec<Told<'a>>, JobsError> {
+fn sites<'a>(shared: &Shared, job: &'a Job) -> Result<Vec<SiteNotice<'a>>, JobsError> {
     let mut names: Vec<&str> = job
         .sources
         .iter()
@@ -105,7 +105,7 @@ fn sites<'a>(shared: &Shared, job: &'a Job) -> Result<Vec<Told<'a>>, JobsError> 
             JobState::Paused if route.is_some() => Vec::new(),
             _ => able.clone(),
         };
-        Told {
+        SiteNotice {
             name,
             site,
             questions: questions(job, keep),
@@ -149,7 +149,7 @@ fn tell_here(shared: &Shared, job: &Job, others: &[Mandate]) -> Result<bool, Job
     let others = others.iter().map(|mandate| mandate.asker.as_str());
     let mut all_told = true;
     for asker in std::iter::once(own.as_str()).chain(others) {
-        let asked = brought::ask_here(shared, asker, &revoke);
+        let asked = own_side::ask_here(shared, asker, &revoke);
         all_told &= !asked.is_err_and(|refusal| is_passing(&refusal));
     }
     Ok(all_told)

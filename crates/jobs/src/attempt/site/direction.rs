@@ -6,11 +6,11 @@ use godwit_api::event::EventSink as _;
 use godwit_api::job::Text;
 use godwit_state::Route;
 
-use super::{Stop, Third, below_exports, mates, route};
+use super::{SiteAttempt, Stop, below_exports, mates, route};
 
 /// Who runs the job, and which way it reaches the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     /// Both ends are at one site, which runs it.
     Within,
     /// The site of the sources sends.
@@ -19,7 +19,7 @@ pub(super) enum Way {
     Pull,
 }
 
-impl Way {
+impl Direction {
     pub(super) const fn route(self) -> Route {
         match self {
             Self::Within => Route::Within,
@@ -29,16 +29,16 @@ impl Way {
     }
 }
 
-impl Third<'_> {
+impl SiteAttempt<'_> {
     /// The way that an earlier attempt decided on.
-    pub(super) fn noted(&self) -> Result<Option<Way>, Stop> {
+    pub(super) fn noted(&self) -> Result<Option<Direction>, Stop> {
         let route = route::noted(self.shared, self.job)?;
-        let mut all = [Way::Within, Way::Push, Way::Pull].into_iter();
+        let mut all = [Direction::Within, Direction::Push, Direction::Pull].into_iter();
         Ok(all.find(|way| Some(way.route()) == route))
     }
 
     /// Notes the way, and the node by which the site knows the job. The state takes it from an attempt whose claim holds, and from no other.
-    pub(super) fn note_route(&self, way: Way) -> Result<(), Stop> {
+    pub(super) fn note_route(&self, way: Direction) -> Result<(), Stop> {
         let asker = mates::asker(self.shared, self.earlier.borrow().as_ref());
         route::note(
             self.shared,
@@ -51,33 +51,33 @@ impl Third<'_> {
     }
 
     /// Which way the sites reach each other.
-    pub(super) fn choose(&self) -> Result<Way, Stop> {
+    pub(super) fn choose(&self) -> Result<Direction, Stop> {
         if self.from == self.to {
-            return Ok(Way::Within);
+            return Ok(Direction::Within);
         }
         if self.own.is_some() {
-            return Ok(Way::Push);
+            return Ok(Direction::Push);
         }
-        let reach = |way: Way, from: &Peer, to: &Peer| {
+        let reach = |way: Direction, from: &Peer, to: &Peer| {
             let wish = ReachSite {
                 peer: to.clone(),
                 paths: self.paths_at_runner(way),
-                write: way == Way::Pull,
+                write: way == Direction::Pull,
             };
             self.ask(from, &Question::Reach(wish)).map(|_| ())
         };
-        let forth = match reach(Way::Push, &self.from, &self.to) {
-            Ok(()) => return Ok(Way::Push),
+        let forth = match reach(Direction::Push, &self.from, &self.to) {
+            Ok(()) => return Ok(Direction::Push),
             Err(refusal) if refusal.code == code::UNREACHABLE => refusal,
             Err(refusal) => return Err(refusal.into()),
         };
-        match reach(Way::Pull, &self.to, &self.from) {
+        match reach(Direction::Pull, &self.to, &self.from) {
             Ok(()) => {
                 self.told.note(&format!(
                     "{} cannot connect to {}, so {} fetches: {}",
                     self.from.name, self.to.name, self.to.name, forth.message
                 ));
-                Ok(Way::Pull)
+                Ok(Direction::Pull)
             }
             Err(back) if back.code == code::UNREACHABLE => Err(Refusal::later(
                 code::UNREACHABLE,
@@ -92,36 +92,36 @@ impl Third<'_> {
     }
 
     /// The site that runs the job.
-    pub(super) fn runner(&self, way: Way) -> &Peer {
+    pub(super) fn runner(&self, way: Direction) -> &Peer {
         match way {
-            Way::Within | Way::Push => &self.from,
-            Way::Pull => &self.to,
+            Direction::Within | Direction::Push => &self.from,
+            Direction::Pull => &self.to,
         }
     }
 
     /// What the job does at the site that runs it.
-    pub(super) fn paths_at_runner(&self, way: Way) -> Vec<Text> {
+    pub(super) fn paths_at_runner(&self, way: Direction) -> Vec<Text> {
         match way {
-            Way::Within | Way::Push => below_exports(&self.sources),
-            Way::Pull => below_exports(std::slice::from_ref(&self.destination)),
+            Direction::Within | Direction::Push => below_exports(&self.sources),
+            Direction::Pull => below_exports(std::slice::from_ref(&self.destination)),
         }
     }
 
     /// The site that is connected to.
-    pub(super) fn granter(&self, way: Way) -> Option<&Peer> {
+    pub(super) fn granter(&self, way: Direction) -> Option<&Peer> {
         match way {
-            Way::Within => None,
-            Way::Push => Some(&self.to),
-            Way::Pull => Some(&self.from),
+            Direction::Within => None,
+            Direction::Push => Some(&self.to),
+            Direction::Pull => Some(&self.from),
         }
     }
 
     /// The identities of all nodes that may come to run the job.
-    pub(super) fn runners(&self, way: Way) -> Vec<String> {
+    pub(super) fn runners(&self, way: Direction) -> Vec<String> {
         let runner = self.runner(way);
         let nodes = match way {
-            Way::Within | Way::Push => &self.from_nodes,
-            Way::Pull => &self.to_nodes,
+            Direction::Within | Direction::Push => &self.from_nodes,
+            Direction::Pull => &self.to_nodes,
         };
         let others = nodes.iter().map(|node| &node.identity);
         let others = others.filter(|identity| **identity != runner.identity);
@@ -132,15 +132,15 @@ impl Third<'_> {
     }
 
     /// Who sends to whom, for people.
-    pub(super) fn way_text(&self, way: Way) -> String {
+    pub(super) fn way_text(&self, way: Direction) -> String {
         match way {
-            Way::Within => format!("{} copies within its exports", self.from.name),
-            Way::Push => format!("{} sends to {}", self.from.name, self.to.name),
-            Way::Pull => format!("{} fetches from {}", self.to.name, self.from.name),
+            Direction::Within => format!("{} copies within its exports", self.from.name),
+            Direction::Push => format!("{} sends to {}", self.from.name, self.to.name),
+            Direction::Pull => format!("{} fetches from {}", self.to.name, self.from.name),
         }
     }
 
-    pub(super) fn tell_way(&self, way: Way) {
+    pub(super) fn tell_way(&self, way: Direction) {
         self.told.note(&self.way_text(way));
     }
 }

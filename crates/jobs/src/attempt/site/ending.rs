@@ -6,13 +6,13 @@ use godwit_api::failure::FailureCode;
 use godwit_api::rest::JobStateName;
 use godwit_state::{FailureGroup, Finish, Job, JobOp, Outcome, Reason};
 
-use super::{Third, unseen};
+use super::{SiteAttempt, unseen};
 use crate::attempt::{AttemptEvents, LATE_CALLS, clip};
 use crate::error::JobsError;
 use crate::{Shared, border};
 
 /// The end that the other site reports. Its words are within bounds already (`border`).
-pub(super) fn ended(third: &Third<'_>, seen: &JobSeen) -> JobOp {
+pub(super) fn ended(third: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {
     let view = &seen.view;
     let (outcome, lead) = match view.state {
         JobStateName::Complete => (Outcome::Complete, ""),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{Answer, PastAfter, Question, Refusal, code};
 use godwit_api::event::EventSink as _;
 
-use super::{Third, Way, other};
+use super::{Direction, SiteAttempt, other};
 
 /// Between two questions.
 const ASK_EVERY: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ impl Copying {
     }
 
     /// Copies what is new, if it is time to ask. `job` is its id at the site.
-    pub(super) fn go_on(&mut self, third: &Third<'_>, way: Way, job: &str) {
+    pub(super) fn go_on(&mut self, third: &SiteAttempt<'_>, way: Direction, job: &str) {
         if Instant::now() >= self.due {
             self.copy(third, way, job, AT_ONCE_MAX);
             self.due = Instant::now() + ASK_EVERY;
@@ -41,11 +41,11 @@ impl Copying {
     }
 
     /// Copies all that is left.
-    pub(super) fn end(&mut self, third: &Third<'_>, way: Way, job: &str) {
+    pub(super) fn end(&mut self, third: &SiteAttempt<'_>, way: Direction, job: &str) {
         self.copy(third, way, job, AT_END_MAX);
     }
 
-    fn copy(&mut self, third: &Third<'_>, way: Way, job: &str, questions: usize) {
+    fn copy(&mut self, third: &SiteAttempt<'_>, way: Direction, job: &str, questions: usize) {
         for _ in 0..questions {
             if self.ended {
                 return;
@@ -68,7 +68,7 @@ impl Copying {
 }
 
 /// Asks once; whether there is more to ask for.
-fn ask(third: &Third<'_>, way: Way, job: &str) -> Result<bool, Refusal> {
+fn ask(third: &SiteAttempt<'_>, way: Direction, job: &str) -> Result<bool, Refusal> {
     let site = third.runner(way);
     let (line, sample) = third.told.copied(&site.name, job);
     let question = Question::Past(PastAfter {

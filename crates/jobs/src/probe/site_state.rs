@@ -13,7 +13,7 @@ const ROOM_EVERY: Duration = Duration::from_secs(10 * 60);
 const LASTS: Duration = Duration::from_secs(60);
 
 /// How one site answers.
-pub(super) struct Sight {
+pub(super) struct SiteState {
     /// Whether it answered last, and since when it does so.
     answers: bool,
     since: Instant,
@@ -24,7 +24,7 @@ pub(super) struct Sight {
     counted: Instant,
 }
 
-impl Sight {
+impl SiteState {
     pub(super) const fn new(now: Instant) -> Self {
         Self {
             answers: true,
@@ -65,7 +65,7 @@ mod tests {
     fn a_site_that_flaps_tells_few_changes_and_one_that_changed_is_told() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut sight = Sight::new(start);
+        let mut sight = SiteState::new(start);
         let mut told = 0;
         // An hour of a look every 5 s, each of which finds the other thing.
         for look in 0..720 {
@@ -87,7 +87,7 @@ mod tests {
     fn a_site_that_goes_and_comes_back_is_told_at_once() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut sight = Sight::new(start);
+        let mut sight = SiteState::new(start);
         assert!(!sight.see(true, start));
         for hour in 1..100 {
             assert!(sight.see(false, at(3_600 * hour)));

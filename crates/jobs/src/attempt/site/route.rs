@@ -17,9 +17,10 @@ use godwit_run::Control;
 use godwit_state::{Agreed, Job, JobOp, LEVEL_ROUTE, ProposeError, Route, Site};
 
 use super::{Stop, below_exports, is_passing, is_third_party, may_run_elsewhere, site};
+use crate::attempt::divided;
 use crate::attempt::{AttemptEvents, propose};
 use crate::error::JobsError;
-use crate::{Shared, access, divided, guests, reached, spec};
+use crate::{Shared, access, guests, reached, spec};
 
 /// How long the other site may take to say whether it reaches this node.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -170,7 +171,7 @@ pub(super) fn own(shared: &Shared, control: &Control) -> Result<Option<Peer>, St
             own => return Ok(own),
         }
         if control.is_cancelled() || shared.stopping.load(Ordering::SeqCst) {
-            return Err(Stop::Told);
+            return Err(Stop::ClaimEnded);
         }
         if Instant::now() >= until {
             let message = "the data port of this node does not listen yet";
@@ -204,9 +205,9 @@ pub(super) fn note(
         match propose(shared, &job.id, op.clone()) {
             Ok(()) => return Ok(()),
             // The claim of this attempt has ended.
-            Err(ProposeError::Refused(_)) => return Err(Stop::Told),
+            Err(ProposeError::Refused(_)) => return Err(Stop::ClaimEnded),
             Err(_) if control.is_cancelled() || shared.stopping.load(Ordering::SeqCst) => {
-                return Err(Stop::Told);
+                return Err(Stop::ClaimEnded);
             }
             Err(error) if Instant::now() >= until => {
                 return Err(Refusal::later(code::IO, error.to_string()).into());

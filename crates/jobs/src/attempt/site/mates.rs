@@ -8,7 +8,7 @@ use godwit_api::grant::Mandate;
 use godwit_api::rest::Timestamp;
 use godwit_state::{Agreed, Job, Node};
 
-use super::{GRANT_FOR, Third, Way, millis};
+use super::{Direction, GRANT_FOR, SiteAttempt, millis};
 use crate::error::JobsError;
 use crate::{Shared, reached};
 
@@ -89,16 +89,16 @@ pub(super) fn speaks_for(shared: &Shared, job: &Job) -> Result<bool, JobsError> 
 
 /// The nodes of this cluster that need access for the job: this one, too, where the site knows the job by another one. The site renews the
 /// access of this one only by a right of its own.
-pub(super) fn to_be_let_in(third: &Third<'_>) -> Vec<String> {
+pub(super) fn to_be_let_in(third: &SiteAttempt<'_>) -> Vec<String> {
     let own = third.earlier.borrow().is_some();
     let own = own.then(|| asker(third.shared, None)).flatten();
     let mates = third.mates.borrow();
     own.into_iter().chain(mates.iter().cloned()).collect()
 }
 
-impl Third<'_> {
+impl SiteAttempt<'_> {
     /// Lets the other nodes of this cluster in at the site that runs the job. Without that they could not go on with it.
-    pub(super) fn let_mates_in(&self, way: Way) {
+    pub(super) fn let_mates_in(&self, way: Direction) {
         let paths = self.paths_at_runner(way);
         let own = asker(self.shared, None);
         for identity in &to_be_let_in(self) {
@@ -107,7 +107,7 @@ impl Third<'_> {
                 identity: identity.clone(),
                 // One path says enough.
                 paths: paths.iter().take(1).cloned().collect(),
-                write: way == Way::Pull,
+                write: way == Direction::Pull,
                 until: Timestamp(self.shared.now().after(millis(GRANT_FOR)).0),
                 lasts_ms: Some(millis(GRANT_FOR)),
             });

@@ -5,19 +5,19 @@
 //! it the other way round. Each question names the job by its id here, and is answered the same however often it comes. So an attempt
 //! that follows a crash finds the job where it runs, and a job that runs goes on while this node is away, until its grant ends.
 
-mod brought;
+mod direction;
 mod ending;
 mod follow;
 mod let_in;
 mod mates;
+mod notify;
+mod own_side;
 mod past;
+pub(crate) mod pending;
 mod rights;
 mod route;
 mod stop;
-mod tell;
 pub(crate) mod unseen;
-pub(crate) mod untold;
-mod way;
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -38,16 +38,16 @@ use crate::attempt::AttemptEvents;
 use crate::error::JobsError;
 use crate::stored::Stored;
 use crate::{Shared, access, attempt, border, guests, reached, spec};
+use direction::Direction;
 use follow::Followed;
 use past::Copying;
 use stop::Stop;
-use way::Way;
 
 /// How long access for a job lasts unless it is renewed: the job goes on for so long while this node is away.
 const GRANT_FOR: Duration = Duration::from_hours(24);
 
 /// What the attempt is about.
-struct Third<'a> {
+struct SiteAttempt<'a> {
     shared: &'a Shared,
     job: &'a Job,
     epoch: u64,
@@ -120,7 +120,7 @@ pub(crate) fn carry_out(
     }
     if let Some(why) = access::denied(shared, job) {
         // It may run at its sites already.
-        shared.untold.add(&job.id);
+        shared.notices.add(&job.id);
         return Away::Ended(Some(ending::finish(epoch, told, attempt::denied(&why))));
     }
     let is_away = match brought {
@@ -130,22 +130,24 @@ pub(crate) fn carry_out(
     };
     let ended = match is_away {
         Ok(false) => return Away::Not,
-        Ok(true) => Third::new(shared, job, epoch, limit, told, control).and_then(|it| it.run()),
+        Ok(true) => {
+            SiteAttempt::new(shared, job, epoch, limit, told, control).and_then(|it| it.run())
+        }
         Err(stop) => Err(stop),
     };
     Away::Ended(match ended {
         Ok(op) => Some(op),
-        Err(Stop::Told) => None,
+        Err(Stop::ClaimEnded) => None,
         Err(Stop::Refused(refusal)) => Some(ending::refused(shared, job, epoch, told, &refusal)),
         Err(Stop::Failed(error)) => {
             // It may run at its sites already.
-            shared.untold.add(&job.id);
+            shared.notices.add(&job.id);
             Some(ending::failed(epoch, told, &error))
         }
     })
 }
 
-impl<'a> Third<'a> {
+impl<'a> SiteAttempt<'a> {
     fn new(
         shared: &'a Shared,
         job: &'a Job,
@@ -210,20 +212,20 @@ impl<'a> Third<'a> {
             }
         };
         let followed = self.follow(way, seen);
-        if !matches!(followed, Err(Stop::Told)) {
+        if !matches!(followed, Err(Stop::ClaimEnded)) {
             self.revoke(way);
         }
         Ok(ending::ended(self, &followed?))
     }
 
     /// The job where an earlier attempt had it run, made to run again if that is wanted.
-    fn find(&self) -> Result<Option<(Way, JobSeen)>, Stop> {
+    fn find(&self) -> Result<Option<(Direction, JobSeen)>, Stop> {
         let noted = self.noted()?;
         let ways = match &noted {
             Some(way) => std::slice::from_ref(way),
-            None if self.from == self.to => &[Way::Within],
-            None if self.own.is_some() => &[Way::Push],
-            None => &[Way::Push, Way::Pull],
+            None if self.from == self.to => &[Direction::Within],
+            None if self.own.is_some() => &[Direction::Push],
+            None => &[Direction::Push, Direction::Pull],
         };
         for way in ways {
             let Some(seen) = self.look(*way)? else {
@@ -245,7 +247,7 @@ impl<'a> Third<'a> {
     }
 
     /// The job at the site that may run it: this node's, or that of another node of this cluster that ran an attempt before.
-    fn look(&self, way: Way) -> Result<Option<JobSeen>, Stop> {
+    fn look(&self, way: Direction) -> Result<Option<JobSeen>, Stop> {
         let runner = self.runner(way);
         let noted = mates::noted(self.shared, self.job)?;
         let earlier = mates::askers(self.shared, self.job)?;
@@ -285,7 +287,7 @@ impl<'a> Third<'a> {
     }
 
     /// Has the job run, or finds it running.
-    fn start(&self, way: Way, again: bool) -> Result<JobSeen, Stop> {
+    fn start(&self, way: Direction, again: bool) -> Result<JobSeen, Stop> {
         let runner = self.runner(way);
         let mut new = self.new.clone();
         let text = |place: &Place, here: bool| {
@@ -296,8 +298,10 @@ impl<'a> Third<'a> {
             place.to_string()
         };
         let sources = self.sources.iter();
-        new.sources = sources.map(|place| text(place, way != Way::Pull)).collect();
-        new.destination = text(&self.destination, way != Way::Push);
+        new.sources = sources
+            .map(|place| text(place, way != Direction::Pull))
+            .collect();
+        new.destination = text(&self.destination, way != Direction::Push);
         let question = Question::Run(Box::new(RunJob {
             job: self.job.id.clone(),
             again,
@@ -313,7 +317,7 @@ impl<'a> Third<'a> {
     }
 
     /// Follows the job to its end, or until it is no more this attempt's.
-    fn follow(&self, way: Way, first: JobSeen) -> Result<JobSeen, Stop> {
+    fn follow(&self, way: Direction, first: JobSeen) -> Result<JobSeen, Stop> {
         let mut followed = Followed::new(self, way, &first);
         let mut copying = Copying::new();
         let mut seen = first;
@@ -323,11 +327,11 @@ impl<'a> Third<'a> {
             if followed.is_to_run_again(&seen) {
                 if !followed.rest() {
                     self.leave(way);
-                    return Err(Stop::Told);
+                    return Err(Stop::ClaimEnded);
                 }
                 // An attempt whose claim has ended sets nothing going: not what somebody else has stopped meanwhile.
                 if let Err(stop) = self.note_route(way) {
-                    if matches!(stop, Stop::Told) {
+                    if matches!(stop, Stop::ClaimEnded) {
                         self.leave(way);
                     }
                     return Err(stop);
@@ -342,7 +346,7 @@ impl<'a> Third<'a> {
             }
             if !followed.wait() {
                 self.leave(way);
-                return Err(Stop::Told);
+                return Err(Stop::ClaimEnded);
             }
             if let Some(next) = followed.ask_again()? {
                 seen = next;
@@ -351,7 +355,7 @@ impl<'a> Third<'a> {
     }
 
     /// The attempt was told to stop: has the site that runs the job do what the state says.
-    fn leave(&self, way: Way) {
+    fn leave(&self, way: Direction) {
         if self.shared.stopping.load(Ordering::SeqCst) {
             // The job goes on there, and the next start of this node finds it.
             return;
@@ -373,7 +377,7 @@ impl<'a> Third<'a> {
         {
             let note = format!("the site that runs the job hears later that it stops: {refusal}");
             self.told.note(&note);
-            self.shared.untold.add(&self.job.id);
+            self.shared.notices.add(&self.job.id);
             // Without access it stops all the same. A resumed job gets access again.
             self.revoke(way);
         } else if verb == SteerVerb::Cancel {
@@ -388,7 +392,7 @@ impl<'a> Third<'a> {
         let earlier = self.earlier.borrow().clone();
         if let Some(own) = self.own.as_ref().filter(|own| *own == site) {
             let asker = earlier.map_or_else(|| own.identity.clone(), |mandate| mandate.asker);
-            return brought::ask_here(self.shared, &asker, question);
+            return own_side::ask_here(self.shared, &asker, question);
         }
         let sites = &self.shared.config.sites;
         let answer = sites.ask_for(earlier.as_ref(), Some(site), question, &mut |_| {
@@ -400,7 +404,7 @@ impl<'a> Third<'a> {
 
 /// Has the job run for the first time. The other nodes of this cluster are let in before the state says that it runs: one that goes on
 /// with it then finds it.
-fn begin(third: &Third<'_>, way: Way) -> Result<JobSeen, Stop> {
+fn begin(third: &SiteAttempt<'_>, way: Direction) -> Result<JobSeen, Stop> {
     let given = third.grant(way).map_err(Stop::from).and_then(|()| {
         third.let_mates_in(way);
         third.note_route(way)

@@ -8,7 +8,7 @@ use crate::error::JobsError;
 /// Why the attempt ends here.
 pub(super) enum Stop {
     /// The claim has ended, or this node stops: somebody else has said so already.
-    Told,
+    ClaimEnded,
     /// A site refused, or cannot be reached.
     Refused(Refusal),
     /// This node failed.

@@ -1,5 +1,5 @@
 //! Ends jobs between other sites that wait or are paused, once their owner may not run them any more.
-//! Leaves jobs that run to `scheduler`, and telling the sites to `untold`.
+//! Leaves jobs that run to `scheduler`, and telling the sites to `pending`.
 //!
 //! Any other waiting job ends when it would begin: nothing of it is anywhere else. A job between other sites may wait at one of them,
 //! and has access to the other.
@@ -47,7 +47,7 @@ fn end(shared: &Shared, job: &Job, why: &str) -> Result<(), JobsError> {
         Ok(_) => {
             (shared.config.log)(&format!("job {}: ended: {why}", job.id));
             if job.attempts > 0 {
-                shared.untold.add(&job.id);
+                shared.notices.add(&job.id);
             }
             Ok(())
         }

@@ -9,7 +9,7 @@ use godwit_api::rest::JobStateName;
 use godwit_state::{JobOp, JobState, Reason, UnixMillis};
 
 use super::let_in::Changed;
-use super::{Stop, Third, Way, is_denied, is_passing, is_stopped, other, renew_at};
+use super::{Direction, SiteAttempt, Stop, is_denied, is_passing, is_stopped, other, renew_at};
 use crate::attempt::propose;
 
 /// Between two questions.
@@ -37,8 +37,8 @@ fn rest_after(losses: u32) -> Duration {
 
 /// What is known of the job.
 pub(super) struct Followed<'a> {
-    third: &'a Third<'a>,
-    way: Way,
+    third: &'a SiteAttempt<'a>,
+    way: Direction,
     renew: UnixMillis,
     limit: u64,
     priority: i32,
@@ -58,7 +58,7 @@ pub(super) struct Followed<'a> {
 }
 
 impl<'a> Followed<'a> {
-    pub(super) fn new(third: &'a Third<'a>, way: Way, first: &JobSeen) -> Self {
+    pub(super) fn new(third: &'a SiteAttempt<'a>, way: Direction, first: &JobSeen) -> Self {
         Self {
             third,
             way,

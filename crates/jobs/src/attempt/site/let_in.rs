@@ -4,17 +4,17 @@
 use godwit_api::ask::{GrantJob, Peer, Question, Refusal};
 use godwit_api::rest::Timestamp;
 
-use super::{GRANT_FOR, Stop, Third, Way, below_exports, is_passing, mates, millis};
+use super::{Direction, GRANT_FOR, SiteAttempt, Stop, below_exports, is_passing, mates, millis};
 use crate::grants::RULES_OF_JOB_MAX;
 
-impl Third<'_> {
+impl SiteAttempt<'_> {
     /// Lets the runner in at the other end, for this job; or for longer.
-    pub(super) fn grant(&self, way: Way) -> Result<(), Refusal> {
+    pub(super) fn grant(&self, way: Direction) -> Result<(), Refusal> {
         let Some(granter) = self.granter(way) else {
             return Ok(());
         };
         let paths = match way {
-            Way::Pull => below_exports(&self.sources),
+            Direction::Pull => below_exports(&self.sources),
             _ => below_exports(std::slice::from_ref(&self.destination)),
         };
         let give = |identity: String| {
@@ -22,7 +22,7 @@ impl Third<'_> {
                 job: self.job.id.clone(),
                 identity,
                 paths: paths.clone(),
-                write: way == Way::Push,
+                write: way == Direction::Push,
                 until: Timestamp(self.shared.now().after(millis(GRANT_FOR)).0),
                 lasts_ms: Some(millis(GRANT_FOR)),
             });
@@ -61,7 +61,7 @@ impl Third<'_> {
     }
 
     /// Takes the access back. A site that does not answer is asked again after the attempt.
-    pub(super) fn revoke(&self, way: Way) {
+    pub(super) fn revoke(&self, way: Direction) {
         self.take_back(way);
         if !self.mates.borrow().is_empty() {
             revoke_at(self, self.runner(way), Vec::new());
@@ -69,14 +69,14 @@ impl Third<'_> {
     }
 
     /// The same at the other end alone: the nodes of this cluster still find the job at the site that runs it.
-    pub(super) fn take_back(&self, way: Way) {
+    pub(super) fn take_back(&self, way: Direction) {
         if let Some(granter) = self.granter(way) {
             revoke_at(self, granter, Vec::new());
         }
     }
 
     /// Looks which nodes the cluster has now. If one has left, access is taken back from it and from others that it may have let in.
-    pub(super) fn follow_mates(&self, way: Way) -> Result<Changed, Stop> {
+    pub(super) fn follow_mates(&self, way: Direction) -> Result<Changed, Stop> {
         let now = mates::mates(self.shared)?;
         let changed = {
             let before = self.mates.borrow();
@@ -96,7 +96,7 @@ impl Third<'_> {
 }
 
 /// Gives access for the job as it is to be now: nodes that have left the cluster since an earlier attempt have none any more.
-pub(super) fn give_again(third: &Third<'_>, way: Way) -> Result<(), Refusal> {
+pub(super) fn give_again(third: &SiteAttempt<'_>, way: Direction) -> Result<(), Refusal> {
     keep_out(third, way);
     third.grant(way)?;
     third.let_mates_in(way);
@@ -104,7 +104,7 @@ pub(super) fn give_again(third: &Third<'_>, way: Way) -> Result<(), Refusal> {
 }
 
 /// Takes access back from all that are neither nodes of this cluster nor such as may come to run the job.
-fn keep_out(third: &Third<'_>, way: Way) {
+fn keep_out(third: &SiteAttempt<'_>, way: Direction) {
     // In a cluster of one node that never had another there is nobody to keep out.
     let Some(own) = (third.shared.config.own)() else {
         return;
@@ -121,7 +121,7 @@ fn keep_out(third: &Third<'_>, way: Way) {
     }
 }
 
-fn revoke_at(third: &Third<'_>, site: &Peer, keep: Vec<String>) {
+fn revoke_at(third: &SiteAttempt<'_>, site: &Peer, keep: Vec<String>) {
     let job = third.job.id.clone();
     match third.ask(site, &Question::Revoke { job, keep }) {
         Ok(_) => {}
@@ -129,7 +129,7 @@ fn revoke_at(third: &Third<'_>, site: &Peer, keep: Vec<String>) {
             third.note(&format!(
                 "the access for this job is taken back later, and ends by itself within a day: {refusal}"
             ));
-            third.shared.untold.add(&third.job.id);
+            third.shared.notices.add(&third.job.id);
         }
         Err(refusal) => third.note(&format!(
             "the access for this job ends by itself within a day: {refusal}"

@@ -8,13 +8,13 @@ pub(super) const WAIT_MAX: Duration = Duration::from_secs(320);
 
 /// A time before which something is not tried, longer after each time that it was for nothing.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Hold {
+pub(super) struct Backoff {
     pub(super) until: Duration,
     pub(super) wait: Duration,
     shortest: Duration,
 }
 
-impl Hold {
+impl Backoff {
     pub(super) const fn new(shortest: Duration, until: Duration) -> Self {
         Self {
             until,

@@ -1,4 +1,4 @@
-//! Sites that run a job for this node, and do not know yet that it was paused or given up here: asked again until they know (`tell`).
+//! Sites that run a job for this node, and do not know yet that it was paused or given up here: asked again until they know (`notify`).
 //! Starts and follows no job. Its thread also looks after the rights of waiting jobs (`rights`).
 //!
 //! A site may be away, or this node may end, between a user's word and the question that carries it to the site. A job that waits has no
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use godwit_state::{Follower, Job, JobFilter, JobState, Topic};
 
 use super::rights::end_denied;
-use super::{GRANT_FOR, millis, route, tell};
+use super::{GRANT_FOR, millis, notify, route};
 use crate::Shared;
 
 /// Between two tries.
@@ -53,13 +53,13 @@ const GOES_ON: [&str; 6] = [
 
 /// The ids of the jobs.
 #[derive(Default)]
-pub(crate) struct Untold {
+pub(crate) struct PendingNotices {
     ids: Mutex<HashSet<String>>,
     /// The one whose sites are asked now.
     asked: Mutex<Option<String>>,
 }
 
-impl Untold {
+impl PendingNotices {
     /// The sites of this job are to hear how it is.
     pub(crate) fn add(&self, id: &str) {
         self.lock().insert(id.to_owned());
@@ -148,7 +148,7 @@ fn hear(shared: &Shared, follower: &mut Follower) -> bool {
             if let Some(job) =
                 job.filter(|job| is_stopped(job) && route::may_be_elsewhere(shared, job))
             {
-                shared.untold.add(&job.id);
+                shared.notices.add(&job.id);
                 any = true;
             }
         }
@@ -173,7 +173,7 @@ fn look_back(shared: &Shared, states: &[JobState]) {
         Ok(page) => {
             for job in page.jobs {
                 if !is_old(shared, &job) && route::may_be_elsewhere(shared, &job) {
-                    shared.untold.add(&job.id);
+                    shared.notices.add(&job.id);
                 }
             }
         }
@@ -191,7 +191,7 @@ pub(super) fn is_old(shared: &Shared, job: &Job) -> bool {
 /// Asks the sites of all of them. A site that does not answer is asked for one job only.
 fn tell_all(shared: &Shared) {
     let mut away = HashSet::new();
-    for id in shared.untold.all() {
+    for id in shared.notices.all() {
         if shared.stopping.load(Ordering::SeqCst) {
             return;
         }
@@ -199,12 +199,12 @@ fn tell_all(shared: &Shared) {
         if shared.live.contains(&id) {
             continue;
         }
-        *shared.untold.asked() = Some(id.clone());
-        match tell::tell(shared, &id, &mut away) {
-            Ok(true) => shared.untold.remove(&id),
+        *shared.notices.asked() = Some(id.clone());
+        match notify::notify(shared, &id, &mut away) {
+            Ok(true) => shared.notices.remove(&id),
             Ok(false) => {}
             Err(error) => (shared.config.log)(&format!("job {id}: {error}")),
         }
-        *shared.untold.asked() = None;
+        *shared.notices.asked() = None;
     }
 }
