@@ -1,13 +1,10 @@
-//! Owns the project's chores, run as `cargo xtask …`: the benchmark, the kit for clusters and the house rules.
+//! Owns the project's chores, run as `cargo xtask …`: the house rules, and the kit that measures.
 //! No part of what users install.
 
-mod bench;
-mod cluster;
-mod pipe;
-mod scan;
 mod tidy;
 
 use clap::Command;
+use godwit_kit::{bench, cluster, pipe, scan};
 
 fn main() -> anyhow::Result<()> {
     let cli = Command::new("xtask")

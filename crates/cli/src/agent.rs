@@ -29,8 +29,9 @@ use godwit_proto::agent::{
 
 use crate::exit::{Exit, Failure, FailureCode};
 use crate::home::{self, Home};
-use crate::output::{complain, outlet};
+use crate::output::complain;
 use crate::ssh::{SOFTWARE, own_targets, ssh_connection};
+use godwit_node::outlet;
 use godwit_run::{Process, bounds_of};
 
 /// Runs the command.

@@ -1,11 +1,10 @@
 //! The `godwit` command: from what was typed to an exit code.
-//! Moves no data itself; `godwit_run` runs jobs, and `serve` joins the settings to the node.
+//! Moves no data itself; `godwit_run` runs a transfer, and `godwit_node` a node.
 
 mod agent;
 mod args;
 mod commands;
 mod connectors;
-mod cores;
 mod doctor;
 mod exit;
 mod habits;
@@ -15,8 +14,6 @@ mod list;
 mod output;
 mod rest;
 mod running;
-mod serve;
-mod signals;
 mod ssh;
 mod undumpable;
 
@@ -33,7 +30,7 @@ fn main() {
     // Threads may still wait for an input that does not end, or dial a machine that is not needed any more. What is printed last,
     // where nobody reads it, was told by `is_cut_short`.
     let _ = std::io::stdout().flush();
-    output::outlet::drain();
+    godwit_node::outlet::drain();
     godwit_sys::exit::exit(exit as u8);
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn run(
     file: &Path,
     home: &Home,
 ) -> Result<Exit, Failure> {
-    crate::cores::restrict(settings.threads, &settings.pin)?;
+    godwit_node::cores::restrict(settings.threads, &settings.pin)?;
     let root = root_of(source, home)?;
     let keeper = Keeper::open(KeeperOptions {
         place: Place::File {

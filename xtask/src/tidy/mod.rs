@@ -57,7 +57,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
 /// # Errors
 /// When anything is.
 pub(crate) fn run() -> anyhow::Result<()> {
-    let findings = check(crate::bench::workspace())?;
+    let findings = check(godwit_kit::bench::workspace())?;
     for finding in &findings {
         writeln!(std::io::stdout(), "{finding}")?;
     }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_repository_is_tidy() {
-        let findings = check(crate::bench::workspace()).expect("read the tree");
+        let findings = check(godwit_kit::bench::workspace()).expect("read the tree");
         let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
         assert!(lines.is_empty(), "\n{}", lines.join("\n"));
     }

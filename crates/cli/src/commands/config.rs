@@ -9,7 +9,7 @@ use godwit_api::settings::{Scope, ServeSettings, Typed, resolve};
 use crate::exit::{Exit, Failure};
 use crate::home;
 use crate::output::{complain, print};
-use crate::serve::plan;
+use godwit_node::plan;
 
 /// Runs one of the commands.
 pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
@@ -30,8 +30,8 @@ fn check(matches: &ArgMatches) -> Result<Exit, Failure> {
     }
     let (path, file) = super::config_file(Scope::Serve, &typed, &home)?;
     let values = resolve(Scope::Serve, &typed, &|name| std::env::var_os(name), &file)?;
-    let settings = ServeSettings::from_values(&values).map_err(super::told)?;
-    let (plan, notes) = plan::make(&values, &settings, &home).map_err(super::told)?;
+    let settings = ServeSettings::from_values(&values).map_err(plan::failure_of)?;
+    let (plan, notes) = plan::make(&values, &settings, &home).map_err(plan::failure_of)?;
     for note in notes {
         complain(&note);
     }

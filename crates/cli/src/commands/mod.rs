@@ -18,13 +18,10 @@ pub(crate) use copy::exit_of;
 use crate::args;
 use crate::exit::{Exit, Failure};
 use crate::home::{self, Home};
-use crate::output::complain;
-use crate::serve;
 use clap::ArgMatches;
-use godwit_api::settings::{
-    ConfigFile, Scope, ServeSettings, SettingErrors, Typed, Values, resolve,
-};
+use godwit_api::settings::{ConfigFile, Scope, ServeSettings, Typed, Values, resolve};
 use godwit_net::aead::use_library;
+use godwit_node::plan;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -68,9 +65,9 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         "sync" => copy::run_sync(matches, &home, started),
         "serve" => {
             let values = settings(Scope::Serve, matches, &home)?;
-            let settings = ServeSettings::from_values(&values).map_err(told)?;
+            let settings = ServeSettings::from_values(&values).map_err(plan::failure_of)?;
             let level = matches.get_one("feature-level").copied();
-            Ok(serve::run(&values, &settings, &home, level))
+            Ok(godwit_node::run(&values, &settings, &home, level))
         }
         "id" => peers::id(&home),
         "trust" => peers::trust(matches, &home),
@@ -80,16 +77,6 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         "gen" => generate::run(matches, &home),
         other => Err(Failure::usage(format!("{other} is not a command"))),
     }
-}
-
-/// Says all that is wrong but the last thing, which is left to the caller: a line each.
-pub(crate) fn told(errors: SettingErrors) -> Failure {
-    let mut errors = errors.into_vec();
-    let last = errors.pop();
-    for error in errors {
-        complain(&error.to_string());
-    }
-    Failure::usage(last.map_or_else(String::new, |error| error.to_string()))
 }
 
 /// The settings of a command that is not the one that runs: from environment and file.
@@ -116,12 +103,12 @@ fn config_file(scope: Scope, typed: &Typed, home: &Home) -> Result<(PathBuf, Con
         .map(PathBuf::from);
     Ok(match named {
         Some(named) => {
-            let file = ConfigFile::load_named(&named).map_err(told)?;
+            let file = ConfigFile::load_named(&named).map_err(plan::failure_of)?;
             (named, file)
         }
         None => (
             home.config(),
-            ConfigFile::load(&home.config()).map_err(told)?,
+            ConfigFile::load(&home.config()).map_err(plan::failure_of)?,
         ),
     })
 }

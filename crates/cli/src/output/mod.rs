@@ -10,7 +10,6 @@ mod connection;
 mod fit;
 mod log;
 mod log_line;
-pub(crate) mod outlet;
 mod plain;
 mod stats;
 
@@ -21,6 +20,8 @@ use godwit_api::event::{ConnectionLost, Event, EventSink, Progress, Summary};
 use godwit_api::failure::{Failure, FailureCode};
 pub(crate) use godwit_api::shown::printable;
 use godwit_api::shown::printable_lines;
+pub(crate) use godwit_node::outlet::{complain, is_cut_short, print, print_data};
+use godwit_node::outlet::{complaint, say};
 pub(crate) use log::Log;
 pub(crate) use log_line::line_of;
 use plain::PlainLines;
@@ -316,49 +317,6 @@ impl State {
     }
 }
 
-/// Says to standard error that something is wrong.
-pub(crate) fn complain(message: &str) {
-    say(&complaint(message));
-}
-
-/// Prints lines for people to standard output: signs in them that steer a terminal are escaped, whoever made the lines.
-pub(crate) fn print(text: &str) {
-    print_data(&printable_lines(text));
-}
-
-/// Prints lines for programs to standard output. A closed reader is ignored; any other error is reported once.
-pub(crate) fn print_data(text: &str) {
-    let Err(line) = outlet::take_out(format!("{text}\n")) else {
-        return;
-    };
-    let mut out = std::io::stdout().lock();
-    if let Err(error) = out.write_all(line.as_bytes()).and_then(|()| out.flush())
-        && error.kind() != std::io::ErrorKind::BrokenPipe
-        && !CUT_SHORT.swap(true, Ordering::Relaxed)
-    {
-        complain(&format!(
-            "standard output cannot be written: {error}; what was printed is incomplete"
-        ));
-    }
-}
-
-/// Whether something that was to be printed is lost.
-pub(crate) fn is_cut_short() -> bool {
-    CUT_SHORT.load(Ordering::Relaxed)
-}
-
-static CUT_SHORT: AtomicBool = AtomicBool::new(false);
-
-/// Prints lines for people to standard error.
-fn say(text: &str) {
-    write_error(&printable_lines(text));
-}
-
-/// Writes to standard error, in one write, so that lines of several processes do not mix.
-fn write_error(text: &str) {
-    outlet::write_error(format!("{text}\n").into_bytes());
-}
-
 /// Why a command failed, and what to do.
 pub(crate) fn complain_of(failure: &Failure) {
     say(&error_lines(&failure.message, Some(failure.code)));
@@ -376,10 +334,6 @@ fn error_lines(message: &str, code: Option<FailureCode>) -> String {
         }
         _ => message,
     }
-}
-
-fn complaint(message: &str) -> String {
-    format!("godwit: {}", printable(message))
 }
 
 /// Often enough to act upon, seldom enough to cost nothing.

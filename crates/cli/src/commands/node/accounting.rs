@@ -14,7 +14,7 @@ use super::{optional, table};
 use crate::exit::{Exit, Failure};
 use crate::home;
 use crate::output::{complain, print, print_data, printable};
-use crate::serve::accounting;
+use godwit_node::accounting;
 
 /// Runs the command.
 pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {

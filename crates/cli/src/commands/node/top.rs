@@ -15,8 +15,8 @@ use super::when::Clock;
 use super::{JOBS_MAX, print_json, table, words, work};
 use crate::exit::{Exit, Failure};
 use crate::output::{print, printable};
-use crate::signals;
 use godwit_api::shown::printable_lines;
+use godwit_node::signals;
 
 /// A table a second is as much as anybody reads.
 const REFRESH: Duration = Duration::from_secs(1);

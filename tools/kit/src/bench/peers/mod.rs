@@ -1,5 +1,5 @@
 //! Owns what a peer is to the benchmark: a definition, a file of data that says how it is installed, started and told to move files.
-//! Runs none of them; the file format is described in `xtask/README.md`.
+//! Runs none of them; the file format is described in `tools/kit/README.md`.
 
 mod install;
 mod words;
@@ -169,7 +169,7 @@ impl Definition {
     /// Reads a definition.
     ///
     /// # Errors
-    /// When it is not as `xtask/README.md` says.
+    /// When it is not as `tools/kit/README.md` says.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let definition: Self = toml::from_str(text).context("no definition of a peer")?;
         let name = &definition.name;

@@ -71,7 +71,7 @@ pub(crate) struct ReceiveArgs {
 }
 
 /// The command line of both ends; the benchmark is its only user.
-pub(crate) fn command() -> Command {
+pub fn command() -> Command {
     let path = || value_parser!(PathBuf);
     let shape = [
         Arg::new("streams")
@@ -135,7 +135,7 @@ pub(crate) fn command() -> Command {
 ///
 /// # Errors
 /// Whatever fails first, in words: a benchmark has no use for half a result.
-pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
+pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let (end, matches) = matches.subcommand().context("send or recv?")?;
     let copied = |name: &str| matches.get_one::<usize>(name).copied();
     let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();

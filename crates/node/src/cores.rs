@@ -6,14 +6,14 @@ use std::path::Path;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::exit::Failure;
+use godwit_api::failure::Failure;
 
 /// Where the kernel tells which CPUs are next to a network interface (sysfs-class-net, and local_cpulist of its PCI device).
 const INTERFACES: &str = "/sys/class/net";
 
 /// Restricts the process to the CPUs that `pin` names, a list or a network interface, and of these to the first `threads`.
 /// Nothing in `pin`, and 0 `threads`, leave them all.
-pub(crate) fn restrict(threads: u32, pin: &OsStr) -> Result<(), Failure> {
+pub fn restrict(threads: u32, pin: &OsStr) -> Result<(), Failure> {
     if threads == 0 && pin.is_empty() {
         return Ok(());
     }
@@ -44,7 +44,7 @@ pub(crate) fn restrict(threads: u32, pin: &OsStr) -> Result<(), Failure> {
 }
 
 /// Whether `pin` names CPUs.
-pub(crate) fn check(pin: &OsStr) -> Result<(), String> {
+pub fn check(pin: &OsStr) -> Result<(), String> {
     pinned(pin, Path::new(INTERFACES)).map(|_| ())
 }
 

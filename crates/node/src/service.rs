@@ -14,7 +14,7 @@ use signal_hook::iterator::Signals;
 const ENDS_MAX: usize = 3;
 
 /// Why a node ends.
-pub(super) enum End {
+pub(crate) enum End {
     /// Somebody wants it.
     Signal,
     /// The state accepts nothing any more, so no job could be kept.
@@ -24,7 +24,7 @@ pub(super) enum End {
 }
 
 /// Waits for what ends a node.
-pub(super) struct Ends {
+pub(crate) struct Ends {
     sender: SyncSender<End>,
     receiver: Receiver<End>,
 }
@@ -34,7 +34,7 @@ impl Ends {
     ///
     /// # Errors
     /// No thread can be started.
-    pub(super) fn of(mut signals: Signals) -> io::Result<Self> {
+    pub(crate) fn of(mut signals: Signals) -> io::Result<Self> {
         let (sender, receiver) = sync_channel(ENDS_MAX);
         let own = sender.clone();
         std::thread::Builder::new()
@@ -49,7 +49,7 @@ impl Ends {
     }
 
     /// Hears of the end of the state, too.
-    pub(super) fn watch(&self, jobs: &Jobs) {
+    pub(crate) fn watch(&self, jobs: &Jobs) {
         let own = self.sender.clone();
         jobs.replica().on_end(move |ended| {
             let _ = own.send(End::State(ended.0));
@@ -57,7 +57,7 @@ impl Ends {
     }
 
     /// Hears that another node was made the only one of this cluster.
-    pub(super) fn left_behind(&self) -> Arc<dyn Fn(&str) + Send + Sync> {
+    pub(crate) fn left_behind(&self) -> Arc<dyn Fn(&str) + Send + Sync> {
         let own = self.sender.clone();
         Arc::new(move |why| {
             // It is said again and again; the first time is enough.
@@ -66,7 +66,7 @@ impl Ends {
     }
 
     /// Waits for the first of them.
-    pub(super) fn wait(&self) -> End {
+    pub(crate) fn wait(&self) -> End {
         // One sender is this value's own.
         self.receiver.recv().unwrap_or(End::Signal)
     }
@@ -74,7 +74,7 @@ impl Ends {
 
 /// Tells the service manager, if there is one, that the node serves; and from now on, as often as the manager wants to hear it, that the node
 /// is alive: its state can be read.
-pub(super) fn ready(jobs: &Jobs) {
+pub(crate) fn ready(jobs: &Jobs) {
     tell(&[NotifyState::Ready]);
     let Some(limit) = sd_notify::watchdog_enabled() else {
         return;
@@ -95,7 +95,7 @@ pub(super) fn ready(jobs: &Jobs) {
 }
 
 /// Tells the service manager that the node stops, and no longer answers for its life.
-pub(super) fn stopping() {
+pub(crate) fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 

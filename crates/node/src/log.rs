@@ -17,14 +17,16 @@ use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::exit::Failure;
-use crate::output::{outlet, printable};
+use godwit_api::failure::Failure;
+use godwit_api::shown::printable;
+
+use crate::outlet;
 
 /// Writes the log as the settings want it from now on. No line waits for a reader.
 ///
 /// # Errors
 /// A thread could not be started.
-pub(super) fn begin(settings: &ServeSettings) -> Result<(), Failure> {
+pub(crate) fn begin(settings: &ServeSettings) -> Result<(), Failure> {
     outlet::begin(dropped).map_err(Failure::local)?;
     let level = match settings.log_level {
         LogLevel::Error => LevelFilter::ERROR,
@@ -78,17 +80,17 @@ impl io::Write for Lines {
 }
 
 /// Writes a line.
-pub(super) fn line(text: &str) {
+pub(crate) fn line(text: &str) {
     tracing::info!("{}", printable(text));
 }
 
 /// Writes a line about something that the operator should see to.
-pub(super) fn warn(text: &str) {
+pub(crate) fn warn(text: &str) {
     tracing::warn!("{}", printable(text));
 }
 
 /// Writes what became of a transfer.
-pub(super) fn tell(news: &TransferNews) {
+pub(crate) fn tell(news: &TransferNews) {
     match news {
         TransferNews::Started(start) => started(start),
         TransferNews::Ended(record) => ended(record),

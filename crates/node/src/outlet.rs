@@ -5,10 +5,14 @@
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::VecDeque;
+use std::io::Write as _;
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
+
+use godwit_api::shown::{printable, printable_lines};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -26,7 +30,7 @@ static ERROR: OnceLock<Outlet> = OnceLock::new();
 ///
 /// # Errors
 /// A thread could not be started.
-pub(crate) fn begin(notice: fn(u64)) -> std::io::Result<()> {
+pub fn begin(notice: fn(u64)) -> std::io::Result<()> {
     start(&ERROR, "gw-log", rustix::stdio::stderr(), notice)?;
     start(&OUT, "gw-out", rustix::stdio::stdout(), notice)?;
     std::panic::set_hook(Box::new(|panic| {
@@ -43,7 +47,7 @@ pub(crate) fn begin(notice: fn(u64)) -> std::io::Result<()> {
 }
 
 /// Takes a line for standard output; gives it back where lines are written at once.
-pub(super) fn take_out(line: String) -> Result<(), String> {
+fn take_out(line: String) -> Result<(), String> {
     match OUT.get() {
         Some(outlet) => {
             outlet.push(line.into_bytes());
@@ -54,7 +58,7 @@ pub(super) fn take_out(line: String) -> Result<(), String> {
 }
 
 /// Takes a line for standard error, or writes it at once.
-pub(crate) fn write_error(line: Vec<u8>) {
+pub fn write_error(line: Vec<u8>) {
     match ERROR.get() {
         Some(outlet) => outlet.push(line),
         None => {
@@ -64,12 +68,57 @@ pub(crate) fn write_error(line: Vec<u8>) {
 }
 
 /// Waits until the readers have everything, but not for long.
-pub(crate) fn drain() {
+pub fn drain() {
     for outlet in [&OUT, &ERROR] {
         if let Some(outlet) = outlet.get() {
             outlet.drain();
         }
     }
+}
+
+/// Says to standard error that something is wrong.
+pub fn complain(message: &str) {
+    say(&complaint(message));
+}
+
+/// Prints lines for people to standard output: signs in them that steer a terminal are escaped, whoever made the lines.
+pub fn print(text: &str) {
+    print_data(&printable_lines(text));
+}
+
+/// Prints lines for programs to standard output. A closed reader is ignored; any other error is reported once.
+pub fn print_data(text: &str) {
+    let Err(line) = take_out(format!("{text}\n")) else {
+        return;
+    };
+    let mut out = std::io::stdout().lock();
+    if let Err(error) = out.write_all(line.as_bytes()).and_then(|()| out.flush())
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+        && !CUT_SHORT.swap(true, Ordering::Relaxed)
+    {
+        complain(&format!(
+            "standard output cannot be written: {error}; what was printed is incomplete"
+        ));
+    }
+}
+
+/// Whether something that was to be printed is lost.
+#[must_use]
+pub fn is_cut_short() -> bool {
+    CUT_SHORT.load(Ordering::Relaxed)
+}
+
+static CUT_SHORT: AtomicBool = AtomicBool::new(false);
+
+/// Prints lines for people to standard error, in one write, so that lines of several processes do not mix.
+pub fn say(text: &str) {
+    write_error(format!("{}\n", printable_lines(text)).into_bytes());
+}
+
+/// A message for people as the program begins it.
+#[must_use]
+pub fn complaint(message: &str) -> String {
+    format!("godwit: {}", printable(message))
 }
 
 /// A buffer in front of a descriptor.

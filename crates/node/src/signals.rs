@@ -13,7 +13,7 @@ use signal_hook::consts::{
 };
 use signal_hook::iterator::Signals;
 
-use crate::exit::Exit;
+use godwit_api::failure::Exit;
 
 /// What comes sooner is the same wish once more: a terminal or `timeout` may signal a program and its whole group.
 const INSISTS_AFTER: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ pub(crate) fn ending() -> io::Result<Signals> {
 ///
 /// # Errors
 /// Signals cannot be handled, or no thread can be started.
-pub(crate) fn watch(interrupted: &Arc<AtomicBool>) -> io::Result<()> {
+pub fn watch(interrupted: &Arc<AtomicBool>) -> io::Result<()> {
     let mut signals = ending()?;
     let interrupted = Arc::clone(interrupted);
     let body = move || {

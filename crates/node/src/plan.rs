@@ -11,26 +11,39 @@ use godwit_data_port::{Announce, Export};
 use godwit_net::own_interfaces;
 use godwit_web::{CertificateSource, Network};
 
-use crate::home::Home;
+use crate::outlet::complain;
+use godwit_api::failure::Failure;
+use godwit_run::Home;
 
 /// What a node will serve.
-pub(crate) struct Plan {
-    pub(crate) exports: Vec<Export>,
-    pub(crate) listen: Vec<SocketAddr>,
+pub struct Plan {
+    pub exports: Vec<Export>,
+    pub listen: Vec<SocketAddr>,
     /// Where API and page are served; empty is the data port.
-    pub(crate) manage: Vec<SocketAddr>,
-    pub(crate) announce: Announce,
-    pub(crate) certificate: CertificateSource,
+    pub manage: Vec<SocketAddr>,
+    pub announce: Announce,
+    pub certificate: CertificateSource,
     /// The Unix socket of the API.
-    pub(crate) socket: PathBuf,
-    pub(crate) webhook_networks: Vec<Network>,
+    pub socket: PathBuf,
+    pub webhook_networks: Vec<Network>,
+}
+
+/// Prints each thing that is wrong with the settings but the last, which is the failure.
+#[must_use]
+pub fn failure_of(errors: SettingErrors) -> Failure {
+    let mut errors = errors.into_vec();
+    let last = errors.pop();
+    for error in errors {
+        complain(&error.to_string());
+    }
+    Failure::usage(last.map_or_else(String::new, |error| error.to_string()))
 }
 
 /// Looks at everything that the settings name, and tells what is odd but possible.
 ///
 /// # Errors
 /// Names each setting that cannot be had, with file and line.
-pub(crate) fn make(
+pub fn make(
     values: &Values,
     settings: &ServeSettings,
     home: &Home,

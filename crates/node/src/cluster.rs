@@ -19,20 +19,20 @@ use godwit_run::sight::sight_of;
 use godwit_state::{Options, Replica};
 use godwit_sys::secret_file;
 
-use super::log;
-use crate::exit::Failure;
-use crate::home::Home;
-use crate::output::print;
+use crate::log;
+use crate::outlet::print;
+use godwit_api::failure::Failure;
+use godwit_run::Home;
 
 /// A node's part of its cluster, before it speaks.
-pub(super) struct Opened {
-    pub(super) replica: Arc<Replica>,
-    pub(super) sites: Arc<dyn AskSites>,
-    pub(super) cluster: Cluster,
+pub(crate) struct Opened {
+    pub(crate) replica: Arc<Replica>,
+    pub(crate) sites: Arc<dyn AskSites>,
+    pub(crate) cluster: Cluster,
 }
 
 /// Joins if the settings say so, and opens the state.
-pub(super) fn open(
+pub(crate) fn open(
     settings: &ServeSettings,
     home: &Home,
     exports: &[Export],
@@ -163,7 +163,7 @@ fn machine_name() -> Result<String, Failure> {
 }
 
 /// Where the other nodes reach this one: at what the operator says, or where it listens.
-pub(super) fn reached_at(settings: &ClusterSettings, listening: &[SocketAddr]) -> Vec<String> {
+pub(crate) fn reached_at(settings: &ClusterSettings, listening: &[SocketAddr]) -> Vec<String> {
     let port = listening.first().map_or(0, SocketAddr::port);
     if !settings.addresses.is_empty() {
         return settings.addresses.iter().map(ToString::to_string).collect();

@@ -18,17 +18,17 @@ use godwit_run::{
 };
 use godwit_state::Site;
 
-use super::cluster::Opened;
-use super::log;
-use super::news::News;
-use crate::exit::Failure;
-use crate::home::Home;
+use crate::cluster::Opened;
+use crate::log;
+use crate::news::News;
+use godwit_api::failure::Failure;
+use godwit_run::Home;
 
 /// File mode bits that files of the node beside the data do not get.
 const UMASK: u32 = 0o077;
 
 /// Runs from now on what is due.
-pub(super) fn start(
+pub(crate) fn start(
     settings: &ServeSettings,
     home: &Home,
     exports: &[Export],
@@ -100,7 +100,7 @@ pub(super) fn start(
 }
 
 /// The access rules of the node's state, for its data port.
-pub(super) struct Rules(pub(super) Jobs);
+pub(crate) struct Rules(pub(crate) Jobs);
 
 impl StateRules for Rules {
     fn grants(&self) -> Result<Arc<Vec<Grant>>, String> {

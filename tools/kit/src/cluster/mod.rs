@@ -1,5 +1,5 @@
 //! Owns the kit for clusters: two sites of nodes in namespaces, what goes wrong with them, and their figures.
-//! The kit uses nothing of Godwit but its command line. How it is used is in `xtask/README.md`.
+//! The kit uses nothing of Godwit but its command line. How it is used is in `tools/kit/README.md`.
 
 mod chaos;
 mod data;
@@ -59,7 +59,7 @@ const fn large(large: u64, large_bytes: u64) -> Set {
 }
 
 /// The command line of the kit.
-pub(crate) fn command() -> Command {
+pub fn command() -> Command {
     let seeds = [
         number("seed", "1", "Seed of the first run"),
         number("runs", "10", "Runs, each with the next seed"),
@@ -186,7 +186,7 @@ fn path(name: &'static str, help: &'static str) -> Arg {
 ///
 /// # Errors
 /// It cannot be carried out, was interrupted, or something was wrong.
-pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
+pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let Some((name, matches)) = matches.subcommand() else {
         anyhow::bail!("nothing to do");
     };

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 /// The command line; the benchmark is its only user.
-pub(crate) fn command() -> Command {
+pub fn command() -> Command {
     Command::new("scan")
         .about("Look at every entry of a tree, and say how many there are")
         .hide(true)
@@ -24,7 +24,7 @@ pub(crate) fn command() -> Command {
 ///
 /// # Errors
 /// When the tree cannot be read.
-pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
+pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let root: &PathBuf = matches.get_one("directory").context("no directory")?;
     let (mut entries, mut newest) = (0_u64, None);
     let mut waiting = vec![root.clone()];

@@ -17,7 +17,7 @@ const PAIRS_DEFAULT: u32 = 5;
 const MTU_DEFAULT: u16 = 9000;
 
 /// The command line of the benchmark.
-pub(crate) fn command() -> Command {
+pub fn command() -> Command {
     let text = |name: &'static str| Arg::new(name).long(name);
     let path = |name: &'static str| text(name).value_parser(value_parser!(PathBuf));
     let flag = |name: &'static str| text(name).action(ArgAction::SetTrue);
@@ -48,7 +48,7 @@ pub(crate) fn command() -> Command {
         .arg(
             path("peer")
                 .action(ArgAction::Append)
-                .help("A definition of one more peer; the format is in xtask/README.md"),
+                .help("A definition of one more peer; the format is in tools/kit/README.md"),
         )
         .arg(
             text("pairs")

@@ -16,14 +16,14 @@ use godwit_web::{
     ChangePace, ExportInfo, NodeInfo, PUSH_EVERY, Patience, UNREAD_MAX, Web, WebConfig,
 };
 
-use super::log;
-use super::plan::Plan;
-use crate::exit::Failure;
-use crate::home::Home;
-use crate::output::complain;
+use crate::log;
+use crate::outlet::complain;
+use crate::plan::Plan;
+use godwit_api::failure::Failure;
+use godwit_run::Home;
 
 /// Serves the API from now on.
-pub(super) fn start(
+pub(crate) fn start(
     settings: &ServeSettings,
     plan: &Plan,
     told: Vec<ToldSetting>,

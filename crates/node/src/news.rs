@@ -6,19 +6,19 @@ use std::sync::{Arc, OnceLock};
 use godwit_api::record::{HearTransfers, TransferNews};
 use godwit_api::settings::ServeSettings;
 
-use super::accounting::Accounting;
-use super::log;
-use crate::home::Home;
+use crate::accounting::Accounting;
+use crate::log;
+use godwit_run::Home;
 
 /// Where news of transfers go.
-pub(super) struct News {
+pub(crate) struct News {
     accounting: Arc<Accounting>,
     /// The figures of the API, once it is there.
     figures: Arc<OnceLock<Arc<HearTransfers>>>,
 }
 
 impl News {
-    pub(super) fn new(settings: &ServeSettings, home: &Home) -> Self {
+    pub(crate) fn new(settings: &ServeSettings, home: &Home) -> Self {
         let accounting = Accounting::new(home.path(), settings.keep_accounting);
         Self {
             accounting: Arc::new(accounting),
@@ -27,13 +27,13 @@ impl News {
     }
 
     /// Has the figures count what is told from now on.
-    pub(super) fn count(&self, figures: Arc<HearTransfers>) {
+    pub(crate) fn count(&self, figures: Arc<HearTransfers>) {
         // There is one API.
         let _ = self.figures.set(figures);
     }
 
     /// For those who have news.
-    pub(super) fn hearer(&self) -> Arc<HearTransfers> {
+    pub(crate) fn hearer(&self) -> Arc<HearTransfers> {
         let (accounting, figures) = (Arc::clone(&self.accounting), Arc::clone(&self.figures));
         Arc::new(move |news: &TransferNews| {
             log::tell(news);

@@ -36,13 +36,13 @@ use runner::Sets;
 use spent::{Spent, timed};
 use world::World;
 
-pub(crate) use options::command;
+pub use options::command;
 
 /// Runs the benchmark and writes its report.
 ///
 /// # Errors
 /// When it cannot be carried out, was interrupted, or a bar was missed.
-pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
+pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let started = Instant::now();
     let options = Options::parse(matches)?;
     let mut say = |line: &str| {
@@ -223,9 +223,10 @@ fn target_directory() -> anyhow::Result<PathBuf> {
 }
 
 /// The root of the repository.
-pub(crate) fn workspace() -> &'static Path {
+#[must_use]
+pub fn workspace() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here)
+    here.ancestors().nth(2).unwrap_or(here)
 }
 
 /// The command that makes the same report again.

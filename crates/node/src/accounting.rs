@@ -21,12 +21,12 @@ const DAY_BYTES_MAX: u64 = 64 << 20;
 const ALL_BYTES_MAX: u64 = 2 << 30;
 
 /// The directory of the records in a home.
-pub(crate) fn directory(home: &Path) -> PathBuf {
+pub fn directory(home: &Path) -> PathBuf {
     home.join("accounting")
 }
 
 /// Writes records.
-pub(crate) struct Accounting {
+pub struct Accounting {
     directory: PathBuf,
     keep: Duration,
     open: Mutex<Open>,
@@ -45,7 +45,7 @@ struct Open {
 
 impl Accounting {
     /// Records below `home`, each kept for `keep`; nothing is written yet.
-    pub(crate) fn new(home: &Path, keep: Duration) -> Self {
+    pub fn new(home: &Path, keep: Duration) -> Self {
         Self {
             directory: directory(home),
             keep,
@@ -54,7 +54,7 @@ impl Accounting {
     }
 
     /// Writes a record down. Gives what the operator should see to, once for each trouble.
-    pub(crate) fn add(&self, record: &TransferRecord) -> Option<String> {
+    pub fn add(&self, record: &TransferRecord) -> Option<String> {
         let mut line = serde_json::to_string(record).ok()?;
         line.push('\n');
         let day = record.ended.0.div_euclid(DAY_MILLIS);
@@ -146,7 +146,7 @@ fn opened(path: &Path) -> io::Result<File> {
 }
 
 /// The files of records in a directory, the oldest first; others are left out.
-pub(crate) fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -166,7 +166,7 @@ pub(crate) fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// The name of the file of the day, as in `2026-11-24.jsonl`.
-pub(crate) fn name_at(time: Timestamp) -> String {
+pub fn name_at(time: Timestamp) -> String {
     name_of(time.0.div_euclid(DAY_MILLIS))
 }
 

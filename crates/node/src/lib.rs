@@ -1,14 +1,18 @@
 //! Joins `godwit serve` to the node: settings to a daemon, signals to its end.
 //! Parses nothing.
 
-pub(crate) mod accounting;
+pub mod accounting;
 mod api;
 mod cluster;
+pub mod cores;
+mod home;
 mod jobs;
 mod log;
 mod news;
-pub(crate) mod plan;
+pub mod outlet;
+pub mod plan;
 mod service;
+pub mod signals;
 
 use std::sync::Arc;
 
@@ -18,22 +22,18 @@ use godwit_jobs::Guests;
 use godwit_net::{Cipher, ServerTls};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::exit::{Exit, Failure};
-use crate::home::Home;
-use crate::output::{complain, print};
-use crate::signals;
+use crate::outlet::{complain, print};
+use godwit_api::failure::{Exit, Failure};
+use godwit_run::Home;
+
 use godwit_run::{Process, bounds_of};
 use godwit_state::FEATURE_LEVEL;
 use news::News;
 use service::{End, Ends};
 
 /// Runs a node until it is told to stop. Another level than the program's makes it stand for another version.
-pub(crate) fn run(
-    values: &Values,
-    settings: &ServeSettings,
-    home: &Home,
-    level: Option<u32>,
-) -> Exit {
+#[must_use]
+pub fn run(values: &Values, settings: &ServeSettings, home: &Home, level: Option<u32>) -> Exit {
     godwit_sys::umask::clear();
     raise_descriptors();
     match serve(values, settings, home, level.unwrap_or(FEATURE_LEVEL)) {
@@ -62,8 +62,8 @@ fn serve(
     home: &Home,
     level: u32,
 ) -> Result<(), Failure> {
-    crate::home::check(home)?;
-    let (plan, notes) = plan::make(values, settings, home).map_err(crate::commands::told)?;
+    home::check(home)?;
+    let (plan, notes) = plan::make(values, settings, home).map_err(plan::failure_of)?;
     log::begin(settings)?;
     notes.iter().for_each(|note| complain(note));
     crate::cores::restrict(settings.threads, &settings.pin)?;
