@@ -56,6 +56,15 @@ pub enum JobsError {
     },
 }
 
+impl From<godwit_history::Unreadable> for JobsError {
+    fn from(fault: godwit_history::Unreadable) -> Self {
+        Self::File {
+            path: fault.path,
+            source: fault.source,
+        }
+    }
+}
+
 /// Said of a file of the node itself to those who are not admins of it.
 pub const OWN_FILE_FAILS: &str = "the node cannot use a file of its own; an admin of the node sees which by the same request, or by: godwit access list";
 

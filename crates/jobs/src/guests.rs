@@ -92,7 +92,8 @@ impl AnswerJobs for Guests {
                     false => known(jobs, asker, &wish.job)?.id,
                 };
                 let directory = &jobs.shared.config.directory;
-                let past = files::read_past(directory, &id, wish.attempt, wish.line, wish.sample);
+                let past =
+                    godwit_history::read_past(directory, &id, wish.attempt, wish.line, wish.sample);
                 let mut past = past.map_err(|error| refuse(&error))?;
                 if !is_of_cluster {
                     past.lines.iter_mut().for_each(reach::veil_line);

@@ -14,7 +14,7 @@ use godwit_state::Job;
 
 use crate::attempt::site;
 use crate::error::JobsError;
-use crate::{Shared, files, past, spec};
+use crate::{Shared, past, spec};
 
 /// The setting that names the file.
 pub(crate) const SETTING: &str = "manifest";
@@ -40,7 +40,7 @@ pub(crate) fn check(new: &NewJob) -> Result<(), JobsError> {
 /// The value of the setting for a job of this node.
 pub(crate) fn setting(shared: &Shared, job: &Job) -> Vec<Text> {
     use std::os::unix::ffi::OsStringExt as _;
-    let path = files::manifest_path(&shared.config.directory, &job.id);
+    let path = godwit_history::manifest_path(&shared.config.directory, &job.id);
     vec![Text(path.into_os_string().into_vec())]
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn open(shared: &Arc<Shared>, id: &str) -> Result<Manifest, JobsError
     }
     for (node, attempt) in runners {
         if node == shared.config.node {
-            if let Some(file) = files::open_manifest(&shared.config.directory, id)? {
+            if let Some(file) = godwit_history::open_manifest(&shared.config.directory, id)? {
                 return Ok(Manifest {
                     bytes: length(shared, id, &file)?,
                     from: From::Here(file),
@@ -177,11 +177,11 @@ fn ask(
 
 /// A part of the manifest that this node keeps, for another node of the cluster; without a name where there is none.
 pub(crate) fn piece(shared: &Shared, wish: &ManifestAfter) -> Result<ManifestPiece, JobsError> {
-    let Some(file) = files::open_manifest(&shared.config.directory, &wish.job)? else {
+    let Some(file) = godwit_history::open_manifest(&shared.config.directory, &wish.job)? else {
         return Ok(ManifestPiece::default());
     };
     let unreadable = |source| JobsError::File {
-        path: files::manifest_path(&shared.config.directory, &wish.job),
+        path: godwit_history::manifest_path(&shared.config.directory, &wish.job),
         source,
     };
     let meta = file.metadata().map_err(unreadable)?;
@@ -211,7 +211,7 @@ pub(crate) fn piece(shared: &Shared, wish: &ManifestAfter) -> Result<ManifestPie
 
 fn length(shared: &Shared, id: &str, file: &File) -> Result<u64, JobsError> {
     let meta = file.metadata().map_err(|source| JobsError::File {
-        path: files::manifest_path(&shared.config.directory, id),
+        path: godwit_history::manifest_path(&shared.config.directory, id),
         source,
     })?;
     Ok(meta.len())

@@ -13,8 +13,8 @@ use godwit_api::rest::{JobReport, LogLine, LogPage, MissingNode, SampleView, Tim
 use godwit_state::Node;
 
 use crate::error::JobsError;
-use crate::files::{self, NO_LINES, NO_SAMPLES};
-use crate::{Jobs, Shared, reached, report};
+use crate::{Jobs, Shared, reached};
+use godwit_history::{NO_LINES, NO_SAMPLES};
 
 /// Numbers of the lines of one attempt.
 const LINES_OF_ATTEMPT: u64 = 1 << 32;
@@ -58,7 +58,7 @@ impl Jobs {
         missing.extend(log.missing);
         missing.sort_by(|one, other| one.node.cmp(&other.node));
         missing.dedup_by(|one, other| one.node == other.node);
-        Ok(report::make(report::Known {
+        Ok(godwit_history::make(godwit_history::Known {
             job: self.job(id)?,
             description: self.description(id)?,
             attempts: self.attempts(id)?,
@@ -109,7 +109,7 @@ pub(crate) fn log(
     limit: usize,
 ) -> Result<LogPage, JobsError> {
     let Some(runs) = runs(shared, id)? else {
-        return files::read_log(&shared.config.directory, id, after, limit);
+        return godwit_history::read_log(&shared.config.directory, id, after, limit);
     };
     let from = u32::try_from(after / LINES_OF_ATTEMPT).unwrap_or(u32::MAX);
     let from = from.saturating_add(1);
@@ -158,7 +158,9 @@ fn lines(
     let mut found = Vec::new();
     for _ in 0..QUESTIONS_MAX {
         let past = match is_own {
-            true => files::read_past(&shared.config.directory, id, first, after, NO_SAMPLES)?,
+            true => {
+                godwit_history::read_past(&shared.config.directory, id, first, after, NO_SAMPLES)?
+            }
             false => match ask(shared, &run.node, id, first, after, NO_SAMPLES) {
                 Ok(past) => past,
                 Err(why) => return Ok(Err(why)),
@@ -194,7 +196,7 @@ pub(crate) fn samples(
     shared: &Shared,
     id: &str,
 ) -> Result<(Vec<SampleView>, Vec<MissingNode>), JobsError> {
-    let own = || files::read_samples(&shared.config.directory, id);
+    let own = || godwit_history::read_samples(&shared.config.directory, id);
     let Some(runs) = runs(shared, id)? else {
         return Ok((own()?, Vec::new()));
     };

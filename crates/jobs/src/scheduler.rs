@@ -14,9 +14,9 @@ use tokio::time::timeout;
 
 use crate::attempt::{self, NO_SPACE};
 use crate::error::JobsError;
-use crate::history::History;
 use crate::nodes::{Nodes, Seen};
 use crate::order::{self, Running};
+use crate::prune::Pruner;
 use crate::rules::Policy;
 use crate::schedule;
 use crate::zone::UnknownZones;
@@ -55,7 +55,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let reader = shared.replica.reader();
     let mut follower = shared.replica.follow(reader.last_event().unwrap_or(0));
     let mut complained = false;
-    let mut history = History::new(shared.now());
+    let mut history = Pruner::new(shared.now());
     let mut seen = Seen::default();
     let mut zones = UnknownZones::default();
     let mut restarted = false;

@@ -186,7 +186,7 @@ impl Seen {
     /// # Errors
     /// As [`Self::report`].
     pub fn report_html(&self, id: &str) -> Result<String, JobsError> {
-        Ok(report::render(&self.report(id)?))
+        Ok(godwit_history::render(&self.report(id)?))
     }
 
     /// The manifest that the last whole attempt of a job wrote.

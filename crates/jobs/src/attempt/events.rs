@@ -15,10 +15,9 @@ use godwit_state::{FailureGroup, Job, JobOp, JobState, Reason};
 use super::space::{Shortage, SpaceWatch};
 use super::{clip, propose, veil};
 use crate::clock::timestamp;
-use crate::files::Recorder;
-use crate::host::Host;
 use crate::record::AttemptTotals;
 use crate::{Shared, manifest};
+use godwit_history::{Host, Recorder};
 
 /// Groups of failed entries that are told; further ones are counted under one.
 const GROUPS_MAX: usize = 60;

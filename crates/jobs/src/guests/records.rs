@@ -76,7 +76,7 @@ fn look(shared: &Shared, asker: &str) -> Result<Look, JobsError> {
 
 fn make_room(shared: &Shared, asker: &str, at: Instant) -> Result<Look, JobsError> {
     let base = &shared.config.directory;
-    let here: HashSet<String> = files::ids(base).into_iter().collect();
+    let here: HashSet<String> = godwit_history::ids(base).into_iter().collect();
     let filter = JobFilter {
         owner: Some(owner(asker)),
         bytes_max: Some(PAGE_BYTES),
@@ -88,7 +88,7 @@ fn make_room(shared: &Shared, asker: &str, at: Instant) -> Result<Look, JobsErro
         let reader = shared.replica.reader();
         let page = reader.jobs(&filter, cursor.as_ref(), usize::MAX)?;
         for job in page.jobs.into_iter().filter(|job| here.contains(&job.id)) {
-            let bytes = files::bytes(base, &job.id);
+            let bytes = godwit_history::bytes(base, &job.id);
             let runs = shared.live.contains(&job.id);
             if job.state.ended() && !runs {
                 ended.push((job.id, bytes));
@@ -109,7 +109,7 @@ fn make_room(shared: &Shared, asker: &str, at: Instant) -> Result<Look, JobsErro
             "job {id}: its records made way for those of later jobs for {asker}"
         ));
         // A removal that fails is tried again.
-        let _ = files::remove(base, &id);
+        let _ = godwit_history::remove(base, &id);
     }
     Ok(Look {
         at,

@@ -16,20 +16,20 @@ use counts::{Counts, Energy};
 const POWERCAP: &str = "/sys/class/powercap";
 
 /// Tells figures between two looks.
-pub(crate) struct Host {
+pub struct Host {
     last: Option<(Instant, Counts)>,
 }
 
 impl Host {
     /// The first look tells nothing but what needs no second one.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             last: Some((Instant::now(), look())),
         }
     }
 
     /// The figures since the look before.
-    pub(crate) fn figures(&mut self) -> BTreeMap<String, f64> {
+    pub fn figures(&mut self) -> BTreeMap<String, f64> {
         let (now, counts) = (Instant::now(), look());
         let figures = match &self.last {
             Some((then, before)) => counts.since(before, now.duration_since(*then)),

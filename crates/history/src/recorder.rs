@@ -1,16 +1,15 @@
-//! What is kept of a job beside the state: its log and its samples, as JSON lines in a directory of its own.
-//! Decides nothing by them; a job whose files are gone runs all the same.
+//! Owns what is written about one attempt of a job: its log and its samples, as JSON lines.
+//! Decides nothing by them, and reads nothing for others (`read`).
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use godwit_api::ask::JobPast;
-use godwit_api::rest::{LineOrigin, LogLine, LogPage, SampleView, Timestamp};
+use godwit_api::rest::{LineOrigin, LogLine, SampleView, Timestamp};
 
-use crate::clock::timestamp;
-use crate::error::JobsError;
+use crate::now;
+use crate::read::{LOG, SAMPLES, directory, read_lines, size};
 
 /// The most that the log of a job takes: some 50,000 failed entries. What comes later is counted, not kept.
 const LOG_BYTES_MAX: u64 = 16 << 20;
@@ -24,25 +23,8 @@ const SAMPLES_BYTES_MAX: usize = 12 << 20;
 /// Time between samples at the beginning, in milliseconds.
 const SAMPLE_EVERY_MS: i64 = 1_000;
 
-/// Lines and bytes of one answer to another site; a document between nodes holds twice as many bytes.
-const PAST_LINES_MAX: usize = 2_000;
-const PAST_BYTES_MAX: usize = 512 << 10;
-
-/// After all lines that there may be, where only samples are wanted.
-pub(crate) const NO_LINES: u64 = u64::MAX;
-/// After all samples that there may be, where only lines are wanted: 9999-12-31.
-pub(crate) const NO_SAMPLES: Timestamp = Timestamp(253_402_214_400_000);
-
-const LOG: &str = "log.jsonl";
-const SAMPLES: &str = "samples.jsonl";
-const MANIFEST: &str = "manifest";
-
-fn directory(base: &Path, id: &str) -> PathBuf {
-    base.join(id)
-}
-
 /// Writes log and samples of one attempt.
-pub(crate) struct Recorder {
+pub struct Recorder {
     directory: PathBuf,
     attempt: u32,
     log: Option<File>,
@@ -58,7 +40,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Continues the files of the job. What cannot be written is left out: the job matters more.
-    pub(crate) fn open(base: &Path, id: &str, attempt: u32) -> Self {
+    pub fn open(base: &Path, id: &str, attempt: u32) -> Self {
         let directory = directory(base, id);
         let made = fs::DirBuilder::new()
             .recursive(true)
@@ -113,12 +95,12 @@ impl Recorder {
     }
 
     /// Adds a line to the log.
-    pub(crate) fn log(&mut self, event: serde_json::Value) {
-        self.write(timestamp(), event, None);
+    pub fn log(&mut self, event: serde_json::Value) {
+        self.write(now(), event, None);
     }
 
     /// Adds a line that another site wrote. One that is here already is passed over.
-    pub(crate) fn copy_line(&mut self, site: &str, job: &str, line: LogLine) {
+    pub fn copy_line(&mut self, site: &str, job: &str, line: LogLine) {
         if line.seq <= self.copied_line(site, job) {
             return;
         }
@@ -132,14 +114,14 @@ impl Recorder {
     }
 
     /// Number of the last line that was copied from the log of this job of another site.
-    pub(crate) fn copied_line(&self, site: &str, job: &str) -> u64 {
+    pub fn copied_line(&self, site: &str, job: &str) -> u64 {
         let copied = self.copied.as_ref();
         let copied = copied.filter(|last| last.site == site && last.job == job);
         copied.map_or(0, |last| last.seq)
     }
 
     /// Adds a sample of another site. One that is here already is passed over.
-    pub(crate) fn copy_sample(&mut self, site: &str, sample: SampleView) {
+    pub fn copy_sample(&mut self, site: &str, sample: SampleView) {
         if sample.at > self.copied_sample(site) {
             self.sample(SampleView {
                 attempt: self.attempt,
@@ -150,7 +132,7 @@ impl Recorder {
     }
 
     /// When the last sample was taken that was copied from this site.
-    pub(crate) fn copied_sample(&self, site: &str) -> Timestamp {
+    pub fn copied_sample(&self, site: &str) -> Timestamp {
         let of_site = |sample: &&SampleView| sample.site.as_deref() == Some(site);
         let last = self.samples.iter().rev().find(of_site);
         last.map_or(Timestamp(0), |sample| sample.at)
@@ -181,24 +163,24 @@ impl Recorder {
     }
 
     /// Whether it is time for another sample.
-    pub(crate) fn is_due(&self) -> bool {
+    pub fn is_due(&self) -> bool {
         let Some(last) = self.samples.last() else {
             return true;
         };
         // A clock that was set back does not end the samples.
-        let since = timestamp().0.saturating_sub(last.at.0);
+        let since = now().0.saturating_sub(last.at.0);
         last.attempt != self.attempt || since >= self.every_ms || since < 0
     }
 
     /// The last sample of this attempt.
-    pub(crate) fn last(&self) -> Option<&SampleView> {
+    pub fn last(&self) -> Option<&SampleView> {
         self.samples
             .last()
             .filter(|sample| sample.attempt == self.attempt)
     }
 
     /// Adds a sample.
-    pub(crate) fn sample(&mut self, sample: SampleView) {
+    pub fn sample(&mut self, sample: SampleView) {
         if let (Some(file), Ok(mut text)) = (&mut self.file, serde_json::to_string(&sample)) {
             text.push('\n');
             // What cannot be written is missing in the report, and nowhere else.
@@ -266,171 +248,10 @@ fn last_lines(path: &Path) -> (u64, Option<LineOrigin>) {
     )
 }
 
-/// Opens a file, if it is there.
-fn open(path: &Path) -> io::Result<Option<File>> {
-    match File::open(path) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Reads whole lines; one that was cut by a power failure is passed over.
-fn read_lines<T: serde::de::DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
-    let mut lines = Vec::new();
-    let Some(file) = open(path)? else {
-        return Ok(lines);
-    };
-    for line in BufReader::new(file).split(b'\n') {
-        if let Ok(value) = serde_json::from_slice(&line?) {
-            lines.push(value);
-        }
-    }
-    Ok(lines)
-}
-
-fn unreadable(path: PathBuf) -> impl FnOnce(io::Error) -> JobsError {
-    move |source| JobsError::File { path, source }
-}
-
-/// Lines of attempt `attempt` or later ones after number `after`, at most `limit`. Reads no more of those before than their numbers.
-fn lines_after(path: &Path, attempt: u32, after: u64, limit: usize) -> io::Result<Vec<LogLine>> {
-    let mut lines = Vec::new();
-    let Some(file) = open(path)? else {
-        return Ok(lines);
-    };
-    for text in BufReader::new(file).split(b'\n') {
-        let text = text?;
-        if lines.len() == limit {
-            break;
-        }
-        if number_of(&text).is_some_and(|number| number <= after) {
-            continue;
-        }
-        if let Ok(line) = serde_json::from_slice::<LogLine>(&text)
-            && line.seq > after
-            && line.attempt >= attempt
-        {
-            lines.push(line);
-        }
-    }
-    Ok(lines)
-}
-
-/// The number of a line as the recorder writes it: in front of all else.
-fn number_of(line: &[u8]) -> Option<u64> {
-    let rest = line.strip_prefix(b"{\"seq\":")?;
-    let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
-    std::str::from_utf8(&rest[..end]).ok()?.parse().ok()
-}
-
-/// Lines after number `after`, at most `limit`.
-pub(crate) fn read_log(
-    base: &Path,
-    id: &str,
-    after: u64,
-    limit: usize,
-) -> Result<LogPage, JobsError> {
-    let path = directory(base, id).join(LOG);
-    let lines = lines_after(&path, 0, after, limit).map_err(unreadable(path))?;
-    Ok(LogPage {
-        next: lines.last().map_or(after, |line| line.seq),
-        lines,
-        missing: Vec::new(),
-    })
-}
-
-/// What follows after a line, of attempt `attempt` or later ones, and after a sample, as much as one answer to another node holds.
-pub(crate) fn read_past(
-    base: &Path,
-    id: &str,
-    attempt: u32,
-    line: u64,
-    sample: Timestamp,
-) -> Result<JobPast, JobsError> {
-    let path = directory(base, id).join(LOG);
-    let lines = match line {
-        NO_LINES => Vec::new(),
-        line => lines_after(&path, attempt, line, PAST_LINES_MAX).map_err(unreadable(path))?,
-    };
-    let samples = match sample {
-        NO_SAMPLES => Vec::new(),
-        _ => read_samples(base, id)?,
-    };
-    let mut past = JobPast {
-        more: lines.len() == PAST_LINES_MAX,
-        ..JobPast::default()
-    };
-    let mut bytes = 0;
-    for line in lines {
-        bytes += size(&line);
-        if bytes > PAST_BYTES_MAX && !past.lines.is_empty() {
-            past.more = true;
-            return Ok(past);
-        }
-        past.lines.push(line);
-    }
-    for sample in samples.into_iter().filter(|each| each.at > sample) {
-        bytes += size(&sample);
-        if bytes > PAST_BYTES_MAX {
-            past.more = true;
-            break;
-        }
-        past.samples.push(sample);
-    }
-    Ok(past)
-}
-
-fn size(document: &impl serde::Serialize) -> usize {
-    serde_json::to_vec(document).map_or(0, |text| text.len())
-}
-
-/// All samples of a job.
-pub(crate) fn read_samples(base: &Path, id: &str) -> Result<Vec<SampleView>, JobsError> {
-    let path = directory(base, id).join(SAMPLES);
-    read_lines(&path).map_err(unreadable(path))
-}
-
-/// The file for the manifest of a job.
-pub(crate) fn manifest_path(base: &Path, id: &str) -> PathBuf {
-    directory(base, id).join(MANIFEST)
-}
-
-/// Opens the manifest of a job, if there is one.
-pub(crate) fn open_manifest(base: &Path, id: &str) -> Result<Option<File>, JobsError> {
-    let path = manifest_path(base, id);
-    open(&path).map_err(unreadable(path))
-}
-
-/// Ids of the jobs that have files.
-pub(crate) fn ids(base: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(base) else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect()
-}
-
-/// Bytes of what is kept of a job beside the state; what is gone meanwhile has none.
-pub(crate) fn bytes(base: &Path, id: &str) -> u64 {
-    let files = fs::read_dir(directory(base, id)).into_iter().flatten();
-    let sizes = files.flatten().filter_map(|file| file.metadata().ok());
-    sizes.map(|meta| meta.len()).sum()
-}
-
-/// Removes what is kept of a job beside the state.
-pub(crate) fn remove(base: &Path, id: &str) -> io::Result<()> {
-    match fs::remove_dir_all(directory(base, id)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read::{read_log, read_samples, remove};
 
     #[test]
     fn the_log_goes_on_with_the_next_attempt_and_passes_over_a_cut_line() {

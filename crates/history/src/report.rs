@@ -10,7 +10,7 @@ use godwit_api::rest::{
     SampleView,
 };
 
-use crate::clock::timestamp;
+use crate::now;
 
 pub use html::render;
 
@@ -34,18 +34,18 @@ const ON_TIME_LINE: [&str; 9] = [
 const TIME_LINE_MAX: usize = 1_000;
 
 /// What the state and the files know of a job.
-pub(crate) struct Known {
-    pub(crate) job: JobView,
-    pub(crate) description: NewJob,
-    pub(crate) attempts: Vec<AttemptView>,
-    pub(crate) failures: Vec<FailureView>,
-    pub(crate) log: Vec<LogLine>,
-    pub(crate) samples: Vec<SampleView>,
-    pub(crate) missing: Vec<MissingNode>,
+pub struct Known {
+    pub job: JobView,
+    pub description: NewJob,
+    pub attempts: Vec<AttemptView>,
+    pub failures: Vec<FailureView>,
+    pub log: Vec<LogLine>,
+    pub samples: Vec<SampleView>,
+    pub missing: Vec<MissingNode>,
 }
 
 /// Makes the report.
-pub(crate) fn make(known: Known) -> JobReport {
+pub fn make(known: Known) -> JobReport {
     let Known {
         job,
         description,
@@ -55,7 +55,7 @@ pub(crate) fn make(known: Known) -> JobReport {
         samples,
         missing,
     } = known;
-    let made = timestamp();
+    let made = now();
     let seconds_running = attempts
         .iter()
         .map(|attempt| {

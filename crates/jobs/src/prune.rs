@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use godwit_state::{Command, Effect, Kept, Op, Prune, SPEC_BYTES_OF_OWNER_MAX, UnixMillis};
 
+use crate::Shared;
 use crate::error::JobsError;
 use crate::scheduler::actor;
-use crate::{Shared, files};
 
 /// How often history is looked at.
 const EVERY: Duration = Duration::from_mins(10);
@@ -19,13 +19,13 @@ const DRIFT_MAX_MS: i64 = 600_000;
 const COMMANDS_MAX: usize = 20;
 
 /// When history was looked at, and what the clocks said at the start.
-pub(crate) struct History {
+pub(crate) struct Pruner {
     began: Instant,
     began_at: UnixMillis,
     looked: Instant,
 }
 
-impl History {
+impl Pruner {
     pub(crate) fn new(at: UnixMillis) -> Self {
         Self {
             began: Instant::now(),
@@ -87,10 +87,10 @@ pub(crate) fn delete(shared: &Shared, at: UnixMillis) -> Result<(), JobsError> {
 /// Removes the files of jobs that are no more.
 fn remove_files(shared: &Shared) -> Result<(), JobsError> {
     let reader = shared.replica.reader();
-    for id in files::ids(&shared.config.directory) {
+    for id in godwit_history::ids(&shared.config.directory) {
         if reader.job(&id)?.is_none() {
             // What cannot be removed is tried again.
-            let _ = files::remove(&shared.config.directory, &id);
+            let _ = godwit_history::remove(&shared.config.directory, &id);
         }
     }
     Ok(())

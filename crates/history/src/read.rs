@@ -1,0 +1,194 @@
+//! Owns the reading of what is kept of jobs beside the state, and its removal.
+//! Writes nothing; a job whose files are gone runs all the same.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+
+use godwit_api::ask::JobPast;
+use godwit_api::rest::{LogLine, LogPage, SampleView, Timestamp};
+use thiserror::Error;
+
+/// Lines and bytes of one answer to another site; a document between nodes holds twice as many bytes.
+const PAST_LINES_MAX: usize = 2_000;
+const PAST_BYTES_MAX: usize = 512 << 10;
+
+/// After all lines that there may be, where only samples are wanted.
+pub const NO_LINES: u64 = u64::MAX;
+/// After all samples that there may be, where only lines are wanted: 9999-12-31.
+pub const NO_SAMPLES: Timestamp = Timestamp(253_402_214_400_000);
+
+pub(crate) const LOG: &str = "log.jsonl";
+pub(crate) const SAMPLES: &str = "samples.jsonl";
+const MANIFEST: &str = "manifest";
+
+/// A file that is kept of a job cannot be read.
+#[derive(Debug, Error)]
+#[error("{path}: {source}", path = path.display())]
+pub struct Unreadable {
+    /// The file.
+    pub path: PathBuf,
+    /// The answer of the system.
+    pub source: io::Error,
+}
+
+pub(crate) fn directory(base: &Path, id: &str) -> PathBuf {
+    base.join(id)
+}
+
+/// Opens a file, if it is there.
+fn open(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads whole lines; one that was cut by a power failure is passed over.
+pub(crate) fn read_lines<T: serde::de::DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
+    let mut lines = Vec::new();
+    let Some(file) = open(path)? else {
+        return Ok(lines);
+    };
+    for line in BufReader::new(file).split(b'\n') {
+        if let Ok(value) = serde_json::from_slice(&line?) {
+            lines.push(value);
+        }
+    }
+    Ok(lines)
+}
+
+fn unreadable(path: PathBuf) -> impl FnOnce(io::Error) -> Unreadable {
+    move |source| Unreadable { path, source }
+}
+
+/// Lines of attempt `attempt` or later ones after number `after`, at most `limit`. Reads no more of those before than their numbers.
+fn lines_after(path: &Path, attempt: u32, after: u64, limit: usize) -> io::Result<Vec<LogLine>> {
+    let mut lines = Vec::new();
+    let Some(file) = open(path)? else {
+        return Ok(lines);
+    };
+    for text in BufReader::new(file).split(b'\n') {
+        let text = text?;
+        if lines.len() == limit {
+            break;
+        }
+        if number_of(&text).is_some_and(|number| number <= after) {
+            continue;
+        }
+        if let Ok(line) = serde_json::from_slice::<LogLine>(&text)
+            && line.seq > after
+            && line.attempt >= attempt
+        {
+            lines.push(line);
+        }
+    }
+    Ok(lines)
+}
+
+/// The number of a line as the recorder writes it: in front of all else.
+fn number_of(line: &[u8]) -> Option<u64> {
+    let rest = line.strip_prefix(b"{\"seq\":")?;
+    let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
+    std::str::from_utf8(&rest[..end]).ok()?.parse().ok()
+}
+
+/// Lines after number `after`, at most `limit`.
+pub fn read_log(base: &Path, id: &str, after: u64, limit: usize) -> Result<LogPage, Unreadable> {
+    let path = directory(base, id).join(LOG);
+    let lines = lines_after(&path, 0, after, limit).map_err(unreadable(path))?;
+    Ok(LogPage {
+        next: lines.last().map_or(after, |line| line.seq),
+        lines,
+        missing: Vec::new(),
+    })
+}
+
+/// What follows after a line, of attempt `attempt` or later ones, and after a sample, as much as one answer to another node holds.
+pub fn read_past(
+    base: &Path,
+    id: &str,
+    attempt: u32,
+    line: u64,
+    sample: Timestamp,
+) -> Result<JobPast, Unreadable> {
+    let path = directory(base, id).join(LOG);
+    let lines = match line {
+        NO_LINES => Vec::new(),
+        line => lines_after(&path, attempt, line, PAST_LINES_MAX).map_err(unreadable(path))?,
+    };
+    let samples = match sample {
+        NO_SAMPLES => Vec::new(),
+        _ => read_samples(base, id)?,
+    };
+    let mut past = JobPast {
+        more: lines.len() == PAST_LINES_MAX,
+        ..JobPast::default()
+    };
+    let mut bytes = 0;
+    for line in lines {
+        bytes += size(&line);
+        if bytes > PAST_BYTES_MAX && !past.lines.is_empty() {
+            past.more = true;
+            return Ok(past);
+        }
+        past.lines.push(line);
+    }
+    for sample in samples.into_iter().filter(|each| each.at > sample) {
+        bytes += size(&sample);
+        if bytes > PAST_BYTES_MAX {
+            past.more = true;
+            break;
+        }
+        past.samples.push(sample);
+    }
+    Ok(past)
+}
+
+pub(crate) fn size(document: &impl serde::Serialize) -> usize {
+    serde_json::to_vec(document).map_or(0, |text| text.len())
+}
+
+/// All samples of a job.
+pub fn read_samples(base: &Path, id: &str) -> Result<Vec<SampleView>, Unreadable> {
+    let path = directory(base, id).join(SAMPLES);
+    read_lines(&path).map_err(unreadable(path))
+}
+
+/// The file for the manifest of a job.
+pub fn manifest_path(base: &Path, id: &str) -> PathBuf {
+    directory(base, id).join(MANIFEST)
+}
+
+/// Opens the manifest of a job, if there is one.
+pub fn open_manifest(base: &Path, id: &str) -> Result<Option<File>, Unreadable> {
+    let path = manifest_path(base, id);
+    open(&path).map_err(unreadable(path))
+}
+
+/// Ids of the jobs that have files.
+pub fn ids(base: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(base) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect()
+}
+
+/// Bytes of what is kept of a job beside the state; what is gone meanwhile has none.
+pub fn bytes(base: &Path, id: &str) -> u64 {
+    let files = fs::read_dir(directory(base, id)).into_iter().flatten();
+    let sizes = files.flatten().filter_map(|file| file.metadata().ok());
+    sizes.map(|meta| meta.len()).sum()
+}
+
+/// Removes what is kept of a job beside the state.
+pub fn remove(base: &Path, id: &str) -> io::Result<()> {
+    match fs::remove_dir_all(directory(base, id)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
