@@ -20,9 +20,9 @@ use godwit_store::{Kind, RelPath, Storage, StoreError, TempName, digest};
 
 pub use self::earlier::Earlier;
 use self::header::{decode_mapping, encode_mapping, label};
-use super::member::Membership;
-use super::sink::TreeSinkConfig;
-use super::source::TreeRoot;
+use crate::files::member::Membership;
+use crate::files::read::source::TreeRoot;
+use crate::files::sink::TreeSinkConfig;
 use crate::select::Select;
 
 /// What the user asked for, and where.

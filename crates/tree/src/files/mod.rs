@@ -1,54 +1,26 @@
 //! Files of a storage as the source and as the sink of a transfer.
-//! Does not map names and does not open storages; `run` and `node` do.
+//! Does not map names and does not open storages; `run` and `data_port` do.
 
-mod afresh;
-mod agenda;
-mod announced;
 mod beacon;
-mod choice;
-mod commit;
-mod compare;
-mod deferred;
-mod delete;
 mod destination;
-mod directories;
 mod error;
-mod finisher;
-mod floors;
-mod held;
-mod items;
-mod keeper;
-mod leftovers;
-mod links;
-mod list;
-mod maker;
+mod finish;
 mod member;
-mod offer;
-mod open;
-mod own_files;
-mod planner;
-mod ranges;
-mod sharers;
+mod plan;
+mod read;
 mod sink;
-mod source;
-mod spared;
-mod spelling;
-mod spill_list;
 mod target;
-mod unclaimed;
-mod undelivered;
 mod unusable;
-mod verify;
-mod writer;
+mod write;
 
 pub use beacon::{Beacon, BeaconPlace};
-pub use choice::Selecting;
 pub use destination::{DestinationError, DestinationRequest, Earlier, PreparedDestination};
 pub use error::{CloseError, CommitError, DirectoriesError, FinishError, ListError};
-pub use items::{NoNames, WorkItem};
-pub use keeper::Keeper;
-pub use list::ListWork;
 pub use member::{Fence, Membership};
-pub use own_files::OwnFiles;
+pub use plan::choice::Selecting;
+pub use read::items::{NoNames, WorkItem};
+pub use read::keeper::Keeper;
+pub use read::list::ListWork;
+pub use read::own_files::OwnFiles;
+pub use read::source::{FoundRoot, TreeRoot, TreeSource, TreeWork, root_fault};
 pub use sink::{TreeSink, TreeSinkConfig};
-pub use source::{FoundRoot, TreeRoot, TreeSource, TreeWork, root_fault};

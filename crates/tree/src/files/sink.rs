@@ -14,20 +14,20 @@ use godwit_store::digest;
 use godwit_store::journal::{DoneSet, Journal, Recovered};
 use godwit_store::{RelPath, Storage};
 
-use super::agenda::Agenda;
-use super::beacon::Beacon;
-use super::commit::{Committer, CommitterParts};
-use super::directories::Directories;
-use super::finisher::Finisher;
-use super::held::Held;
-use super::keeper::Keeper;
-use super::maker::Maker;
-use super::member::Membership;
-use super::planner::{Planner, PlannerParts};
-use super::ranges::RangeBudget;
-use super::target::{Target, destination_fault};
-use super::undelivered::UndeliveredSet;
-use super::writer::Writer;
+use crate::files::beacon::Beacon;
+use crate::files::finish::commit::{Committer, CommitterParts};
+use crate::files::finish::finisher::Finisher;
+use crate::files::finish::undelivered::UndeliveredSet;
+use crate::files::member::Membership;
+use crate::files::plan::agenda::Agenda;
+use crate::files::plan::directories::Directories;
+use crate::files::plan::planner::{Planner, PlannerParts};
+use crate::files::read::keeper::Keeper;
+use crate::files::target::{Target, destination_fault};
+use crate::files::write::held::Held;
+use crate::files::write::maker::Maker;
+use crate::files::write::ranges::RangeBudget;
+use crate::files::write::writer::Writer;
 use crate::select::Select;
 
 /// What a tree sink is told at its beginning.
@@ -78,9 +78,9 @@ pub struct TreeSinkConfig {
 pub struct TreeSink {
     target: Arc<Target>,
     held: Arc<Held>,
-    pub(super) planner: Planner,
-    pub(super) writer: Writer,
-    pub(super) committer: Arc<Committer>,
+    pub(in crate::files) planner: Planner,
+    pub(in crate::files) writer: Writer,
+    pub(in crate::files) committer: Arc<Committer>,
     finisher: Finisher,
 }
 
@@ -100,7 +100,7 @@ impl TreeSink {
         Self::start_within(ranges, config, journal, recovered, acks, counters)
     }
 
-    pub(super) fn start_within(
+    pub(in crate::files) fn start_within(
         ranges: Arc<RangeBudget>,
         config: TreeSinkConfig,
         journal: Option<Journal>,

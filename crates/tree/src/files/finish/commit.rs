@@ -1,0 +1,506 @@
+//! Makes what was written durable and final, batch by batch: sync, check, rename, sync directories, journal, acknowledge.
+//! Writes no contents; a batch fills while the one before it is being synced.
+
+mod batch;
+mod closing;
+mod naming;
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use godwit_engine::counters::CpuMeter;
+use godwit_engine::{IfPanicking, limits, lock};
+use godwit_proto::{EntryId, Record, Seq};
+use godwit_store::digest::{self, FileDigest};
+use godwit_store::journal::{DoneRecord, Journal, JournalError, PathKey, RangeRecord};
+use godwit_store::{RelPath, StoreError, TempName};
+
+use self::batch::Range;
+pub(in crate::files) use self::batch::{SmallFile, Unnamed};
+use self::naming::{Ancestors, is_fenced};
+use crate::files::error::CommitError;
+use crate::files::finish::undelivered::UndeliveredSet;
+use crate::files::plan::agenda::Agenda;
+use crate::files::plan::planner::ReplaceSet;
+use crate::files::target::Target;
+use crate::files::write::open::{OpenFile, OpenFiles};
+
+/// A sync that fails this many times in a row ends the transfer: the storage is broken.
+const SYNC_FAILURES_MAX: u32 = 3;
+
+/// How much may arrive between two progress marks in the journal.
+const MARK_BYTES: u64 = 4 << 20;
+
+/// Makes batches durable on a thread of its own.
+pub(in crate::files) struct Committer {
+    target: Arc<Target>,
+    agenda: Arc<Agenda>,
+    files: Arc<OpenFiles>,
+    replace: Arc<ReplaceSet>,
+    undelivered: Arc<UndeliveredSet>,
+    /// Changes when a sync failed: whatever was written under an earlier one is not to be trusted.
+    epoch: AtomicU64,
+    pub(in crate::files) journal: Mutex<Option<Journal>>,
+    received: AtomicU64,
+    received_marked: AtomicU64,
+    state: Mutex<State>,
+    changed: Condvar,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct State {
+    batch: Batch,
+    /// Content of the batch that is being made durable.
+    syncing_bytes: u64,
+    /// Its items and small files.
+    syncing_entries: usize,
+    syncing: bool,
+    flushing: bool,
+    /// The batch that fills is wanted as it is.
+    hurrying: bool,
+    stopping: bool,
+    failure: Option<CommitError>,
+    had_no_room: bool,
+}
+
+/// Keeps the batch that fills from being taken or lost until something was added to it.
+pub(in crate::files) struct BatchHold<'a>(MutexGuard<'a, State>);
+
+#[derive(Default)]
+struct Batch {
+    seqs: Vec<Seq>,
+    small: Vec<(Seq, SmallFile)>,
+    ranges: Vec<Range>,
+    complete: Vec<(Seq, Arc<OpenFile>)>,
+    bytes: u64,
+    began: Option<Instant>,
+}
+
+/// What a committer shares with the other parts of a sink.
+pub(in crate::files) struct CommitterParts {
+    pub(in crate::files) target: Arc<Target>,
+    pub(in crate::files) agenda: Arc<Agenda>,
+    pub(in crate::files) files: Arc<OpenFiles>,
+    pub(in crate::files) replace: Arc<ReplaceSet>,
+    pub(in crate::files) undelivered: Arc<UndeliveredSet>,
+}
+
+impl Committer {
+    pub(in crate::files) fn start(
+        parts: CommitterParts,
+        journal: Option<Journal>,
+        received: u64,
+    ) -> std::io::Result<Arc<Self>> {
+        let committer = Arc::new(Self {
+            target: parts.target,
+            agenda: parts.agenda,
+            files: parts.files,
+            replace: parts.replace,
+            undelivered: parts.undelivered,
+            epoch: AtomicU64::new(0),
+            journal: Mutex::new(journal),
+            received: AtomicU64::new(received),
+            received_marked: AtomicU64::new(received),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            thread: Mutex::default(),
+        });
+        let own = Arc::clone(&committer);
+        let thread = std::thread::Builder::new()
+            .name("gw-commit".to_owned())
+            .spawn(move || own.run())?;
+        *lock(&committer.thread) = Some(thread);
+        Ok(committer)
+    }
+
+    pub(in crate::files) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    pub(in crate::files) fn is_epoch(&self, epoch: u64) -> bool {
+        self.epoch() == epoch
+    }
+
+    pub(in crate::files) fn has_room(&self) -> bool {
+        let mut state = lock(&self.state);
+        // Empty files count as well: a batch that is being synced for long must not let any number of them pile up.
+        let room = state.batch.bytes + state.syncing_bytes < limits::UNDURABLE_BYTES_MAX
+            && state.batch.entries() + state.syncing_entries < limits::UNDURABLE_ENTRIES_MAX;
+        state.had_no_room |= !room;
+        room
+    }
+
+    /// A place in the batch that fills, for what was written in `epoch`; `None` if a sync has failed since.
+    pub(in crate::files) fn place(&self, epoch: u64) -> Option<BatchHold<'_>> {
+        let state = lock(&self.state);
+        self.is_epoch(epoch).then_some(BatchHold(state))
+    }
+
+    /// A slice was written, or a file was found to be whole without one.
+    pub(in crate::files) fn add_slice(
+        &self,
+        place: BatchHold<'_>,
+        file: &Arc<OpenFile>,
+        range: Option<(u64, u64, digest::Digest)>,
+        content: u64,
+        seq: Seq,
+        complete: bool,
+    ) {
+        let BatchHold(mut state) = place;
+        state.batch.seqs.push(seq);
+        if let Some((offset, bytes, digest)) = range {
+            state.batch.ranges.push(Range {
+                file: Arc::clone(file),
+                offset,
+                bytes,
+                digest,
+                content,
+            });
+        }
+        if complete {
+            state.batch.complete.push((seq, Arc::clone(file)));
+        }
+        self.added(&mut state, content);
+        drop(state);
+        self.mark(content);
+    }
+
+    /// The files of a bundle were written.
+    pub(in crate::files) fn add_files(
+        &self,
+        files: Vec<SmallFile>,
+        content: u64,
+        seq: Seq,
+        epoch: u64,
+    ) {
+        let mut state = lock(&self.state);
+        if !self.is_epoch(epoch) {
+            drop(state);
+            self.expect_again(files.iter());
+            self.target.acks.resend(&[seq]);
+            return;
+        }
+        state.batch.seqs.push(seq);
+        state
+            .batch
+            .small
+            .extend(files.into_iter().map(|file| (seq, file)));
+        self.added(&mut state, content);
+        drop(state);
+        self.mark(content);
+    }
+
+    fn added(&self, state: &mut State, content: u64) {
+        state.batch.bytes += content;
+        if state.batch.began.is_none() {
+            state.batch.began = Some(Instant::now());
+            self.changed.notify_all();
+        } else if state.batch.is_full() {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Notes in the journal how much has arrived, so that a later run can tell what a crash has cost. Vouches for nothing.
+    fn mark(&self, content: u64) {
+        let received = self.received.fetch_add(content, Ordering::Relaxed) + content;
+        if received < self.received_marked.load(Ordering::Relaxed) + MARK_BYTES {
+            return;
+        }
+        if let Ok(mut journal) = self.journal.try_lock() {
+            self.received_marked.store(received, Ordering::Relaxed);
+            if let Some(journal) = journal.as_mut() {
+                // Only a report of a later run suffers if it fails.
+                let _ = journal.append_received(received);
+            }
+        }
+    }
+
+    /// Forgets what the journal knows of an unfinished file.
+    pub(in crate::files) fn restart(&self, key: PathKey) {
+        if let Some(journal) = lock(&self.journal).as_mut()
+            && let Err(error) = journal.append_restart(key)
+        {
+            self.fail(CommitError::Journal(Arc::new(error)));
+        }
+    }
+
+    fn run(&self) {
+        let _panic = IfPanicking(|| self.fail(CommitError::Panicked));
+        let mut meter = CpuMeter::default();
+        let mut failures = 0;
+        while let Some(batch) = self.next_batch() {
+            let start = Instant::now();
+            let synced = self.process(batch);
+            self.target.counters.syncing_ns.add_since(start);
+            meter.settle(&self.target.counters);
+            failures = if synced { 0 } else { failures + 1 };
+            let mut state = lock(&self.state);
+            state.syncing = false;
+            state.syncing_bytes = 0;
+            state.syncing_entries = 0;
+            if failures >= SYNC_FAILURES_MAX && state.failure.is_none() {
+                state.failure = Some(CommitError::Sync);
+            }
+            let wake = std::mem::take(&mut state.had_no_room);
+            drop(state);
+            self.changed.notify_all();
+            if wake {
+                self.target.acks.wake_all();
+            }
+        }
+    }
+
+    fn next_batch(&self) -> Option<Batch> {
+        let mut state = lock(&self.state);
+        loop {
+            let age = state.batch.began.map(|began| began.elapsed());
+            let due = state.batch.is_full() || age.is_some_and(|age| age >= limits::BATCH_AGE);
+            if age.is_some() && (due || state.flushing || state.hurrying || state.stopping) {
+                let batch = std::mem::take(&mut state.batch);
+                state.syncing_bytes = batch.bytes;
+                state.syncing_entries = batch.entries();
+                state.syncing = true;
+                state.hurrying = false;
+                return Some(batch);
+            }
+            if state.stopping {
+                return None;
+            }
+            let wait = age.map(|age| limits::BATCH_AGE.saturating_sub(age));
+            state = match wait {
+                Some(wait) => self
+                    .changed
+                    .wait_timeout(state, wait)
+                    .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state),
+                None => self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(std::sync::PoisonError::into_inner),
+            };
+        }
+    }
+
+    /// False if the storage could not be synced; then the batch counts as unwritten.
+    fn process(&self, mut batch: Batch) -> bool {
+        if is_fenced(self, &batch) {
+            return true;
+        }
+        let mut rejected = HashSet::new();
+        batch.complete.retain(|(seq, file)| {
+            let good = self.finalise(*seq, file);
+            if !good {
+                lock(&self.files).remove(&file.id);
+                rejected.insert(file.id);
+            }
+            good
+        });
+        // Nothing is left of them that could be synced or vouched for.
+        batch
+            .ranges
+            .retain(|range| !rejected.contains(&range.file.id));
+        if !self.target.config.no_sync
+            && let Err(error) = self.sync(&batch)
+        {
+            self.lose(batch, &error);
+            return false;
+        }
+        // The sync may have taken long.
+        if is_fenced(self, &batch) {
+            return true;
+        }
+        self.count(&batch);
+        let mut directories = Ancestors::default();
+        let mut done = Vec::with_capacity(batch.small.len() + batch.complete.len());
+        let mut told: Vec<Record> = Vec::new();
+        for (seq, file) in &batch.small {
+            if self.commit_small(*seq, file) {
+                told.extend(file.record.as_deref().cloned());
+                // What has its name already is where names cannot be made durable, or need not be.
+                if let Some(unnamed) = &file.unnamed {
+                    directories.add_of(&unnamed.path);
+                }
+                done.push(DoneRecord {
+                    key: file.key,
+                    generation: file.generation,
+                    bytes: file.bytes,
+                });
+            }
+        }
+        for (seq, file) in &batch.complete {
+            if self.commit_large(*seq, file) {
+                told.extend(file.finished_record());
+                directories.add_of(&file.path);
+                done.extend(file.done_record());
+            }
+        }
+        if !self.target.config.no_sync
+            && let Err(error) = self
+                .target
+                .config
+                .storage
+                .sync_directories(&directories.into_paths())
+        {
+            self.fail(CommitError::Names(error));
+            return true;
+        }
+        if let Err(error) = self.record(&batch, &done) {
+            self.fail(CommitError::Journal(Arc::new(error)));
+            return true;
+        }
+        done.iter().for_each(|it| self.undelivered.prove(|| it.key));
+        let mut files = lock(&self.files);
+        for (_, file) in &batch.complete {
+            files.remove(&file.id);
+        }
+        drop(files);
+        let mut replace = lock(&self.replace);
+        if !replace.is_empty() {
+            for (_, file) in &batch.small {
+                replace.remove(&file.id);
+            }
+            for (_, file) in &batch.complete {
+                replace.remove(&file.id);
+            }
+        }
+        drop(replace);
+        self.target.counters.files_done.add(done.len() as u64);
+        for record in &told {
+            self.target.acks.done(record);
+        }
+        self.target.acks.durable(&batch.seqs);
+        true
+    }
+
+    fn sync(&self, batch: &Batch) -> Result<(), StoreError> {
+        let mut seen = HashSet::new();
+        let mut files: Vec<(&RelPath, TempName)> = batch
+            .small
+            .iter()
+            .filter_map(|(_, file)| file.unnamed.as_deref())
+            .map(|unnamed| (&unnamed.path, unnamed.temp))
+            .collect();
+        let large = batch
+            .ranges
+            .iter()
+            .map(|range| &range.file)
+            .chain(batch.complete.iter().map(|(_, file)| file));
+        for file in large {
+            if seen.insert(file.id) && !self.is_stale(file) {
+                files.push((&file.path, file.temp));
+            }
+        }
+        if files.is_empty() {
+            Ok(())
+        } else {
+            self.target.config.storage.sync_batch(&files, batch.bytes)
+        }
+    }
+
+    /// A file that was begun anew, or given up, while its slices waited here; its temporary name may be gone.
+    fn is_stale(&self, file: &OpenFile) -> bool {
+        lock(&file.progress).is_stale()
+    }
+
+    fn record(&self, batch: &Batch, done: &[DoneRecord]) -> Result<(), JournalError> {
+        // A part is known by its ranges for as long as the journal lives: its file is not done.
+        let done_files = batch
+            .complete
+            .iter()
+            .filter(|(_, file)| file.part.is_none());
+        let finished: HashSet<EntryId> = done_files.map(|(_, file)| file.id).collect();
+        let mut ranges = Vec::with_capacity(batch.ranges.len());
+        for range in &batch.ranges {
+            let file = &range.file;
+            if finished.contains(&file.id) || self.is_stale(file) {
+                continue;
+            }
+            let mut progress = lock(&file.progress);
+            progress
+                .durable
+                .add(range.offset, range.bytes, range.digest);
+            drop(progress);
+            ranges.push(RangeRecord {
+                key: file.key,
+                generation: file.generation,
+                offset: range.offset,
+                bytes: range.bytes,
+                digest: range.digest,
+            });
+        }
+        let mut journal = lock(&self.journal);
+        let Some(journal) = journal.as_mut() else {
+            return Ok(());
+        };
+        journal.append_ranges(&ranges)?;
+        journal.append_done(done)?;
+        if self.target.config.no_sync {
+            Ok(())
+        } else {
+            journal.sync()
+        }
+    }
+
+    /// A failed sync names no file: what was in the batch, and what was written while it ran, is asked for again.
+    fn lose(&self, batch: Batch, error: &StoreError) {
+        self.epoch.fetch_add(1, Ordering::SeqCst);
+        let second = std::mem::take(&mut lock(&self.state).batch);
+        let note = format!(
+            "a batch of {} could not be synced and is sent again: {error}",
+            batch.seqs.len() + second.seqs.len()
+        );
+        self.target.acks.note(&note);
+        for batch in [batch, second] {
+            let files = batch
+                .ranges
+                .iter()
+                .map(|range| &range.file)
+                .chain(batch.complete.iter().map(|(_, file)| file));
+            for file in files {
+                self.forget_undurable(file);
+            }
+            self.expect_again(batch.small.iter().map(|(_, file)| file));
+            self.target.acks.resend(&batch.seqs);
+        }
+    }
+
+    /// Files come again although they have their names: what is in the way of them is theirs.
+    fn expect_again<'a>(&self, files: impl Iterator<Item = &'a SmallFile>) {
+        let named = files.filter(|file| file.unnamed.is_none());
+        lock(&self.replace).extend(named.map(|file| file.id));
+    }
+
+    /// Back to what is durable, and to what has been written since the failure.
+    fn forget_undurable(&self, file: &Arc<OpenFile>) {
+        let mut progress = lock(&file.progress);
+        let mut written: FileDigest = progress.durable.clone();
+        let state = lock(&self.state);
+        for range in &state.batch.ranges {
+            if Arc::ptr_eq(&range.file, file) {
+                written.add(range.offset, range.bytes, range.digest);
+            }
+        }
+        progress.written = written;
+        progress.over = false;
+    }
+
+    fn fail(&self, error: CommitError) {
+        let mut state = lock(&self.state);
+        state.failure.get_or_insert(error);
+        drop(state);
+        self.changed.notify_all();
+        self.target.acks.wake_all();
+    }
+
+    /// Does not wait for the batch to fill up.
+    pub(in crate::files) fn hurry(&self) {
+        let mut state = lock(&self.state);
+        if state.batch.began.is_some() {
+            state.hurrying = true;
+            self.changed.notify_all();
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What a batch is made of, how large it is, and when it is large enough.
+//! Fills and empties none.
+//!
+//! A failed sync names no file. Its batch, and everything written while it ran, count as unwritten (the committer's epoch). At
+//! most two batches are written and not durable; beyond that streams stop reading, and TCP carries the back-pressure to the
+//! sender.
+//!
+//! Nobody else writes into the journal while it is synced, so streams leave their records to the committer. Only a file that the
+//! journal may know already, and that is begun anew or given up, is noted by the stream itself.
+
+use std::sync::Arc;
+
+use godwit_engine::limits;
+use godwit_proto::{EntryId, Record};
+use godwit_store::digest::Digest;
+use godwit_store::journal::PathKey;
+use godwit_store::{RelPath, Replace, TempName};
+
+use super::Batch;
+use crate::files::write::open::OpenFile;
+
+/// A small file that is written, with times and mode.
+pub(in crate::files) struct SmallFile {
+    pub(in crate::files) id: EntryId,
+    pub(in crate::files) key: PathKey,
+    pub(in crate::files) generation: u64,
+    pub(in crate::files) bytes: u64,
+    /// As it came, where somebody wants to be told of it.
+    pub(in crate::files) record: Option<Box<Record>>,
+    /// It is to be made durable and named. Without this it has its name.
+    pub(in crate::files) unnamed: Option<Box<Unnamed>>,
+}
+
+/// What of a small file is needed until it has its name.
+pub(in crate::files) struct Unnamed {
+    pub(in crate::files) root: u16,
+    pub(in crate::files) digest: Option<Digest>,
+    pub(in crate::files) path: RelPath,
+    pub(in crate::files) temp: TempName,
+    pub(in crate::files) replace: Replace,
+}
+
+/// A part of a large file under its temporary name.
+pub(super) struct Range {
+    pub(super) file: Arc<OpenFile>,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    pub(super) digest: Digest,
+    /// Without holes.
+    pub(super) content: u64,
+}
+
+impl Batch {
+    pub(super) fn entries(&self) -> usize {
+        self.seqs.len() + self.small.len()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes >= limits::BATCH_BYTES
+            || self.small.len() >= limits::BATCH_FILES
+            || self.seqs.len() >= limits::BATCH_FILES
+    }
+}

@@ -1,0 +1,121 @@
+//! The end of a destination: everything durable, leftovers swept, the journal removed or kept for a later run.
+//! Makes no batch durable itself; the committer's thread does.
+
+use std::sync::atomic::Ordering;
+
+use super::Committer;
+use crate::files::error::{CloseError, CommitError};
+use crate::files::finish::leftovers::Leftovers;
+use crate::files::finish::unclaimed::unswept;
+use crate::files::member::sweep_beside;
+use godwit_engine::lock;
+use godwit_store::journal::PathKey;
+use godwit_store::{RelPath, StoreError};
+
+impl Committer {
+    /// Waits until everything added so far is durable.
+    pub(in crate::files) fn flush(&self) -> Result<(), CommitError> {
+        let mut state = lock(&self.state);
+        state.flushing = true;
+        self.changed.notify_all();
+        while (state.batch.began.is_some() || state.syncing) && state.failure.is_none() {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        state.flushing = false;
+        match &state.failure {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Why nothing more becomes durable, if that is so.
+    pub(in crate::files) fn failure(&self) -> Option<CommitError> {
+        lock(&self.state).failure.clone()
+    }
+
+    /// This end is given up: what takes long is left to a later run.
+    pub(super) fn is_stopping(&self) -> bool {
+        lock(&self.state).stopping
+    }
+
+    /// Makes what is there durable and stops. The journal stays for a later run, unless none has `begun` and nothing came.
+    pub(in crate::files) fn stop(&self, begun: bool) {
+        lock(&self.state).stopping = true;
+        self.changed.notify_all();
+        if let Some(thread) = lock(&self.thread).take() {
+            // A panic there has been printed; what was not journalled counts as not written.
+            let _ = thread.join();
+        }
+        if let Some(journal) = lock(&self.journal).take()
+            && !begun
+            && self.received.load(Ordering::Relaxed) == 0
+        {
+            // What stays is what any run that was ended leaves.
+            let _ = journal.finish();
+        }
+    }
+
+    /// The last steps of a complete transfer.
+    /// With entries missing, what a later run can resume stays; what the source has no more goes, from the journal too:
+    /// `rest` is of files that nobody has asked for. Where nothing was made and nothing is kept, the journal goes.
+    pub(in crate::files) fn close(
+        &self,
+        resumed: bool,
+        made: bool,
+        leftovers: &Leftovers,
+        rest: &[PathKey],
+    ) -> Result<(), CloseError> {
+        let clean = self.target.counters.entries_failed.get() == 0;
+        if resumed {
+            let keep = |path: &RelPath| !clean && leftovers.has(path);
+            match self.sweep(&keep) {
+                Err(error) if clean => return Err(unswept(&self.target, error)),
+                // The next run does it.
+                _ => {}
+            }
+        }
+        let journal = lock(&self.journal).take();
+        // Another batch of the same member may go on with what this one did not ask for.
+        let rests = !self.target.finishes_tree() && !rest.is_empty();
+        if let Some(journal) = &journal
+            && !clean
+            && !rests
+            && leftovers.all_seen()
+        {
+            for key in rest {
+                // Whoever finds a record without its file begins that anew.
+                let _ = journal.append_restart(*key);
+            }
+        }
+        lock(&self.state).stopping = true;
+        self.changed.notify_all();
+        if let Some(thread) = lock(&self.thread).take() {
+            let _ = thread.join();
+        }
+        match journal {
+            // With entries missing the transfer is unfinished: the same command goes on from here.
+            Some(journal) if !rests && (clean || !made && leftovers.is_empty()) => {
+                journal.finish().map_err(CloseError::Journal)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes temporary files with the tag of this transfer below its destinations; of a member, those of its claim.
+    pub(in crate::files) fn sweep(
+        &self,
+        keep: &dyn Fn(&RelPath) -> bool,
+    ) -> Result<(), StoreError> {
+        let config = &self.target.config;
+        for start in &config.mapping {
+            config.storage.sweep(start, config.tag, keep)?;
+            if config.member.is_some() {
+                sweep_beside(&self.target, start)?;
+            }
+        }
+        Ok(())
+    }
+}

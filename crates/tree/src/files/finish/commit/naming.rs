@@ -1,0 +1,299 @@
+//! Checks a whole file and gives it its final name; what fails here fails for its entry alone.
+//! Syncs nothing and journals nothing; the batch does, before and after.
+//!
+//! Where nothing can be made durable (tmpfs, ramfs), or nothing has to be (`--no-sync`), the thread that wrote a small file names
+//! it at once, while its directory is at hand (`Storage::write_named`). Only the record and the acknowledgement wait for the
+//! batch. Files that are read back first, or that wait for a directory to go, are named by the batch. If another file system
+//! below the same root fails to sync, files with their names already come again and replace themselves.
+
+use std::collections::HashSet;
+
+use godwit_engine::{entry, lock};
+use godwit_proto::{EntryId, FaultCode, HeldRange, Seq, Side};
+use godwit_store::{RelPath, Replace, TempName, digest};
+
+use super::{Batch, Committer, SmallFile};
+use crate::files::error::CommitError;
+use crate::files::finish::undelivered::Undelivered;
+use crate::files::member::rereads_assembled;
+use crate::files::plan::spelling::taken;
+use crate::files::target::{Target, destination_fault};
+use crate::files::write::open::OpenFile;
+use crate::files::write::verify::wrong_range;
+
+/// A file under its temporary name, and how both ends call it.
+struct Named<'a> {
+    seq: Seq,
+    id: EntryId,
+    root: u16,
+    path: &'a RelPath,
+    temp: &'a TempName,
+    /// Content that is counted as durable, in bytes.
+    counted: u64,
+    /// The temporary file is not this transfer's alone.
+    shared: bool,
+    /// What it was put together of.
+    elsewhere: &'a [HeldRange],
+}
+
+impl OpenFile {
+    fn named(&self, seq: Seq) -> Named<'_> {
+        Named {
+            seq,
+            id: self.id,
+            root: self.root,
+            path: &self.path,
+            temp: &self.temp,
+            counted: lock(&self.progress).counted,
+            shared: self.shared && self.copied.is_none(),
+            elsewhere: &self.elsewhere,
+        }
+    }
+}
+
+/// Whether the claim of this member has ended. Nothing more becomes final then, and small files that wait for their names go: nothing
+/// resumes them.
+pub(super) fn is_fenced(committer: &Committer, batch: &Batch) -> bool {
+    let fenced = committer.target.is_fenced();
+    if fenced {
+        let files = batch.small.iter();
+        for unnamed in files.filter_map(|(_, file)| file.unnamed.as_deref()) {
+            // Whoever finds what cannot be removed now knows it as temporary.
+            let storage = &committer.target.config.storage;
+            let _ = storage.discard(&unnamed.path, &unnamed.temp);
+        }
+        committer.fail(CommitError::Fenced);
+    }
+    fenced
+}
+
+impl Committer {
+    /// Counts the contents of a batch, which are durable and have no names yet. What gets none is taken back.
+    pub(super) fn count(&self, batch: &Batch) {
+        let durable = &self.target.counters.bytes_durable;
+        for range in &batch.ranges {
+            let mut progress = lock(&range.file.progress);
+            if !progress.is_stale() {
+                progress.counted += range.content;
+                durable.add(range.content);
+            }
+        }
+        for (_, file) in &batch.small {
+            durable.add(file.bytes);
+        }
+    }
+
+    /// Checks a whole file and gives it its size, mode and times, before the sync that makes them durable. False if it
+    /// has failed, or if this end is given up while a large hole is hashed: what has arrived is kept then.
+    pub(super) fn finalise(&self, seq: Seq, file: &OpenFile) -> bool {
+        let progress = lock(&file.progress);
+        // A copy: streams need not wait for a large hole to be hashed.
+        let written = progress.written.clone();
+        let expected = progress.end.as_ref().map(|(digest, _)| *digest);
+        let meta = progress.meta.clone();
+        drop(progress);
+        let stop = || self.is_stopping();
+        let (taken, what) = match file.part {
+            None => (written.finish_unless(file.bytes(), &stop), "whole file"),
+            Some(part) => (
+                written.part_unless(part.offset, part.bytes, file.bytes(), &stop),
+                "part of the file",
+            ),
+        };
+        let Some(taken) = taken else {
+            return false;
+        };
+        if expected != Some(taken) {
+            let message = format!("the digest of the {what} differs from the source's");
+            self.reject(&file.named(seq), FaultCode::DIGEST, message);
+            self.restart(file.key);
+            return false;
+        }
+        if file.part.is_some() {
+            return true;
+        }
+        match file.file.finish(file.bytes(), &meta) {
+            Ok(lost) => self.target.counters.count_lost(lost),
+            Err(error) => {
+                let fault = entry::fault(file.id, Side::DESTINATION, &error);
+                self.reject(&file.named(seq), fault.code, fault.message);
+                self.restart(file.key);
+                return false;
+            }
+        }
+        true
+    }
+
+    pub(super) fn commit_small(&self, seq: Seq, file: &SmallFile) -> bool {
+        let Some(unnamed) = &file.unnamed else {
+            return true;
+        };
+        let named = Named {
+            seq,
+            id: file.id,
+            root: unnamed.root,
+            path: &unnamed.path,
+            temp: &unnamed.temp,
+            counted: file.bytes,
+            shared: false,
+            elsewhere: &[],
+        };
+        if self.target.config.verify && !self.reads_back(&named, file.bytes, unnamed.digest) {
+            return false;
+        }
+        self.commit(&named, unnamed.replace)
+    }
+
+    pub(super) fn commit_large(&self, seq: Seq, file: &OpenFile) -> bool {
+        if file.part.is_some() {
+            return true;
+        }
+        let named = file.named(seq);
+        let digest = lock(&file.progress).end.as_ref().map(|(digest, _)| *digest);
+        let rereads = file.copied.is_some() || file.shared && rereads_assembled(&self.target);
+        let verify = self.target.config.verify || rereads;
+        if verify && !self.reads_back(&named, file.bytes(), digest) {
+            // Nothing is wrong with what could not be read to its end: a later run goes on with it.
+            if !self.is_stopping() {
+                self.restart(file.key);
+            }
+            return false;
+        }
+        let is_named = self.commit(&named, file.replace);
+        if let Some(copied) = file.copied.as_ref().filter(|_| is_named) {
+            // What cannot be removed now is swept by the close.
+            let _ = self.target.config.storage.discard(&file.path, copied);
+        }
+        is_named
+    }
+
+    fn commit(&self, file: &Named<'_>, replace: Replace) -> bool {
+        match self
+            .agenda
+            .deferred
+            .take(file.id, file.root, file.path, file.counted)
+        {
+            Ok(false) => {}
+            // Not done yet: should this run end before the last step, the next one sends it again.
+            Ok(true) => return false,
+            Err(error) => {
+                let message = format!("what is to be done later cannot be noted: {error}");
+                self.reject(file, FaultCode::IO, message);
+                return false;
+            }
+        }
+        match self
+            .target
+            .config
+            .storage
+            .commit(file.path, file.temp, replace)
+        {
+            Ok(()) => true,
+            Err(error) => {
+                let mut fault = entry::fault(file.id, Side::DESTINATION, &error);
+                if fault.code == FaultCode::COLLISION {
+                    fault = taken(file.id, file.path);
+                }
+                self.reject(file, fault.code, fault.message);
+                false
+            }
+        }
+    }
+
+    fn reads_back(&self, file: &Named<'_>, bytes: u64, expected: Option<digest::Digest>) -> bool {
+        let read = crate::files::write::verify::digest_of(
+            &*self.target.config.storage,
+            file.path,
+            file.temp,
+            bytes,
+            self.target.config.digest,
+            &|| self.is_stopping(),
+        );
+        let (code, message) = match read {
+            Ok(None) => return false,
+            Ok(digest) if digest == expected => return true,
+            Ok(_) => (FaultCode::DIGEST, differs(&self.target, file, bytes)),
+            Err(error) => {
+                let fault = entry::fault(file.id, Side::DESTINATION, &error);
+                (fault.code, fault.message)
+            }
+        };
+        self.reject(file, code, message);
+        false
+    }
+
+    fn reject(&self, file: &Named<'_>, code: FaultCode, message: String) {
+        self.target.counters.bytes_durable.take_back(file.counted);
+        if !file.shared {
+            // What cannot be removed now is swept by the next complete run.
+            let _ = self.target.config.storage.discard(file.path, file.temp);
+        }
+        let below = below_root(&self.target.config.mapping, file.root, file.path);
+        self.undelivered.note(file.root, below, Undelivered::Failed);
+        self.target.acks.fault(
+            file.seq,
+            destination_fault(file.id, code, message),
+            file.root,
+            below,
+            &self.target.shown(file.path),
+        );
+    }
+}
+
+/// What is told of a file that was read back and is another.
+fn differs(target: &Target, file: &Named<'_>, bytes: u64) -> String {
+    let config = &target.config;
+    let (storage, temp) = (&*config.storage, (file.path, file.temp));
+    match wrong_range(storage, temp, bytes, config.digest, file.elsewhere) {
+        Some(range) => format!(
+            "{}: the part from {} to {} has another digest than the one that was told; send it, then assemble the file again",
+            file.path,
+            range.offset,
+            range.offset.saturating_add(range.bytes)
+        ),
+        None => format!(
+            "{}: what was read back from the destination storage differs from what was written",
+            file.path
+        ),
+    }
+}
+
+/// The path below its root of what goes to `path`: how the sender calls it.
+fn below_root<'a>(mapping: &[RelPath], root: u16, path: &'a RelPath) -> &'a [u8] {
+    let prefix = mapping
+        .get(usize::from(root))
+        .map_or(&[][..], RelPath::as_bytes);
+    let rest = path.as_bytes().strip_prefix(prefix).unwrap_or_default();
+    rest.strip_prefix(b"/").unwrap_or(rest)
+}
+
+/// The directories above some names: these are durable when all of those are.
+#[derive(Default)]
+pub(super) struct Ancestors {
+    directories: HashSet<RelPath>,
+    /// The directory of the last name: most often that of the next one too.
+    last: Option<Vec<u8>>,
+}
+
+impl Ancestors {
+    pub(super) fn add_of(&mut self, path: &RelPath) {
+        let Some((parent, _)) = path.split() else {
+            return;
+        };
+        if self.last.as_deref() == Some(parent) {
+            return;
+        }
+        self.last = Some(parent.to_vec());
+        let mut at = path.parent();
+        while let Some(parent) = at {
+            at = parent.parent();
+            if !self.directories.insert(parent) {
+                break;
+            }
+        }
+    }
+
+    pub(super) fn into_paths(self) -> Vec<RelPath> {
+        self.directories.into_iter().collect()
+    }
+}

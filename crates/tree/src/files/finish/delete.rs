@@ -1,0 +1,468 @@
+//! Removes, at the very end, what only the destination has: those in a directory before the directory, and no more than was allowed.
+//! Does not find out what was announced (`announced`).
+//!
+//! Deletion happens at the finish, and only if nothing failed. Paths are read backwards, so that the contents of a directory go
+//! first. Deletions are told in numbered notices, all of them again if FINISH comes again.
+
+mod told;
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use godwit_engine::{Ending, limits, lock};
+use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Notice, NoticeKind, Seq};
+use godwit_store::spill::SpillStack;
+use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, SurveyItem, TempName};
+
+use crate::files::error::ExtrasError;
+use crate::files::plan::agenda::Agenda;
+use crate::files::plan::announced::{Extras, Key, There};
+use crate::files::plan::directories::Directories;
+use crate::files::target::{Target, below, destination_fault};
+
+/// Paths of the survey that are held in memory; the rest is on disk.
+const PATHS_BYTES: usize = 4 << 20;
+
+/// Mounted file systems that are spoken of. Systems have some thousands at most.
+const MOUNTS_MAX: usize = 4096;
+
+/// Entries between two looks at the clock, for a sign of life.
+const LOOK_EVERY: u64 = 4096;
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::files) enum Deletion {
+    /// Nothing was asked to be removed, or all that was is.
+    Done,
+    /// Something stays that should have gone; it was told why.
+    Refused,
+}
+
+/// What a survey found, in the order in which it did.
+struct Survey {
+    /// Each with its kind in the first byte, followed by its path below the counterpart.
+    paths: SpillStack,
+    there: There,
+    count: u64,
+    looked: Instant,
+    /// A directory that has to go, for its name is wanted for something else, and what in it stays.
+    stuck: Option<(RelPath, RelPath)>,
+    /// Where file systems are mounted, with the numbers of these directories.
+    mounts: Vec<(u64, RelPath)>,
+}
+
+/// Removes what only the destination has.
+pub(in crate::files) struct Deleter<'a> {
+    pub(in crate::files) target: &'a Target,
+    pub(in crate::files) agenda: &'a Agenda,
+    pub(in crate::files) directories: &'a Directories,
+    /// Faults of entries that only the destination has.
+    pub(in crate::files) unknown: &'a AtomicU64,
+}
+
+impl Deleter<'_> {
+    /// Removes what was not announced, if that is asked for and nothing speaks against it.
+    pub(in crate::files) fn delete_extras(&self, ending: &mut Ending<'_>) -> Deletion {
+        if !self.target.comparison().delete {
+            return Deletion::Done;
+        }
+        let failed = ending.failed.max(self.target.counters.entries_failed.get());
+        if failed > 0 || ending.scan_faults > 0 {
+            ending.tell(Notice::note(
+                "nothing was deleted at the destination, because not everything of the source could be looked at and delivered",
+            ));
+            if self.target.acks.no_space.load(Ordering::Relaxed) {
+                ending.tell(Notice::note(
+                    "the destination is full: with --delete-before, what only the destination has goes before anything is sent",
+                ));
+            }
+            return Deletion::Refused;
+        }
+        if self.agenda.spared.overflowed() {
+            return self.refuse(
+                FaultCode::LIMIT,
+                "nothing was deleted: too many directories have the names of files that --min-size, --max-size, --newer or --older pass over".to_owned(),
+            );
+        }
+        match self.find_extras(ending) {
+            Ok(Some((survey, extras))) => self.remove_extras(survey, &extras, ending),
+            Ok(None) => Deletion::Refused,
+            Err(error) => self.refuse(
+                FaultCode::IO,
+                format!(
+                    "nothing was deleted: what the destination has cannot be compared{}",
+                    self.open_or(&format!(": {error}"), "")
+                ),
+            ),
+        }
+    }
+
+    /// Tells what made way for directories while the transfer ran.
+    pub(in crate::files) fn tell_replaced(&self, ending: &mut Ending<'_>) -> io::Result<()> {
+        lock(&self.agenda.replaced).forward(|item| {
+            if let Some((kind, path)) = item.split_first() {
+                ending.tell(Notice {
+                    kind: NoticeKind::DELETED,
+                    entry: EntryKind(*kind),
+                    root: 0,
+                    text: path.to_vec(),
+                });
+            }
+        })
+    }
+
+    /// `None` if it was told why nothing may be removed.
+    fn find_extras(
+        &self,
+        ending: &mut Ending<'_>,
+    ) -> Result<Option<(Survey, Extras)>, ExtrasError> {
+        let Some(base) = self.target.config.mapping.first() else {
+            return Ok(None);
+        };
+        let spill = &self.target.config.spill_directory;
+        let mut survey = Survey {
+            paths: SpillStack::new(spill, PATHS_BYTES),
+            there: There::new(spill),
+            count: 0,
+            looked: Instant::now(),
+            stuck: None,
+            mounts: Vec::new(),
+        };
+        if lock(&self.agenda.way_at_root).is_some() && self.target.config.storage.is_mount(base) {
+            survey.mounts.push((survey.count, base.clone()));
+        }
+        // First, so that it goes last.
+        if let Some(kind) = *lock(&self.agenda.way_at_root) {
+            self.found(&mut survey, base, b"", kind)?;
+        }
+        let select = &self.target.config.select;
+        let mut trouble = None;
+        let mut each = |item: SurveyItem| {
+            if survey.count.is_multiple_of(LOOK_EVERY) && survey.is_silent() {
+                ending.is_alive();
+            }
+            match item {
+                SurveyItem::Entry {
+                    path,
+                    kind,
+                    is_mount,
+                } => {
+                    let below = below(base, &path);
+                    if is_mount {
+                        survey.meet_mount(&path);
+                    }
+                    let kept = match select.keeps_to_one_file_system() {
+                        true => self.keep_mount(&mut survey, base, &path, is_mount),
+                        false => Ok(false),
+                    };
+                    match kept {
+                        Ok(true) => return true,
+                        Ok(false) => {}
+                        Err(error) => {
+                            trouble = Some(error);
+                            return false;
+                        }
+                    }
+                    if let Err(error) = self.found(&mut survey, &path, below, kind) {
+                        trouble = Some(error);
+                        return false;
+                    }
+                }
+                SurveyItem::Fault(error) => {
+                    // What is in it is not known, so it cannot go, and nothing around it.
+                    if let Err(error) = self.keep(&mut survey, base, &error.path) {
+                        trouble = Some(error);
+                        return false;
+                    }
+                    self.fault_there(&error);
+                }
+            }
+            true
+        };
+        let surveyed = self.target.config.storage.survey(base, &mut each);
+        if let Some(error) = trouble {
+            return Err(error.into());
+        }
+        surveyed?;
+        if let Some((directory, kept)) = survey.stuck {
+            self.refuse(
+                FaultCode::TYPE_CONFLICT,
+                format!(
+                    "nothing was deleted: {directory} would have to go for something else of its name, and {} is not this transfer's to delete (left out by --exclude or the like, or not readable)",
+                    self.open_or(&kept.to_string(), "something in it")
+                ),
+            );
+            return Ok(None);
+        }
+        if let Some((directory, mount)) = self.mount_in_the_way(&survey)? {
+            self.refuse(
+                FaultCode::TYPE_CONFLICT,
+                format!(
+                    "nothing was deleted: {directory} would have to go for something else of its name, and a file system is mounted {}; unmount it, or name another destination",
+                    self.open_or(&format!("at {mount}"), "in it")
+                ),
+            );
+            return Ok(None);
+        }
+        let there = std::mem::replace(&mut survey.there, There::new(spill));
+        let extras = self.agenda.announced.extras(there)?;
+        for (number, mount) in &survey.mounts {
+            if extras.has(*number) {
+                ending.tell(Notice::note(&format!(
+                    "a file system is mounted {}, which the source does not have: what is in it is deleted, and the mount point stays; --one-file-system spares it",
+                    self.open_or(&format!("at {mount}"), "at the destination")
+                )));
+            }
+        }
+        let doomed = extras.count + self.target.counters.entries_deleted.get();
+        if let Some(max) = self.target.comparison().max_delete
+            && doomed > max
+        {
+            self.refuse(
+                FaultCode::LIMIT,
+                format!(
+                    "nothing was deleted at the end: with what made way for directories it would be {} entries, and --max-delete allows {max}",
+                    self.open_or(&doomed.to_string(), "more")
+                ),
+            );
+            return Ok(None);
+        }
+        Ok(Some((survey, extras)))
+    }
+
+    /// A directory that has to go at the end, and what is mounted in it or there.
+    fn mount_in_the_way(&self, survey: &Survey) -> io::Result<Option<(RelPath, RelPath)>> {
+        let base = self.target.base();
+        for (_, mount) in &survey.mounts {
+            let mut at = Some(mount.clone());
+            while let Some(around) = at.filter(|around| around.starts_with(&base)) {
+                if self.agenda.deferred.waits_for(&around)? {
+                    return Ok(Some((around, mount.clone())));
+                }
+                at = around.parent();
+            }
+        }
+        Ok(None)
+    }
+
+    fn found(
+        &self,
+        survey: &mut Survey,
+        path: &RelPath,
+        below: &[u8],
+        kind: Kind,
+    ) -> io::Result<()> {
+        if let Some(own) = &self.target.config.protected
+            && path.starts_with(own)
+        {
+            if path == own {
+                let base = self.target.base();
+                self.keep(survey, &base, path)?;
+            }
+            return Ok(());
+        }
+        if self.agenda.spared.has(below) {
+            return Ok(());
+        }
+        // What was not meant to be seen at the source is not missed there.
+        let select = &self.target.config.select;
+        if select.excludes(below, kind == Kind::Directory) {
+            let parent = below.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            if !select.excludes(&below[..parent], true) {
+                let base = self.target.base();
+                self.keep(survey, &base, path)?;
+            }
+            return Ok(());
+        }
+        let is_temporary = path.file_name().is_some_and(TempName::is_temp);
+        let key = if is_temporary && kind != Kind::Directory {
+            // Of some transfer that did not end: it goes with its directory, and stays where that stays.
+            let parent = below.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            Key::new(0, &below[..parent], true)
+        } else {
+            Key::new(0, below, kind == Kind::Directory)
+        };
+        survey.there.push(key)?;
+        let mut item = Vec::with_capacity(1 + below.len());
+        item.push(kind_number(kind));
+        item.extend_from_slice(below);
+        survey.paths.push(&item)?;
+        survey.count += 1;
+        Ok(())
+    }
+
+    /// Whether the entry is a mount point or in one, and stays.
+    fn keep_mount(
+        &self,
+        survey: &mut Survey,
+        base: &RelPath,
+        path: &RelPath,
+        is_mount: bool,
+    ) -> io::Result<bool> {
+        if survey
+            .mounts
+            .iter()
+            .any(|(_, mount)| mount != path && path.starts_with(mount))
+        {
+            return Ok(true);
+        }
+        if is_mount {
+            self.keep(survey, base, path)?;
+        }
+        Ok(is_mount)
+    }
+
+    /// What is at `path` stays, and so do the directories around it.
+    fn keep(&self, survey: &mut Survey, base: &RelPath, path: &RelPath) -> io::Result<()> {
+        let mut keys = Vec::new();
+        let mut at = Some(path.clone());
+        while let Some(around) = at.filter(|around| around.starts_with(base)) {
+            let below = below(base, &around);
+            keys.extend([true, false].map(|is_directory| Key::new(0, below, is_directory)));
+            at = around.parent();
+            if survey.stuck.is_none() && self.agenda.deferred.waits_for(&around)? {
+                survey.stuck = Some((around, path.clone()));
+            }
+        }
+        self.agenda.announced.add(&keys);
+        Ok(())
+    }
+
+    fn remove_extras(
+        &self,
+        mut survey: Survey,
+        extras: &Extras,
+        ending: &mut Ending<'_>,
+    ) -> Deletion {
+        let mut outcome = Deletion::Done;
+        let mut number = survey.count;
+        while number > 0 {
+            let item = match survey.paths.pop() {
+                Ok(Some(item)) => item,
+                Ok(None) => return self.lost(&io::ErrorKind::UnexpectedEof.into()),
+                Err(error) => return self.lost(&error),
+            };
+            number -= 1;
+            if number.is_multiple_of(LOOK_EVERY) && survey.is_silent() {
+                ending.is_alive();
+            }
+            if !extras.has(number) {
+                continue;
+            }
+            let Some((kind, below)) = item.split_first() else {
+                return self.lost(&io::ErrorKind::InvalidData.into());
+            };
+            match self.remove_extra(*kind, below) {
+                Ok(()) => self.tell_deleted(EntryKind(*kind), below, ending),
+                // The reason was told with what is in it.
+                Err(error) if is_full(&error) && outcome == Deletion::Refused => {}
+                Err(error) => {
+                    outcome = Deletion::Refused;
+                    self.fault_there(&error);
+                }
+            }
+        }
+        outcome
+    }
+
+    fn remove_extra(&self, kind: u8, below: &[u8]) -> Result<(), StoreError> {
+        let storage = &self.target.config.storage;
+        let base = self.target.base();
+        let path = match below {
+            // The survey has it only where something else is to have the name of the whole.
+            b"" => base.clone(),
+            below => base.join(below).unwrap_or_default(),
+        };
+        let is_directory = EntryKind(kind) == EntryKind::DIRECTORY;
+        if path.is_root() || path == base && !below.is_empty() || !path.starts_with(&base) {
+            // Cannot be: the survey gave it below the base.
+            return Ok(());
+        }
+        if self.directories.spelling.may_be_announced(&path) {
+            return Err(StoreError {
+                operation: "delete (this file system takes several spellings for one name, so it may be a wanted one)",
+                path,
+                kind: StoreErrorKind::Unsupported,
+                errno: None,
+            });
+        }
+        if self.target.comparison().dry_run {
+            return Ok(());
+        }
+        if self.target.is_fenced() {
+            return Err(StoreError {
+                operation: "delete (the claim of this job has ended at this node)",
+                path,
+                kind: StoreErrorKind::Unsupported,
+                errno: None,
+            });
+        }
+        match storage.remove_entry(&path, is_directory) {
+            Err(error) if error.kind == StoreErrorKind::Permission => {
+                let parent = path.parent().unwrap_or_default();
+                if !self.target.sets_mode_of(&parent) {
+                    return Err(error);
+                }
+                storage.open_directory(&parent)?;
+                storage.remove_entry(&path, is_directory)
+            }
+            result => result,
+        }
+    }
+
+    /// A number for an entry that the sender does not know; it counts its own from the other end.
+    fn nobody(&self) -> EntryId {
+        EntryId(u64::MAX - self.unknown.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn refuse(&self, code: FaultCode, message: String) -> Deletion {
+        let fault: Fault = destination_fault(self.nobody(), code, message);
+        let base = self.target.base();
+        self.target
+            .acks
+            .fault(Seq(0), fault, 0, b"", &self.target.shown(&base));
+        Deletion::Refused
+    }
+
+    fn lost(&self, error: &io::Error) -> Deletion {
+        self.refuse(
+            FaultCode::IO,
+            format!("not all that should be deleted could be: what was found cannot be read back: {error}"),
+        )
+    }
+}
+
+impl Survey {
+    /// The entry that is noted next is one where a file system is mounted.
+    fn meet_mount(&mut self, path: &RelPath) {
+        if self.mounts.len() < MOUNTS_MAX {
+            self.mounts.push((self.count, path.clone()));
+        }
+    }
+
+    fn is_silent(&mut self) -> bool {
+        let silent = self.looked.elapsed() >= limits::PING_EVERY;
+        if silent {
+            self.looked = Instant::now();
+        }
+        silent
+    }
+}
+
+fn is_full(error: &StoreError) -> bool {
+    error.kind == StoreErrorKind::Exists
+}
+
+/// As in a record.
+pub(in crate::files) fn kind_number(kind: Kind) -> u8 {
+    match kind {
+        Kind::File => EntryKind::FILE.0,
+        Kind::Directory => EntryKind::DIRECTORY.0,
+        Kind::Symlink => EntryKind::SYMLINK.0,
+        Kind::Fifo => EntryKind::FIFO.0,
+        Kind::Socket => EntryKind::SOCKET.0,
+        Kind::CharDevice => EntryKind::CHAR_DEVICE.0,
+        Kind::BlockDevice => EntryKind::BLOCK_DEVICE.0,
+    }
+}

@@ -1,0 +1,52 @@
+//! What is told of entries that only the destination has: their names, or to a peer that may not list them, numbers.
+//! Removes nothing.
+
+use godwit_engine::{Ending, entry};
+use godwit_proto::{EntryKind, Notice, NoticeKind, Seq, Side};
+use godwit_store::StoreError;
+
+use super::Deleter;
+use crate::files::target::below;
+
+/// Stands for the name of an entry that only the destination has, for a peer that may not list it: one for each such entry.
+const HIDDEN: &str = "(a name that you may not list)";
+
+impl Deleter<'_> {
+    /// Counts and tells that an entry was removed, or would be.
+    pub(super) fn tell_deleted(&self, entry: EntryKind, path: &[u8], ending: &mut Ending<'_>) {
+        self.target.counters.entries_deleted.add(1);
+        let (entry, text) = match self.target.config.hides_names {
+            true => (EntryKind::FILE, HIDDEN.as_bytes()),
+            false => (entry, path),
+        };
+        ending.tell(Notice {
+            kind: NoticeKind::DELETED,
+            entry,
+            root: 0,
+            text: text.to_vec(),
+        });
+    }
+
+    /// What names entries that only the destination has; for a peer that may not list them, the other text.
+    pub(super) fn open_or<'a>(&self, open: &'a str, hidden: &'a str) -> &'a str {
+        match self.target.config.hides_names {
+            true => hidden,
+            false => open,
+        }
+    }
+
+    /// Something went wrong with an entry that only the destination has.
+    pub(super) fn fault_there(&self, error: &StoreError) {
+        let fault = entry::fault(self.nobody(), Side::DESTINATION, error);
+        if self.target.config.hides_names {
+            let message = "something at the destination that the source does not have stays; the right to list the destination is needed to see which";
+            self.refuse(fault.code, message.to_owned());
+            return;
+        }
+        let base = self.target.base();
+        let shown = self.target.shown(&error.path);
+        self.target
+            .acks
+            .fault(Seq(0), fault, 0, below(&base, &error.path), &shown);
+    }
+}

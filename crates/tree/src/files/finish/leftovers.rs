@@ -1,0 +1,118 @@
+//! What is under temporary names when a run ends with entries missing, and a later one may go on with.
+//! Removes nothing; `commit` does.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+use godwit_engine::lock;
+use godwit_proto::FaultCode;
+use godwit_store::{RelPath, TempName};
+
+/// Files that failed and of which something is kept; beyond that everything is.
+const FILES_MAX: usize = 64 << 10;
+
+/// Places that the source could not look at; beyond that everything is kept.
+const UNSEEN_MAX: usize = 1024;
+
+/// What a sweep leaves alone.
+#[derive(Default)]
+pub(in crate::files) struct Leftovers(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// Their temporary names.
+    files: HashSet<Vec<u8>>,
+    /// What is below them may be there at the source all the same.
+    unseen: Vec<RelPath>,
+    everything: bool,
+}
+
+impl Leftovers {
+    /// What has arrived of this file is kept.
+    pub(in crate::files) fn keep(&self, temp: TempName) {
+        let mut inner = lock(&self.0);
+        if inner.files.len() < FILES_MAX {
+            inner.files.insert(temp.as_bytes().to_vec());
+        } else {
+            inner.everything = true;
+        }
+    }
+
+    /// Nothing is kept, and everything of the source was seen.
+    pub(in crate::files) fn is_empty(&self) -> bool {
+        let inner = lock(&self.0);
+        inner.files.is_empty() && inner.unseen.is_empty() && !inner.everything
+    }
+
+    /// The source has failed at `path`: if it may be a directory, nobody knows what is below it.
+    pub(in crate::files) fn note_failure(&self, path: &RelPath, code: FaultCode) {
+        let is_seen = matches!(
+            code,
+            FaultCode::NOT_REGULAR
+                | FaultCode::NOT_FOUND
+                | FaultCode::CHANGED
+                | FaultCode::NAME
+                | FaultCode::UNSUPPORTED
+        );
+        if is_seen {
+            return;
+        }
+        let mut inner = lock(&self.0);
+        if inner.unseen.len() < UNSEEN_MAX {
+            inner.unseen.push(path.clone());
+        } else {
+            inner.everything = true;
+        }
+    }
+
+    /// Whether all of the source was seen: what it did not announce is not there any more.
+    pub(in crate::files) fn all_seen(&self) -> bool {
+        let inner = lock(&self.0);
+        inner.unseen.is_empty() && !inner.everything
+    }
+
+    /// Whether the temporary file at `path` is kept.
+    pub(in crate::files) fn has(&self, path: &RelPath) -> bool {
+        let inner = lock(&self.0);
+        let name = path.file_name().unwrap_or_default();
+        inner.everything
+            || inner.files.contains(name)
+            || inner.unseen.iter().any(|above| is_below(path, above))
+    }
+}
+
+fn is_below(path: &RelPath, above: &RelPath) -> bool {
+    above.as_bytes().is_empty()
+        || path
+            .as_bytes()
+            .strip_prefix(above.as_bytes())
+            .is_some_and(|rest| rest.first() == Some(&b'/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> RelPath {
+        RelPath::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn what_may_be_gone_on_with_is_kept() {
+        let leftovers = Leftovers::default();
+        let temp = TempName::new(7, &path("a/kept"));
+        let at = path("a").join(temp.as_bytes()).unwrap();
+        assert!(!leftovers.has(&at));
+        leftovers.keep(temp);
+        assert!(leftovers.has(&at));
+        assert!(leftovers.all_seen());
+        leftovers.note_failure(&path("fifo"), FaultCode::NOT_REGULAR);
+        assert!(leftovers.all_seen());
+        leftovers.note_failure(&path("closed"), FaultCode::PERMISSION);
+        assert!(!leftovers.all_seen());
+        assert!(leftovers.has(&path("closed/deep/temp")));
+        assert!(!leftovers.has(&path("closed2/temp")));
+        leftovers.note_failure(&RelPath::default(), FaultCode::IO);
+        assert!(leftovers.has(&path("closed2/temp")));
+    }
+}

@@ -1,0 +1,169 @@
+//! Further names of files, links and special files: made at the end, when what they name is there.
+//! Decides nothing about them (`planner`) and makes nothing else.
+//!
+//! A link is made only to a file that this transfer delivered or found to be the same (`undelivered`). Where the first name is
+//! left as it is, the answer to its links is `digest`, and the sender announces them again as files.
+
+use std::sync::Arc;
+
+use godwit_engine::{entry, lock};
+use godwit_proto::{EntryId, Fault, FaultCode, Side};
+use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind};
+
+use crate::files::finish::spill_list::{DeferredLink, decode_link};
+use crate::files::finish::undelivered::{Undelivered, UndeliveredSet};
+use crate::files::plan::agenda::Agenda;
+use crate::files::plan::compare::is_same_file;
+use crate::files::plan::directories::Directories;
+use crate::files::plan::spelling::{LastDirectory, taken};
+use crate::files::target::{Target, destination_fault};
+
+/// Makes the links that the planner noted.
+pub(in crate::files) struct Linker<'a> {
+    pub(in crate::files) target: &'a Target,
+    pub(in crate::files) agenda: &'a Agenda,
+    pub(in crate::files) directories: &'a Directories,
+    pub(in crate::files) undelivered: &'a Arc<UndeliveredSet>,
+}
+
+impl Linker<'_> {
+    /// Makes all links; one that cannot be made is a failed entry.
+    ///
+    /// # Errors
+    /// The list cannot be read back.
+    pub(in crate::files) fn make_all(&self) -> std::io::Result<()> {
+        let mut last = <[LastDirectory; 2]>::default();
+        lock(&self.agenda.links).forward(|item| {
+            let Some(link) = decode_link(item) else {
+                return;
+            };
+            if link.is_there {
+                self.join(&link);
+                return;
+            }
+            match self.make_link(&link, &mut last) {
+                Ok(made) => self.target.counters.files_done.add(u64::from(made)),
+                Err(mut fault) => {
+                    fault.entry = link.id;
+                    self.target.fail(fault, link.root, link.path);
+                }
+            }
+        })
+    }
+
+    /// What stands at `path` now that all files are there, which has to be the announced entry.
+    fn look_again(
+        &self,
+        id: EntryId,
+        path: &RelPath,
+        last: &mut LastDirectory,
+    ) -> Result<Option<Meta>, Fault> {
+        let there = self
+            .target
+            .look(path)
+            .map_err(|error| entry::fault(id, Side::DESTINATION, &error))?;
+        if there.is_some() || !self.directories.is_fresh(path) {
+            self.directories
+                .hold_to_spelling(id, path, there.is_some(), last)?;
+        }
+        Ok(there)
+    }
+
+    /// Makes one of two equal entries without contents. Where that cannot be, both stay, and it is counted.
+    fn join(&self, link: &DeferredLink<'_>) {
+        let storage = &self.target.config.storage;
+        let joined = || {
+            let name = self.target.mapped(link.root, link.path).ok()?;
+            let first = self.target.mapped(link.root, link.first).ok()?;
+            let [there, wanted] = [&name, &first].map(|path| self.target.look(path).ok().flatten());
+            let (there, wanted) = (there?, wanted?);
+            if is_same_file(&there, &wanted) {
+                return Some(());
+            }
+            let is_like = match there.kind {
+                Kind::Directory | Kind::File => false,
+                Kind::Symlink => {
+                    storage.read_link(&name).ok()? == storage.read_link(&first).ok()?
+                }
+                _ => there.rdev == wanted.rdev,
+            };
+            if there.kind != wanted.kind || !is_like || self.target.hold_fence(link.id).is_err() {
+                return None;
+            }
+            let temp = self.target.temp(&name);
+            let made = self.directories.within_its_directory(&name, &|| {
+                storage.make_link(&name, &first, &temp, link.replace)
+            });
+            made.ok()
+        };
+        if joined().is_none() {
+            self.target.counters.links_split.add(1);
+        }
+    }
+
+    /// Whether there was anything to do. `last` is for what is known of the directories of both names.
+    fn make_link(
+        &self,
+        link: &DeferredLink<'_>,
+        last: &mut [LastDirectory; 2],
+    ) -> Result<bool, Fault> {
+        let fault = |error: StoreError| entry::fault(link.id, Side::DESTINATION, &error);
+        let name = self.target.mapped(link.root, link.path)?;
+        let first = self.target.mapped(link.root, link.first)?;
+        let undelivered = |code, why: &str| {
+            let message = format!("{name}: its first name {first} {why}");
+            destination_fault(link.id, code, message)
+        };
+        let mut is_foreign = false;
+        match self.undelivered.find(link.root, link.first) {
+            Ok(None) => {}
+            Ok(Some(Undelivered::Foreign)) => is_foreign = true,
+            Ok(Some(Undelivered::Failed)) => {
+                let why =
+                    "was not delivered, so there is nothing to link to; copy again once that works";
+                return Err(undelivered(FaultCode::NOT_FOUND, why));
+            }
+            // Seen too late, because its manifest was: the next time it is known from the beginning.
+            Ok(Some(Undelivered::Left)) => {
+                let why = "stays as it is, which is not as the source has it; copy again, and this name gets its own file";
+                return Err(undelivered(FaultCode::NOT_FOUND, why));
+            }
+            Err(error) => {
+                let why = format!(
+                    "may not have been delivered: what was not cannot be remembered: {error}"
+                );
+                return Err(undelivered(FaultCode::IO, &why));
+            }
+        }
+        let [last_of_name, last_of_first] = last;
+        let Some(file) = self
+            .look_again(link.id, &first, last_of_first)?
+            .filter(|there| there.kind == Kind::File)
+        else {
+            let why = "is not there any more, so there is nothing to link to; copy again";
+            return Err(undelivered(FaultCode::NOT_FOUND, why));
+        };
+        let there = self.look_again(link.id, &name, last_of_name)?;
+        if there.is_some_and(|there| is_same_file(&there, &file)) {
+            return Ok(false);
+        }
+        if is_foreign {
+            let why = "was neither sent nor shown by its digest, and its sender may not read it; send it, too (--force), or have the right to read the destination";
+            return Err(undelivered(FaultCode::PERMISSION, why));
+        }
+        self.target.hold_fence(link.id)?;
+        let temp = self.target.temp(&name);
+        let storage = &self.target.config.storage;
+        let made = self.directories.within_its_directory(&name, &|| {
+            storage.make_link(&name, &first, &temp, link.replace)
+        });
+        match made {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind == StoreErrorKind::Exists => Err(taken(link.id, &name)),
+            Err(error) => Err(fault(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! Tests that a sender which may not read the destination gives no file of others a further name.
+//! Whole transfers with such names are in the tests of the binary.
+
+use std::sync::Arc;
+
+use godwit_engine::entry::digest_to_wire;
+use godwit_proto::{Comparison, EntryKind, FaultCode, Judge, RecordFlags, Verdict};
+use godwit_store::digest::{DigestKind, digest_slice};
+use godwit_testkit::MemoryStorage;
+
+use crate::files::plan::spelling::tests::{Run, at, put};
+
+/// The destination has a file that the sender names as the first name of a link, which is to be where somebody may read.
+fn linked(announced: Option<&str>, comparison: Option<Comparison>) -> (Option<Vec<u8>>, String) {
+    let storage = MemoryStorage::new();
+    put(&storage, "out/secret", "secret");
+    let mut run = Run::blind(Arc::new(storage.clone()), comparison);
+    if let Some(content) = announced {
+        run.file("secret", content);
+    }
+    let link = run.record(EntryKind::HARD_LINK, "public", "secret");
+    assert_eq!(run.plan(&link), Verdict::Done);
+    let told = run.finish();
+    let fault = told.get("out/public");
+    let fault = fault.map_or_else(String::new, |fault| {
+        assert_eq!(fault.code, FaultCode::PERMISSION, "{fault:?}");
+        fault.message.clone()
+    });
+    (storage.content(&at("out/public")), fault)
+}
+
+#[test]
+fn a_file_of_others_gets_no_further_name_from_who_may_not_read_it() {
+    let (content, fault) = linked(None, None);
+    assert_eq!(content, None, "{fault}");
+    assert!(fault.contains("its sender may not read it"), "{fault}");
+    // Its size is easily guessed.
+    let by_size = Comparison {
+        judge: Judge::SIZE.0,
+        ..Comparison::default()
+    };
+    let (content, fault) = linked(Some("guess!"), Some(by_size));
+    assert_eq!(content, None, "{fault}");
+}
+
+/// A transfer that goes by size sets times.
+#[test]
+fn who_guesses_the_size_of_a_file_does_not_get_its_time_right_by_it() {
+    let storage = MemoryStorage::new();
+    put(&storage, "out/secret", "secret");
+    let at_time = |run: &mut Run, seconds| {
+        let mut record = run.record(EntryKind::FILE, "secret", "guess!");
+        record.mtime_seconds = seconds;
+        run.plan(&record)
+    };
+    let by_size = Comparison {
+        judge: Judge::SIZE.0,
+        ..Comparison::default()
+    };
+    let mut run = Run::blind(Arc::new(storage.clone()), Some(by_size));
+    assert_eq!(at_time(&mut run, 5), Verdict::Skip);
+    assert!(run.finish().is_empty());
+    let mut run = Run::blind(Arc::new(storage.clone()), Some(Comparison::default()));
+    assert_eq!(at_time(&mut run, 5), Verdict::Send, "of another time");
+}
+
+#[test]
+fn a_file_that_was_sent_gets_its_further_names() {
+    let (content, fault) = linked(Some("the content of the sender"), None);
+    assert_eq!(
+        content.as_deref(),
+        Some(&b"the content of the sender"[..]),
+        "{fault}"
+    );
+}
+
+/// The time of a file can be found out, so size and time show nothing.
+#[test]
+fn a_file_that_is_there_gets_a_further_name_by_its_digest_alone() {
+    for (content, is_made) in [("secret", true), ("guess!", false)] {
+        let storage = MemoryStorage::new();
+        put(&storage, "out/secret", "secret");
+        let mut run = Run::blind(Arc::new(storage.clone()), Some(Comparison::default()));
+        let mut file = run.record(EntryKind::FILE, "secret", content);
+        file.flags = RecordFlags::HAS_NAMES;
+        assert_eq!(
+            run.plan(&file),
+            Verdict::Digest,
+            "of the same size and time"
+        );
+        let bytes = content.as_bytes();
+        let digest = digest_slice(DigestKind::Crc64Nvme, 0, file.bytes, bytes);
+        file.digest = Some(digest_to_wire(&digest));
+        let expected = if is_made {
+            Verdict::Skip
+        } else {
+            Verdict::Send
+        };
+        assert_eq!(run.plan(&file), expected);
+    }
+    // A sender of an older version does not say that the file has further names.
+    let (content, fault) = linked(Some("secret"), Some(Comparison::default()));
+    assert_eq!(content, None, "{fault}");
+    assert!(fault.contains("shown by its digest"), "{fault}");
+}

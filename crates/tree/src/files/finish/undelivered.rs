@@ -1,0 +1,176 @@
+//! Which files are not at the destination as the source has them, so that nothing is made a further name of what stands there.
+//! Decides nothing about the names; `links` does.
+//!
+//! The set holds hashes, the older ones on disk. Times could not tell whether a file is the source's: it may change while it is
+//! read, and some file systems round times.
+//!
+//! A sender that may not read the destination could give a file that it never sent a further name, at a place where somebody may read.
+//! So for such a sender the files are remembered that were brought, or found to have the announced digest, and all others are foreign.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use godwit_engine::lock;
+use godwit_proto::{EntryKind, Record, RecordFlags};
+use godwit_store::journal::PathKey;
+use godwit_store::seen::SeenSet;
+
+use crate::files::error::KeysError;
+
+/// Why a file is not there as the source has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::files) enum Undelivered {
+    /// It failed, at either end.
+    Failed,
+    /// It was to be left as it is.
+    Left,
+    /// Nothing shows that the sender has it, and the sender may not read it.
+    Foreign,
+}
+
+/// Files that did not arrive, by root and path, however many they are.
+pub(in crate::files) struct UndeliveredSet {
+    /// The sender may not read the destination.
+    is_blind: bool,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    seen: SeenSet,
+    /// Files that the sender has; None where it may read them in any case.
+    proven: Option<SeenSet>,
+    any: bool,
+    /// Why not all files could be remembered; nothing is known of any file then.
+    failure: Option<KeysError>,
+}
+
+impl UndeliveredSet {
+    /// An empty set; what does not fit memory goes to a nameless file in `directory`. With `is_blind` the sender may not read the
+    /// destination.
+    pub(in crate::files) fn new(directory: &Path, is_blind: bool) -> Self {
+        let proven = || SeenSet::with_memory(directory, PROVEN_IN_MEMORY);
+        Self {
+            is_blind,
+            inner: Mutex::new(Inner {
+                seen: SeenSet::new(directory),
+                proven: is_blind.then(proven),
+                any: false,
+                failure: None,
+            }),
+        }
+    }
+
+    /// The sender has this file: it was brought, or has the announced digest.
+    pub(in crate::files) fn prove(&self, key: impl FnOnce() -> PathKey) {
+        // Most senders may read, and a key costs more than all else that is done for an unchanged file.
+        if !self.is_blind {
+            return;
+        }
+        let mut inner = lock(&self.inner);
+        let Some(proven) = &mut inner.proven else {
+            return;
+        };
+        if let Err(error) = proven.insert(&key().0) {
+            inner.failure.get_or_insert_with(|| error.into());
+        }
+    }
+
+    /// This one is not there as the source has it. One that comes twice does no harm.
+    pub(in crate::files) fn note(&self, root: u16, path: &[u8], why: Undelivered) {
+        let mut inner = lock(&self.inner);
+        inner.any = true;
+        if inner.failure.is_none()
+            && let Err(error) = inner.seen.insert(&key(root, path, why))
+        {
+            inner.failure = Some(error.into());
+        }
+    }
+
+    /// As [`UndeliveredSet::note`], for an announced entry. One that is no file is nothing to link to.
+    pub(in crate::files) fn note_record(&self, record: &Record, why: Undelivered) {
+        // What the source cannot read may be of any kind, and has it from the name that failed.
+        if record.kind == EntryKind::FILE || record.flags & RecordFlags::SOURCE_FAILED != 0 {
+            self.note(record.root, &record.path, why);
+        }
+    }
+
+    /// Whether it is one of them, and why.
+    ///
+    /// # Errors
+    /// Nobody knows: not all of them could be remembered.
+    pub(in crate::files) fn find(
+        &self,
+        root: u16,
+        path: &[u8],
+    ) -> Result<Option<Undelivered>, KeysError> {
+        let inner = lock(&self.inner);
+        if let Some(failure) = &inner.failure {
+            return Err(failure.clone());
+        }
+        for why in [Undelivered::Failed, Undelivered::Left] {
+            if inner.any && inner.seen.contains(&key(root, path, why))? {
+                return Ok(Some(why));
+            }
+        }
+        Ok(match &inner.proven {
+            Some(proven) if !proven.contains(&PathKey::new(root, path).0)? => {
+                Some(Undelivered::Foreign)
+            }
+            _ => None,
+        })
+    }
+}
+
+/// Names of such files in memory, at some 36 bytes each.
+const PROVEN_IN_MEMORY: usize = 64 << 10;
+
+fn key(root: u16, path: &[u8], why: Undelivered) -> [u8; 17] {
+    let mut key = [u8::from(why == Undelivered::Left); 17];
+    key[1..].copy_from_slice(&PathKey::new(root, path).0);
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_found_with_its_reason_and_nothing_else_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let set = UndeliveredSet::new(directory.path(), false);
+        assert_eq!(set.find(0, b"a").unwrap(), None);
+        set.note(0, b"a", Undelivered::Left);
+        set.note(0, b"b", Undelivered::Failed);
+        assert_eq!(set.find(0, b"a").unwrap(), Some(Undelivered::Left));
+        assert_eq!(set.find(0, b"b").unwrap(), Some(Undelivered::Failed));
+        set.note(0, b"a", Undelivered::Failed);
+        assert_eq!(set.find(0, b"a").unwrap(), Some(Undelivered::Failed));
+        for (root, path) in [(1, &b"a"[..]), (0, b"c"), (0, b"")] {
+            assert_eq!(set.find(root, path).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn to_who_may_not_read_all_files_are_foreign_but_those_that_were_brought() {
+        let directory = tempfile::tempdir().unwrap();
+        let set = UndeliveredSet::new(directory.path(), true);
+        set.prove(|| PathKey::new(0, b"a"));
+        set.prove(|| PathKey::new(0, b"b"));
+        set.note(0, b"b", Undelivered::Left);
+        assert_eq!(set.find(0, b"a").unwrap(), None);
+        assert_eq!(set.find(0, b"b").unwrap(), Some(Undelivered::Left));
+        for (root, path) in [(1, &b"a"[..]), (0, b"c"), (0, b"")] {
+            assert_eq!(set.find(root, path).unwrap(), Some(Undelivered::Foreign));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_remembered_makes_all_of_them_unknown() {
+        let directory = tempfile::tempdir().unwrap();
+        let set = UndeliveredSet::new(&directory.path().join("gone"), false);
+        for number in 0..300_000_u32 {
+            set.note(0, &number.to_le_bytes(), Undelivered::Left);
+        }
+        assert!(set.find(0, b"never met").is_err());
+    }
+}

@@ -1,0 +1,93 @@
+//! What must wait for the end of a transfer: links, directory times, names that directories still have, and what a deletion compares.
+//! The planner fills it while the transfer runs, the finisher works it off. It performs nothing itself.
+//!
+//! Each list has a lock of its own, held for one call only; no two of them are held at a time.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use godwit_engine::lock;
+use godwit_proto::Record;
+use godwit_store::{Kind, RelPath, StoreError};
+
+use crate::files::finish::deferred::Deferred;
+use crate::files::finish::spill_list::{SpillList, encode_directory};
+use crate::files::plan::announced::Announced;
+use crate::files::plan::spared::Spared;
+use crate::files::target::spill_error;
+
+/// Work for the end of a transfer. What does not fit in memory is on disk.
+pub(in crate::files) struct Agenda {
+    /// Further names of files.
+    pub(in crate::files) links: Mutex<SpillList>,
+    /// Directories that get their mode and times.
+    directories: Mutex<SpillList>,
+    /// What has made way for directories: kind and path of each.
+    pub(in crate::files) replaced: Mutex<SpillList>,
+    /// The kind of what has the name of the whole destination, if another kind of entry is to have it.
+    pub(in crate::files) way_at_root: Mutex<Option<Kind>>,
+    /// What was announced, if anything is to be deleted.
+    pub(in crate::files) announced: Announced,
+    /// What a deletion leaves alone with all that is in it.
+    pub(in crate::files) spared: Spared,
+    /// Names that a directory still has.
+    pub(in crate::files) deferred: Deferred,
+    /// Attributes of files were set that belong to no batch.
+    adjusted: AtomicBool,
+}
+
+impl Agenda {
+    pub(in crate::files) fn new(spill: &Path) -> Self {
+        Self {
+            links: Mutex::new(SpillList::new(spill)),
+            directories: Mutex::new(SpillList::new(spill)),
+            replaced: Mutex::new(SpillList::new(spill)),
+            way_at_root: Mutex::default(),
+            announced: Announced::new(spill),
+            spared: Spared::default(),
+            deferred: Deferred::new(spill),
+            adjusted: AtomicBool::new(false),
+        }
+    }
+
+    /// The directory gets its mode and times when nothing more is put into it.
+    pub(in crate::files) fn add_directory(
+        &self,
+        record: &Record,
+        path: &RelPath,
+    ) -> Result<(), StoreError> {
+        encode_directory(record)
+            .and_then(|item| lock(&self.directories).push(&item))
+            .map_err(|error| spill_error(path, &error))
+    }
+
+    /// Calls `each` with every directory, those inside before those around them.
+    pub(in crate::files) fn directories_backward(
+        &self,
+        each: impl FnMut(&[u8]),
+    ) -> std::io::Result<()> {
+        lock(&self.directories).backward(each)
+    }
+
+    /// The directory that has an entry's name is to go at the end, if all else goes well.
+    pub(in crate::files) fn expect_way(
+        &self,
+        record: &Record,
+        path: &RelPath,
+    ) -> Result<(), StoreError> {
+        if record.path.is_empty() {
+            *lock(&self.way_at_root) = Some(Kind::Directory);
+        }
+        let noted = self.deferred.expect_way(path);
+        noted.map_err(|error| spill_error(path, &error))
+    }
+
+    pub(in crate::files) fn note_adjusted(&self) {
+        self.adjusted.store(true, Ordering::Relaxed);
+    }
+
+    pub(in crate::files) fn has_adjusted(&self) -> bool {
+        self.adjusted.load(Ordering::Relaxed)
+    }
+}

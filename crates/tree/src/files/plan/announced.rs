@@ -1,0 +1,227 @@
+//! Remembers every announced entry in 16 bytes, in sorted runs on disk beyond a bound, and finds what only the destination has.
+//! Removes nothing, and does not know how names are mapped.
+//!
+//! A key is 127 bits of a hash, and whether the entry is a directory. The keys of all announced entries are sorted on disk. A
+//! survey of the destination (names and kinds only) spills its paths in the order found, and sorts their keys with their numbers.
+//! Merging both gives one bit for each entry found. So 10⁷ entries take some 10 MB of memory and 1 GB of disk. A collision of
+//! keys leaves an entry, and never deletes a wanted one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use godwit_engine::lock;
+use godwit_proto::{EntryKind, Record};
+use godwit_store::journal::PathKey;
+use godwit_store::spill::{SpillMerge, SpillSorter};
+
+use crate::files::error::{ExtrasError, KeysError};
+
+/// Held in memory by each of two sorters before it goes to disk: some 80,000 keys.
+const SORTER_BYTES: usize = 4 << 20;
+
+const KEY_BYTES: usize = 16;
+
+/// An entry and whether it is a directory: a directory where something else was announced is another entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::files) struct Key([u8; KEY_BYTES]);
+
+impl Key {
+    /// 127 bits of a hash. Two entries with one key are one in 10²⁴ among 10⁷; then one that should go stays.
+    pub(in crate::files) fn new(root: u16, path: &[u8], is_directory: bool) -> Self {
+        let mut key = PathKey::new(root, path).0;
+        key[KEY_BYTES - 1] = key[KEY_BYTES - 1] & !1 | u8::from(is_directory);
+        Self(key)
+    }
+}
+
+/// The keys of what was announced so far.
+pub(in crate::files) struct Announced {
+    directory: PathBuf,
+    state: Mutex<State>,
+}
+
+struct State {
+    sorter: SpillSorter,
+    /// Why not all keys could be kept; nothing is known of any entry then.
+    failure: Option<KeysError>,
+}
+
+impl Announced {
+    pub(in crate::files) fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            state: Mutex::new(State {
+                sorter: SpillSorter::new(directory, SORTER_BYTES),
+                failure: None,
+            }),
+        }
+    }
+
+    /// Notes a manifest. One that comes twice does no harm.
+    pub(in crate::files) fn note(&self, records: &[Record]) {
+        let keys: Vec<Key> = records
+            .iter()
+            .map(|record| {
+                Key::new(
+                    record.root,
+                    &record.path,
+                    record.kind == EntryKind::DIRECTORY,
+                )
+            })
+            .collect();
+        self.add(&keys);
+    }
+
+    /// Counts these as announced.
+    pub(in crate::files) fn add(&self, keys: &[Key]) {
+        let mut state = lock(&self.state);
+        // A sorter that cannot write a run tries again with each key, and sorts what it has each time.
+        if state.failure.is_none() {
+            let pushed = keys.iter().try_for_each(|key| state.sorter.push(&key.0));
+            state.failure = pushed.err().map(KeysError::from);
+        }
+    }
+
+    /// Which of `there` were not announced. Called once, at the end.
+    pub(in crate::files) fn extras(&self, there: There) -> Result<Extras, ExtrasError> {
+        let mut state = lock(&self.state);
+        if let Some(failure) = &state.failure {
+            return Err(failure.clone().into());
+        }
+        let empty = SpillSorter::new(&self.directory, SORTER_BYTES);
+        let announced = std::mem::replace(&mut state.sorter, empty);
+        drop(state);
+        Ok(Extras::find(announced.finish()?, there)?)
+    }
+}
+
+/// What is at the destination, in the order in which it was found, each by its key.
+pub(in crate::files) struct There {
+    sorter: SpillSorter,
+    count: u64,
+}
+
+impl There {
+    pub(in crate::files) fn new(directory: &Path) -> Self {
+        Self {
+            sorter: SpillSorter::new(directory, SORTER_BYTES),
+            count: 0,
+        }
+    }
+
+    /// The next one.
+    pub(in crate::files) fn push(&mut self, key: Key) -> io::Result<()> {
+        let mut item = [0; KEY_BYTES + 8];
+        item[..KEY_BYTES].copy_from_slice(&key.0);
+        item[KEY_BYTES..].copy_from_slice(&self.count.to_be_bytes());
+        self.count += 1;
+        self.sorter.push(&item)
+    }
+}
+
+/// One bit for each entry that is there: set for what was not announced.
+pub(in crate::files) struct Extras {
+    bits: Vec<u64>,
+    pub(in crate::files) count: u64,
+}
+
+impl Extras {
+    fn find(mut announced: SpillMerge, there: There) -> io::Result<Self> {
+        let words = usize::try_from(there.count.div_ceil(64)).map_err(io::Error::other)?;
+        let mut extras = Self {
+            bits: vec![0; words],
+            count: 0,
+        };
+        let mut wanted = announced.next_record()?;
+        let mut merge = there.sorter.finish()?;
+        while let Some(item) = merge.next_record()? {
+            let Some((key, number)) = item.split_first_chunk::<KEY_BYTES>() else {
+                return Err(io::ErrorKind::InvalidData.into());
+            };
+            while wanted.as_ref().is_some_and(|wanted| wanted[..] < key[..]) {
+                wanted = announced.next_record()?;
+            }
+            if wanted.as_ref().is_none_or(|wanted| wanted[..] != key[..]) {
+                let number = u64::from_be_bytes(number.try_into().map_err(io::Error::other)?);
+                extras.set(number)?;
+            }
+        }
+        Ok(extras)
+    }
+
+    fn set(&mut self, number: u64) -> io::Result<()> {
+        let word = usize::try_from(number / 64)
+            .ok()
+            .and_then(|at| self.bits.get_mut(at))
+            .ok_or(io::ErrorKind::InvalidData)?;
+        *word |= 1 << (number % 64);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Whether the entry found as number `number`, from 0, was not announced.
+    pub(in crate::files) fn has(&self, number: u64) -> bool {
+        usize::try_from(number / 64)
+            .ok()
+            .and_then(|at| self.bits.get(at))
+            .is_some_and(|word| word >> (number % 64) & 1 == 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn announced(directory: &Path, names: impl Iterator<Item = String>) -> Announced {
+        let announced = Announced::new(directory);
+        for name in names {
+            announced.note(&[Record {
+                kind: EntryKind::FILE,
+                path: name.into_bytes(),
+                ..Record::default()
+            }]);
+        }
+        announced
+    }
+
+    #[test]
+    fn what_was_not_announced_is_found_among_many_that_do_not_fit_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let odd = |number: &u32| number % 1000 == 7;
+        let all = 0..200_000_u32;
+        let names = all.clone().filter(|number| !odd(number));
+        let announced = announced(directory.path(), names.map(|number| format!("f{number}")));
+        let mut there = There::new(directory.path());
+        for number in all.clone() {
+            let path = format!("f{number}");
+            there.push(Key::new(0, path.as_bytes(), false)).unwrap();
+        }
+        let extras = announced.extras(there).unwrap();
+        assert_eq!(extras.count, 200);
+        assert!(
+            all.into_iter()
+                .all(|number| extras.has(number.into()) == odd(&number))
+        );
+    }
+
+    #[test]
+    fn a_directory_in_place_of_a_file_and_another_root_are_other_entries() {
+        let directory = tempfile::tempdir().unwrap();
+        let announced = announced(directory.path(), ["a".to_owned()].into_iter());
+        let mut there = There::new(directory.path());
+        for (root, is_directory) in [(0, false), (0, true), (1, false)] {
+            there.push(Key::new(root, b"a", is_directory)).unwrap();
+        }
+        let extras = announced.extras(there).unwrap();
+        assert_eq!([0, 1, 2].map(|at| extras.has(at)), [false, true, true]);
+    }
+
+    #[test]
+    fn without_room_for_the_keys_nothing_is_called_extra() {
+        let directory = tempfile::tempdir().unwrap();
+        let gone = directory.path().join("gone");
+        let announced = announced(&gone, (0..200_000).map(|number| format!("f{number}")));
+        assert!(announced.extras(There::new(directory.path())).is_err());
+    }
+}

@@ -1,0 +1,92 @@
+//! Puts the selection of a transfer between a scan and the entries of one root, and counts what is left out.
+//! Does not decide; `select` does.
+
+use std::sync::Arc;
+
+use godwit_engine::Counters;
+use godwit_store::{Choice, Meta, Pick, RelPath};
+
+use crate::files::read::source::TreeRoot;
+use crate::select::Select;
+
+/// A selection, and where what it leaves out is counted.
+#[derive(Clone)]
+pub struct Selecting {
+    /// What is meant.
+    pub select: Arc<Select>,
+    /// Of the sending end.
+    pub counters: Arc<Counters>,
+    /// What the limits pass over is announced as such: to a receiver that deletes what it has not heard of.
+    pub announces_passed: bool,
+}
+
+impl Selecting {
+    /// Leaves nothing out.
+    pub fn all() -> Self {
+        Self {
+            select: Arc::default(),
+            counters: Arc::default(),
+            announces_passed: false,
+        }
+    }
+
+    /// Whether the rules take an entry below a root, all directories above it being taken.
+    pub(in crate::files) fn takes_name(&self, below: &[u8], is_directory: bool) -> bool {
+        let taken = !self.select.leaves_out(below, is_directory);
+        self.counters.entries_excluded.add(u64::from(!taken));
+        taken
+    }
+
+    /// Whether the limits pass over an entry in this state. Counts it then.
+    pub(in crate::files) fn passes_over(&self, meta: &Meta) -> bool {
+        let passed = self.select.passes_over(meta);
+        self.counters.entries_excluded.add(u64::from(passed));
+        passed
+    }
+
+    /// Whether a root that is no directory is taken: it is judged by its own name.
+    pub(in crate::files) fn takes_root(&self, start: &RelPath) -> bool {
+        self.takes_name(start.file_name().unwrap_or_default(), false)
+    }
+
+    /// Whether another file system is mounted at this path below a root, so that what is in it is left out.
+    pub(in crate::files) fn ends_at(&self, root: &TreeRoot, path: &RelPath) -> bool {
+        self.select.keeps_to_one_file_system() && *path != root.start && root.storage.is_mount(path)
+    }
+
+    /// What a scan of `root` asks; `None` if it need not.
+    pub(in crate::files) fn choice(&self, root: &TreeRoot) -> Option<Arc<dyn Choice>> {
+        let asks = self.select.has_rules() || self.select.keeps_to_one_file_system();
+        asks.then(|| self.choice_in(root, false))
+    }
+
+    /// What a scan below `root` asks; with `flat` it does not go into directories.
+    pub(in crate::files) fn choice_in(&self, root: &TreeRoot, flat: bool) -> Arc<dyn Choice> {
+        Arc::new(RootChoice {
+            selecting: self.clone(),
+            root: root.clone(),
+            flat,
+        })
+    }
+}
+
+struct RootChoice {
+    selecting: Selecting,
+    root: TreeRoot,
+    flat: bool,
+}
+
+impl Choice for RootChoice {
+    fn pick(&self, path: &RelPath, is_directory: bool) -> Pick {
+        if !self
+            .selecting
+            .takes_name(self.root.below(path), is_directory)
+        {
+            Pick::Leave
+        } else if self.flat || is_directory && self.selecting.ends_at(&self.root, path) {
+            Pick::TakeAlone
+        } else {
+            Pick::Take
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Judges what is there against what was announced: the same, the same but for its metadata, or to be replaced.
+//! Makes nothing, but sets metadata of what is the same otherwise.
+//!
+//! Entries are compared by size and time, by size alone, or by digest (`engine`, `sender::readers::digests`), as
+//! where the file system cannot keep the time. An entry that
+//! differs only in metadata gets its metadata without contents. A dry run plans and counts, takes no journal and asks for no
+//! content.
+
+use std::sync::Arc;
+
+use godwit_engine::entry;
+use godwit_proto::{Judge, Record, RecordFlags, Verdict};
+use godwit_store::journal::{DoneSet, PathKey};
+use godwit_store::times::{self, Kept};
+use godwit_store::{FinalMeta, Kind, Meta, RelPath, StoreError, Timestamp};
+
+use crate::files::finish::undelivered::{Undelivered, UndeliveredSet};
+use crate::files::plan::afresh;
+use crate::files::plan::agenda::Agenda;
+use crate::files::plan::sharers::Sharers;
+use crate::files::target::Target;
+use crate::files::write::verify;
+
+/// What an entry that is there means for the announced one.
+pub(in crate::files) enum Judgement {
+    /// Nothing more has to be done.
+    Settled(Verdict),
+    /// Its contents are wanted.
+    Wanted,
+}
+
+/// Whether what is there is of that time, as far as it can tell: some file systems and programs keep fewer digits.
+pub(in crate::files) fn has_time(there: &Meta, mtime: Timestamp) -> bool {
+    matches!(times::kept(there.mtime, mtime), Kept::Exactly | Kept::Cut)
+}
+
+/// Whether two names are of one file.
+pub(in crate::files) fn is_same_file(one: &Meta, other: &Meta) -> bool {
+    (one.device, one.inode) == (other.device, other.inode)
+}
+
+pub(in crate::files) fn mtime_of(record: &Record) -> Timestamp {
+    Timestamp {
+        seconds: record.mtime_seconds,
+        nanoseconds: record.mtime_nanoseconds,
+    }
+}
+
+/// Compares what is there with announced entries.
+pub(in crate::files) struct Comparer {
+    target: Arc<Target>,
+    agenda: Arc<Agenda>,
+    /// Of a forced run, what the forced runs before it have sent.
+    done: DoneSet,
+    undelivered: Arc<UndeliveredSet>,
+    pub(in crate::files) sharers: Sharers,
+}
+
+impl Comparer {
+    pub(in crate::files) fn new(
+        target: &Arc<Target>,
+        agenda: &Arc<Agenda>,
+        done: DoneSet,
+        undelivered: &Arc<UndeliveredSet>,
+    ) -> Self {
+        Self {
+            target: Arc::clone(target),
+            agenda: Arc::clone(agenda),
+            done,
+            undelivered: Arc::clone(undelivered),
+            sharers: Sharers::new(&target.config.spill_directory),
+        }
+    }
+
+    /// Judges a regular file for a regular file.
+    pub(in crate::files) fn judge_file(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        there: &Meta,
+        meta: &FinalMeta,
+    ) -> Result<Judgement, StoreError> {
+        let comparison = self.target.comparison();
+        if comparison.update && there.mtime > meta.mtime {
+            self.undelivered.note_record(record, Undelivered::Left);
+            return Ok(Judgement::Settled(Verdict::Skip));
+        }
+        let mut judge = comparison.judge();
+        // The time says nothing there. Only a sender that was asked to compare sends a digest.
+        if ![Judge::SIZE, Judge::CHECKSUM].contains(&judge)
+            && self.target.config.comparison.is_some()
+            && times::kept(there.mtime, meta.mtime) == Kept::Clamped
+        {
+            judge = Judge::CHECKSUM;
+        }
+        // A time is easily found, too: by trying, or in a list. A sender that may not read here shows by the contents that it has a file
+        // which is to get further names.
+        if judge != Judge::SIZE && self.wants_proof(record) {
+            judge = Judge::CHECKSUM;
+        }
+        let same = there.bytes == record.bytes
+            && match judge {
+                Judge::SIZE => true,
+                Judge::CHECKSUM if record.bytes == 0 => true,
+                Judge::CHECKSUM => match record.digest {
+                    None => return Ok(Judgement::Settled(Verdict::Digest)),
+                    Some(wanted) => {
+                        let found = verify::digest_of_file(
+                            &*self.target.config.storage,
+                            path,
+                            record.bytes,
+                            self.target.config.digest,
+                            &|| self.target.acks.is_over(),
+                        );
+                        // One that cannot be read is replaced.
+                        matches!(found, Ok(Some(found)) if entry::digest_to_wire(&found) == wanted)
+                    }
+                },
+                _ => has_time(there, meta.mtime),
+            };
+        let key = || PathKey::new(record.root, &record.path);
+        if same && (!self.target.config.force || self.done.contains(&key(), record.generation.0)) {
+            // One file cannot have the metadata of two.
+            if self.sharers.is_anothers(record, there) {
+                return Ok(Judgement::Wanted);
+            }
+            // The size alone is easily guessed: a sender that may not read here does not set the time of a file by it.
+            if judge == Judge::SIZE && self.target.config.hides_contents {
+                let mtime = there.mtime;
+                let meta = FinalMeta {
+                    mtime,
+                    ..meta.clone()
+                };
+                return self.adjust_file(path, there, &meta);
+            }
+            if judge == Judge::CHECKSUM {
+                self.undelivered.prove(key);
+            }
+            return self.adjust_file(path, there, meta);
+        }
+        Ok(Judgement::Wanted)
+    }
+
+    /// A file is left as it is, or out. Unless it is the same, nothing is made a further name of what stands there.
+    pub(in crate::files) fn leave(&self, record: &Record, there: Option<&Meta>) {
+        let is_same = |there: &Meta| {
+            there.kind == Kind::File
+                && there.bytes == record.bytes
+                && match self.target.comparison().judge() {
+                    Judge::SIZE => true,
+                    Judge::CHECKSUM => record.bytes == 0,
+                    _ => has_time(there, mtime_of(record)),
+                }
+        };
+        if there.is_none_or(|there| !is_same(there)) {
+            self.undelivered.note_record(record, Undelivered::Left);
+        }
+    }
+
+    /// Whether the sender may not read here, and further names of the file may be made at the end.
+    fn wants_proof(&self, record: &Record) -> bool {
+        let config = &self.target.config;
+        config.hides_contents
+            && record.flags & RecordFlags::HAS_NAMES != 0
+            && config.comparison.is_some()
+            && !config.force
+            && self.target.finishes_tree()
+            && !self.target.comparison().dry_run
+    }
+
+    /// Whether a further name of a file is there as such, and the file seems to stay as it is.
+    pub(in crate::files) fn is_linked(
+        &self,
+        record: &Record,
+        there: &Meta,
+        first: &RelPath,
+    ) -> bool {
+        there.kind == Kind::File
+            && has_time(there, mtime_of(record))
+            && matches!(self.target.look(first), Ok(Some(first)) if is_same_file(&first, there))
+    }
+
+    /// As [`Self::adjust`], of a file: where a lost node may be late with the same, in a copy, or else by sending it again.
+    fn adjust_file(
+        &self,
+        path: &RelPath,
+        there: &Meta,
+        meta: &FinalMeta,
+    ) -> Result<Judgement, StoreError> {
+        if !self.is_to_be_made_again(path, there, meta) {
+            return self.adjust(path, there, meta).map(Judgement::Settled);
+        }
+        let Some(lost) = afresh::adjust(&self.target, path, there, meta)? else {
+            return Ok(Judgement::Wanted);
+        };
+        self.target.counters.count_lost(lost);
+        Ok(Judgement::Settled(self.adjusted()))
+    }
+
+    /// Whether what is there lacks attributes, and is made again to get them.
+    pub(in crate::files) fn is_to_be_made_again(
+        &self,
+        path: &RelPath,
+        there: &Meta,
+        meta: &FinalMeta,
+    ) -> bool {
+        let storage = &self.target.config.storage;
+        self.target.finishes_tree()
+            && afresh::is_due(&self.target, there)
+            && !storage.agrees(path, there, meta)
+    }
+
+    /// An entry has other attributes now.
+    pub(in crate::files) fn adjusted(&self) -> Verdict {
+        if !self.target.comparison().dry_run {
+            self.agenda.note_adjusted();
+        }
+        self.target.counters.entries_adjusted.add(1);
+        self.target.unless_plain(Verdict::Adjusted, Verdict::Skip)
+    }
+
+    /// Sets the metadata of what is the same otherwise, where it differs.
+    pub(in crate::files) fn adjust(
+        &self,
+        path: &RelPath,
+        there: &Meta,
+        meta: &FinalMeta,
+    ) -> Result<Verdict, StoreError> {
+        let storage = &self.target.config.storage;
+        // A member leaves what it has not made to the closer: no other name stands between a late call and the file.
+        if storage.agrees(path, there, meta) || !self.target.finishes_tree() {
+            return Ok(Verdict::Skip);
+        }
+        if !self.target.comparison().dry_run {
+            self.target
+                .counters
+                .count_lost(storage.set_meta(path, meta)?);
+        }
+        Ok(self.adjusted())
+    }
+
+    /// What was decided about a directory that is there.
+    pub(in crate::files) fn judge_directory(
+        &self,
+        path: &RelPath,
+        there: &Meta,
+        meta: &FinalMeta,
+    ) -> Verdict {
+        if self.target.config.comparison.is_none() {
+            return Verdict::Done;
+        }
+        if self.target.config.storage.agrees(path, there, meta) {
+            return Verdict::Skip;
+        }
+        self.target.counters.entries_adjusted.add(1);
+        Verdict::Adjusted
+    }
+}

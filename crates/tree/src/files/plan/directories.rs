@@ -1,0 +1,332 @@
+//! The directories of a destination: which were made by this transfer, whose names are exact, and what has made way for one.
+//! Sets no times and no final modes (the finisher does), and writes no contents.
+//!
+//! Lock order: `replacing` comes before everything else here; the other locks are held for one call only.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use godwit_engine::{entry, lock};
+use godwit_proto::{EntryId, Fault, FaultCode, Side};
+use godwit_store::seen::SeenSet;
+use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind};
+
+use crate::files::finish::delete::kind_number;
+use crate::files::plan::agenda::Agenda;
+use crate::files::plan::announced::Key;
+use crate::files::plan::spelling::{LastDirectory, Spelling, taken};
+use crate::files::target::{Target, below, destination_fault, spill_error};
+
+/// Directories made by this transfer that are remembered; beyond it they are forgotten and looked at again.
+const FRESH_MAX: usize = 64 * 1024;
+
+/// What a directory's mode has to allow its owner while a transfer writes in it.
+pub(in crate::files) const OWNER_BITS: u32 = 0o700;
+
+/// Makes directories, opens those that are closed, and holds entries to the names that were announced.
+pub(in crate::files) struct Directories {
+    target: Arc<Target>,
+    agenda: Arc<Agenda>,
+    /// Which names at the destination are those that were announced.
+    pub(in crate::files) spelling: Spelling,
+    /// Directories that this transfer made: nothing in them needs to be looked at.
+    fresh: Mutex<HashSet<Box<[u8]>>>,
+    /// Whether there were any: most runs over what is there make none.
+    made_any: AtomicBool,
+    /// Held while something makes way for a directory. Of a dry run, what would have made way.
+    replacing: Mutex<SeenSet>,
+}
+
+impl Directories {
+    pub(in crate::files) fn new(target: &Arc<Target>, agenda: &Arc<Agenda>) -> Self {
+        let config = &target.config;
+        Self {
+            spelling: Spelling::new(&config.storage, &config.mapping, &config.spill_directory),
+            target: Arc::clone(target),
+            agenda: Arc::clone(agenda),
+            fresh: Mutex::default(),
+            made_any: AtomicBool::new(false),
+            replacing: Mutex::new(SeenSet::new(&config.spill_directory)),
+        }
+    }
+
+    /// The directory that a file or link goes to seems to be there still.
+    pub(in crate::files) fn is_fresh(&self, path: &RelPath) -> bool {
+        path.split().is_some_and(|(parent, _)| self.made(parent))
+    }
+
+    /// Whether this transfer made the directory at this path, as far as that is remembered.
+    pub(in crate::files) fn made(&self, directory: &[u8]) -> bool {
+        self.made_any.load(Ordering::Acquire) && lock(&self.fresh).contains(directory)
+    }
+
+    /// Whether this transfer made a directory.
+    pub(in crate::files) fn made_any(&self) -> bool {
+        self.made_any.load(Ordering::Acquire)
+    }
+
+    pub(in crate::files) fn remember_fresh(&self, path: &RelPath) {
+        let mut fresh = lock(&self.fresh);
+        if fresh.len() >= FRESH_MAX {
+            fresh.clear();
+        }
+        fresh.insert(path.as_bytes().into());
+        self.made_any.store(true, Ordering::Release);
+    }
+
+    pub(in crate::files) fn make_directory(&self, path: &RelPath) -> Result<bool, StoreError> {
+        let storage = &self.target.config.storage;
+        self.opening(path, &|| storage.make_directory(path, 0o700))
+    }
+
+    /// Does something in the directory of `path`, and what is needed for that if it cannot be done at once.
+    pub(in crate::files) fn within_its_directory<T>(
+        &self,
+        path: &RelPath,
+        act: &dyn Fn() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match self.opening(path, act) {
+            // The manifest with its directory may still be on its way, on another stream; or somebody has removed it since.
+            Err(error) if error.kind == StoreErrorKind::NotFound => {
+                self.make_parents(path)?;
+                act()
+            }
+            Err(error) if self.target.makes_way_for(&error) => {
+                self.make_way(path)?;
+                act()
+            }
+            result => result,
+        }
+    }
+
+    /// Does something in the directory of `path`; if we may not although it is ours, its owner is let in first. Its mode is set in
+    /// the end.
+    pub(in crate::files) fn opening<T>(
+        &self,
+        path: &RelPath,
+        act: &dyn Fn() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match act() {
+            Err(error) if error.kind == StoreErrorKind::Permission => {
+                let parent = path.parent().unwrap_or_default();
+                if !self.target.sets_mode_of(&parent) {
+                    return Err(self.closed(&parent).unwrap_or(error));
+                }
+                if self.target.config.storage.open_directory(&parent).is_err() {
+                    return Err(error);
+                }
+                act()
+            }
+            result => result,
+        }
+    }
+
+    /// Looks at `path`. If a directory above it is closed to its owner although its mode is this transfer's to set, the owner is let
+    /// in first: the manifest with that directory may still be on its way, on another stream.
+    pub(in crate::files) fn looking(
+        &self,
+        path: &RelPath,
+        look: &mut dyn FnMut() -> Result<Option<Meta>, StoreError>,
+    ) -> Result<Option<Meta>, StoreError> {
+        match look() {
+            Err(error) if error.kind == StoreErrorKind::Permission => {
+                if self.target.comparison().dry_run {
+                    return Err(error);
+                }
+                self.open_above(path);
+                look()
+            }
+            found => found,
+        }
+    }
+
+    /// Lets the owner into the directories above `path`, the outermost first, as far as their modes are this transfer's to set.
+    fn open_above(&self, path: &RelPath) {
+        let above: Vec<RelPath> = std::iter::successors(path.parent(), RelPath::parent).collect();
+        let storage = &self.target.config.storage;
+        for directory in above.iter().rev() {
+            if !self.target.sets_mode_of(directory) {
+                continue;
+            }
+            let closed = storage.stat(directory).is_ok_and(|there| {
+                there.is_some_and(|there| {
+                    there.kind == Kind::Directory && there.mode & OWNER_BITS != OWNER_BITS
+                })
+            });
+            // What cannot be opened is told by the look that follows.
+            if closed && storage.open_directory(directory).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// What to say of a directory in which its own mode lets nothing be made.
+    fn closed(&self, directory: &RelPath) -> Option<StoreError> {
+        let there = self.target.config.storage.stat(directory).ok().flatten()?;
+        (there.mode & 0o300 != 0o300).then(|| StoreError {
+            operation: "write in the directory (its mode does not allow it, and is not this transfer's to change)",
+            path: directory.clone(),
+            kind: StoreErrorKind::Permission,
+            errno: None,
+        })
+    }
+
+    fn make_parents(&self, path: &RelPath) -> Result<(), StoreError> {
+        match path.parent() {
+            Some(parent) if !parent.as_bytes().is_empty() => self
+                .target
+                .config
+                .storage
+                .make_directory(&parent, 0o755)
+                .map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the directories above `path` that were announced, in place of what else has their names: a manifest that says so
+    /// may still be on its way, on another stream.
+    fn make_way(&self, path: &RelPath) -> Result<(), StoreError> {
+        let Some(base) = self.target.config.mapping.first() else {
+            return Ok(());
+        };
+        let mut above = Vec::new();
+        let mut at = path.parent();
+        let root_too = self.target.root_makes_way(base);
+        while let Some(parent) =
+            at.filter(|parent| parent.starts_with(base) && (root_too || parent != base))
+        {
+            at = parent.parent();
+            above.push(parent);
+        }
+        for parent in above.iter().rev() {
+            let there = self.target.config.storage.stat(parent)?;
+            if there.is_some_and(|there| there.kind != Kind::Directory) {
+                self.replace_by_directory(parent, below(base, parent))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a directory in place of something else, whose removal is told at the end.
+    pub(in crate::files) fn replace_by_directory(
+        &self,
+        path: &RelPath,
+        below: &[u8],
+    ) -> Result<(), StoreError> {
+        let mut replaced = lock(&self.replacing);
+        let comparison = self.target.comparison();
+        let storage = &self.target.config.storage;
+        let Some(there) = storage.stat(path)? else {
+            return Ok(());
+        };
+        let is_noted = || replaced.contains(path.as_bytes());
+        if there.kind == Kind::Directory || comparison.dry_run && matches!(is_noted(), Ok(true)) {
+            return Ok(());
+        }
+        self.hold_what_is_there(path)?;
+        let allowed = comparison
+            .max_delete
+            .is_none_or(|max| self.target.counters.entries_deleted.get() < max);
+        // Who names a link or a device as the destination of a whole directory may not know that it is one.
+        let protected = self.target.config.select.excludes(below, false)
+            || below.is_empty() && there.kind != Kind::File;
+        if !comparison.delete || !allowed || protected {
+            return Err(StoreError {
+                operation: "make the directory in place of something else",
+                path: path.clone(),
+                kind: StoreErrorKind::TypeConflict,
+                errno: None,
+            });
+        }
+        if comparison.dry_run {
+            // It is there still, and is counted here: the survey is not to find it as well.
+            let noted = replaced.insert(path.as_bytes());
+            noted.map_err(|error| spill_error(path, &error))?;
+            self.agenda.announced.add(&[Key::new(0, below, false)]);
+        } else {
+            storage.remove_entry(path, false)?;
+            storage.make_directory(path, 0o700)?;
+        }
+        self.target.counters.entries_deleted.add(1);
+        let mut item = vec![kind_number(there.kind)];
+        item.extend_from_slice(below);
+        lock(&self.agenda.replaced)
+            .push(&item)
+            .map_err(|error| spill_error(path, &error))
+    }
+
+    /// What was found at `path`, if anything, has to be the announced entry: else this is the fault of that entry, and nothing is
+    /// replaced, skipped or merged.
+    pub(in crate::files) fn hold_to_spelling(
+        &self,
+        entry: EntryId,
+        path: &RelPath,
+        found: bool,
+        last: &mut LastDirectory,
+    ) -> Result<(), Fault> {
+        match self.spelling.suits(path, found, last) {
+            Ok(true) => Ok(()),
+            // What has a directory's name makes way for it, before anything is made there.
+            Err(error) if !found && self.target.makes_way_for(&error) => Ok(()),
+            Ok(false) => {
+                self.spelling.note_met();
+                if last.is_exact() {
+                    return Err(taken(entry, path));
+                }
+                let message = format!(
+                    "{path}: its directory has the name of another one at the destination (letter case or normalisation of names), and was not mixed with that; rename one of the two"
+                );
+                Err(destination_fault(entry, FaultCode::COLLISION, message))
+            }
+            Err(error) => Err(entry::fault(entry, Side::DESTINATION, &error)),
+        }
+    }
+
+    /// What stands at `path`, which has to be the announced entry. In directories that this transfer made nothing is looked for.
+    pub(in crate::files) fn there(
+        &self,
+        entry: EntryId,
+        path: &RelPath,
+        last: &mut LastDirectory,
+        mut look: impl FnMut() -> Result<Option<Meta>, StoreError>,
+    ) -> Result<Option<Meta>, Fault> {
+        if self.is_fresh(path) {
+            return Ok(None);
+        }
+        let there = self
+            .target
+            .unless_in_the_way(self.looking(path, &mut look))
+            .map_err(|error| entry::fault(entry, Side::DESTINATION, &error))?;
+        self.hold_to_spelling(entry, path, there.is_some(), last)?;
+        Ok(there)
+    }
+
+    /// Something is about to be made at `path`, where nothing was when that was decided. Costs nothing as long as no entry has met
+    /// another one.
+    pub(in crate::files) fn hold_before_making(
+        &self,
+        entry: EntryId,
+        path: &RelPath,
+    ) -> Result<(), Fault> {
+        if !self.spelling.has_met() {
+            return Ok(());
+        }
+        self.hold_to_spelling(entry, path, false, &mut LastDirectory::default())
+    }
+
+    /// As [`Directories::hold_to_spelling`], for an entry that is there, as an error of the storage.
+    fn hold_what_is_there(&self, path: &RelPath) -> Result<(), StoreError> {
+        let mut last = LastDirectory::default();
+        if self.spelling.suits(path, true, &mut last)? {
+            return Ok(());
+        }
+        self.spelling.note_met();
+        Err(StoreError {
+            operation: "replace (it has this name in another spelling, and may be another entry)",
+            path: path.clone(),
+            kind: StoreErrorKind::Exists,
+            errno: None,
+        })
+    }
+}

@@ -1,0 +1,435 @@
+//! Compares announced entries with the destination, makes directories and what has no contents, and notes what must wait for the end.
+//! Writes no file contents (`writer`) and performs nothing that waits for the end (`finisher`).
+
+mod at_once;
+mod portions;
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use godwit_engine::{entry, limits, lock};
+use godwit_proto::{
+    EntryId, EntryKind, Fault, FaultCode, HeldRange, Record, RecordFlags, Side, UNKNOWN_BYTES,
+    Verdict,
+};
+use godwit_store::digest::FileDigest;
+use godwit_store::journal::{DoneSet, PathKey};
+use godwit_store::{Kind, Look, RelPath, Replace, StoreError, StoreErrorKind, TempName};
+
+use crate::files::finish::spill_list::encode_link;
+use crate::files::finish::undelivered::{Undelivered, UndeliveredSet};
+use crate::files::member::take_late;
+use crate::files::plan::agenda::Agenda;
+use crate::files::plan::compare::{Comparer, Judgement, has_time, mtime_of};
+use crate::files::plan::directories::{Directories, OWNER_BITS};
+use crate::files::plan::spelling::LastDirectory;
+use crate::files::target::{Target, destination_fault, type_conflict};
+use crate::files::unusable::Unusable;
+use crate::files::write::held::Held;
+use crate::files::write::maker::Maker;
+
+/// Wanted entries whose name is taken already, shared with those who give names.
+pub(in crate::files) type ReplaceSet = Mutex<HashSet<EntryId>>;
+
+/// Gives a verdict on each announced entry.
+pub(in crate::files) struct Planner {
+    target: Arc<Target>,
+    agenda: Arc<Agenda>,
+    pub(in crate::files) directories: Arc<Directories>,
+    held: Arc<Held>,
+    undelivered: Arc<UndeliveredSet>,
+    replace: Arc<ReplaceSet>,
+    comparer: Comparer,
+    maker: Maker,
+    /// Why nothing can go to the destination at all.
+    pub(in crate::files) unusable: Unusable,
+}
+
+/// What a planner shares with the other parts of a sink.
+pub(in crate::files) struct PlannerParts<'a> {
+    pub(in crate::files) target: &'a Arc<Target>,
+    pub(in crate::files) agenda: &'a Arc<Agenda>,
+    pub(in crate::files) directories: &'a Arc<Directories>,
+    pub(in crate::files) held: &'a Arc<Held>,
+    pub(in crate::files) undelivered: &'a Arc<UndeliveredSet>,
+    pub(in crate::files) replace: &'a Arc<ReplaceSet>,
+}
+
+impl Planner {
+    /// `done` is what forced runs before this one have sent, where this run is forced, too.
+    pub(in crate::files) fn new(parts: &PlannerParts<'_>, done: DoneSet) -> Self {
+        Self {
+            target: Arc::clone(parts.target),
+            agenda: Arc::clone(parts.agenda),
+            directories: Arc::clone(parts.directories),
+            held: Arc::clone(parts.held),
+            undelivered: Arc::clone(parts.undelivered),
+            replace: Arc::clone(parts.replace),
+            comparer: Comparer::new(parts.target, parts.agenda, done, parts.undelivered),
+            maker: Maker::new(parts.target, parts.directories),
+            unusable: Unusable::default(),
+        }
+    }
+
+    /// One verdict for each record, in their order.
+    pub(in crate::files) fn plan(&self, records: &[Record]) -> Vec<Verdict> {
+        if self.target.comparison().delete {
+            self.agenda.announced.note(records);
+        }
+        let mut look = self.target.config.storage.look();
+        let mut path = RelPath::root();
+        let mut last = LastDirectory::default();
+        records
+            .iter()
+            .map(|record| self.plan_one(record, &mut *look, &mut path, &mut last))
+            .collect()
+    }
+
+    /// `look` looks at what is there, `path` is memory for the path of the entry, and `last` for what is known of its directory.
+    fn plan_one(
+        &self,
+        record: &Record,
+        look: &mut dyn Look,
+        path: &mut RelPath,
+        last: &mut LastDirectory,
+    ) -> Verdict {
+        if record.flags & RecordFlags::PASSED_OVER != 0 {
+            self.pass_over(record);
+            return Verdict::Done;
+        }
+        let planned = self
+            .target
+            .map_in(record.root, &record.path, path)
+            .and_then(|()| self.target.hold_fence(record.id))
+            .and_then(|()| match record.kind {
+                EntryKind::DIRECTORY => self.plan_directory(record, path, last),
+                EntryKind::SYMLINK => self.plan_at_once(record, path, last),
+                EntryKind::HARD_LINK => self.plan_link(record, path, last),
+                EntryKind::FILE => self.plan_file(record, path, look, last),
+                kind if kind.is_special() => self.plan_special(record, path, last),
+                other => Err(destination_fault(
+                    record.id,
+                    FaultCode::UNSUPPORTED,
+                    format!("this version does not know entries of kind {}", other.0),
+                )),
+            });
+        planned.unwrap_or_else(|mut fault| {
+            fault.entry = record.id;
+            self.undelivered.note_record(record, Undelivered::Failed);
+            self.keep_held(record);
+            Verdict::Failed(fault)
+        })
+    }
+
+    /// What an earlier run has brought of a file that is not asked for now is kept for the next one.
+    fn keep_held(&self, record: &Record) {
+        let key = PathKey::new(record.root, &record.path);
+        let known = self.held.take(&key);
+        if known.is_some_and(|partial| partial.digest.covered() > 0)
+            && let Ok(path) = self.target.mapped(record.root, &record.path)
+        {
+            self.held.keep(self.target.temp(&path));
+        }
+    }
+
+    fn plan_directory(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        last: &mut LastDirectory,
+    ) -> Result<Verdict, Fault> {
+        take_late(&self.target, path)
+            .map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))?;
+        if path.is_root() {
+            return Ok(self.target.unless_plain(Verdict::Skip, Verdict::Done));
+        }
+        let fault = |error: StoreError| {
+            self.unusable.note(&self.target, record, path, &error);
+            entry::fault(record.id, Side::DESTINATION, &error)
+        };
+        let dry = self.target.comparison().dry_run;
+        let meta = self.target.config.keeper.final_meta(record)?;
+        let there = if self.directories.is_fresh(path) {
+            None
+        } else {
+            let look = self
+                .directories
+                .looking(path, &mut || self.target.config.storage.stat(path));
+            let there = self.target.unless_in_the_way(look).map_err(fault)?;
+            self.directories
+                .hold_to_spelling(record.id, path, there.is_some(), last)?;
+            there
+        };
+        if self.target.stays_out(record.kind, there.as_ref()) {
+            return Ok(Verdict::Skip);
+        }
+        let verdict = match &there {
+            Some(there) if there.kind == Kind::Directory => {
+                if there.mode & OWNER_BITS != OWNER_BITS && !dry && self.target.finishes_tree() {
+                    let opened = self.target.config.storage.open_directory(path);
+                    opened.map_err(fault)?;
+                }
+                self.directories.spelling.remember_exact(path);
+                self.comparer.judge_directory(path, there, &meta)
+            }
+            Some(_) if self.target.defers(record, path) => {
+                let replaced = self.directories.replace_by_directory(path, &record.path);
+                replaced.map_err(fault)?;
+                self.directories.remember_fresh(path);
+                Verdict::Done
+            }
+            _ => {
+                // Its own mode comes at the end: until then files must be made in it.
+                if dry || self.directories.make_directory(path).map_err(fault)? {
+                    self.directories.remember_fresh(path);
+                } else {
+                    // It has come since, with something in it or under another name.
+                    self.directories
+                        .hold_to_spelling(record.id, path, true, last)?;
+                }
+                Verdict::Done
+            }
+        };
+        if !dry {
+            self.agenda.add_directory(record, path).map_err(fault)?;
+        }
+        Ok(verdict)
+    }
+
+    fn plan_file(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        look: &mut dyn Look,
+        last: &mut LastDirectory,
+    ) -> Result<Verdict, Fault> {
+        let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
+        if let Some(planned) = self.plan_portion(record, path, last) {
+            return planned;
+        }
+        if record.path.is_empty() {
+            take_late(&self.target, &path.parent().unwrap_or_default()).map_err(fault)?;
+        }
+        if record.bytes == UNKNOWN_BYTES {
+            self.held.note_once();
+        }
+        if record.path.is_empty() && self.target.config.must_be_directory {
+            return Err(fault(StoreError {
+                operation: "make a file of what was named as a directory",
+                path: path.clone(),
+                kind: StoreErrorKind::TypeConflict,
+                errno: None,
+            }));
+        }
+        let there = if self.directories.is_fresh(path) {
+            None
+        } else {
+            let there = self
+                .target
+                .unless_in_the_way(self.directories.looking(path, &mut || look.stat(path)))
+                .map_err(fault)?;
+            if !last.is_plain(path) {
+                self.directories
+                    .hold_to_spelling(record.id, path, there.is_some(), last)?;
+            }
+            there
+        };
+        if self.target.stays_out(record.kind, there.as_ref()) {
+            self.comparer.leave(record, there.as_ref());
+            return Ok(Verdict::Skip);
+        }
+        let Some(there) = there else {
+            return Ok(self.held(record, path).unwrap_or(Verdict::Send));
+        };
+        self.target.spare_special(record, &there)?;
+        match there.kind {
+            Kind::Directory if self.target.defers(record, path) => {
+                self.agenda.expect_way(record, path).map_err(fault)?;
+                if !self.target.comparison().dry_run {
+                    self.agenda.deferred.expect(record.id);
+                }
+                return Ok(self.held(record, path).unwrap_or(Verdict::Send));
+            }
+            Kind::Directory => return Err(fault(type_conflict(path))),
+            Kind::File => {
+                let meta = self.target.config.keeper.final_meta(record)?;
+                let judged = self.comparer.judge_file(record, path, &there, &meta);
+                if let Judgement::Settled(verdict) = judged.map_err(fault)? {
+                    return Ok(verdict);
+                }
+            }
+            _ => {}
+        }
+        if !self.target.comparison().dry_run {
+            lock(&self.replace).insert(record.id);
+        }
+        Ok(self.held(record, path).unwrap_or(Verdict::Send))
+    }
+
+    /// What the journal vouches for, if the temporary file is still what it was.
+    fn held(&self, record: &Record, path: &RelPath) -> Option<Verdict> {
+        // First of all: most transfers resume nothing, and the names of temporary files are hashes.
+        if self.held.is_empty() {
+            return None;
+        }
+        let key = PathKey::new(record.root, &record.path);
+        self.held_in(record, path, key, &self.target.temp(path), 0..record.bytes)
+    }
+
+    /// As [`held`](Self::held), of an entry that is `within` its file and is written to this temporary file.
+    fn held_in(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        key: PathKey,
+        temp: &TempName,
+        within: Range<u64>,
+    ) -> Option<Verdict> {
+        self.held.with(&key, |found| {
+            let ranges = found.digest.ranges();
+            let ends = || ranges.iter().map(|(offset, bytes, _)| offset + bytes);
+            let reach = ends().max().unwrap_or(0);
+            let first = ranges
+                .first()
+                .map_or(within.start, |(offset, _, _)| *offset);
+            let there = self
+                .target
+                .config
+                .storage
+                .open_temp(path, temp)
+                .and_then(|file| file.meta());
+            let usable = found.generation == record.generation.0
+                && there.is_ok_and(|meta| meta.bytes >= reach)
+                && first >= within.start
+                && reach <= within.end;
+            // More ranges than an answer can name are sent again: it takes thousands of gaps in one file.
+            if !usable || ranges.len() > limits::HELD_RANGES_MAX {
+                // That the journal tells of it is to be known when it is made anew.
+                found.digest = FileDigest::new(found.digest.kind());
+                return None;
+            }
+            let held = ranges
+                .into_iter()
+                .map(|(offset, bytes, digest)| HeldRange {
+                    offset,
+                    bytes,
+                    digest: entry::digest_to_wire(&digest),
+                })
+                .collect();
+            Some(Verdict::Partial { held })
+        })
+    }
+
+    /// Notes a further name of a file, which is made once that is there.
+    fn plan_link(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        last: &mut LastDirectory,
+    ) -> Result<Verdict, Fault> {
+        let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
+        let there = self.directories.there(record.id, path, last, || {
+            self.target.config.storage.stat(path)
+        })?;
+        if self.target.stays_out(record.kind, there.as_ref())
+            || there
+                .as_ref()
+                .is_some_and(|there| self.target.spares_newer(record, there))
+        {
+            return Ok(Verdict::Skip);
+        }
+        let first = self.target.mapped(record.root, &record.target)?;
+        if self.leaves_first(record, &first).map_err(fault)? {
+            return by_itself(record);
+        }
+        let verdict = match &there {
+            Some(there)
+                if !self.target.config.force && self.comparer.is_linked(record, there, &first) =>
+            {
+                Verdict::Skip
+            }
+            _ => Verdict::Done,
+        };
+        let replace = match &there {
+            None => Replace::Never,
+            Some(there) if there.kind == Kind::Directory && self.target.defers(record, path) => {
+                self.agenda.expect_way(record, path).map_err(fault)?;
+                // By then it has made way.
+                Replace::Never
+            }
+            Some(there) if there.kind == Kind::Directory => return Err(fault(type_conflict(path))),
+            Some(_) => Replace::Atomically,
+        };
+        if self.target.comparison().dry_run {
+            self.target
+                .counters
+                .files_done
+                .add(u64::from(verdict == Verdict::Done));
+            return Ok(verdict);
+        }
+        lock(&self.agenda.links)
+            .push(&encode_link(record, replace))
+            .map_err(|error| {
+                destination_fault(
+                    record.id,
+                    FaultCode::IO,
+                    format!("what is to be done later cannot be noted: {error}"),
+                )
+            })?;
+        Ok(verdict)
+    }
+
+    /// Whether the file that this is a further name of is left as it is, or out, so that there is nothing to link to.
+    fn leaves_first(&self, record: &Record, first: &RelPath) -> Result<bool, StoreError> {
+        let comparison = self.target.comparison();
+        if !comparison.existing && !comparison.ignore_existing && !comparison.update {
+            return Ok(false);
+        }
+        if let Ok(Some(Undelivered::Left)) = self.undelivered.find(record.root, &record.target) {
+            return Ok(true);
+        }
+        // Its manifest may come after this one, or have come so long ago that the file is there.
+        let look = self
+            .directories
+            .looking(first, &mut || self.target.config.storage.stat(first));
+        Ok(match self.target.unless_in_the_way(look)? {
+            None => comparison.existing,
+            Some(there) if comparison.ignore_existing => {
+                there.kind != Kind::File
+                    || !has_time(&there, mtime_of(record))
+                    || self.target.config.hides_contents
+            }
+            Some(there) => self.target.spares_newer(record, &there),
+        })
+    }
+
+    /// The limits pass this entry over at the source. So what has its name here stays, and if that is a directory, so does all that is in it.
+    fn pass_over(&self, record: &Record) {
+        if !self.target.comparison().delete {
+            return;
+        }
+        let Ok(path) = self.target.mapped(record.root, &record.path) else {
+            // No entry can have this name here.
+            return;
+        };
+        let there = self.target.config.storage.stat(&path);
+        // What cannot be looked at is not deleted either.
+        if there.map_or(true, |there| {
+            there.is_some_and(|there| there.kind == Kind::Directory)
+        }) {
+            self.agenda.spared.add(&record.path);
+        }
+    }
+}
+
+/// Has the sender announce a further name as a file of its own.
+fn by_itself(record: &Record) -> Result<Verdict, Fault> {
+    if record.digest.is_none() {
+        return Ok(Verdict::Digest);
+    }
+    // It has been asked before.
+    let message = "what has its first name stays as it is, and the sender cannot send this name by itself; a newer godwit there can";
+    let code = FaultCode::UNSUPPORTED;
+    Err(destination_fault(record.id, code, message.to_owned()))
+}

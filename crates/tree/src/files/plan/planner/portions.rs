@@ -1,0 +1,171 @@
+//! Gives a verdict on parts of files, and on entries that are put together of parts.
+//! Writes nothing; parts are checked against the file that they belong to, and an assemble against what it names.
+
+use godwit_engine::{entry, lock};
+use godwit_proto::{Fault, FaultCode, HeldRange, Part, Portion, Record, Side, Verdict};
+use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind};
+
+use super::Planner;
+use crate::files::member::{key_of, rereads_assembled};
+use crate::files::plan::compare::{has_time, mtime_of};
+use crate::files::plan::spelling::LastDirectory;
+use crate::files::target::{destination_fault, type_conflict};
+
+impl Planner {
+    /// The verdict on an entry that is no whole file; `None` for one that is.
+    pub(super) fn plan_portion(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        last: &mut LastDirectory,
+    ) -> Option<Result<Verdict, Fault>> {
+        match record.portion() {
+            Ok(Portion::Whole) => None,
+            Ok(Portion::Part(part)) => Some(self.plan_part(record, path, part, last)),
+            Ok(Portion::Assemble(ranges)) => Some(self.plan_assemble(record, path, ranges, last)),
+            Err(error) => Some(Err(destination_fault(
+                record.id,
+                FaultCode::UNSUPPORTED,
+                format!("the sender describes a part of a file as no program may: {error}"),
+            ))),
+        }
+    }
+
+    fn plan_part(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        part: Part,
+        last: &mut LastDirectory,
+    ) -> Result<Verdict, Fault> {
+        let member = self.target.membership(record)?;
+        if !part.fits(record.bytes, member.part_bytes_min) {
+            let message = format!(
+                "the part of {} bytes at {} is none of a file of {} bytes: parts are aligned powers of two of at least {} bytes; cut the file anew",
+                part.bytes, part.offset, record.bytes, member.part_bytes_min
+            );
+            return Err(destination_fault(record.id, FaultCode::LIMIT, message));
+        }
+        self.look_for_portion(record, path, last)?;
+        if self.held.is_empty() {
+            return Ok(Verdict::Send);
+        }
+        let key = key_of(record, Some(part));
+        let temp = self.target.shared_temp(record);
+        let held = self.held_in(record, path, key, &temp, part.offset..part.end());
+        Ok(held.unwrap_or(Verdict::Send))
+    }
+
+    fn plan_assemble(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        ranges: Vec<HeldRange>,
+        last: &mut LastDirectory,
+    ) -> Result<Verdict, Fault> {
+        self.target.membership(record)?;
+        if let Some((from, to)) = missing(&ranges, record.bytes) {
+            let message = format!(
+                "the part from {from} to {to} of {} bytes is held by nobody; send it, then assemble the file again",
+                record.bytes
+            );
+            return Err(destination_fault(record.id, FaultCode::NOT_FOUND, message));
+        }
+        let there = self.look_for_portion(record, path, last)?;
+        // First of all: a part that came once more since then has made another temporary file, with nothing else in it.
+        if there.is_some_and(|there| is_assembled(record, &there))
+            && !rereads_assembled(&self.target)
+        {
+            self.sync_name(path)
+                .map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))?;
+            return Ok(Verdict::Skip);
+        }
+        let temp = self.target.shared_temp(record);
+        let opened = self.target.config.storage.open_temp(path, &temp);
+        match opened.and_then(|file| file.meta()) {
+            Ok(meta) if meta.bytes == record.bytes => {}
+            Err(error) if error.kind != StoreErrorKind::NotFound => {
+                return Err(entry::fault(record.id, Side::DESTINATION, &error));
+            }
+            _ => {
+                let message =
+                    "the temporary file that its parts were written to is not there any more; send the parts again"
+                        .to_owned();
+                return Err(destination_fault(record.id, FaultCode::NOT_FOUND, message));
+            }
+        }
+        if there.is_some() {
+            lock(&self.replace).insert(record.id);
+        }
+        Ok(Verdict::Partial { held: ranges })
+    }
+
+    /// Whoever gave the file its name may have failed to make the name durable. What is told as done must be.
+    fn sync_name(&self, path: &RelPath) -> Result<(), StoreError> {
+        if self.target.config.no_sync {
+            return Ok(());
+        }
+        let above = std::iter::successors(path.parent(), RelPath::parent);
+        let directories: Vec<RelPath> = above.collect();
+        self.target.config.storage.sync_directories(&directories)
+    }
+
+    /// What has the name of the file; a directory is in the way.
+    fn look_for_portion(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        last: &mut LastDirectory,
+    ) -> Result<Option<Meta>, Fault> {
+        let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
+        let there = self.directories.there(record.id, path, last, || {
+            self.target.config.storage.stat(path)
+        })?;
+        match there {
+            Some(there) if there.kind == Kind::Directory => Err(fault(type_conflict(path))),
+            there => Ok(there),
+        }
+    }
+}
+
+/// Whether the file seems to have been put together before.
+fn is_assembled(record: &Record, there: &Meta) -> bool {
+    there.kind == Kind::File && there.bytes == record.bytes && has_time(there, mtime_of(record))
+}
+
+/// The first range of the file that is not among `ranges`, which ascend and do not overlap; or what is beyond its end.
+fn missing(ranges: &[HeldRange], file_bytes: u64) -> Option<(u64, u64)> {
+    let mut at = 0;
+    for range in ranges {
+        if range.offset > at {
+            return Some((at, range.offset.min(file_bytes)));
+        }
+        at = range.offset + range.bytes;
+    }
+    (at != file_bytes).then(|| (at.min(file_bytes), at.max(file_bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_the_first_gap() {
+        let gap = |ranges: &[(u64, u64)], bytes| {
+            let ranges: Vec<HeldRange> = ranges
+                .iter()
+                .map(|(offset, bytes)| HeldRange {
+                    offset: *offset,
+                    bytes: *bytes,
+                    ..HeldRange::default()
+                })
+                .collect();
+            missing(&ranges, bytes)
+        };
+        assert_eq!(gap(&[(0, 5), (5, 5)], 10), None);
+        assert_eq!(gap(&[(0, 5)], 10), Some((5, 10)));
+        assert_eq!(gap(&[(5, 5)], 10), Some((0, 5)));
+        assert_eq!(gap(&[(0, 3), (5, 5)], 10), Some((3, 5)));
+        assert_eq!(gap(&[(0, 12)], 10), Some((10, 12)));
+    }
+}

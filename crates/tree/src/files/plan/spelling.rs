@@ -1,0 +1,429 @@
+//! Finds out whether what a look has found has exactly the announced name, where a directory takes several spellings for one name.
+//! Looks only: it replaces, skips and makes nothing.
+//!
+//! First a flipped letter tells, once for each directory, whether the directory folds case. Where it does, and for names that are
+//! not ASCII, only a name that the directory lists exactly so is there. The same holds for the directories above, up to what the
+//! user named. Any other hit is a collision of that entry. A rename that replaces nothing catches collisions of new names, and a
+//! link is checked when it is made.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use godwit_engine::lock;
+use godwit_proto::{EntryId, Fault, FaultCode};
+use godwit_store::seen::SeenSet;
+use godwit_store::{RelPath, Storage, StoreError, StoreErrorKind, TempName};
+
+use crate::files::target::destination_fault;
+
+/// Directories of which the answers are remembered; beyond it they are asked again.
+const DIRECTORIES_MAX: usize = 32 * 1024;
+
+/// Listings that are kept for the next manifest, beside the one that each manifest holds while it is planned.
+const LISTINGS_MAX: usize = 8;
+
+/// Names of one listing in memory, about 600 KiB; the rest is on disk.
+const LISTING_KEYS: usize = 16 * 1024;
+
+/// How often a directory is listed anew for one manifest, for names that may have come since: those that a file system spells in a
+/// way of its own are missed each time.
+const RELISTED_MAX: u32 = 4;
+
+/// Before the folded form of a name in a listing: no name has it in it.
+const FOLDED: u8 = b'/';
+
+/// Whether a directory takes an ASCII letter in either case for the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Folds {
+    /// It was not asked yet.
+    Unknown,
+    No,
+    Yes,
+}
+
+/// What is known of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    /// Its own name, and those above it, are spelled as they were announced. If not it is another one.
+    is_exact: bool,
+    folds: Folds,
+}
+
+const NOTHING: Known = Known {
+    is_exact: true,
+    folds: Folds::Unknown,
+};
+
+/// The directory that was asked about last: most often that of the next entry too.
+#[derive(Default)]
+pub(in crate::files) struct LastDirectory(Option<Last>);
+
+struct Last {
+    path: Vec<u8>,
+    known: Known,
+    names: Listed,
+}
+
+/// What a directory lists, as far as somebody has asked.
+#[derive(Default)]
+struct Listed {
+    listing: Option<Listing>,
+    /// How often it was listed anew.
+    again: u32,
+}
+
+impl LastDirectory {
+    /// The directory itself has the announced name, as far as that is known.
+    pub(in crate::files) fn is_exact(&self) -> bool {
+        self.0.as_ref().is_none_or(|last| last.known.is_exact)
+    }
+
+    /// Whether it is known already that a look at `path` finds nothing but the announced entry: the usual case, at next to no cost.
+    pub(in crate::files) fn is_plain(&self, path: &RelPath) -> bool {
+        let Some(last) = &self.0 else {
+            return false;
+        };
+        let rest = path.as_bytes().strip_prefix(last.path.as_slice());
+        let name = match rest {
+            Some(rest) if !last.path.is_empty() => rest.strip_prefix(b"/"),
+            rest => rest,
+        };
+        last.known.is_exact
+            && last.known.folds == Folds::No
+            && name.is_some_and(|name| name.is_ascii() && !name.contains(&b'/'))
+    }
+}
+
+/// The names that one directory lists, once it was listed.
+type Listing = Arc<Mutex<Option<SeenSet>>>;
+
+/// What is known of the directories of a destination.
+pub(in crate::files) struct Spelling {
+    storage: Arc<dyn Storage>,
+    /// What the user has named; its own name may be spelled in any way that finds it.
+    named: RelPath,
+    spill: PathBuf,
+    known: Mutex<HashMap<Vec<u8>, Known>>,
+    listings: Mutex<VecDeque<(Vec<u8>, Listing)>>,
+    /// An announced entry has met another one.
+    met: AtomicBool,
+}
+
+impl Spelling {
+    pub(in crate::files) fn new(
+        storage: &Arc<dyn Storage>,
+        mapping: &[RelPath],
+        spill: &Path,
+    ) -> Self {
+        let shortest = mapping.iter().min_by_key(|root| root.as_bytes().len());
+        let mut named = shortest.cloned().unwrap_or_default();
+        // Several sources have names that nobody has given for this place.
+        if !mapping.iter().all(|root| root.starts_with(&named)) {
+            named = named.parent().unwrap_or_default();
+        }
+        Self {
+            storage: Arc::clone(storage),
+            named,
+            spill: spill.to_owned(),
+            known: Mutex::default(),
+            listings: Mutex::default(),
+            met: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether `path` leads to the announced entry and no other one: `found` says that something is there.
+    pub(in crate::files) fn suits(
+        &self,
+        path: &RelPath,
+        found: bool,
+        last: &mut LastDirectory,
+    ) -> Result<bool, StoreError> {
+        let Some((parent, name)) = path.split() else {
+            return Ok(true);
+        };
+        let last = match &mut last.0 {
+            Some(last) if last.path == parent => last,
+            turned => {
+                *turned = None;
+                let Some(known) = self.known_of(parent)? else {
+                    // The directory is not there, so nothing in it is, or it has gone since.
+                    return Ok(true);
+                };
+                turned.insert(Last {
+                    path: parent.to_vec(),
+                    known,
+                    names: Listed::default(),
+                })
+            }
+        };
+        match last.known {
+            Known {
+                is_exact: false, ..
+            } => Ok(false),
+            _ if !found => Ok(true),
+            Known {
+                folds: Folds::No, ..
+            } if name.is_ascii() => Ok(true),
+            _ => self.compare(path, &mut last.known.folds, &mut last.names),
+        }
+    }
+
+    /// What is known of the directory at `path`; `None` if it is not there.
+    fn known_of(&self, path: &[u8]) -> Result<Option<Known>, StoreError> {
+        let named = self.named.as_bytes().len();
+        let mut unknown = Vec::new();
+        let mut at = path;
+        let mut known = loop {
+            if let Some(known) = self.remembered(at) {
+                break known;
+            }
+            if at.len() <= named {
+                break NOTHING;
+            }
+            unknown.push(at);
+            let slash = at.iter().rposition(|byte| *byte == b'/');
+            at = &at[..slash.unwrap_or(0)];
+        };
+        for path in unknown.into_iter().rev() {
+            let directory = RelPath::parse(path).unwrap_or_default();
+            let name = directory.file_name().unwrap_or_default();
+            if known.is_exact && !has_one_spelling(name, known.folds) {
+                // What is not there may yet be made under another name.
+                if self.storage.stat(&directory)?.is_none() {
+                    return Ok(None);
+                }
+                known.is_exact =
+                    self.compare(&directory, &mut known.folds, &mut Listed::default())?;
+            }
+            known.folds = Folds::Unknown;
+            self.remember(path, known);
+        }
+        Ok(Some(known))
+    }
+
+    /// An announced entry has met another one.
+    pub(in crate::files) fn note_met(&self) {
+        self.met.store(true, Ordering::Release);
+    }
+
+    pub(in crate::files) fn has_met(&self) -> bool {
+        self.met.load(Ordering::Acquire)
+    }
+
+    /// The directory at `path` was found, and has the announced name.
+    pub(in crate::files) fn remember_exact(&self, path: &RelPath) {
+        if self.remembered(path.as_bytes()).is_none() {
+            self.remember(path.as_bytes(), NOTHING);
+        }
+    }
+
+    fn remembered(&self, path: &[u8]) -> Option<Known> {
+        lock(&self.known).get(path).copied()
+    }
+
+    fn remember(&self, path: &[u8], known: Known) {
+        let mut directories = lock(&self.known);
+        if directories.len() >= DIRECTORIES_MAX {
+            directories.clear();
+        }
+        directories.insert(path.to_vec(), known);
+    }
+
+    /// Whether what was found at `path` has exactly its last name. What is found out about its directory, which is the right one, is
+    /// kept.
+    fn compare(
+        &self,
+        path: &RelPath,
+        folds: &mut Folds,
+        names: &mut Listed,
+    ) -> Result<bool, StoreError> {
+        let Some((parent, name)) = path.split() else {
+            return Ok(true);
+        };
+        if path.as_bytes().len() <= self.named.as_bytes().len() {
+            return Ok(true);
+        }
+        let Listed { listing, again } = names;
+        let mut listing = || Arc::clone(listing.get_or_insert_with(|| self.listing(parent)));
+        if *folds == Folds::Unknown
+            && let Some(other) = in_other_case(path)
+        {
+            *folds = self.probe(path, &other, &mut listing)?;
+            let known = Known {
+                is_exact: true,
+                folds: *folds,
+            };
+            self.remember(parent, known);
+        }
+        if has_one_spelling(name, *folds) {
+            return Ok(true);
+        }
+        match self.lists(&listing(), again, parent, name, *folds) {
+            // Who may not list a directory goes by what a look says, unless that is known to be wrong.
+            Err(error) if error.kind == StoreErrorKind::Permission && *folds != Folds::Yes => {
+                Ok(true)
+            }
+            listed => listed,
+        }
+    }
+
+    /// Whether a directory folds, by an entry in it and its name in another letter case. By names alone: there are file systems
+    /// that give an entry another number for each spelling.
+    fn probe(
+        &self,
+        path: &RelPath,
+        other: &RelPath,
+        listing: &mut dyn FnMut() -> Listing,
+    ) -> Result<Folds, StoreError> {
+        if self.storage.stat(other).is_ok_and(|found| found.is_none()) {
+            return Ok(Folds::No);
+        }
+        let (Some((parent, one)), Some((_, other))) = (path.split(), other.split()) else {
+            return Ok(Folds::Yes);
+        };
+        // Two entries, or one that has both names.
+        let listing = listing();
+        let mut listing = lock(&listing);
+        let path = RelPath::parse(parent).unwrap_or_default();
+        let names = listing.insert(self.list(&path, Folds::Yes)?);
+        let both = names
+            .contains(one)
+            .and_then(|there| Ok(there && names.contains(other)?))
+            .map_err(|error| unreadable_listing(&path, &error))?;
+        Ok(if both { Folds::No } else { Folds::Yes })
+    }
+
+    /// Whether what a survey found at `path` may be an announced entry in another spelling: its directory takes several for one name, or
+    /// it cannot be found out whether it does.
+    pub(in crate::files) fn may_be_announced(&self, path: &RelPath) -> bool {
+        let Some((parent, _)) = path.split() else {
+            return false;
+        };
+        let known = self.remembered(parent).unwrap_or(NOTHING);
+        match (known.folds, in_other_case(path)) {
+            (Folds::Yes, _) => true,
+            (Folds::No, _) | (Folds::Unknown, None) => false,
+            (Folds::Unknown, Some(other)) => {
+                let Ok(folds) = self.probe(path, &other, &mut || self.listing(parent)) else {
+                    return true;
+                };
+                self.remember(parent, Known { folds, ..known });
+                folds == Folds::Yes
+            }
+        }
+    }
+
+    /// Whether the directory lists this name, under which a look has found something.
+    fn lists(
+        &self,
+        listing: &Listing,
+        again: &mut u32,
+        parent: &[u8],
+        name: &[u8],
+        folds: Folds,
+    ) -> Result<bool, StoreError> {
+        let path = RelPath::parse(parent).unwrap_or_default();
+        let failed = |error: io::Error| unreadable_listing(&path, &error);
+        let mut listing = lock(listing);
+        if let Some(names) = &*listing {
+            if names.contains(name).map_err(failed)? {
+                return Ok(true);
+            }
+            // Nobody but us would have changed its case since, and we do not.
+            if folds == Folds::Yes && names.contains(&folded(name)).map_err(failed)? {
+                return Ok(false);
+            }
+            // It may have been made since.
+            *again += 1;
+            if *again > RELISTED_MAX {
+                return Ok(false);
+            }
+        }
+        let names = listing.insert(self.list(&path, folds)?);
+        names.contains(name).map_err(failed)
+    }
+
+    fn list(&self, path: &RelPath, folds: Folds) -> Result<SeenSet, StoreError> {
+        let mut names = SeenSet::with_memory(&self.spill, LISTING_KEYS);
+        let mut failure = None;
+        self.storage.names_in(path, &mut |name| {
+            if failure.is_some() || TempName::is_temp(name) {
+                return;
+            }
+            let mut noted = names.insert(name);
+            if folds == Folds::Yes && noted.is_ok() {
+                noted = names.insert(&folded(name));
+            }
+            failure = noted.err();
+        })?;
+        match failure {
+            None => Ok(names),
+            Some(error) => Err(unreadable_listing(path, &error)),
+        }
+    }
+
+    fn listing(&self, parent: &[u8]) -> Listing {
+        let mut listings = lock(&self.listings);
+        let at = listings.iter().position(|(path, _)| path == parent);
+        let kept = at.and_then(|at| listings.remove(at));
+        let (path, listing) = kept.unwrap_or_else(|| (parent.to_vec(), Listing::default()));
+        listings.truncate(LISTINGS_MAX - 1);
+        listings.push_front((path, Arc::clone(&listing)));
+        listing
+    }
+}
+
+/// Whether a name leads to nothing but itself in a directory of which that is known.
+fn has_one_spelling(name: &[u8], folds: Folds) -> bool {
+    match folds {
+        Folds::No => name.is_ascii(),
+        // Without letters there is no other case, but there are file systems that leave out what is at the end.
+        Folds::Unknown => {
+            !matches!(name.last(), Some(b'.' | b' '))
+                && name
+                    .iter()
+                    .all(|byte| byte.is_ascii() && !byte.is_ascii_alphabetic())
+        }
+        Folds::Yes => false,
+    }
+}
+
+fn unreadable_listing(path: &RelPath, error: &io::Error) -> StoreError {
+    StoreError {
+        operation: "compare the names in",
+        path: path.clone(),
+        kind: StoreErrorKind::Io,
+        errno: error.raw_os_error(),
+    }
+}
+
+/// The fault of an entry whose name another one has.
+pub(in crate::files) fn taken(entry: EntryId, path: &RelPath) -> Fault {
+    let message = format!(
+        "{path}: another entry already has this name at the destination (letter case or normalisation of names, or two sources of one name); it was not overwritten; rename one of the two"
+    );
+    destination_fault(entry, FaultCode::COLLISION, message)
+}
+
+/// The path with one letter of its last name in the other case; `None` if there is no ASCII letter in it.
+fn in_other_case(path: &RelPath) -> Option<RelPath> {
+    let (_, name) = path.split()?;
+    let at = name.iter().position(u8::is_ascii_alphabetic)?;
+    let mut other = path.as_bytes().to_vec();
+    let start = other.len() - name.len();
+    other[start + at] ^= 0x20;
+    RelPath::parse(&other).ok()
+}
+
+/// What a name has in common with those that differ from it in letter case only.
+fn folded(name: &[u8]) -> Vec<u8> {
+    let mut folded = vec![FOLDED];
+    folded.extend(String::from_utf8_lossy(name).to_lowercase().into_bytes());
+    folded
+}
+
+#[cfg(test)]
+pub(in crate::files) mod tests;

@@ -1,0 +1,131 @@
+//! Offers parts of files, and files that are put together of parts, as a controller has cut them.
+//! Cuts no file, and reads none.
+//!
+//! Each item becomes exactly one record, in order, whatever is wrong with its file: reading it says what. So whoever listens knows the
+//! items by the order in which they get their numbers.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use godwit_engine::names::{Names, Supply};
+use godwit_engine::{Offers, entry, limits};
+use godwit_proto::{EntryKind, Generation, Part, Portion, Record, WireError, parts};
+use godwit_store::{Kind, RelPath};
+
+use crate::files::read::list::{ListWork, bare};
+
+/// A part of a file to send, or a file to put together of parts.
+#[derive(Clone, Debug)]
+pub struct WorkItem {
+    /// Below the source.
+    path: Vec<u8>,
+    /// Of the file when it was cut. The file in another generation fails the item.
+    generation: u64,
+    /// The least size of the file.
+    reach: u64,
+    extension: Vec<u8>,
+    assembles: bool,
+}
+
+impl WorkItem {
+    /// The item of this portion of the file at `path` below the source.
+    ///
+    /// # Errors
+    /// The portion has no form on the wire.
+    pub fn new(path: Vec<u8>, generation: u64, portion: &Portion) -> Result<Self, WireError> {
+        let mut extension = Vec::new();
+        let reach = match portion {
+            Portion::Whole => 0,
+            Portion::Part(part) => {
+                part.push(&mut extension)?;
+                part.end()
+            }
+            Portion::Assemble(ranges) => {
+                parts::push_held_elsewhere(ranges, &mut extension)?;
+                ranges
+                    .last()
+                    .map_or(0, |range| range.offset.saturating_add(range.bytes))
+            }
+        };
+        Ok(Self {
+            path,
+            generation,
+            reach,
+            extension,
+            assembles: matches!(portion, Portion::Assemble(_)),
+        })
+    }
+
+    /// The range that the item is, if it is a part.
+    pub fn part(&self) -> Option<Part> {
+        Part::find(&self.extension).ok().flatten()
+    }
+
+    /// A record of a file of which nothing else is known: reading it tells why.
+    fn unseen(&self) -> Record {
+        Record {
+            kind: EntryKind::FILE,
+            generation: Generation(self.generation),
+            bytes: self.reach,
+            path: self.path.clone(),
+            ..Record::default()
+        }
+    }
+}
+
+/// A list without names, for a job that has items alone.
+pub struct NoNames;
+
+impl Names for NoNames {
+    fn next(&mut self, _out: &mut Vec<u8>, _wait: Duration) -> Supply {
+        Supply::End
+    }
+}
+
+impl ListWork {
+    /// Offers these items before what the list names.
+    #[must_use]
+    pub fn with_items(mut self, items: Vec<WorkItem>) -> Self {
+        self.portions = VecDeque::from(items);
+        self
+    }
+
+    /// Offers a batch of items; false if there was none.
+    pub(in crate::files) fn give_items(&mut self, out: &mut Offers) -> bool {
+        if self.portions.is_empty() {
+            return false;
+        }
+        while out.len() < limits::MANIFEST_RECORDS
+            && let Some(item) = self.portions.pop_front()
+        {
+            // What leads there and cannot be offered is told by who reads the file.
+            let _ = self.offer_parents(&item.path, out);
+            let mut record = self.seen_now(&item).unwrap_or_else(|| item.unseen());
+            record.extensions.extend_from_slice(&item.extension);
+            out.entries.push(record);
+        }
+        true
+    }
+
+    /// The record of the item's file as it is now, if it is still the one that was cut.
+    fn seen_now(&self, item: &WorkItem) -> Option<Record> {
+        RelPath::parse(&item.path).ok()?;
+        let (path, meta) = self.look(&item.path).ok().flatten()?;
+        if meta.kind != Kind::File
+            || meta.generation() != item.generation
+            || meta.bytes < item.reach
+        {
+            return None;
+        }
+        let mut record = entry::record(0, &meta, Vec::new());
+        record.path.clone_from(&item.path);
+        if item.assembles {
+            let found = bare(&path, meta);
+            let (extended, _) = self.offering.extended(&self.root, &found).ok()?;
+            let (extensions, lost) = self.offering.keeper.extensions(&meta, &extended);
+            self.offering.selecting.counters.count_lost(lost);
+            record.extensions = extensions;
+        }
+        Some(record)
+    }
+}

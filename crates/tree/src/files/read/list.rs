@@ -1,0 +1,483 @@
+//! Walks a list of names below one root: what each names, the directories that lead there, and with a slash what is in it.
+//! Does not read the list (`names`) and does not judge entries (`select`).
+//!
+//! A list is a `Work` like a scan. Entries that were announced already are kept out (`store::seen`).
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use godwit_engine::names::{NAMES_WAIT, Names, Supply};
+use godwit_engine::{Offers, Unoffered, Work, entry, limits};
+use godwit_proto::{EntryId, Fault, FaultCode, Side, names};
+use godwit_store::seen::SeenSet;
+use godwit_store::spill::{SpillMerge, SpillSorter};
+use godwit_store::{Extended, Kind, Lost, Meta, RelPath, Scan, ScanEntry, ScanItem, StoreError};
+
+use crate::files::plan::choice::Selecting;
+use crate::files::read::items::WorkItem;
+use crate::files::read::keeper::Keeper;
+use crate::files::read::offer::{Offering, source_fault};
+use crate::files::read::own_files::OwnFiles;
+use crate::files::read::source::TreeRoot;
+
+/// Memory for the names of files with several names, before they go to disk.
+const LINKS_BYTES: usize = 1 << 20;
+
+/// Longest beginning of a name that is repeated in a message.
+const SHOWN_BYTES_MAX: usize = 200;
+
+/// Offers what a list names, each entry once, and never more than a batch of it at a time.
+pub struct ListWork {
+    pub(in crate::files) root: TreeRoot,
+    pub(in crate::files) offering: Offering,
+    /// Parts of files, and files to put together, that come before the names.
+    pub(in crate::files) portions: VecDeque<WorkItem>,
+    recursive: bool,
+    names: Box<dyn Names>,
+    ended: bool,
+    /// Names taken from the list, each followed by a zero byte, and how much of them is done with.
+    waiting: Vec<u8>,
+    done: usize,
+    /// The directory whose contents are offered.
+    scan: Option<Box<dyn Scan>>,
+    /// Of the scans that are over.
+    helpers_cpu: Duration,
+    items: Vec<ScanItem>,
+    seen: SeenSet,
+    /// The directory that the last name is in, known to be offered.
+    parent: Option<Vec<u8>>,
+    links: Links,
+}
+
+/// Files with several names: which belong together is known when all names are.
+enum Links {
+    Collecting(SpillSorter),
+    Giving {
+        merge: SpillMerge,
+        first: Option<(Vec<u8>, RelPath)>,
+    },
+    Given,
+}
+
+/// A name of the list, made clean.
+struct Wanted {
+    path: RelPath,
+    /// It ended in a slash, or is the root.
+    contents: bool,
+}
+
+impl ListWork {
+    /// Walks the names of `names` below `root`, a directory. What does not fit memory goes to nameless files in `spill`.
+    pub fn new(root: TreeRoot, names: Box<dyn Names>, selecting: Selecting, spill: &Path) -> Self {
+        Self {
+            root,
+            portions: VecDeque::new(),
+            recursive: selecting.select.is_recursive(),
+            offering: Offering::new(selecting),
+            names,
+            ended: false,
+            waiting: Vec::new(),
+            done: 0,
+            scan: None,
+            helpers_cpu: Duration::ZERO,
+            items: Vec::new(),
+            seen: SeenSet::new(spill),
+            parent: None,
+            links: Links::Collecting(SpillSorter::new(spill, LINKS_BYTES)),
+        }
+    }
+
+    /// As [`TreeWork::keeping`](crate::files::TreeWork::keeping).
+    #[must_use]
+    pub fn keeping(mut self, keeper: Arc<Keeper>) -> Self {
+        self.offering.keeper = keeper;
+        self
+    }
+
+    /// As [`TreeWork::without`](crate::files::TreeWork::without).
+    #[must_use]
+    pub fn without(mut self, own: Arc<OwnFiles>) -> Self {
+        self.offering.own = own;
+        self
+    }
+
+    /// Looks one name up, and offers it with the directories that lead there.
+    fn walk(&mut self, name: &[u8], out: &mut Offers) {
+        let wanted = match clean(name) {
+            Ok(wanted) => wanted,
+            Err(why) => {
+                out.faults.push(refused(name, why));
+                return;
+            }
+        };
+        if let Err(fault) = self.offer_wanted(&wanted, out) {
+            out.faults.push(Unoffered {
+                root: 0,
+                path: wanted.path.as_bytes().to_vec(),
+                fault,
+            });
+        }
+    }
+
+    fn offer_wanted(&mut self, wanted: &Wanted, out: &mut Offers) -> Result<(), Fault> {
+        let below = wanted.path.as_bytes();
+        let deeper = wanted.contents || self.recursive;
+        let fresh = !self
+            .seen
+            .contains(below)
+            .map_err(|error| forgotten(&error))?;
+        if !fresh && !deeper {
+            return Ok(());
+        }
+        self.offer_parents(below, out)?;
+        let Some((path, meta)) = self.look(below)? else {
+            return Err(missing());
+        };
+        let is_directory = meta.kind == Kind::Directory;
+        if wanted.contents && !is_directory {
+            let message = format!(
+                "the list names it as a directory, but it is a {}",
+                meta.kind.name()
+            );
+            return Err(source_fault(EntryId(0), FaultCode::NOT_FOUND, message));
+        }
+        // It may have led to another name, and still be left out itself.
+        if !self.offering.selecting.takes_name(below, is_directory) {
+            return Ok(());
+        }
+        if self.see(below)? {
+            self.offer(&path, &meta, out)?;
+        }
+        if is_directory && deeper {
+            // The key of a name with its slash is another than that of the name.
+            let contents = [below, b"/"].concat();
+            if self.see(&contents)? {
+                let selecting = &self.offering.selecting;
+                let choice = selecting.choice_in(&self.root, !self.recursive);
+                let scan = self.root.storage.scan_chosen(&path, Some(choice));
+                self.scan = Some(scan.map_err(|error| fault_of(&error))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Offers the directories that lead to a name, those that are not offered yet, whatever the rules say of them.
+    pub(in crate::files) fn offer_parents(
+        &mut self,
+        below: &[u8],
+        out: &mut Offers,
+    ) -> Result<(), Fault> {
+        let Some(end) = below.iter().rposition(|byte| *byte == b'/') else {
+            return Ok(());
+        };
+        if self.parent.as_deref() == Some(&below[..end]) {
+            return Ok(());
+        }
+        let slashes = below.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        for at in slashes.map(|(at, _)| at) {
+            let directory = &below[..at];
+            let Some((path, meta)) = self.look(directory)? else {
+                return Err(missing());
+            };
+            if meta.kind != Kind::Directory {
+                let shown = RelPath::parse(directory).unwrap_or_default();
+                let message = format!("{shown}, which leads there, is a {}", meta.kind.name());
+                return Err(source_fault(EntryId(0), FaultCode::NOT_FOUND, message));
+            }
+            if self.see(directory)? {
+                self.offer(&path, &meta, out)?;
+            }
+        }
+        self.parent = Some(below[..end].to_vec());
+        Ok(())
+    }
+
+    pub(in crate::files) fn look(&self, below: &[u8]) -> Result<Option<(RelPath, Meta)>, Fault> {
+        let Some(path) = self.root.path(below) else {
+            let message = "its path is too long".to_owned();
+            return Err(source_fault(EntryId(0), FaultCode::NAME, message));
+        };
+        let meta = self.root.storage.stat(&path);
+        Ok(meta
+            .map_err(|error| fault_of(&error))?
+            .map(|meta| (path, meta)))
+    }
+
+    /// Whether a key comes for the first time.
+    fn see(&mut self, key: &[u8]) -> Result<bool, Fault> {
+        self.seen.insert(key).map_err(|error| forgotten(&error))
+    }
+
+    fn offer(&mut self, path: &RelPath, meta: &Meta, out: &mut Offers) -> Result<(), Fault> {
+        if meta.kind == Kind::File
+            && meta.links > 1
+            && let Links::Collecting(sorter) = &mut self.links
+        {
+            let mut record = file_key(meta);
+            record.extend_from_slice(path.as_bytes());
+            return sorter.push(&record).map_err(|error| {
+                let message = format!("it has several names, which cannot be remembered: {error}");
+                source_fault(EntryId(0), FaultCode::IO, message)
+            });
+        }
+        let target = match meta.kind {
+            Kind::Symlink => {
+                let target = self.root.storage.read_link(path);
+                target.map_err(|error| fault_of(&error))?
+            }
+            _ => Vec::new(),
+        };
+        let mut found = bare(path, *meta);
+        found.target = target;
+        (found.extended, found.lost) = self.offering.extended(&self.root, &found)?;
+        self.offering
+            .offer(&self.root, 0, ScanItem::Entry(found), out);
+        Ok(())
+    }
+
+    /// Offers a batch of what is in a directory.
+    fn go_on_scanning(&mut self, scan: &mut dyn Scan, out: &mut Offers) -> bool {
+        let mut items = std::mem::take(&mut self.items);
+        let more = scan.next_batch(&mut items);
+        for item in items.drain(..) {
+            let found = match &item {
+                // Names that the scan brings together are brought together with those of the list, too.
+                ScanItem::Entry(found) | ScanItem::Link { entry: found, .. } => found,
+                ScanItem::Fault(_) => {
+                    self.offering.offer(&self.root, 0, item, out);
+                    continue;
+                }
+            };
+            let (path, meta) = (found.path.clone(), found.meta);
+            let below = self.root.below(&path).to_vec();
+            let offered = match self.see(&below) {
+                Ok(false) => Ok(()),
+                Ok(true) if meta.kind == Kind::File && meta.links > 1 => {
+                    self.offer(&path, &meta, out)
+                }
+                Ok(true) => {
+                    self.offering.offer(&self.root, 0, item, out);
+                    Ok(())
+                }
+                Err(fault) => Err(fault),
+            };
+            if let Err(fault) = offered {
+                out.faults.push(Unoffered {
+                    root: 0,
+                    path: below,
+                    fault,
+                });
+            }
+        }
+        self.items = items;
+        more
+    }
+
+    /// Offers some of the files with several names; false once there are none.
+    fn give_links(&mut self, out: &mut Offers) -> bool {
+        let links = std::mem::replace(&mut self.links, Links::Given);
+        let (mut merge, mut first) = match links {
+            Links::Given => return false,
+            Links::Giving { merge, first } => (merge, first),
+            Links::Collecting(sorter) => match sorter.finish() {
+                Ok(merge) => (merge, None),
+                Err(error) => {
+                    out.faults.push(links_lost(&error));
+                    return false;
+                }
+            },
+        };
+        for _ in 0..limits::MANIFEST_RECORDS {
+            let record = match merge.next_record() {
+                Ok(Some(record)) => record,
+                Ok(None) => return false,
+                Err(error) => {
+                    out.faults.push(links_lost(&error));
+                    return false;
+                }
+            };
+            let (key, path) = record.split_at(FILE_KEY_BYTES.min(record.len()));
+            if let Ok(path) = RelPath::parse(path) {
+                self.give_link(key, path, &mut first, out);
+            }
+        }
+        self.links = Links::Giving { merge, first };
+        true
+    }
+
+    fn give_link(
+        &self,
+        key: &[u8],
+        path: RelPath,
+        first: &mut Option<(Vec<u8>, RelPath)>,
+        out: &mut Offers,
+    ) {
+        let fault = |fault| Unoffered {
+            root: 0,
+            path: self.root.below(&path).to_vec(),
+            fault,
+        };
+        let meta = match self.root.storage.stat(&path) {
+            Ok(Some(meta)) => meta,
+            Ok(None) => return out.faults.push(fault(missing())),
+            Err(error) => return out.faults.push(fault(fault_of(&error))),
+        };
+        let mut found = bare(&path, meta);
+        let same = file_key(&meta) == key;
+        let item = match first {
+            Some((known, first)) if same && known == key => ScanItem::Link {
+                entry: found,
+                first: first.clone(),
+            },
+            _ => {
+                match self.offering.extended(&self.root, &found) {
+                    Ok((extended, lost)) => (found.extended, found.lost) = (extended, lost),
+                    Err(error) => return out.faults.push(fault(error)),
+                }
+                // What the limits pass over is not there to be linked to, should the file change between two looks.
+                if same && !self.offering.selecting.select.passes_over(&meta) {
+                    *first = Some((key.to_vec(), path));
+                }
+                ScanItem::Entry(found)
+            }
+        };
+        self.offering.offer(&self.root, 0, item, out);
+    }
+}
+
+impl Work for ListWork {
+    fn next_batch(&mut self, out: &mut Offers) -> bool {
+        if let Some(mut scan) = self.scan.take() {
+            if self.go_on_scanning(scan.as_mut(), out) {
+                self.scan = Some(scan);
+            } else {
+                self.helpers_cpu += scan.helpers_cpu();
+            }
+            return true;
+        }
+        if self.give_items(out) {
+            return true;
+        }
+        if self.done == self.waiting.len() {
+            self.waiting.clear();
+            self.done = 0;
+            if self.ended {
+                return self.give_links(out);
+            }
+            match self.names.next(&mut self.waiting, NAMES_WAIT) {
+                Supply::Some | Supply::NotYet => {}
+                Supply::End => self.ended = true,
+                Supply::Failed(why) => {
+                    self.ended = true;
+                    out.faults.push(list_lost(&why));
+                }
+            }
+        }
+        // Nothing is appended to the names while they are walked.
+        let waiting = std::mem::take(&mut self.waiting);
+        for name in names::split(&waiting[self.done..]) {
+            if self.scan.is_some() || out.len() >= limits::MANIFEST_RECORDS {
+                break;
+            }
+            self.done += name.len() + 1;
+            self.walk(name, out);
+        }
+        self.waiting = waiting;
+        true
+    }
+
+    fn helpers_cpu(&self) -> Duration {
+        let now = self.scan.as_ref().map(|scan| scan.helpers_cpu());
+        self.helpers_cpu + now.unwrap_or_default()
+    }
+}
+
+/// Makes a name of the list a path: components `.` and empty ones are passed over.
+fn clean(name: &[u8]) -> Result<Wanted, &'static str> {
+    if name.first() == Some(&b'/') {
+        return Err("the name is absolute; names are relative to the source");
+    }
+    let components = name.split(|byte| *byte == b'/');
+    if components.clone().any(|component| component == b"..") {
+        return Err("the name has a component .., which could lead out of the source");
+    }
+    let named = |component: &&[u8]| !matches!(*component, b"" | b".");
+    let contents = !components
+        .clone()
+        .next_back()
+        .is_some_and(|last| named(&last));
+    let clean: Vec<&[u8]> = components.filter(named).collect();
+    RelPath::parse(&clean.join(&b'/'))
+        .map(|path| Wanted { path, contents })
+        .map_err(|error| match error {
+            godwit_store::PathError::NameTooLong => "a component is longer than 255 bytes",
+            _ => "it is not a path",
+        })
+}
+
+/// A name that no path stands for.
+fn refused(name: &[u8], why: &str) -> Unoffered {
+    let shown = &name[..name.len().min(SHOWN_BYTES_MAX)];
+    let more = if shown.len() < name.len() { "…" } else { "" };
+    let message = format!(
+        "`{}{more}` in the list: {why}",
+        String::from_utf8_lossy(shown)
+    );
+    Unoffered {
+        root: 0,
+        path: name.to_vec(),
+        fault: source_fault(EntryId(0), FaultCode::NAME, message),
+    }
+}
+
+fn forgotten(error: &std::io::Error) -> Fault {
+    let message = format!("whether it was met before cannot be remembered: {error}");
+    source_fault(EntryId(0), FaultCode::IO, message)
+}
+
+fn missing() -> Fault {
+    let message = "the list names it, but it does not exist".to_owned();
+    source_fault(EntryId(0), FaultCode::NOT_FOUND, message)
+}
+
+fn list_lost(why: &str) -> Unoffered {
+    let message = format!("the list cannot be read on: {why}; what else it names is not copied");
+    Unoffered {
+        root: 0,
+        path: Vec::new(),
+        fault: source_fault(EntryId(0), FaultCode::IO, message),
+    }
+}
+
+fn links_lost(error: &std::io::Error) -> Unoffered {
+    let message = format!("the names of files with several names cannot be read back: {error}");
+    Unoffered {
+        root: 0,
+        path: Vec::new(),
+        fault: source_fault(EntryId(0), FaultCode::IO, message),
+    }
+}
+
+fn fault_of(error: &StoreError) -> Fault {
+    entry::fault(EntryId(0), Side::SOURCE, error)
+}
+
+/// An entry of which only the state is known.
+pub(in crate::files) fn bare(path: &RelPath, meta: Meta) -> ScanEntry {
+    ScanEntry {
+        path: path.clone(),
+        meta,
+        target: Vec::new(),
+        extended: Extended::default(),
+        lost: Lost::NOTHING,
+    }
+}
+
+/// What two names of one file have in common.
+fn file_key(meta: &Meta) -> Vec<u8> {
+    [meta.device.to_be_bytes(), meta.inode.to_be_bytes()].concat()
+}
+
+const FILE_KEY_BYTES: usize = 16;

@@ -1,0 +1,192 @@
+//! Makes offers of what is found below a root: what is meant of it, with what goes with it.
+//! Does not look for it: scans do, and lists.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use godwit_engine::{Offers, Unoffered, entry, lock};
+use godwit_proto::limits::EXTENSIONS_BYTES_MAX;
+use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Side, extension};
+use godwit_store::{Extended, Kind, Lost, Meta, ScanEntry, ScanItem};
+
+use crate::files::plan::choice::Selecting;
+use crate::files::read::keeper::Keeper;
+use crate::files::read::own_files::OwnFiles;
+use crate::files::read::source::TreeRoot;
+
+/// What is meant of the entries of a transfer and kept of them, and where the rest is counted.
+pub(in crate::files) struct Offering {
+    pub(in crate::files) selecting: Selecting,
+    pub(in crate::files) keeper: Arc<Keeper>,
+    /// Left out.
+    pub(in crate::files) own: Arc<OwnFiles>,
+    first_names: FirstNames,
+}
+
+/// The first names of links and special files with several names, by root, device and inode.
+type FirstNames = Mutex<HashMap<(u16, u64, u64), Vec<u8>>>;
+
+/// First names that are remembered. Beyond them, further names become entries of their own, and are counted.
+const FIRST_NAMES_MAX: usize = 64 << 10;
+
+impl Offering {
+    pub(in crate::files) fn new(selecting: Selecting) -> Self {
+        Self {
+            selecting,
+            keeper: Arc::default(),
+            own: Arc::default(),
+            first_names: Mutex::default(),
+        }
+    }
+
+    /// Offers what was found below `place`, which is root number `root`, if it is meant.
+    pub(in crate::files) fn offer(
+        &self,
+        place: &TreeRoot,
+        root: u16,
+        item: ScanItem,
+        out: &mut Offers,
+    ) {
+        match item {
+            // Where it goes it is not missed either.
+            ScanItem::Entry(found) | ScanItem::Link { entry: found, .. }
+                if self.own.has(&found.meta) =>
+            {
+                self.pass_over(place, root, found, out);
+            }
+            ScanItem::Entry(found) if self.selecting.passes_over(&found.meta) => {
+                self.pass_over(place, root, found, out);
+            }
+            ScanItem::Link { entry: found, .. } if self.selecting.passes_over(&found.meta) => {
+                self.pass_over(place, root, found, out);
+            }
+            ScanItem::Entry(found) => {
+                if found.meta.kind == Kind::Directory && self.selecting.ends_at(place, &found.path)
+                {
+                    // What the counterpart has in it is not missed here.
+                    self.pass_over(place, root, found.clone(), out);
+                }
+                self.offer_entry(place, root, found, out);
+            }
+            ScanItem::Link {
+                entry: found,
+                first,
+            } => {
+                let target = place.below(&first).to_vec();
+                let mut record = entry::record(root, &found.meta, target);
+                record.kind = EntryKind::HARD_LINK;
+                record.path = place.owned_below(found.path);
+                record.bytes = 0;
+                out.entries.push(record);
+            }
+            ScanItem::Fault(error) => out.faults.push(Unoffered {
+                root,
+                fault: entry::fault(EntryId(0), Side::SOURCE, &error),
+                path: place.owned_below(error.path),
+            }),
+        }
+    }
+
+    /// What goes with an entry beside its state, where it was not found by a scan that tells it.
+    pub(in crate::files) fn extended(
+        &self,
+        place: &TreeRoot,
+        found: &ScanEntry,
+    ) -> Result<(Extended, Lost), Fault> {
+        if !self.keeper.reads_extended() || self.selecting.select.passes_over(&found.meta) {
+            return Ok(Default::default());
+        }
+        let read = place.storage.extended(&found.path);
+        read.map_err(|error| entry::fault(EntryId(0), Side::SOURCE, &error))
+    }
+
+    fn offer_entry(&self, place: &TreeRoot, root: u16, found: ScanEntry, out: &mut Offers) {
+        let path = place.owned_below(found.path);
+        let mut record = entry::record(root, &found.meta, found.target);
+        if record.kind.is_special() && !self.keeper.preserve().specials {
+            out.faults.push(unsendable(root, path, &found.meta));
+            return;
+        }
+        record.path = path;
+        let (extensions, unsent) = self.keeper.extensions(&found.meta, &found.extended);
+        record.extensions = extensions;
+        let lost = found.lost | unsent;
+        if let Some(message) = self.keeper.lost_at_source(lost) {
+            out.faults.push(Unoffered {
+                root,
+                path: record.path,
+                fault: source_fault(EntryId(0), FaultCode::UNSUPPORTED, message),
+            });
+            return;
+        }
+        self.selecting.counters.count_lost(lost);
+        self.name_first(root, &found.meta, &mut record);
+        out.entries.push(record);
+    }
+
+    /// Says in the record of a link or special file whether it has a name already.
+    fn name_first(&self, root: u16, meta: &Meta, record: &mut Record) {
+        if matches!(meta.kind, Kind::File | Kind::Directory) || meta.links < 2 {
+            return;
+        }
+        let key = (root, meta.device, meta.inode);
+        let mut first_names = lock(&self.first_names);
+        let is_split = match first_names.get(&key) {
+            Some(first) => {
+                let mut extensions = record.extensions.clone();
+                let pushed = extension::push(&mut extensions, extension::FIRST_NAME, first);
+                let fits = pushed.is_ok() && extensions.len() <= EXTENSIONS_BYTES_MAX;
+                if fits {
+                    record.extensions = extensions;
+                }
+                !fits
+            }
+            None if first_names.len() < FIRST_NAMES_MAX => {
+                first_names.insert(key, record.path.clone());
+                false
+            }
+            None => true,
+        };
+        if is_split {
+            self.selecting.counters.links_split.add(1);
+        }
+    }
+
+    /// What is passed over is nothing to fail about, and what goes with it does not matter.
+    fn pass_over(&self, place: &TreeRoot, root: u16, found: ScanEntry, out: &mut Offers) {
+        if self.selecting.announces_passed {
+            let mut record = entry::record(root, &found.meta, found.target);
+            record.path = place.owned_below(found.path);
+            record.flags |= RecordFlags::PASSED_OVER;
+            out.entries.push(record);
+        }
+    }
+}
+
+fn unsendable(root: u16, path: Vec<u8>, meta: &Meta) -> Unoffered {
+    let what = match meta.kind {
+        Kind::Fifo => "a FIFO",
+        Kind::Socket => "a socket",
+        Kind::CharDevice => "a character device",
+        _ => "a block device",
+    };
+    Unoffered {
+        root,
+        path,
+        fault: source_fault(
+            EntryId(0),
+            FaultCode::NOT_REGULAR,
+            format!("it is {what}, which is copied only with --specials"),
+        ),
+    }
+}
+
+pub(in crate::files) fn source_fault(entry: EntryId, code: FaultCode, message: String) -> Fault {
+    Fault {
+        entry,
+        side: Side::SOURCE,
+        code,
+        errno: None,
+        message,
+    }
+}

@@ -1,0 +1,85 @@
+//! What earlier runs left of unfinished files, and what of this run's a later one may resume from.
+//! Removes nothing; the committer sweeps.
+//!
+//! The one lock, on what the journal knows, is held for one call only.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use godwit_engine::lock;
+use godwit_store::TempName;
+use godwit_store::journal::{Partial, PathKey, Recovered};
+
+use crate::files::finish::leftovers::Leftovers;
+
+/// Unfinished files, of earlier runs and of this one.
+pub(in crate::files) struct Held {
+    /// There was an earlier run.
+    pub(in crate::files) resumed: bool,
+    /// What the journal vouches for, of files that nobody has asked for yet.
+    partial: Mutex<HashMap<PathKey, Partial>>,
+    /// What a sweep leaves alone.
+    pub(in crate::files) leftovers: Leftovers,
+    /// Something was kept of a file that has failed.
+    has_kept: AtomicBool,
+    /// A file was announced whose size nobody knows: its bytes come from a pipe, so no later run can resume it.
+    comes_once: AtomicBool,
+}
+
+impl Held {
+    pub(in crate::files) fn new(recovered: &mut Recovered) -> Self {
+        Self {
+            resumed: recovered.resumed,
+            partial: Mutex::new(std::mem::take(&mut recovered.partial)),
+            leftovers: Leftovers::default(),
+            has_kept: AtomicBool::new(false),
+            comes_once: AtomicBool::new(false),
+        }
+    }
+
+    /// What an earlier run brought of the file, which this run now asks for or gives up.
+    pub(in crate::files) fn take(&self, key: &PathKey) -> Option<Partial> {
+        lock(&self.partial).remove(key)
+    }
+
+    /// Looks at what an earlier run brought of the file, if it brought anything.
+    pub(in crate::files) fn with<T>(
+        &self,
+        key: &PathKey,
+        look: impl FnOnce(&mut Partial) -> Option<T>,
+    ) -> Option<T> {
+        lock(&self.partial)
+            .get_mut(key)
+            .filter(|found| found.digest.covered() > 0)
+            .and_then(look)
+    }
+
+    /// Whether an earlier run left anything.
+    pub(in crate::files) fn is_empty(&self) -> bool {
+        lock(&self.partial).is_empty()
+    }
+
+    /// What the journal knows of files that nobody asked for in this run.
+    pub(in crate::files) fn take_rest(&self) -> Vec<PathKey> {
+        lock(&self.partial).drain().map(|(key, _)| key).collect()
+    }
+
+    /// What has arrived of a file is for the next run, and the journal goes on vouching for it.
+    pub(in crate::files) fn keep(&self, temp: TempName) {
+        self.has_kept.store(true, Ordering::Relaxed);
+        self.leftovers.keep(temp);
+    }
+
+    pub(in crate::files) fn has_kept(&self) -> bool {
+        self.has_kept.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::files) fn note_once(&self) {
+        self.comes_once.store(true, Ordering::Relaxed);
+    }
+
+    pub(in crate::files) fn comes_once(&self) -> bool {
+        self.comes_once.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,78 @@
+//! Counts the ranges that all large files in progress have digests of, and refuses one too many.
+//! Keeps no digests; the open files do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What all files in progress may take together. Honest senders stay far below: `limits::FILE_RANGES_MAX`.
+pub(in crate::files) struct RangeBudget {
+    taken: AtomicUsize,
+    max: usize,
+}
+
+/// What one file has taken of it; given back when the file is forgotten.
+pub(in crate::files) struct RangeShare {
+    budget: Arc<RangeBudget>,
+    taken: usize,
+}
+
+impl RangeBudget {
+    pub(in crate::files) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            taken: AtomicUsize::new(0),
+            max,
+        })
+    }
+
+    pub(in crate::files) fn share(self: &Arc<Self>) -> RangeShare {
+        RangeShare {
+            budget: Arc::clone(self),
+            taken: 0,
+        }
+    }
+}
+
+impl RangeShare {
+    /// The file has `count` ranges now. False, with nothing changed, if that is more than all files may have together.
+    pub(in crate::files) fn set(&mut self, count: usize) -> bool {
+        let taken = &self.budget.taken;
+        if count > self.taken {
+            let more = count - self.taken;
+            if taken.fetch_add(more, Ordering::Relaxed) + more > self.budget.max {
+                taken.fetch_sub(more, Ordering::Relaxed);
+                return false;
+            }
+        } else {
+            taken.fetch_sub(self.taken - count, Ordering::Relaxed);
+        }
+        self.taken = count;
+        true
+    }
+}
+
+impl Drop for RangeShare {
+    fn drop(&mut self) {
+        self.budget.taken.fetch_sub(self.taken, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_share_one_bound_and_give_back_what_they_no_longer_need() {
+        let budget = RangeBudget::new(10);
+        let (mut first, mut second) = (budget.share(), budget.share());
+        assert!(first.set(6));
+        assert!(!second.set(5));
+        assert!(second.set(4));
+        assert!(first.set(2));
+        assert!(second.set(8));
+        drop(second);
+        assert!(first.set(10));
+        assert!(!first.set(11));
+        drop(first);
+        assert_eq!(budget.taken.load(Ordering::Relaxed), 0);
+    }
+}

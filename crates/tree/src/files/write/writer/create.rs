@@ -1,0 +1,158 @@
+//! Makes or opens the temporary file of a large file, of its own or shared with other members of a claim.
+//! Writes no contents to it.
+
+use std::sync::Mutex;
+
+use godwit_engine::{entry, lock};
+use godwit_proto::{
+    EntryId, Fault, FaultCode, HeldRange, Portion, Record, RecordFlags, Side, UNKNOWN_BYTES,
+};
+use godwit_store::digest::FileDigest;
+use godwit_store::{Create, FinalMeta, RelPath, Replace, StoreError, TempName, WriteFile};
+
+use super::{Writer, too_scattered};
+use crate::files::member::{copies, key_of};
+use crate::files::plan::afresh::copy_contents;
+use crate::files::target::destination_fault;
+use crate::files::write::open::{OpenFile, Progress, part_of};
+
+impl Writer {
+    /// Makes the temporary file of an entry, or opens the one that is there.
+    pub(super) fn create(&self, record: &Record) -> Result<OpenFile, Fault> {
+        let path = self.target.mapped(record.root, &record.path)?;
+        self.directories.hold_before_making(record.id, &path)?;
+        let portion = portion_of(record)?;
+        let (part, shared) = (part_of(&portion), portion != Portion::Whole);
+        let copied = matches!(portion, Portion::Assemble(_)) && copies(&self.target);
+        let temp = match shared && !copied {
+            true => self.target.shared_temp(record),
+            false => self.target.temp(&path),
+        };
+        let key = key_of(record, part);
+        let known = self.held.take(&key);
+        // Of what was kept nobody may remember that it failed.
+        let is_in_journal = known.is_some() || record.attempt > 0 || self.held.has_kept();
+        let held = known
+            .filter(|partial| {
+                partial.generation == record.generation.0
+                    && partial.digest.covered() > 0
+                    && record.attempt == 0
+            })
+            .map(|partial| partial.digest);
+        let held = match &portion {
+            Portion::Assemble(ranges) => Some(self.elsewhere(ranges)),
+            Portion::Whole | Portion::Part(_) => held,
+        };
+        let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
+        if i64::try_from(record.bytes).is_err() && (shared || record.bytes != UNKNOWN_BYTES) {
+            let message = "no storage holds a file of that size".to_owned();
+            return Err(destination_fault(record.id, FaultCode::LIMIT, message));
+        }
+        self.target.hold_fence(record.id)?;
+        let storage = &self.target.config.storage;
+        let how = match held {
+            _ if copied => Create::Fresh,
+            _ if shared => Create::Shared,
+            Some(_) => Create::Resume,
+            None => Create::Fresh,
+        };
+        let bytes = (record.bytes != UNKNOWN_BYTES).then_some(record.bytes);
+        let made = self
+            .directories
+            .within_its_directory(&path, &|| storage.create(&path, &temp, how, bytes));
+        let file = made.map_err(fault)?;
+        let copied = copied.then(|| self.target.shared_temp(record));
+        if let Some(from) = &copied {
+            self.copy(record, &path, from, &*file)?;
+        }
+        if held.is_none() {
+            // Of no other file: whoever writes into the journal waits for it to be synced, and all streams for whoever opens a file.
+            if is_in_journal {
+                self.committer.restart(key);
+            }
+            if record.flags & RecordFlags::DENSE != 0 && record.bytes != UNKNOWN_BYTES {
+                let room = part.map_or(0..record.bytes, |part| part.offset..part.end());
+                file.preallocate(room).map_err(fault)?;
+            }
+        }
+        let digest = held.unwrap_or_else(|| FileDigest::new(self.target.config.digest));
+        let mut share = self.ranges.share();
+        if !share.set(digest.range_count()) {
+            return Err(too_scattered(record.id));
+        }
+        Ok(OpenFile {
+            id: record.id,
+            root: record.root,
+            path,
+            temp,
+            shared,
+            copied,
+            part,
+            elsewhere: match portion {
+                Portion::Assemble(ranges) => ranges,
+                Portion::Whole | Portion::Part(_) => Vec::new(),
+            },
+            key,
+            generation: record.generation.0,
+            bytes: record.bytes.into(),
+            attempt: record.attempt,
+            replace: self.replace_of(record.id),
+            record: self.to_tell(record),
+            file,
+            progress: Mutex::new(Progress {
+                written: digest.clone(),
+                durable: digest,
+                share,
+                counted: 0,
+                end: None,
+                meta: FinalMeta::default(),
+                over: false,
+            }),
+        })
+    }
+
+    /// Copies what members have written of a file, but for its holes.
+    fn copy(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        from: &TempName,
+        to: &dyn WriteFile,
+    ) -> Result<(), Fault> {
+        let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
+        let storage = &self.target.config.storage;
+        let from = storage.open_temp(path, from).map_err(fault)?;
+        // Another node has written a part of it.
+        from.drop_cache();
+        copy_contents(&self.target, path, &*from, to).map_err(fault)
+    }
+
+    /// What other transfers hold of a file.
+    fn elsewhere(&self, ranges: &[HeldRange]) -> FileDigest {
+        let mut digest = FileDigest::new(self.target.config.digest);
+        for range in ranges {
+            // One that does not fit leaves a gap, and the digest of the whole tells.
+            let _ = digest.add(
+                range.offset,
+                range.bytes,
+                entry::digest_to_store(&range.digest),
+            );
+        }
+        digest
+    }
+
+    /// What becomes of what has the name. Another member of the same claim may have brought the same entry meanwhile.
+    pub(super) fn replace_of(&self, id: EntryId) -> Replace {
+        match self.target.config.member.is_some() || lock(&self.replace).contains(&id) {
+            true => Replace::Atomically,
+            false => Replace::Never,
+        }
+    }
+}
+
+fn portion_of(record: &Record) -> Result<Portion, Fault> {
+    record.portion().map_err(|error| {
+        let message = format!("the sender describes a part of a file as no program may: {error}");
+        destination_fault(record.id, FaultCode::UNSUPPORTED, message)
+    })
+}
