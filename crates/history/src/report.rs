@@ -35,12 +35,19 @@ const TIME_LINE_MAX: usize = 1_000;
 
 /// What the state and the files know of a job.
 pub struct Known {
+    /// The job as the state has it.
     pub job: JobView,
+    /// As it was submitted.
     pub description: NewJob,
+    /// The first one first.
     pub attempts: Vec<AttemptView>,
+    /// Failed entries in groups.
     pub failures: Vec<FailureView>,
+    /// Lines of all nodes.
     pub log: Vec<LogLine>,
+    /// Samples of all nodes, by time.
     pub samples: Vec<SampleView>,
+    /// Nodes whose part is missing.
     pub missing: Vec<MissingNode>,
 }
 

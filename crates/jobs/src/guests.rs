@@ -23,7 +23,7 @@ use godwit_state::{Actor, AuditEntry, Command, CommandError, Job, JobState, Op, 
 
 use crate::error::JobsError;
 use crate::stored::Guest;
-use crate::{Jobs, Shared, files, grants, manifest};
+use crate::{Jobs, Shared, grants, manifest};
 pub(crate) use pace::Pace;
 pub(crate) use reach::{Reaching, even_out, is_unproven};
 pub(crate) use records::{Records, overflows};
@@ -94,7 +94,7 @@ impl AnswerJobs for Guests {
                 let directory = &jobs.shared.config.directory;
                 let past =
                     godwit_history::read_past(directory, &id, wish.attempt, wish.line, wish.sample);
-                let mut past = past.map_err(|error| refuse(&error))?;
+                let mut past = past.map_err(|error| refuse(&error.into()))?;
                 if !is_of_cluster {
                     past.lines.iter_mut().for_each(reach::veil_line);
                 }

@@ -109,7 +109,12 @@ pub(crate) fn log(
     limit: usize,
 ) -> Result<LogPage, JobsError> {
     let Some(runs) = runs(shared, id)? else {
-        return godwit_history::read_log(&shared.config.directory, id, after, limit);
+        return Ok(godwit_history::read_log(
+            &shared.config.directory,
+            id,
+            after,
+            limit,
+        )?);
     };
     let from = u32::try_from(after / LINES_OF_ATTEMPT).unwrap_or(u32::MAX);
     let from = from.saturating_add(1);

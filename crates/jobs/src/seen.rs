@@ -22,7 +22,7 @@ use crate::attempt::LATE_CALLS;
 use crate::border;
 use crate::error::JobsError;
 use crate::guests::is_of_site;
-use crate::{Jobs, Manifest, manifest_of, report, work_of};
+use crate::{Jobs, Manifest, manifest_of, work_of};
 
 /// What stands for a path, or for a part of it, that the caller may not list.
 const HIDDEN: &str = "\u{2026}";

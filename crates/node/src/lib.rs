@@ -66,7 +66,7 @@ fn serve(
     let (plan, notes) = plan::make(values, settings, home).map_err(plan::failure_of)?;
     log::begin(settings)?;
     notes.iter().for_each(|note| complain(note));
-    crate::cores::restrict(settings.threads, &settings.pin)?;
+    cores::restrict(settings.threads, &settings.pin)?;
     let ends = signals::ending()
         .and_then(Ends::of)
         .map_err(Failure::local)?;

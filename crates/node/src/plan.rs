@@ -17,14 +17,19 @@ use godwit_run::Home;
 
 /// What a node will serve.
 pub struct Plan {
+    /// Each with its absolute path.
     pub exports: Vec<Export>,
+    /// Addresses of the data port.
     pub listen: Vec<SocketAddr>,
     /// Where API and page are served; empty is the data port.
     pub manage: Vec<SocketAddr>,
+    /// What the node says of its own addresses to clients.
     pub announce: Announce,
+    /// What the API proves itself with.
     pub certificate: CertificateSource,
     /// The Unix socket of the API.
     pub socket: PathBuf,
+    /// Networks that webhooks may reach.
     pub webhook_networks: Vec<Network>,
 }
 

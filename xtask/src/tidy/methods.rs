@@ -13,7 +13,7 @@ const METHODS_MAX: usize = 24;
 const MORE: [(&str, &str, usize); 6] = [
     ("crates/engine/src/sender/state.rs", "State", 31),
     ("crates/state/src/read/mod.rs", "Reader", 25),
-    ("crates/tree/src/files/commit.rs", "Committer", 34),
+    ("crates/tree/src/files/finish/commit.rs", "Committer", 34),
     ("crates/net/src/connection.rs", "Connection", 29),
     ("crates/tuner/src/streams.rs", "StreamTuner", 28),
     ("crates/engine/src/acks.rs", "Acks", 26),

@@ -20,13 +20,11 @@ use godwit_api::event::{ConnectionLost, Event, EventSink, Progress, Summary};
 use godwit_api::failure::{Failure, FailureCode};
 pub(crate) use godwit_api::shown::printable;
 use godwit_api::shown::printable_lines;
+use godwit_node::outlet::{self, complaint, say};
 pub(crate) use godwit_node::outlet::{complain, is_cut_short, print, print_data};
-use godwit_node::outlet::{complaint, say};
 pub(crate) use log::Log;
 pub(crate) use log_line::line_of;
 use plain::PlainLines;
-use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -304,7 +302,7 @@ impl State {
     /// An event for programs.
     fn print_data(&self, line: &str) {
         if self.aside {
-            write_error(line);
+            outlet::write_error(format!("{line}\n").into_bytes());
         } else {
             print_data(line);
         }

@@ -12,8 +12,8 @@ use godwit_api::units::human_size;
 use godwit_state::{Job, JobFilter, PAGE_BYTES};
 
 use super::{asker_of, owner};
+use crate::Shared;
 use crate::error::JobsError;
-use crate::{Shared, files};
 
 /// Bytes of the records of one asker: the manifests of some ten million files, or the logs of hundreds of jobs.
 const BYTES_MAX: u64 = 4 << 30;

@@ -109,7 +109,7 @@ fn target_of(mapping: &[RelPath]) -> Option<(RelPath, bool)> {
 
 impl Beacon {
     /// Whether a component of a path that the source announces is the beacon, which is remembered.
-    pub(in crate::files) fn meets(&self, name: &[u8]) -> bool {
+    pub(crate) fn meets(&self, name: &[u8]) -> bool {
         let is_met = name == self.name.as_bytes();
         if is_met {
             self.is_met.store(true, Ordering::Relaxed);
@@ -118,22 +118,22 @@ impl Beacon {
     }
 
     /// The source sends.
-    pub(in crate::files) fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.has_begun.store(true, Ordering::Relaxed);
     }
 
     /// Whether anything came from a source that has looked. Otherwise there is nothing to resume.
-    pub(in crate::files) fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::Relaxed) && !self.is_met.load(Ordering::Relaxed)
     }
 
     /// Whether it is a temporary name of this transfer that is to stay.
-    pub(in crate::files) fn is(&self, name: &[u8]) -> bool {
+    pub(crate) fn is(&self, name: &[u8]) -> bool {
         name == self.name.as_bytes()
     }
 
     /// Why the transfer ends, if its source has announced the beacon.
-    pub(in crate::files) fn failure(&self) -> Option<SinkFailure> {
+    pub(crate) fn failure(&self) -> Option<SinkFailure> {
         self.is_met.load(Ordering::Relaxed).then(|| {
             SinkFailure::IntoItself(
                 "the source holds its own destination, and cannot be copied into itself; the two ends see one file system by different mounts"
@@ -143,7 +143,7 @@ impl Beacon {
     }
 
     /// Removes it: the source looks no more.
-    pub(in crate::files) fn put_out(&self) {
+    pub(crate) fn put_out(&self) {
         if !self.is_lit.swap(false, Ordering::Relaxed) {
             return;
         }

@@ -40,7 +40,7 @@ pub struct ListError(#[from] pub io::Error);
 /// Keys of entries could not all be kept, or cannot be read back, so that nothing is known of any entry.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
-pub(in crate::files) struct KeysError(Arc<io::Error>);
+pub(crate) struct KeysError(Arc<io::Error>);
 
 impl From<io::Error> for KeysError {
     fn from(error: io::Error) -> Self {
@@ -50,7 +50,7 @@ impl From<io::Error> for KeysError {
 
 /// The entries that only the destination has cannot be found.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::files) enum ExtrasError {
+pub(crate) enum ExtrasError {
     /// The announced entries are not all known.
     #[error(transparent)]
     Announced(#[from] KeysError),

@@ -54,7 +54,7 @@ const SHARED: &[u8] = b"shared";
 
 impl Target {
     /// The temporary file of `path` that is this transfer's own.
-    pub(in crate::files) fn temp(&self, path: &RelPath) -> TempName {
+    pub(crate) fn temp(&self, path: &RelPath) -> TempName {
         let config = &self.config;
         match config.member {
             None => TempName::new(config.tag, path),
@@ -63,14 +63,14 @@ impl Target {
     }
 
     /// The temporary file that all members of the claim write parts of this file to.
-    pub(in crate::files) fn shared_temp(&self, record: &Record) -> TempName {
+    pub(crate) fn shared_temp(&self, record: &Record) -> TempName {
         let generation = record.generation.0.to_le_bytes();
         let purpose = [SHARED, &record.root.to_le_bytes(), &generation].concat();
         TempName::of_member(self.config.tag, &record.path, &purpose)
     }
 
     /// What makes this transfer a member; a sender of parts must be one.
-    pub(in crate::files) fn membership(&self, record: &Record) -> Result<&Membership, Fault> {
+    pub(crate) fn membership(&self, record: &Record) -> Result<&Membership, Fault> {
         self.config.member.as_ref().ok_or_else(|| {
             let message = "the sender sends a part of a file, and this transfer is no member of a claim; update the sender".to_owned();
             destination_fault(record.id, FaultCode::UNSUPPORTED, message)
@@ -78,13 +78,13 @@ impl Target {
     }
 
     /// Whether the claim of this member has ended. Of no member's transfer it never has.
-    pub(in crate::files) fn is_fenced(&self) -> bool {
+    pub(crate) fn is_fenced(&self) -> bool {
         let member = self.config.member.as_ref();
         member.is_some_and(|member| !member.fence.holds())
     }
 
     /// Refuses to write once the claim has ended: the destination may be another's by now.
-    pub(in crate::files) fn hold_fence(&self, entry: EntryId) -> Result<(), Fault> {
+    pub(crate) fn hold_fence(&self, entry: EntryId) -> Result<(), Fault> {
         match self.is_fenced() {
             true => Err(destination_fault(entry, FaultCode::IO, FENCED.to_owned())),
             false => Ok(()),
@@ -92,7 +92,7 @@ impl Target {
     }
 
     /// Whether the end of this transfer does what concerns the whole tree.
-    pub(in crate::files) fn finishes_tree(&self) -> bool {
+    pub(crate) fn finishes_tree(&self) -> bool {
         self.config
             .member
             .as_ref()
@@ -101,20 +101,20 @@ impl Target {
 }
 
 /// Whether a file is put together in a copy of what members share.
-pub(in crate::files) fn copies(target: &Target) -> bool {
+pub(crate) fn copies(target: &Target) -> bool {
     let member = target.config.member.as_ref();
     member.is_some_and(|member| member.fence.copies())
 }
 
 /// Whether a file that is put together is read back before it gets its name, although nobody asked for that: where size and time do not
 /// tell that it has its name already, only its contents tell that all parts are in it.
-pub(in crate::files) fn rereads_assembled(target: &Target) -> bool {
+pub(crate) fn rereads_assembled(target: &Target) -> bool {
     target.config.force || target.comparison().judge() != Judge::SIZE_AND_TIME
 }
 
 /// Removes temporary files of the claim from a directory whose entries the closer is about to look at, where another node may still rename
 /// them. Its own come again. The mark of the claim stays.
-pub(in crate::files) fn take_late(target: &Target, directory: &RelPath) -> Result<(), StoreError> {
+pub(crate) fn take_late(target: &Target, directory: &RelPath) -> Result<(), StoreError> {
     if !target.finishes_tree() || !copies(target) || target.comparison().dry_run {
         return Ok(());
     }
@@ -145,7 +145,7 @@ pub(in crate::files) fn take_late(target: &Target, directory: &RelPath) -> Resul
 }
 
 /// Removes temporary files of the claim beside a destination that is no directory; a walk below it finds those in a directory.
-pub(in crate::files) fn sweep_beside(target: &Target, start: &RelPath) -> Result<(), StoreError> {
+pub(crate) fn sweep_beside(target: &Target, start: &RelPath) -> Result<(), StoreError> {
     let storage = &target.config.storage;
     let is_directory = |meta: godwit_store::Meta| meta.kind == Kind::Directory;
     let Some(parent) = start.parent() else {
@@ -175,10 +175,10 @@ fn remove_ours(
 }
 
 /// What is said of a write that comes too late.
-pub(in crate::files) const FENCED: &str = "the claim of this job has ended at this node, so that nothing more is written; the job gives the work to a member again";
+pub(crate) const FENCED: &str = "the claim of this job has ended at this node, so that nothing more is written; the job gives the work to a member again";
 
 /// The journal's key of an entry: of a file, or of one part of it.
-pub(in crate::files) fn key_of(record: &Record, part: Option<Part>) -> PathKey {
+pub(crate) fn key_of(record: &Record, part: Option<Part>) -> PathKey {
     match part {
         None => PathKey::new(record.root, &record.path),
         Some(part) => PathKey::of_part(record.root, &record.path, part.offset),

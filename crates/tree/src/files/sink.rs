@@ -78,9 +78,9 @@ pub struct TreeSinkConfig {
 pub struct TreeSink {
     target: Arc<Target>,
     held: Arc<Held>,
-    pub(in crate::files) planner: Planner,
-    pub(in crate::files) writer: Writer,
-    pub(in crate::files) committer: Arc<Committer>,
+    pub(crate) planner: Planner,
+    pub(crate) writer: Writer,
+    pub(crate) committer: Arc<Committer>,
     finisher: Finisher,
 }
 
@@ -100,7 +100,7 @@ impl TreeSink {
         Self::start_within(ranges, config, journal, recovered, acks, counters)
     }
 
-    pub(in crate::files) fn start_within(
+    pub(crate) fn start_within(
         ranges: Arc<RangeBudget>,
         config: TreeSinkConfig,
         journal: Option<Journal>,

@@ -11,35 +11,30 @@ use crate::files::plan::compare::mtime_of;
 use crate::files::sink::TreeSinkConfig;
 
 /// The destination of a transfer, as its planner, writer and finisher see it.
-pub(in crate::files) struct Target {
-    pub(in crate::files) config: TreeSinkConfig,
-    pub(in crate::files) acks: Arc<Acks>,
-    pub(in crate::files) counters: Arc<Counters>,
+pub(crate) struct Target {
+    pub(crate) config: TreeSinkConfig,
+    pub(crate) acks: Arc<Acks>,
+    pub(crate) counters: Arc<Counters>,
 }
 
 impl Target {
-    pub(in crate::files) fn comparison(&self) -> Comparison {
+    pub(crate) fn comparison(&self) -> Comparison {
         self.config.comparison.unwrap_or_default()
     }
 
     /// Where the first source goes.
-    pub(in crate::files) fn base(&self) -> RelPath {
+    pub(crate) fn base(&self) -> RelPath {
         self.config.mapping.first().cloned().unwrap_or_default()
     }
 
-    pub(in crate::files) fn mapped(&self, root: u16, path: &[u8]) -> Result<RelPath, Fault> {
+    pub(crate) fn mapped(&self, root: u16, path: &[u8]) -> Result<RelPath, Fault> {
         let mut mapped = RelPath::root();
         self.map_in(root, path, &mut mapped)?;
         Ok(mapped)
     }
 
     /// As [`Target::mapped`], in the memory of `mapped`.
-    pub(in crate::files) fn map_in(
-        &self,
-        root: u16,
-        path: &[u8],
-        mapped: &mut RelPath,
-    ) -> Result<(), Fault> {
+    pub(crate) fn map_in(&self, root: u16, path: &[u8], mapped: &mut RelPath) -> Result<(), Fault> {
         // Only a sender that breaks the rules sends one: it would pass for a file that is not whole.
         let mut names = path.split(|byte| *byte == b'/');
         if let Some(name) = names.find(|name| TempName::is_temp(name)) {
@@ -71,7 +66,7 @@ impl Target {
     }
 
     /// The path as people know it.
-    pub(in crate::files) fn shown(&self, path: &RelPath) -> Vec<u8> {
+    pub(crate) fn shown(&self, path: &RelPath) -> Vec<u8> {
         let mut name = self.config.display.clone();
         if !name.is_empty() && !name.ends_with(b"/") {
             name.push(b'/');
@@ -81,7 +76,7 @@ impl Target {
     }
 
     /// The path of an entry as people know it; the destination's own where the entry has no valid name here.
-    pub(in crate::files) fn display_path(&self, root: u16, path: &[u8]) -> Vec<u8> {
+    pub(crate) fn display_path(&self, root: u16, path: &[u8]) -> Vec<u8> {
         let mut joined = RelPath::root();
         self.join_in(root, path, &mut joined).map_or_else(
             |_fault| self.config.display.clone(),
@@ -90,18 +85,18 @@ impl Target {
     }
 
     /// Says that an entry failed that belongs to no item any more.
-    pub(in crate::files) fn fail(&self, fault: Fault, root: u16, path: &[u8]) {
+    pub(crate) fn fail(&self, fault: Fault, root: u16, path: &[u8]) {
         let shown = self.display_path(root, path);
         self.acks.fault(Seq(0), fault, root, path, &shown);
     }
 
     /// What stands at `path`.
-    pub(in crate::files) fn look(&self, path: &RelPath) -> Result<Option<Meta>, StoreError> {
+    pub(crate) fn look(&self, path: &RelPath) -> Result<Option<Meta>, StoreError> {
         self.unless_in_the_way(self.config.storage.stat(path))
     }
 
     /// What a look has found. In a dry run, something that would have made way for a directory has nothing below it.
-    pub(in crate::files) fn unless_in_the_way(
+    pub(crate) fn unless_in_the_way(
         &self,
         found: Result<Option<Meta>, StoreError>,
     ) -> Result<Option<Meta>, StoreError> {
@@ -112,7 +107,7 @@ impl Target {
     }
 
     /// The error says that something stands in the place of a directory, and the transfer may remove it.
-    pub(in crate::files) fn makes_way_for(&self, error: &StoreError) -> bool {
+    pub(crate) fn makes_way_for(&self, error: &StoreError) -> bool {
         self.comparison().delete
             && matches!(
                 error.kind,
@@ -121,7 +116,7 @@ impl Target {
     }
 
     /// A verdict for a sender that asked for a comparison, or else one that every sender knows.
-    pub(in crate::files) fn unless_plain(&self, asked: Verdict, plain: Verdict) -> Verdict {
+    pub(crate) fn unless_plain(&self, asked: Verdict, plain: Verdict) -> Verdict {
         if self.config.comparison.is_some() {
             asked
         } else {
@@ -130,7 +125,7 @@ impl Target {
     }
 
     /// The entry stays out because of what was asked for entries that are there, or are not.
-    pub(in crate::files) fn stays_out(&self, kind: EntryKind, there: Option<&Meta>) -> bool {
+    pub(crate) fn stays_out(&self, kind: EntryKind, there: Option<&Meta>) -> bool {
         let comparison = self.comparison();
         match there {
             None => comparison.existing,
@@ -143,28 +138,24 @@ impl Target {
     }
 
     /// `--update` leaves the file alone that stands where a further name of another file is to be.
-    pub(in crate::files) fn spares_newer(&self, record: &Record, there: &Meta) -> bool {
+    pub(crate) fn spares_newer(&self, record: &Record, there: &Meta) -> bool {
         self.comparison().update && there.kind == Kind::File && there.mtime > mtime_of(record)
     }
 
     /// What a directory in the place of something else means, and the reverse: in the end it goes, or it is in the way.
-    pub(in crate::files) fn defers(&self, record: &Record, path: &RelPath) -> bool {
+    pub(crate) fn defers(&self, record: &Record, path: &RelPath) -> bool {
         self.comparison().delete && (!record.path.is_empty() || self.root_makes_way(path))
     }
 
     /// Whether what was named as the destination may become another kind of entry. The storage's own root cannot, and a name with a
     /// slash behind it says what it is.
-    pub(in crate::files) fn root_makes_way(&self, path: &RelPath) -> bool {
+    pub(crate) fn root_makes_way(&self, path: &RelPath) -> bool {
         self.comparison().counterpart && !path.is_root() && !self.config.must_be_directory
     }
 
     /// Refuses to replace a device, FIFO or socket that has the name of the whole destination: a user who names one wants to write
     /// into it. Inside a data set it is a copy of something, and gives way.
-    pub(in crate::files) fn spare_special(
-        &self,
-        record: &Record,
-        there: &Meta,
-    ) -> Result<(), Fault> {
+    pub(crate) fn spare_special(&self, record: &Record, there: &Meta) -> Result<(), Fault> {
         let (kind, advice) = match there.kind {
             Kind::CharDevice | Kind::BlockDevice => {
                 ("device", "to keep nothing, the destination is null:")
@@ -184,17 +175,13 @@ impl Target {
 
     /// Whether the directory is one of the data set, which gets its mode in the end. What is around it was closed by somebody for a
     /// reason, and would stay open; the storage's own root is nobody's copy.
-    pub(in crate::files) fn sets_mode_of(&self, directory: &RelPath) -> bool {
+    pub(crate) fn sets_mode_of(&self, directory: &RelPath) -> bool {
         let mut roots = self.config.mapping.iter();
         !directory.is_root() && roots.any(|root| directory.starts_with(root))
     }
 }
 
-pub(in crate::files) fn destination_fault(
-    entry: EntryId,
-    code: FaultCode,
-    message: String,
-) -> Fault {
+pub(crate) fn destination_fault(entry: EntryId, code: FaultCode, message: String) -> Fault {
     Fault {
         entry,
         side: Side::DESTINATION,
@@ -204,7 +191,7 @@ pub(in crate::files) fn destination_fault(
     }
 }
 
-pub(in crate::files) fn type_conflict(path: &RelPath) -> StoreError {
+pub(crate) fn type_conflict(path: &RelPath) -> StoreError {
     StoreError {
         operation: "put something else in the place of the directory",
         path: path.clone(),
@@ -213,7 +200,7 @@ pub(in crate::files) fn type_conflict(path: &RelPath) -> StoreError {
     }
 }
 
-pub(in crate::files) fn spill_error(path: &RelPath, error: &std::io::Error) -> StoreError {
+pub(crate) fn spill_error(path: &RelPath, error: &std::io::Error) -> StoreError {
     StoreError {
         operation: "note for the end",
         path: path.clone(),
@@ -223,7 +210,7 @@ pub(in crate::files) fn spill_error(path: &RelPath, error: &std::io::Error) -> S
 }
 
 /// The path below `base` of what is at `path`.
-pub(in crate::files) fn below<'a>(base: &RelPath, path: &'a RelPath) -> &'a [u8] {
+pub(crate) fn below<'a>(base: &RelPath, path: &'a RelPath) -> &'a [u8] {
     let rest = path.as_bytes();
     let rest = rest.strip_prefix(base.as_bytes()).unwrap_or(rest);
     rest.strip_prefix(b"/").unwrap_or(rest)

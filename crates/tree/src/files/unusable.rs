@@ -10,17 +10,17 @@ use crate::files::target::Target;
 
 /// Why nothing can go to the destination, once that is known.
 #[derive(Default)]
-pub(in crate::files) struct Unusable(OnceLock<String>);
+pub(crate) struct Unusable(OnceLock<String>);
 
 impl Unusable {
-    pub(in crate::files) fn get(&self) -> Option<&str> {
+    pub(crate) fn get(&self) -> Option<&str> {
         self.0.get().map(String::as_str)
     }
 
     /// Takes note of what prevents a directory. That of a whole source ends the transfer, for all that is in it would fail likewise,
     /// one by one. Room that is lacking now does not, nor a name that something else has in `sync`; and among several sources only
     /// what would keep the others out as well: all else is the entry's.
-    pub(in crate::files) fn note(
+    pub(crate) fn note(
         &self,
         target: &Target,
         record: &Record,

@@ -19,12 +19,11 @@ use godwit_store::journal::{DoneRecord, Journal, JournalError, PathKey, RangeRec
 use godwit_store::{RelPath, StoreError, TempName};
 
 use self::batch::Range;
-pub(in crate::files) use self::batch::{SmallFile, Unnamed};
+pub(crate) use self::batch::{SmallFile, Unnamed};
 use self::naming::{Ancestors, is_fenced};
+use super::undelivered::UndeliveredSet;
 use crate::files::error::CommitError;
-use crate::files::finish::undelivered::UndeliveredSet;
-use crate::files::plan::agenda::Agenda;
-use crate::files::plan::planner::ReplaceSet;
+use crate::files::plan::{agenda::Agenda, planner::ReplaceSet};
 use crate::files::target::Target;
 use crate::files::write::open::{OpenFile, OpenFiles};
 
@@ -35,7 +34,7 @@ const SYNC_FAILURES_MAX: u32 = 3;
 const MARK_BYTES: u64 = 4 << 20;
 
 /// Makes batches durable on a thread of its own.
-pub(in crate::files) struct Committer {
+pub(crate) struct Committer {
     target: Arc<Target>,
     agenda: Arc<Agenda>,
     files: Arc<OpenFiles>,
@@ -43,7 +42,7 @@ pub(in crate::files) struct Committer {
     undelivered: Arc<UndeliveredSet>,
     /// Changes when a sync failed: whatever was written under an earlier one is not to be trusted.
     epoch: AtomicU64,
-    pub(in crate::files) journal: Mutex<Option<Journal>>,
+    pub(crate) journal: Mutex<Option<Journal>>,
     received: AtomicU64,
     received_marked: AtomicU64,
     state: Mutex<State>,
@@ -68,7 +67,7 @@ struct State {
 }
 
 /// Keeps the batch that fills from being taken or lost until something was added to it.
-pub(in crate::files) struct BatchHold<'a>(MutexGuard<'a, State>);
+pub(crate) struct BatchHold<'a>(MutexGuard<'a, State>);
 
 #[derive(Default)]
 struct Batch {
@@ -81,16 +80,16 @@ struct Batch {
 }
 
 /// What a committer shares with the other parts of a sink.
-pub(in crate::files) struct CommitterParts {
-    pub(in crate::files) target: Arc<Target>,
-    pub(in crate::files) agenda: Arc<Agenda>,
-    pub(in crate::files) files: Arc<OpenFiles>,
-    pub(in crate::files) replace: Arc<ReplaceSet>,
-    pub(in crate::files) undelivered: Arc<UndeliveredSet>,
+pub(crate) struct CommitterParts {
+    pub(crate) target: Arc<Target>,
+    pub(crate) agenda: Arc<Agenda>,
+    pub(crate) files: Arc<OpenFiles>,
+    pub(crate) replace: Arc<ReplaceSet>,
+    pub(crate) undelivered: Arc<UndeliveredSet>,
 }
 
 impl Committer {
-    pub(in crate::files) fn start(
+    pub(crate) fn start(
         parts: CommitterParts,
         journal: Option<Journal>,
         received: u64,
@@ -117,15 +116,15 @@ impl Committer {
         Ok(committer)
     }
 
-    pub(in crate::files) fn epoch(&self) -> u64 {
+    pub(crate) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::SeqCst)
     }
 
-    pub(in crate::files) fn is_epoch(&self, epoch: u64) -> bool {
+    pub(crate) fn is_epoch(&self, epoch: u64) -> bool {
         self.epoch() == epoch
     }
 
-    pub(in crate::files) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         let mut state = lock(&self.state);
         // Empty files count as well: a batch that is being synced for long must not let any number of them pile up.
         let room = state.batch.bytes + state.syncing_bytes < limits::UNDURABLE_BYTES_MAX
@@ -135,13 +134,13 @@ impl Committer {
     }
 
     /// A place in the batch that fills, for what was written in `epoch`; `None` if a sync has failed since.
-    pub(in crate::files) fn place(&self, epoch: u64) -> Option<BatchHold<'_>> {
+    pub(crate) fn place(&self, epoch: u64) -> Option<BatchHold<'_>> {
         let state = lock(&self.state);
         self.is_epoch(epoch).then_some(BatchHold(state))
     }
 
     /// A slice was written, or a file was found to be whole without one.
-    pub(in crate::files) fn add_slice(
+    pub(crate) fn add_slice(
         &self,
         place: BatchHold<'_>,
         file: &Arc<OpenFile>,
@@ -170,13 +169,7 @@ impl Committer {
     }
 
     /// The files of a bundle were written.
-    pub(in crate::files) fn add_files(
-        &self,
-        files: Vec<SmallFile>,
-        content: u64,
-        seq: Seq,
-        epoch: u64,
-    ) {
+    pub(crate) fn add_files(&self, files: Vec<SmallFile>, content: u64, seq: Seq, epoch: u64) {
         let mut state = lock(&self.state);
         if !self.is_epoch(epoch) {
             drop(state);
@@ -220,7 +213,7 @@ impl Committer {
     }
 
     /// Forgets what the journal knows of an unfinished file.
-    pub(in crate::files) fn restart(&self, key: PathKey) {
+    pub(crate) fn restart(&self, key: PathKey) {
         if let Some(journal) = lock(&self.journal).as_mut()
             && let Err(error) = journal.append_restart(key)
         {
@@ -496,7 +489,7 @@ impl Committer {
     }
 
     /// Does not wait for the batch to fill up.
-    pub(in crate::files) fn hurry(&self) {
+    pub(crate) fn hurry(&self) {
         let mut state = lock(&self.state);
         if state.batch.began.is_some() {
             state.hurrying = true;

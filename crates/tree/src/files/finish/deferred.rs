@@ -15,7 +15,7 @@ use crate::files::finish::spill_list::{SpillList, decode_directory};
 use crate::files::target::Target;
 
 /// Entries whose names wait.
-pub(in crate::files) struct Deferred {
+pub(crate) struct Deferred {
     /// Files that are wanted and not yet whole.
     files: Mutex<HashSet<EntryId>>,
     records: Mutex<SpillList>,
@@ -24,11 +24,11 @@ pub(in crate::files) struct Deferred {
 }
 
 /// An entry that waits, but for its path.
-pub(in crate::files) struct Waiting {
-    pub(in crate::files) id: EntryId,
-    pub(in crate::files) root: u16,
+pub(crate) struct Waiting {
+    pub(crate) id: EntryId,
+    pub(crate) root: u16,
     /// Its content that is counted as durable, in bytes.
-    pub(in crate::files) counted: u64,
+    pub(crate) counted: u64,
 }
 
 /// What comes first in an item: a file is there under its temporary name, of anything else the record follows.
@@ -36,7 +36,7 @@ const FILE: u8 = 0;
 const RECORD: u8 = 1;
 
 impl Deferred {
-    pub(in crate::files) fn new(directory: &Path) -> Self {
+    pub(crate) fn new(directory: &Path) -> Self {
         Self {
             files: Mutex::default(),
             records: Mutex::new(SpillList::new(directory)),
@@ -45,28 +45,28 @@ impl Deferred {
     }
 
     /// Something else is to have the name of the directory at `path`.
-    pub(in crate::files) fn expect_way(&self, path: &RelPath) -> io::Result<()> {
+    pub(crate) fn expect_way(&self, path: &RelPath) -> io::Result<()> {
         lock(&self.in_the_way).insert(path.as_bytes()).map(|_| ())
     }
 
     /// Whether the directory at `path` has to go for something else.
-    pub(in crate::files) fn waits_for(&self, path: &RelPath) -> io::Result<bool> {
+    pub(crate) fn waits_for(&self, path: &RelPath) -> io::Result<bool> {
         lock(&self.in_the_way).contains(path.as_bytes())
     }
 
     /// This file will have to wait.
-    pub(in crate::files) fn expect(&self, id: EntryId) {
+    pub(crate) fn expect(&self, id: EntryId) {
         lock(&self.files).insert(id);
     }
 
     /// Whether this file will have to wait.
-    pub(in crate::files) fn expects(&self, id: EntryId) -> bool {
+    pub(crate) fn expects(&self, id: EntryId) -> bool {
         lock(&self.files).contains(&id)
     }
 
     /// A whole file is about to get its name: `true` if it waits instead.
     /// `counted` bytes of it are counted as durable.
-    pub(in crate::files) fn take(
+    pub(crate) fn take(
         &self,
         id: EntryId,
         root: u16,
@@ -86,7 +86,7 @@ impl Deferred {
     }
 
     /// Calls `each` with every entry that waits, in the order in which they were noted.
-    pub(in crate::files) fn forward(
+    pub(crate) fn forward(
         &self,
         target: &Target,
         mut each: impl FnMut(&Waiting, &RelPath, Option<&Record>),
@@ -99,7 +99,7 @@ impl Deferred {
     }
 
     /// What needs no contents waits: a record by itself.
-    pub(in crate::files) fn push_record(&self, record: &[u8]) -> io::Result<()> {
+    pub(crate) fn push_record(&self, record: &[u8]) -> io::Result<()> {
         let mut item = vec![RECORD];
         item.extend_from_slice(record);
         lock(&self.records).push(&item)

@@ -32,7 +32,7 @@ const LOOK_EVERY: u64 = 4096;
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::files) enum Deletion {
+pub(crate) enum Deletion {
     /// Nothing was asked to be removed, or all that was is.
     Done,
     /// Something stays that should have gone; it was told why.
@@ -53,17 +53,17 @@ struct Survey {
 }
 
 /// Removes what only the destination has.
-pub(in crate::files) struct Deleter<'a> {
-    pub(in crate::files) target: &'a Target,
-    pub(in crate::files) agenda: &'a Agenda,
-    pub(in crate::files) directories: &'a Directories,
+pub(crate) struct Deleter<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) agenda: &'a Agenda,
+    pub(crate) directories: &'a Directories,
     /// Faults of entries that only the destination has.
-    pub(in crate::files) unknown: &'a AtomicU64,
+    pub(crate) unknown: &'a AtomicU64,
 }
 
 impl Deleter<'_> {
     /// Removes what was not announced, if that is asked for and nothing speaks against it.
-    pub(in crate::files) fn delete_extras(&self, ending: &mut Ending<'_>) -> Deletion {
+    pub(crate) fn delete_extras(&self, ending: &mut Ending<'_>) -> Deletion {
         if !self.target.comparison().delete {
             return Deletion::Done;
         }
@@ -99,7 +99,7 @@ impl Deleter<'_> {
     }
 
     /// Tells what made way for directories while the transfer ran.
-    pub(in crate::files) fn tell_replaced(&self, ending: &mut Ending<'_>) -> io::Result<()> {
+    pub(crate) fn tell_replaced(&self, ending: &mut Ending<'_>) -> io::Result<()> {
         lock(&self.agenda.replaced).forward(|item| {
             if let Some((kind, path)) = item.split_first() {
                 ending.tell(Notice {
@@ -455,7 +455,7 @@ fn is_full(error: &StoreError) -> bool {
 }
 
 /// As in a record.
-pub(in crate::files) fn kind_number(kind: Kind) -> u8 {
+pub(crate) fn kind_number(kind: Kind) -> u8 {
     match kind {
         Kind::File => EntryKind::FILE.0,
         Kind::Directory => EntryKind::DIRECTORY.0,

@@ -35,24 +35,24 @@ const SET_ID_BITS: u32 = 0o6000;
 const SYNC_AT_ONCE: usize = 4096;
 
 /// Works off the agenda, and closes the destination.
-pub(in crate::files) struct Finisher {
-    pub(in crate::files) target: Arc<Target>,
-    pub(in crate::files) agenda: Arc<Agenda>,
-    pub(in crate::files) directories: Arc<Directories>,
-    pub(in crate::files) held: Arc<Held>,
-    pub(in crate::files) undelivered: Arc<UndeliveredSet>,
-    pub(in crate::files) committer: Arc<Committer>,
-    pub(in crate::files) files: Arc<OpenFiles>,
-    pub(in crate::files) maker: Maker,
+pub(crate) struct Finisher {
+    pub(crate) target: Arc<Target>,
+    pub(crate) agenda: Arc<Agenda>,
+    pub(crate) directories: Arc<Directories>,
+    pub(crate) held: Arc<Held>,
+    pub(crate) undelivered: Arc<UndeliveredSet>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) files: Arc<OpenFiles>,
+    pub(crate) maker: Maker,
     /// What was wrong with the journal of an earlier run, if the other end's user is to be told.
-    pub(in crate::files) damage: Option<String>,
+    pub(crate) damage: Option<String>,
     /// Faults of entries that only the destination has.
-    pub(in crate::files) unknown: AtomicU64,
+    pub(crate) unknown: AtomicU64,
 }
 
 impl Finisher {
     /// Everything was sent: makes all of it durable and final.
-    pub(in crate::files) fn finish(&self, ending: &mut Ending<'_>) -> Result<(), FinishError> {
+    pub(crate) fn finish(&self, ending: &mut Ending<'_>) -> Result<(), FinishError> {
         if self.target.comparison().dry_run {
             let deleter = self.deleter();
             deleter.tell_replaced(ending).map_err(ListError)?;

@@ -16,7 +16,7 @@ const UNSEEN_MAX: usize = 1024;
 
 /// What a sweep leaves alone.
 #[derive(Default)]
-pub(in crate::files) struct Leftovers(Mutex<Inner>);
+pub(crate) struct Leftovers(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -29,7 +29,7 @@ struct Inner {
 
 impl Leftovers {
     /// What has arrived of this file is kept.
-    pub(in crate::files) fn keep(&self, temp: TempName) {
+    pub(crate) fn keep(&self, temp: TempName) {
         let mut inner = lock(&self.0);
         if inner.files.len() < FILES_MAX {
             inner.files.insert(temp.as_bytes().to_vec());
@@ -39,13 +39,13 @@ impl Leftovers {
     }
 
     /// Nothing is kept, and everything of the source was seen.
-    pub(in crate::files) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         let inner = lock(&self.0);
         inner.files.is_empty() && inner.unseen.is_empty() && !inner.everything
     }
 
     /// The source has failed at `path`: if it may be a directory, nobody knows what is below it.
-    pub(in crate::files) fn note_failure(&self, path: &RelPath, code: FaultCode) {
+    pub(crate) fn note_failure(&self, path: &RelPath, code: FaultCode) {
         let is_seen = matches!(
             code,
             FaultCode::NOT_REGULAR
@@ -66,13 +66,13 @@ impl Leftovers {
     }
 
     /// Whether all of the source was seen: what it did not announce is not there any more.
-    pub(in crate::files) fn all_seen(&self) -> bool {
+    pub(crate) fn all_seen(&self) -> bool {
         let inner = lock(&self.0);
         inner.unseen.is_empty() && !inner.everything
     }
 
     /// Whether the temporary file at `path` is kept.
-    pub(in crate::files) fn has(&self, path: &RelPath) -> bool {
+    pub(crate) fn has(&self, path: &RelPath) -> bool {
         let inner = lock(&self.0);
         let name = path.file_name().unwrap_or_default();
         inner.everything

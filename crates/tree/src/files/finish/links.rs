@@ -19,11 +19,11 @@ use crate::files::plan::spelling::{LastDirectory, taken};
 use crate::files::target::{Target, destination_fault};
 
 /// Makes the links that the planner noted.
-pub(in crate::files) struct Linker<'a> {
-    pub(in crate::files) target: &'a Target,
-    pub(in crate::files) agenda: &'a Agenda,
-    pub(in crate::files) directories: &'a Directories,
-    pub(in crate::files) undelivered: &'a Arc<UndeliveredSet>,
+pub(crate) struct Linker<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) agenda: &'a Agenda,
+    pub(crate) directories: &'a Directories,
+    pub(crate) undelivered: &'a Arc<UndeliveredSet>,
 }
 
 impl Linker<'_> {
@@ -31,7 +31,7 @@ impl Linker<'_> {
     ///
     /// # Errors
     /// The list cannot be read back.
-    pub(in crate::files) fn make_all(&self) -> std::io::Result<()> {
+    pub(crate) fn make_all(&self) -> std::io::Result<()> {
         let mut last = <[LastDirectory; 2]>::default();
         lock(&self.agenda.links).forward(|item| {
             let Some(link) = decode_link(item) else {

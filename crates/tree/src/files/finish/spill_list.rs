@@ -14,7 +14,7 @@ use godwit_store::{Replace, open_with_room};
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A list that only grows, then is read once from either end. Its file has no name.
-pub(in crate::files) struct SpillList {
+pub(crate) struct SpillList {
     directory: PathBuf,
     file: Option<File>,
     flushed: u64,
@@ -22,7 +22,7 @@ pub(in crate::files) struct SpillList {
 }
 
 impl SpillList {
-    pub(in crate::files) fn new(directory: &Path) -> Self {
+    pub(crate) fn new(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
             file: None,
@@ -31,7 +31,7 @@ impl SpillList {
         }
     }
 
-    pub(in crate::files) fn push(&mut self, item: &[u8]) -> io::Result<()> {
+    pub(crate) fn push(&mut self, item: &[u8]) -> io::Result<()> {
         let length = u32::try_from(item.len())
             .map_err(io::Error::other)?
             .to_le_bytes();
@@ -53,7 +53,7 @@ impl SpillList {
     }
 
     /// Calls `each` with every item, the first one first.
-    pub(in crate::files) fn forward(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    pub(crate) fn forward(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let mut at = 0;
         let end = self.flushed + self.buffer.len() as u64;
         while at < end {
@@ -65,7 +65,7 @@ impl SpillList {
     }
 
     /// Calls `each` with every item, the last one first.
-    pub(in crate::files) fn backward(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    pub(crate) fn backward(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let mut end = self.flushed + self.buffer.len() as u64;
         while end > 0 {
             let length = self.length_at(end - 4)?;
@@ -114,29 +114,29 @@ fn unnamed_file(directory: &Path) -> io::Result<File> {
 }
 
 /// As a section of the wire: what goes with a directory may be long, and has a form there already.
-pub(in crate::files) fn encode_directory(record: &Record) -> io::Result<Vec<u8>> {
+pub(crate) fn encode_directory(record: &Record) -> io::Result<Vec<u8>> {
     let mut item = Vec::new();
     let written = RecordWriter::new(&mut item).push(record);
     written.map_err(io::Error::other)?;
     Ok(item)
 }
 
-pub(in crate::files) fn decode_directory(item: &[u8]) -> Option<Record> {
+pub(crate) fn decode_directory(item: &[u8]) -> Option<Record> {
     RecordReader::new(item, 1).ok()?.next()?.ok()
 }
 
 /// A further name of a file that is to be made.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::files) struct DeferredLink<'a> {
-    pub(in crate::files) id: EntryId,
-    pub(in crate::files) root: u16,
-    pub(in crate::files) path: &'a [u8],
+pub(crate) struct DeferredLink<'a> {
+    pub(crate) id: EntryId,
+    pub(crate) root: u16,
+    pub(crate) path: &'a [u8],
     /// The name that the file has already.
-    pub(in crate::files) first: &'a [u8],
+    pub(crate) first: &'a [u8],
     /// Whether the name was taken when it was looked at.
-    pub(in crate::files) replace: Replace,
+    pub(crate) replace: Replace,
     /// The entry is there under both names already. Where it cannot be linked, the two stay apart.
-    pub(in crate::files) is_there: bool,
+    pub(crate) is_there: bool,
 }
 
 /// In the third field of a link: it may replace what has its name.
@@ -145,13 +145,13 @@ const REPLACES: u8 = 1;
 const IS_THERE: u8 = 2;
 
 /// A further name of a file.
-pub(in crate::files) fn encode_link(record: &Record, replace: Replace) -> Vec<u8> {
+pub(crate) fn encode_link(record: &Record, replace: Replace) -> Vec<u8> {
     let replaces = u8::from(replace == Replace::Atomically) * REPLACES;
     encode(record, &record.target, replaces)
 }
 
 /// A further name of an entry without contents.
-pub(in crate::files) fn encode_first(record: &Record, first: &[u8]) -> Vec<u8> {
+pub(crate) fn encode_first(record: &Record, first: &[u8]) -> Vec<u8> {
     encode(record, first, REPLACES | IS_THERE)
 }
 
@@ -171,7 +171,7 @@ fn encode(record: &Record, first: &[u8], how: u8) -> Vec<u8> {
     item
 }
 
-pub(in crate::files) fn decode_link(item: &[u8]) -> Option<DeferredLink<'_>> {
+pub(crate) fn decode_link(item: &[u8]) -> Option<DeferredLink<'_>> {
     let (id, rest) = item.split_first_chunk::<8>()?;
     let (root, rest) = rest.split_first_chunk::<2>()?;
     let (how, rest) = rest.split_first()?;

@@ -18,7 +18,7 @@ const UNCLAIMED_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 const DIRECTORY_BYTES_MAX: u64 = 16 << 20;
 
 /// Removes what is unclaimed. What cannot be listed or removed stays, for another run.
-pub(in crate::files) fn sweep_unclaimed(target: &Target, now: SystemTime) {
+pub(crate) fn sweep_unclaimed(target: &Target, now: SystemTime) {
     let config = &target.config;
     let Ok(claimed) = JournalDirectory::tags(&config.spill_directory) else {
         return;
@@ -66,7 +66,7 @@ pub(in crate::files) fn sweep_unclaimed(target: &Target, now: SystemTime) {
 }
 
 /// Why a sweep failed. It goes everywhere below the destination, also where the source has nothing.
-pub(in crate::files) fn unswept(target: &Target, error: StoreError) -> CloseError {
+pub(crate) fn unswept(target: &Target, error: StoreError) -> CloseError {
     let path = match target.config.hides_names {
         true => target.base(),
         false => error.path,
@@ -75,7 +75,7 @@ pub(in crate::files) fn unswept(target: &Target, error: StoreError) -> CloseErro
 }
 
 /// Removes what earlier attempts of the job left under their own tags. None of them writes any more: the job is another runner's.
-pub(in crate::files) fn sweep_earlier(target: &Target) -> Result<(), StoreError> {
+pub(crate) fn sweep_earlier(target: &Target) -> Result<(), StoreError> {
     let config = &target.config;
     for tag in config.earlier_tags.iter().filter(|tag| **tag != config.tag) {
         for start in &config.mapping {

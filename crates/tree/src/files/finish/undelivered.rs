@@ -19,7 +19,7 @@ use crate::files::error::KeysError;
 
 /// Why a file is not there as the source has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::files) enum Undelivered {
+pub(crate) enum Undelivered {
     /// It failed, at either end.
     Failed,
     /// It was to be left as it is.
@@ -29,7 +29,7 @@ pub(in crate::files) enum Undelivered {
 }
 
 /// Files that did not arrive, by root and path, however many they are.
-pub(in crate::files) struct UndeliveredSet {
+pub(crate) struct UndeliveredSet {
     /// The sender may not read the destination.
     is_blind: bool,
     inner: Mutex<Inner>,
@@ -47,7 +47,7 @@ struct Inner {
 impl UndeliveredSet {
     /// An empty set; what does not fit memory goes to a nameless file in `directory`. With `is_blind` the sender may not read the
     /// destination.
-    pub(in crate::files) fn new(directory: &Path, is_blind: bool) -> Self {
+    pub(crate) fn new(directory: &Path, is_blind: bool) -> Self {
         let proven = || SeenSet::with_memory(directory, PROVEN_IN_MEMORY);
         Self {
             is_blind,
@@ -61,7 +61,7 @@ impl UndeliveredSet {
     }
 
     /// The sender has this file: it was brought, or has the announced digest.
-    pub(in crate::files) fn prove(&self, key: impl FnOnce() -> PathKey) {
+    pub(crate) fn prove(&self, key: impl FnOnce() -> PathKey) {
         // Most senders may read, and a key costs more than all else that is done for an unchanged file.
         if !self.is_blind {
             return;
@@ -76,7 +76,7 @@ impl UndeliveredSet {
     }
 
     /// This one is not there as the source has it. One that comes twice does no harm.
-    pub(in crate::files) fn note(&self, root: u16, path: &[u8], why: Undelivered) {
+    pub(crate) fn note(&self, root: u16, path: &[u8], why: Undelivered) {
         let mut inner = lock(&self.inner);
         inner.any = true;
         if inner.failure.is_none()
@@ -87,7 +87,7 @@ impl UndeliveredSet {
     }
 
     /// As [`UndeliveredSet::note`], for an announced entry. One that is no file is nothing to link to.
-    pub(in crate::files) fn note_record(&self, record: &Record, why: Undelivered) {
+    pub(crate) fn note_record(&self, record: &Record, why: Undelivered) {
         // What the source cannot read may be of any kind, and has it from the name that failed.
         if record.kind == EntryKind::FILE || record.flags & RecordFlags::SOURCE_FAILED != 0 {
             self.note(record.root, &record.path, why);
@@ -98,11 +98,7 @@ impl UndeliveredSet {
     ///
     /// # Errors
     /// Nobody knows: not all of them could be remembered.
-    pub(in crate::files) fn find(
-        &self,
-        root: u16,
-        path: &[u8],
-    ) -> Result<Option<Undelivered>, KeysError> {
+    pub(crate) fn find(&self, root: u16, path: &[u8]) -> Result<Option<Undelivered>, KeysError> {
         let inner = lock(&self.inner);
         if let Some(failure) = &inner.failure {
             return Err(failure.clone());

@@ -19,13 +19,13 @@ const COPY_BYTES: usize = 1 << 20;
 const RANGE_BYTES: u64 = 64 << 20;
 
 /// Whether what is there is to be made again rather than changed. What has further names stays, for they would be split.
-pub(in crate::files) fn is_due(target: &Target, there: &Meta) -> bool {
+pub(crate) fn is_due(target: &Target, there: &Meta) -> bool {
     let comparison = target.comparison();
     copies(target) && !comparison.dry_run && there.kind != Kind::Directory && there.links == 1
 }
 
 /// Puts a copy with these attributes in the place of a file; None where it cannot be copied, or somebody changes it meanwhile.
-pub(in crate::files) fn adjust(
+pub(crate) fn adjust(
     target: &Target,
     path: &RelPath,
     there: &Meta,
@@ -65,7 +65,7 @@ pub(in crate::files) fn adjust(
 }
 
 /// Copies the contents of a file, but for its holes.
-pub(in crate::files) fn copy_contents(
+pub(crate) fn copy_contents(
     target: &Target,
     path: &RelPath,
     from: &dyn ReadFile,

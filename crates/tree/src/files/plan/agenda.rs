@@ -18,27 +18,27 @@ use crate::files::plan::spared::Spared;
 use crate::files::target::spill_error;
 
 /// Work for the end of a transfer. What does not fit in memory is on disk.
-pub(in crate::files) struct Agenda {
+pub(crate) struct Agenda {
     /// Further names of files.
-    pub(in crate::files) links: Mutex<SpillList>,
+    pub(crate) links: Mutex<SpillList>,
     /// Directories that get their mode and times.
     directories: Mutex<SpillList>,
     /// What has made way for directories: kind and path of each.
-    pub(in crate::files) replaced: Mutex<SpillList>,
+    pub(crate) replaced: Mutex<SpillList>,
     /// The kind of what has the name of the whole destination, if another kind of entry is to have it.
-    pub(in crate::files) way_at_root: Mutex<Option<Kind>>,
+    pub(crate) way_at_root: Mutex<Option<Kind>>,
     /// What was announced, if anything is to be deleted.
-    pub(in crate::files) announced: Announced,
+    pub(crate) announced: Announced,
     /// What a deletion leaves alone with all that is in it.
-    pub(in crate::files) spared: Spared,
+    pub(crate) spared: Spared,
     /// Names that a directory still has.
-    pub(in crate::files) deferred: Deferred,
+    pub(crate) deferred: Deferred,
     /// Attributes of files were set that belong to no batch.
     adjusted: AtomicBool,
 }
 
 impl Agenda {
-    pub(in crate::files) fn new(spill: &Path) -> Self {
+    pub(crate) fn new(spill: &Path) -> Self {
         Self {
             links: Mutex::new(SpillList::new(spill)),
             directories: Mutex::new(SpillList::new(spill)),
@@ -52,30 +52,19 @@ impl Agenda {
     }
 
     /// The directory gets its mode and times when nothing more is put into it.
-    pub(in crate::files) fn add_directory(
-        &self,
-        record: &Record,
-        path: &RelPath,
-    ) -> Result<(), StoreError> {
+    pub(crate) fn add_directory(&self, record: &Record, path: &RelPath) -> Result<(), StoreError> {
         encode_directory(record)
             .and_then(|item| lock(&self.directories).push(&item))
             .map_err(|error| spill_error(path, &error))
     }
 
     /// Calls `each` with every directory, those inside before those around them.
-    pub(in crate::files) fn directories_backward(
-        &self,
-        each: impl FnMut(&[u8]),
-    ) -> std::io::Result<()> {
+    pub(crate) fn directories_backward(&self, each: impl FnMut(&[u8])) -> std::io::Result<()> {
         lock(&self.directories).backward(each)
     }
 
     /// The directory that has an entry's name is to go at the end, if all else goes well.
-    pub(in crate::files) fn expect_way(
-        &self,
-        record: &Record,
-        path: &RelPath,
-    ) -> Result<(), StoreError> {
+    pub(crate) fn expect_way(&self, record: &Record, path: &RelPath) -> Result<(), StoreError> {
         if record.path.is_empty() {
             *lock(&self.way_at_root) = Some(Kind::Directory);
         }
@@ -83,11 +72,11 @@ impl Agenda {
         noted.map_err(|error| spill_error(path, &error))
     }
 
-    pub(in crate::files) fn note_adjusted(&self) {
+    pub(crate) fn note_adjusted(&self) {
         self.adjusted.store(true, Ordering::Relaxed);
     }
 
-    pub(in crate::files) fn has_adjusted(&self) -> bool {
+    pub(crate) fn has_adjusted(&self) -> bool {
         self.adjusted.load(Ordering::Relaxed)
     }
 }

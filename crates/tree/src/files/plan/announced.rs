@@ -24,11 +24,11 @@ const KEY_BYTES: usize = 16;
 
 /// An entry and whether it is a directory: a directory where something else was announced is another entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::files) struct Key([u8; KEY_BYTES]);
+pub(crate) struct Key([u8; KEY_BYTES]);
 
 impl Key {
     /// 127 bits of a hash. Two entries with one key are one in 10²⁴ among 10⁷; then one that should go stays.
-    pub(in crate::files) fn new(root: u16, path: &[u8], is_directory: bool) -> Self {
+    pub(crate) fn new(root: u16, path: &[u8], is_directory: bool) -> Self {
         let mut key = PathKey::new(root, path).0;
         key[KEY_BYTES - 1] = key[KEY_BYTES - 1] & !1 | u8::from(is_directory);
         Self(key)
@@ -36,7 +36,7 @@ impl Key {
 }
 
 /// The keys of what was announced so far.
-pub(in crate::files) struct Announced {
+pub(crate) struct Announced {
     directory: PathBuf,
     state: Mutex<State>,
 }
@@ -48,7 +48,7 @@ struct State {
 }
 
 impl Announced {
-    pub(in crate::files) fn new(directory: &Path) -> Self {
+    pub(crate) fn new(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
             state: Mutex::new(State {
@@ -59,7 +59,7 @@ impl Announced {
     }
 
     /// Notes a manifest. One that comes twice does no harm.
-    pub(in crate::files) fn note(&self, records: &[Record]) {
+    pub(crate) fn note(&self, records: &[Record]) {
         let keys: Vec<Key> = records
             .iter()
             .map(|record| {
@@ -74,7 +74,7 @@ impl Announced {
     }
 
     /// Counts these as announced.
-    pub(in crate::files) fn add(&self, keys: &[Key]) {
+    pub(crate) fn add(&self, keys: &[Key]) {
         let mut state = lock(&self.state);
         // A sorter that cannot write a run tries again with each key, and sorts what it has each time.
         if state.failure.is_none() {
@@ -84,7 +84,7 @@ impl Announced {
     }
 
     /// Which of `there` were not announced. Called once, at the end.
-    pub(in crate::files) fn extras(&self, there: There) -> Result<Extras, ExtrasError> {
+    pub(crate) fn extras(&self, there: There) -> Result<Extras, ExtrasError> {
         let mut state = lock(&self.state);
         if let Some(failure) = &state.failure {
             return Err(failure.clone().into());
@@ -97,13 +97,13 @@ impl Announced {
 }
 
 /// What is at the destination, in the order in which it was found, each by its key.
-pub(in crate::files) struct There {
+pub(crate) struct There {
     sorter: SpillSorter,
     count: u64,
 }
 
 impl There {
-    pub(in crate::files) fn new(directory: &Path) -> Self {
+    pub(crate) fn new(directory: &Path) -> Self {
         Self {
             sorter: SpillSorter::new(directory, SORTER_BYTES),
             count: 0,
@@ -111,7 +111,7 @@ impl There {
     }
 
     /// The next one.
-    pub(in crate::files) fn push(&mut self, key: Key) -> io::Result<()> {
+    pub(crate) fn push(&mut self, key: Key) -> io::Result<()> {
         let mut item = [0; KEY_BYTES + 8];
         item[..KEY_BYTES].copy_from_slice(&key.0);
         item[KEY_BYTES..].copy_from_slice(&self.count.to_be_bytes());
@@ -121,9 +121,9 @@ impl There {
 }
 
 /// One bit for each entry that is there: set for what was not announced.
-pub(in crate::files) struct Extras {
+pub(crate) struct Extras {
     bits: Vec<u64>,
-    pub(in crate::files) count: u64,
+    pub(crate) count: u64,
 }
 
 impl Extras {
@@ -161,7 +161,7 @@ impl Extras {
     }
 
     /// Whether the entry found as number `number`, from 0, was not announced.
-    pub(in crate::files) fn has(&self, number: u64) -> bool {
+    pub(crate) fn has(&self, number: u64) -> bool {
         usize::try_from(number / 64)
             .ok()
             .and_then(|at| self.bits.get(at))

@@ -31,37 +31,37 @@ impl Selecting {
     }
 
     /// Whether the rules take an entry below a root, all directories above it being taken.
-    pub(in crate::files) fn takes_name(&self, below: &[u8], is_directory: bool) -> bool {
+    pub(crate) fn takes_name(&self, below: &[u8], is_directory: bool) -> bool {
         let taken = !self.select.leaves_out(below, is_directory);
         self.counters.entries_excluded.add(u64::from(!taken));
         taken
     }
 
     /// Whether the limits pass over an entry in this state. Counts it then.
-    pub(in crate::files) fn passes_over(&self, meta: &Meta) -> bool {
+    pub(crate) fn passes_over(&self, meta: &Meta) -> bool {
         let passed = self.select.passes_over(meta);
         self.counters.entries_excluded.add(u64::from(passed));
         passed
     }
 
     /// Whether a root that is no directory is taken: it is judged by its own name.
-    pub(in crate::files) fn takes_root(&self, start: &RelPath) -> bool {
+    pub(crate) fn takes_root(&self, start: &RelPath) -> bool {
         self.takes_name(start.file_name().unwrap_or_default(), false)
     }
 
     /// Whether another file system is mounted at this path below a root, so that what is in it is left out.
-    pub(in crate::files) fn ends_at(&self, root: &TreeRoot, path: &RelPath) -> bool {
+    pub(crate) fn ends_at(&self, root: &TreeRoot, path: &RelPath) -> bool {
         self.select.keeps_to_one_file_system() && *path != root.start && root.storage.is_mount(path)
     }
 
     /// What a scan of `root` asks; `None` if it need not.
-    pub(in crate::files) fn choice(&self, root: &TreeRoot) -> Option<Arc<dyn Choice>> {
+    pub(crate) fn choice(&self, root: &TreeRoot) -> Option<Arc<dyn Choice>> {
         let asks = self.select.has_rules() || self.select.keeps_to_one_file_system();
         asks.then(|| self.choice_in(root, false))
     }
 
     /// What a scan below `root` asks; with `flat` it does not go into directories.
-    pub(in crate::files) fn choice_in(&self, root: &TreeRoot, flat: bool) -> Arc<dyn Choice> {
+    pub(crate) fn choice_in(&self, root: &TreeRoot, flat: bool) -> Arc<dyn Choice> {
         Arc::new(RootChoice {
             selecting: self.clone(),
             root: root.clone(),

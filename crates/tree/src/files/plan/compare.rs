@@ -22,7 +22,7 @@ use crate::files::target::Target;
 use crate::files::write::verify;
 
 /// What an entry that is there means for the announced one.
-pub(in crate::files) enum Judgement {
+pub(crate) enum Judgement {
     /// Nothing more has to be done.
     Settled(Verdict),
     /// Its contents are wanted.
@@ -30,16 +30,16 @@ pub(in crate::files) enum Judgement {
 }
 
 /// Whether what is there is of that time, as far as it can tell: some file systems and programs keep fewer digits.
-pub(in crate::files) fn has_time(there: &Meta, mtime: Timestamp) -> bool {
+pub(crate) fn has_time(there: &Meta, mtime: Timestamp) -> bool {
     matches!(times::kept(there.mtime, mtime), Kept::Exactly | Kept::Cut)
 }
 
 /// Whether two names are of one file.
-pub(in crate::files) fn is_same_file(one: &Meta, other: &Meta) -> bool {
+pub(crate) fn is_same_file(one: &Meta, other: &Meta) -> bool {
     (one.device, one.inode) == (other.device, other.inode)
 }
 
-pub(in crate::files) fn mtime_of(record: &Record) -> Timestamp {
+pub(crate) fn mtime_of(record: &Record) -> Timestamp {
     Timestamp {
         seconds: record.mtime_seconds,
         nanoseconds: record.mtime_nanoseconds,
@@ -47,17 +47,17 @@ pub(in crate::files) fn mtime_of(record: &Record) -> Timestamp {
 }
 
 /// Compares what is there with announced entries.
-pub(in crate::files) struct Comparer {
+pub(crate) struct Comparer {
     target: Arc<Target>,
     agenda: Arc<Agenda>,
     /// Of a forced run, what the forced runs before it have sent.
     done: DoneSet,
     undelivered: Arc<UndeliveredSet>,
-    pub(in crate::files) sharers: Sharers,
+    pub(crate) sharers: Sharers,
 }
 
 impl Comparer {
-    pub(in crate::files) fn new(
+    pub(crate) fn new(
         target: &Arc<Target>,
         agenda: &Arc<Agenda>,
         done: DoneSet,
@@ -73,7 +73,7 @@ impl Comparer {
     }
 
     /// Judges a regular file for a regular file.
-    pub(in crate::files) fn judge_file(
+    pub(crate) fn judge_file(
         &self,
         record: &Record,
         path: &RelPath,
@@ -142,7 +142,7 @@ impl Comparer {
     }
 
     /// A file is left as it is, or out. Unless it is the same, nothing is made a further name of what stands there.
-    pub(in crate::files) fn leave(&self, record: &Record, there: Option<&Meta>) {
+    pub(crate) fn leave(&self, record: &Record, there: Option<&Meta>) {
         let is_same = |there: &Meta| {
             there.kind == Kind::File
                 && there.bytes == record.bytes
@@ -169,12 +169,7 @@ impl Comparer {
     }
 
     /// Whether a further name of a file is there as such, and the file seems to stay as it is.
-    pub(in crate::files) fn is_linked(
-        &self,
-        record: &Record,
-        there: &Meta,
-        first: &RelPath,
-    ) -> bool {
+    pub(crate) fn is_linked(&self, record: &Record, there: &Meta, first: &RelPath) -> bool {
         there.kind == Kind::File
             && has_time(there, mtime_of(record))
             && matches!(self.target.look(first), Ok(Some(first)) if is_same_file(&first, there))
@@ -198,7 +193,7 @@ impl Comparer {
     }
 
     /// Whether what is there lacks attributes, and is made again to get them.
-    pub(in crate::files) fn is_to_be_made_again(
+    pub(crate) fn is_to_be_made_again(
         &self,
         path: &RelPath,
         there: &Meta,
@@ -211,7 +206,7 @@ impl Comparer {
     }
 
     /// An entry has other attributes now.
-    pub(in crate::files) fn adjusted(&self) -> Verdict {
+    pub(crate) fn adjusted(&self) -> Verdict {
         if !self.target.comparison().dry_run {
             self.agenda.note_adjusted();
         }
@@ -220,7 +215,7 @@ impl Comparer {
     }
 
     /// Sets the metadata of what is the same otherwise, where it differs.
-    pub(in crate::files) fn adjust(
+    pub(crate) fn adjust(
         &self,
         path: &RelPath,
         there: &Meta,
@@ -240,7 +235,7 @@ impl Comparer {
     }
 
     /// What was decided about a directory that is there.
-    pub(in crate::files) fn judge_directory(
+    pub(crate) fn judge_directory(
         &self,
         path: &RelPath,
         there: &Meta,

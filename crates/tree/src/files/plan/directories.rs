@@ -22,14 +22,14 @@ use crate::files::target::{Target, below, destination_fault, spill_error};
 const FRESH_MAX: usize = 64 * 1024;
 
 /// What a directory's mode has to allow its owner while a transfer writes in it.
-pub(in crate::files) const OWNER_BITS: u32 = 0o700;
+pub(crate) const OWNER_BITS: u32 = 0o700;
 
 /// Makes directories, opens those that are closed, and holds entries to the names that were announced.
-pub(in crate::files) struct Directories {
+pub(crate) struct Directories {
     target: Arc<Target>,
     agenda: Arc<Agenda>,
     /// Which names at the destination are those that were announced.
-    pub(in crate::files) spelling: Spelling,
+    pub(crate) spelling: Spelling,
     /// Directories that this transfer made: nothing in them needs to be looked at.
     fresh: Mutex<HashSet<Box<[u8]>>>,
     /// Whether there were any: most runs over what is there make none.
@@ -39,7 +39,7 @@ pub(in crate::files) struct Directories {
 }
 
 impl Directories {
-    pub(in crate::files) fn new(target: &Arc<Target>, agenda: &Arc<Agenda>) -> Self {
+    pub(crate) fn new(target: &Arc<Target>, agenda: &Arc<Agenda>) -> Self {
         let config = &target.config;
         Self {
             spelling: Spelling::new(&config.storage, &config.mapping, &config.spill_directory),
@@ -52,21 +52,21 @@ impl Directories {
     }
 
     /// The directory that a file or link goes to seems to be there still.
-    pub(in crate::files) fn is_fresh(&self, path: &RelPath) -> bool {
+    pub(crate) fn is_fresh(&self, path: &RelPath) -> bool {
         path.split().is_some_and(|(parent, _)| self.made(parent))
     }
 
     /// Whether this transfer made the directory at this path, as far as that is remembered.
-    pub(in crate::files) fn made(&self, directory: &[u8]) -> bool {
+    pub(crate) fn made(&self, directory: &[u8]) -> bool {
         self.made_any.load(Ordering::Acquire) && lock(&self.fresh).contains(directory)
     }
 
     /// Whether this transfer made a directory.
-    pub(in crate::files) fn made_any(&self) -> bool {
+    pub(crate) fn made_any(&self) -> bool {
         self.made_any.load(Ordering::Acquire)
     }
 
-    pub(in crate::files) fn remember_fresh(&self, path: &RelPath) {
+    pub(crate) fn remember_fresh(&self, path: &RelPath) {
         let mut fresh = lock(&self.fresh);
         if fresh.len() >= FRESH_MAX {
             fresh.clear();
@@ -75,13 +75,13 @@ impl Directories {
         self.made_any.store(true, Ordering::Release);
     }
 
-    pub(in crate::files) fn make_directory(&self, path: &RelPath) -> Result<bool, StoreError> {
+    pub(crate) fn make_directory(&self, path: &RelPath) -> Result<bool, StoreError> {
         let storage = &self.target.config.storage;
         self.opening(path, &|| storage.make_directory(path, 0o700))
     }
 
     /// Does something in the directory of `path`, and what is needed for that if it cannot be done at once.
-    pub(in crate::files) fn within_its_directory<T>(
+    pub(crate) fn within_its_directory<T>(
         &self,
         path: &RelPath,
         act: &dyn Fn() -> Result<T, StoreError>,
@@ -102,7 +102,7 @@ impl Directories {
 
     /// Does something in the directory of `path`; if we may not although it is ours, its owner is let in first. Its mode is set in
     /// the end.
-    pub(in crate::files) fn opening<T>(
+    pub(crate) fn opening<T>(
         &self,
         path: &RelPath,
         act: &dyn Fn() -> Result<T, StoreError>,
@@ -124,7 +124,7 @@ impl Directories {
 
     /// Looks at `path`. If a directory above it is closed to its owner although its mode is this transfer's to set, the owner is let
     /// in first: the manifest with that directory may still be on its way, on another stream.
-    pub(in crate::files) fn looking(
+    pub(crate) fn looking(
         &self,
         path: &RelPath,
         look: &mut dyn FnMut() -> Result<Option<Meta>, StoreError>,
@@ -209,7 +209,7 @@ impl Directories {
     }
 
     /// Makes a directory in place of something else, whose removal is told at the end.
-    pub(in crate::files) fn replace_by_directory(
+    pub(crate) fn replace_by_directory(
         &self,
         path: &RelPath,
         below: &[u8],
@@ -258,7 +258,7 @@ impl Directories {
 
     /// What was found at `path`, if anything, has to be the announced entry: else this is the fault of that entry, and nothing is
     /// replaced, skipped or merged.
-    pub(in crate::files) fn hold_to_spelling(
+    pub(crate) fn hold_to_spelling(
         &self,
         entry: EntryId,
         path: &RelPath,
@@ -284,7 +284,7 @@ impl Directories {
     }
 
     /// What stands at `path`, which has to be the announced entry. In directories that this transfer made nothing is looked for.
-    pub(in crate::files) fn there(
+    pub(crate) fn there(
         &self,
         entry: EntryId,
         path: &RelPath,
@@ -304,11 +304,7 @@ impl Directories {
 
     /// Something is about to be made at `path`, where nothing was when that was decided. Costs nothing as long as no entry has met
     /// another one.
-    pub(in crate::files) fn hold_before_making(
-        &self,
-        entry: EntryId,
-        path: &RelPath,
-    ) -> Result<(), Fault> {
+    pub(crate) fn hold_before_making(&self, entry: EntryId, path: &RelPath) -> Result<(), Fault> {
         if !self.spelling.has_met() {
             return Ok(());
         }

@@ -1,13 +1,13 @@
 //! Owns the judgement of announced entries: what is there already, what is to be made, and what must wait for the end.
 //! Writes no contents.
 
-pub(in crate::files) mod afresh;
-pub(in crate::files) mod agenda;
-pub(in crate::files) mod announced;
-pub(in crate::files) mod choice;
-pub(in crate::files) mod compare;
-pub(in crate::files) mod directories;
-pub(in crate::files) mod planner;
-pub(in crate::files) mod sharers;
-pub(in crate::files) mod spared;
-pub(in crate::files) mod spelling;
+pub(crate) mod afresh;
+pub(crate) mod agenda;
+pub(crate) mod announced;
+pub(crate) mod choice;
+pub(crate) mod compare;
+pub(crate) mod directories;
+pub(crate) mod planner;
+pub(crate) mod sharers;
+pub(crate) mod spared;
+pub(crate) mod spelling;

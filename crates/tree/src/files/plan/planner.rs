@@ -30,35 +30,35 @@ use crate::files::write::held::Held;
 use crate::files::write::maker::Maker;
 
 /// Wanted entries whose name is taken already, shared with those who give names.
-pub(in crate::files) type ReplaceSet = Mutex<HashSet<EntryId>>;
+pub(crate) type ReplaceSet = Mutex<HashSet<EntryId>>;
 
 /// Gives a verdict on each announced entry.
-pub(in crate::files) struct Planner {
+pub(crate) struct Planner {
     target: Arc<Target>,
     agenda: Arc<Agenda>,
-    pub(in crate::files) directories: Arc<Directories>,
+    pub(crate) directories: Arc<Directories>,
     held: Arc<Held>,
     undelivered: Arc<UndeliveredSet>,
     replace: Arc<ReplaceSet>,
     comparer: Comparer,
     maker: Maker,
     /// Why nothing can go to the destination at all.
-    pub(in crate::files) unusable: Unusable,
+    pub(crate) unusable: Unusable,
 }
 
 /// What a planner shares with the other parts of a sink.
-pub(in crate::files) struct PlannerParts<'a> {
-    pub(in crate::files) target: &'a Arc<Target>,
-    pub(in crate::files) agenda: &'a Arc<Agenda>,
-    pub(in crate::files) directories: &'a Arc<Directories>,
-    pub(in crate::files) held: &'a Arc<Held>,
-    pub(in crate::files) undelivered: &'a Arc<UndeliveredSet>,
-    pub(in crate::files) replace: &'a Arc<ReplaceSet>,
+pub(crate) struct PlannerParts<'a> {
+    pub(crate) target: &'a Arc<Target>,
+    pub(crate) agenda: &'a Arc<Agenda>,
+    pub(crate) directories: &'a Arc<Directories>,
+    pub(crate) held: &'a Arc<Held>,
+    pub(crate) undelivered: &'a Arc<UndeliveredSet>,
+    pub(crate) replace: &'a Arc<ReplaceSet>,
 }
 
 impl Planner {
     /// `done` is what forced runs before this one have sent, where this run is forced, too.
-    pub(in crate::files) fn new(parts: &PlannerParts<'_>, done: DoneSet) -> Self {
+    pub(crate) fn new(parts: &PlannerParts<'_>, done: DoneSet) -> Self {
         Self {
             target: Arc::clone(parts.target),
             agenda: Arc::clone(parts.agenda),
@@ -73,7 +73,7 @@ impl Planner {
     }
 
     /// One verdict for each record, in their order.
-    pub(in crate::files) fn plan(&self, records: &[Record]) -> Vec<Verdict> {
+    pub(crate) fn plan(&self, records: &[Record]) -> Vec<Verdict> {
         if self.target.comparison().delete {
             self.agenda.announced.note(records);
         }

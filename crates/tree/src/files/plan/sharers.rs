@@ -12,17 +12,17 @@ use godwit_store::Meta;
 use godwit_store::seen::SeenSet;
 
 /// Files of several names that entries of this run keep.
-pub(in crate::files) struct Sharers(Mutex<SeenSet>);
+pub(crate) struct Sharers(Mutex<SeenSet>);
 
 impl Sharers {
     /// None yet; what does not fit memory goes to a nameless file in `directory`.
-    pub(in crate::files) fn new(directory: &Path) -> Self {
+    pub(crate) fn new(directory: &Path) -> Self {
         Self(Mutex::new(SeenSet::new(directory)))
     }
 
     /// Whether another entry of this run keeps what is there. If none does, this one does from now on. Where that cannot be
     /// remembered, nothing is separated.
-    pub(in crate::files) fn is_anothers(&self, record: &Record, there: &Meta) -> bool {
+    pub(crate) fn is_anothers(&self, record: &Record, there: &Meta) -> bool {
         if there.links < 2 {
             return false;
         }

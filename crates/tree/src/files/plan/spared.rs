@@ -12,7 +12,7 @@ const SPARED_MAX: usize = 256 << 10;
 
 /// The directories, by the keys of their paths below the counterpart.
 #[derive(Default)]
-pub(in crate::files) struct Spared(Mutex<Inner>);
+pub(crate) struct Spared(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -22,7 +22,7 @@ struct Inner {
 
 impl Spared {
     /// This one stays. One that comes twice does no harm.
-    pub(in crate::files) fn add(&self, below: &[u8]) {
+    pub(crate) fn add(&self, below: &[u8]) {
         let mut inner = lock(&self.0);
         let key = PathKey::new(0, below);
         if inner.keys.len() < SPARED_MAX || inner.keys.contains(&key) {
@@ -33,7 +33,7 @@ impl Spared {
     }
 
     /// Whether the entry is one of them, or in one.
-    pub(in crate::files) fn has(&self, below: &[u8]) -> bool {
+    pub(crate) fn has(&self, below: &[u8]) -> bool {
         let inner = lock(&self.0);
         if inner.keys.is_empty() {
             return false;
@@ -48,7 +48,7 @@ impl Spared {
     }
 
     /// There were too many to remember all.
-    pub(in crate::files) fn overflowed(&self) -> bool {
+    pub(crate) fn overflowed(&self) -> bool {
         lock(&self.0).overflowed
     }
 }

@@ -59,7 +59,7 @@ const NOTHING: Known = Known {
 
 /// The directory that was asked about last: most often that of the next entry too.
 #[derive(Default)]
-pub(in crate::files) struct LastDirectory(Option<Last>);
+pub(crate) struct LastDirectory(Option<Last>);
 
 struct Last {
     path: Vec<u8>,
@@ -77,12 +77,12 @@ struct Listed {
 
 impl LastDirectory {
     /// The directory itself has the announced name, as far as that is known.
-    pub(in crate::files) fn is_exact(&self) -> bool {
+    pub(crate) fn is_exact(&self) -> bool {
         self.0.as_ref().is_none_or(|last| last.known.is_exact)
     }
 
     /// Whether it is known already that a look at `path` finds nothing but the announced entry: the usual case, at next to no cost.
-    pub(in crate::files) fn is_plain(&self, path: &RelPath) -> bool {
+    pub(crate) fn is_plain(&self, path: &RelPath) -> bool {
         let Some(last) = &self.0 else {
             return false;
         };
@@ -101,7 +101,7 @@ impl LastDirectory {
 type Listing = Arc<Mutex<Option<SeenSet>>>;
 
 /// What is known of the directories of a destination.
-pub(in crate::files) struct Spelling {
+pub(crate) struct Spelling {
     storage: Arc<dyn Storage>,
     /// What the user has named; its own name may be spelled in any way that finds it.
     named: RelPath,
@@ -113,11 +113,7 @@ pub(in crate::files) struct Spelling {
 }
 
 impl Spelling {
-    pub(in crate::files) fn new(
-        storage: &Arc<dyn Storage>,
-        mapping: &[RelPath],
-        spill: &Path,
-    ) -> Self {
+    pub(crate) fn new(storage: &Arc<dyn Storage>, mapping: &[RelPath], spill: &Path) -> Self {
         let shortest = mapping.iter().min_by_key(|root| root.as_bytes().len());
         let mut named = shortest.cloned().unwrap_or_default();
         // Several sources have names that nobody has given for this place.
@@ -135,7 +131,7 @@ impl Spelling {
     }
 
     /// Whether `path` leads to the announced entry and no other one: `found` says that something is there.
-    pub(in crate::files) fn suits(
+    pub(crate) fn suits(
         &self,
         path: &RelPath,
         found: bool,
@@ -205,16 +201,16 @@ impl Spelling {
     }
 
     /// An announced entry has met another one.
-    pub(in crate::files) fn note_met(&self) {
+    pub(crate) fn note_met(&self) {
         self.met.store(true, Ordering::Release);
     }
 
-    pub(in crate::files) fn has_met(&self) -> bool {
+    pub(crate) fn has_met(&self) -> bool {
         self.met.load(Ordering::Acquire)
     }
 
     /// The directory at `path` was found, and has the announced name.
-    pub(in crate::files) fn remember_exact(&self, path: &RelPath) {
+    pub(crate) fn remember_exact(&self, path: &RelPath) {
         if self.remembered(path.as_bytes()).is_none() {
             self.remember(path.as_bytes(), NOTHING);
         }
@@ -298,7 +294,7 @@ impl Spelling {
 
     /// Whether what a survey found at `path` may be an announced entry in another spelling: its directory takes several for one name, or
     /// it cannot be found out whether it does.
-    pub(in crate::files) fn may_be_announced(&self, path: &RelPath) -> bool {
+    pub(crate) fn may_be_announced(&self, path: &RelPath) -> bool {
         let Some((parent, _)) = path.split() else {
             return false;
         };
@@ -401,7 +397,7 @@ fn unreadable_listing(path: &RelPath, error: &io::Error) -> StoreError {
 }
 
 /// The fault of an entry whose name another one has.
-pub(in crate::files) fn taken(entry: EntryId, path: &RelPath) -> Fault {
+pub(crate) fn taken(entry: EntryId, path: &RelPath) -> Fault {
     let message = format!(
         "{path}: another entry already has this name at the destination (letter case or normalisation of names, or two sources of one name); it was not overwritten; rename one of the two"
     );
@@ -426,4 +422,4 @@ fn folded(name: &[u8]) -> Vec<u8> {
 }
 
 #[cfg(test)]
-pub(in crate::files) mod tests;
+pub(crate) mod tests;

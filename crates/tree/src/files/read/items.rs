@@ -91,7 +91,7 @@ impl ListWork {
     }
 
     /// Offers a batch of items; false if there was none.
-    pub(in crate::files) fn give_items(&mut self, out: &mut Offers) -> bool {
+    pub(crate) fn give_items(&mut self, out: &mut Offers) -> bool {
         if self.portions.is_empty() {
             return false;
         }

@@ -30,10 +30,10 @@ const SHOWN_BYTES_MAX: usize = 200;
 
 /// Offers what a list names, each entry once, and never more than a batch of it at a time.
 pub struct ListWork {
-    pub(in crate::files) root: TreeRoot,
-    pub(in crate::files) offering: Offering,
+    pub(crate) root: TreeRoot,
+    pub(crate) offering: Offering,
     /// Parts of files, and files to put together, that come before the names.
-    pub(in crate::files) portions: VecDeque<WorkItem>,
+    pub(crate) portions: VecDeque<WorkItem>,
     recursive: bool,
     names: Box<dyn Names>,
     ended: bool,
@@ -164,11 +164,7 @@ impl ListWork {
     }
 
     /// Offers the directories that lead to a name, those that are not offered yet, whatever the rules say of them.
-    pub(in crate::files) fn offer_parents(
-        &mut self,
-        below: &[u8],
-        out: &mut Offers,
-    ) -> Result<(), Fault> {
+    pub(crate) fn offer_parents(&mut self, below: &[u8], out: &mut Offers) -> Result<(), Fault> {
         let Some(end) = below.iter().rposition(|byte| *byte == b'/') else {
             return Ok(());
         };
@@ -194,7 +190,7 @@ impl ListWork {
         Ok(())
     }
 
-    pub(in crate::files) fn look(&self, below: &[u8]) -> Result<Option<(RelPath, Meta)>, Fault> {
+    pub(crate) fn look(&self, below: &[u8]) -> Result<Option<(RelPath, Meta)>, Fault> {
         let Some(path) = self.root.path(below) else {
             let message = "its path is too long".to_owned();
             return Err(source_fault(EntryId(0), FaultCode::NAME, message));
@@ -465,7 +461,7 @@ fn fault_of(error: &StoreError) -> Fault {
 }
 
 /// An entry of which only the state is known.
-pub(in crate::files) fn bare(path: &RelPath, meta: Meta) -> ScanEntry {
+pub(crate) fn bare(path: &RelPath, meta: Meta) -> ScanEntry {
     ScanEntry {
         path: path.clone(),
         meta,

@@ -1,9 +1,9 @@
 //! Owns the sending side: scans, lists, offers, and the contents that are read.
 //! Judges nothing at the destination.
 
-pub(in crate::files) mod items;
-pub(in crate::files) mod keeper;
-pub(in crate::files) mod list;
-pub(in crate::files) mod offer;
-pub(in crate::files) mod own_files;
-pub(in crate::files) mod source;
+pub(crate) mod items;
+pub(crate) mod keeper;
+pub(crate) mod list;
+pub(crate) mod offer;
+pub(crate) mod own_files;
+pub(crate) mod source;

@@ -15,11 +15,11 @@ use crate::files::read::own_files::OwnFiles;
 use crate::files::read::source::TreeRoot;
 
 /// What is meant of the entries of a transfer and kept of them, and where the rest is counted.
-pub(in crate::files) struct Offering {
-    pub(in crate::files) selecting: Selecting,
-    pub(in crate::files) keeper: Arc<Keeper>,
+pub(crate) struct Offering {
+    pub(crate) selecting: Selecting,
+    pub(crate) keeper: Arc<Keeper>,
     /// Left out.
-    pub(in crate::files) own: Arc<OwnFiles>,
+    pub(crate) own: Arc<OwnFiles>,
     first_names: FirstNames,
 }
 
@@ -30,7 +30,7 @@ type FirstNames = Mutex<HashMap<(u16, u64, u64), Vec<u8>>>;
 const FIRST_NAMES_MAX: usize = 64 << 10;
 
 impl Offering {
-    pub(in crate::files) fn new(selecting: Selecting) -> Self {
+    pub(crate) fn new(selecting: Selecting) -> Self {
         Self {
             selecting,
             keeper: Arc::default(),
@@ -40,13 +40,7 @@ impl Offering {
     }
 
     /// Offers what was found below `place`, which is root number `root`, if it is meant.
-    pub(in crate::files) fn offer(
-        &self,
-        place: &TreeRoot,
-        root: u16,
-        item: ScanItem,
-        out: &mut Offers,
-    ) {
+    pub(crate) fn offer(&self, place: &TreeRoot, root: u16, item: ScanItem, out: &mut Offers) {
         match item {
             // Where it goes it is not missed either.
             ScanItem::Entry(found) | ScanItem::Link { entry: found, .. }
@@ -88,7 +82,7 @@ impl Offering {
     }
 
     /// What goes with an entry beside its state, where it was not found by a scan that tells it.
-    pub(in crate::files) fn extended(
+    pub(crate) fn extended(
         &self,
         place: &TreeRoot,
         found: &ScanEntry,
@@ -181,7 +175,7 @@ fn unsendable(root: u16, path: Vec<u8>, meta: &Meta) -> Unoffered {
     }
 }
 
-pub(in crate::files) fn source_fault(entry: EntryId, code: FaultCode, message: String) -> Fault {
+pub(crate) fn source_fault(entry: EntryId, code: FaultCode, message: String) -> Fault {
     Fault {
         entry,
         side: Side::SOURCE,

@@ -10,16 +10,16 @@ use godwit_proto::{EntryId, Record};
 /// on a slower stream, and must not bring a temporary file back. Only the last of them are kept: late bytes are bounded by
 /// what a sender may have on its way.
 #[derive(Default)]
-pub(in crate::files) struct Floors {
+pub(crate) struct Floors {
     lowest: HashMap<EntryId, u16>,
     order: VecDeque<EntryId>,
 }
 
 /// Nothing more is taken of the entry.
-pub(in crate::files) const FLOOR_FAILED: u16 = u16::MAX;
+pub(crate) const FLOOR_FAILED: u16 = u16::MAX;
 
 impl Floors {
-    pub(in crate::files) fn raise(&mut self, id: EntryId, attempt: u16) {
+    pub(crate) fn raise(&mut self, id: EntryId, attempt: u16) {
         let lowest = self.lowest.entry(id).or_insert_with(|| {
             self.order.push_back(id);
             0
@@ -32,7 +32,7 @@ impl Floors {
         }
     }
 
-    pub(in crate::files) fn takes(&self, record: &Record) -> bool {
+    pub(crate) fn takes(&self, record: &Record) -> bool {
         self.lowest
             .get(&record.id)
             .is_none_or(|lowest| record.attempt >= *lowest)

@@ -14,13 +14,13 @@ use godwit_store::journal::{Partial, PathKey, Recovered};
 use crate::files::finish::leftovers::Leftovers;
 
 /// Unfinished files, of earlier runs and of this one.
-pub(in crate::files) struct Held {
+pub(crate) struct Held {
     /// There was an earlier run.
-    pub(in crate::files) resumed: bool,
+    pub(crate) resumed: bool,
     /// What the journal vouches for, of files that nobody has asked for yet.
     partial: Mutex<HashMap<PathKey, Partial>>,
     /// What a sweep leaves alone.
-    pub(in crate::files) leftovers: Leftovers,
+    pub(crate) leftovers: Leftovers,
     /// Something was kept of a file that has failed.
     has_kept: AtomicBool,
     /// A file was announced whose size nobody knows: its bytes come from a pipe, so no later run can resume it.
@@ -28,7 +28,7 @@ pub(in crate::files) struct Held {
 }
 
 impl Held {
-    pub(in crate::files) fn new(recovered: &mut Recovered) -> Self {
+    pub(crate) fn new(recovered: &mut Recovered) -> Self {
         Self {
             resumed: recovered.resumed,
             partial: Mutex::new(std::mem::take(&mut recovered.partial)),
@@ -39,12 +39,12 @@ impl Held {
     }
 
     /// What an earlier run brought of the file, which this run now asks for or gives up.
-    pub(in crate::files) fn take(&self, key: &PathKey) -> Option<Partial> {
+    pub(crate) fn take(&self, key: &PathKey) -> Option<Partial> {
         lock(&self.partial).remove(key)
     }
 
     /// Looks at what an earlier run brought of the file, if it brought anything.
-    pub(in crate::files) fn with<T>(
+    pub(crate) fn with<T>(
         &self,
         key: &PathKey,
         look: impl FnOnce(&mut Partial) -> Option<T>,
@@ -56,30 +56,30 @@ impl Held {
     }
 
     /// Whether an earlier run left anything.
-    pub(in crate::files) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         lock(&self.partial).is_empty()
     }
 
     /// What the journal knows of files that nobody asked for in this run.
-    pub(in crate::files) fn take_rest(&self) -> Vec<PathKey> {
+    pub(crate) fn take_rest(&self) -> Vec<PathKey> {
         lock(&self.partial).drain().map(|(key, _)| key).collect()
     }
 
     /// What has arrived of a file is for the next run, and the journal goes on vouching for it.
-    pub(in crate::files) fn keep(&self, temp: TempName) {
+    pub(crate) fn keep(&self, temp: TempName) {
         self.has_kept.store(true, Ordering::Relaxed);
         self.leftovers.keep(temp);
     }
 
-    pub(in crate::files) fn has_kept(&self) -> bool {
+    pub(crate) fn has_kept(&self) -> bool {
         self.has_kept.load(Ordering::Relaxed)
     }
 
-    pub(in crate::files) fn note_once(&self) {
+    pub(crate) fn note_once(&self) {
         self.comes_once.store(true, Ordering::Relaxed);
     }
 
-    pub(in crate::files) fn comes_once(&self) -> bool {
+    pub(crate) fn comes_once(&self) -> bool {
         self.comes_once.load(Ordering::Relaxed)
     }
 }

@@ -12,13 +12,13 @@ use crate::files::plan::spelling::{LastDirectory, taken};
 use crate::files::target::Target;
 
 /// Makes symbolic links and special files, and knows them again.
-pub(in crate::files) struct Maker {
+pub(crate) struct Maker {
     target: Arc<Target>,
     directories: Arc<Directories>,
 }
 
 impl Maker {
-    pub(in crate::files) fn new(target: &Arc<Target>, directories: &Arc<Directories>) -> Self {
+    pub(crate) fn new(target: &Arc<Target>, directories: &Arc<Directories>) -> Self {
         Self {
             target: Arc::clone(target),
             directories: Arc::clone(directories),
@@ -40,7 +40,7 @@ impl Maker {
     }
 
     /// Makes a symbolic link or a special file.
-    pub(in crate::files) fn make(
+    pub(crate) fn make(
         &self,
         record: &Record,
         path: &RelPath,
@@ -85,7 +85,7 @@ impl Maker {
     }
 
     /// Whether what is there is the announced symbolic link or special file, but for its metadata.
-    pub(in crate::files) fn is_made(
+    pub(crate) fn is_made(
         &self,
         record: &Record,
         path: &RelPath,

@@ -15,36 +15,36 @@ use crate::files::member::key_of;
 use crate::files::write::ranges::RangeShare;
 
 /// Large files that are not durable as a whole yet.
-pub(in crate::files) type OpenFiles = Mutex<HashMap<EntryId, Arc<OpenFile>>>;
+pub(crate) type OpenFiles = Mutex<HashMap<EntryId, Arc<OpenFile>>>;
 
 /// A large file that is not complete yet.
-pub(in crate::files) struct OpenFile {
-    pub(in crate::files) id: EntryId,
-    pub(in crate::files) root: u16,
-    pub(in crate::files) path: RelPath,
-    pub(in crate::files) temp: TempName,
+pub(crate) struct OpenFile {
+    pub(crate) id: EntryId,
+    pub(crate) root: u16,
+    pub(crate) path: RelPath,
+    pub(crate) temp: TempName,
     /// Other transfers write to the temporary file, too: it is never removed here.
-    pub(in crate::files) shared: bool,
+    pub(crate) shared: bool,
     /// The file that it is a copy of, which others may still write.
-    pub(in crate::files) copied: Option<TempName>,
+    pub(crate) copied: Option<TempName>,
     /// The range that this transfer brings of it, if it is not all.
-    pub(in crate::files) part: Option<Part>,
+    pub(crate) part: Option<Part>,
     /// The ranges that it is put together of, if it is.
-    pub(in crate::files) elsewhere: Vec<HeldRange>,
-    pub(in crate::files) key: PathKey,
-    pub(in crate::files) generation: u64,
+    pub(crate) elsewhere: Vec<HeldRange>,
+    pub(crate) key: PathKey,
+    pub(crate) generation: u64,
     /// Of the whole; [`UNKNOWN_BYTES`] until the last record says.
-    pub(in crate::files) bytes: AtomicU64,
-    pub(in crate::files) attempt: u16,
-    pub(in crate::files) replace: Replace,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) attempt: u16,
+    pub(crate) replace: Replace,
     /// As it came, where somebody wants to be told of it.
-    pub(in crate::files) record: Option<Box<Record>>,
-    pub(in crate::files) file: Box<dyn WriteFile>,
-    pub(in crate::files) progress: Mutex<Progress>,
+    pub(crate) record: Option<Box<Record>>,
+    pub(crate) file: Box<dyn WriteFile>,
+    pub(crate) progress: Mutex<Progress>,
 }
 
 impl OpenFile {
-    pub(in crate::files) fn is_of(&self, record: &Record) -> bool {
+    pub(crate) fn is_of(&self, record: &Record) -> bool {
         self.generation == record.generation.0
             && (self.bytes() == record.bytes
                 || self.bytes() == UNKNOWN_BYTES
@@ -53,7 +53,7 @@ impl OpenFile {
     }
 
     /// Whether a slice of this range may be written.
-    pub(in crate::files) fn takes(&self, offset: u64, bytes: u64) -> bool {
+    pub(crate) fn takes(&self, offset: u64, bytes: u64) -> bool {
         match self.part {
             Some(part) => offset >= part.offset && offset.saturating_add(bytes) <= part.end(),
             // All of what is assembled is there.
@@ -61,12 +61,12 @@ impl OpenFile {
         }
     }
 
-    pub(in crate::files) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
     /// What the journal notes of the whole file; nothing of a part.
-    pub(in crate::files) fn done_record(&self) -> Option<DoneRecord> {
+    pub(crate) fn done_record(&self) -> Option<DoneRecord> {
         // Without holes, as what is received is counted: the difference of the two is what a crash has cost.
         let bytes = lock(&self.progress).written.covered();
         self.part.is_none().then_some(DoneRecord {
@@ -77,7 +77,7 @@ impl OpenFile {
     }
 
     /// The record with the digest of the whole.
-    pub(in crate::files) fn finished_record(&self) -> Option<Record> {
+    pub(crate) fn finished_record(&self) -> Option<Record> {
         let digest = lock(&self.progress)
             .end
             .as_ref()
@@ -90,29 +90,29 @@ impl OpenFile {
 }
 
 /// The range that an entry is of its file, if it is not all.
-pub(in crate::files) fn part_of(portion: &Portion) -> Option<Part> {
+pub(crate) fn part_of(portion: &Portion) -> Option<Part> {
     match portion {
         Portion::Part(part) => Some(*part),
         Portion::Whole | Portion::Assemble(_) => None,
     }
 }
 
-pub(in crate::files) struct Progress {
-    pub(in crate::files) written: FileDigest,
-    pub(in crate::files) durable: FileDigest,
-    pub(in crate::files) share: RangeShare,
+pub(crate) struct Progress {
+    pub(crate) written: FileDigest,
+    pub(crate) durable: FileDigest,
+    pub(crate) share: RangeShare,
     /// Content that is counted as durable, in bytes.
-    pub(in crate::files) counted: u64,
+    pub(crate) counted: u64,
     /// Digest of the whole, and how much of the file its slices cover.
-    pub(in crate::files) end: Option<(digest::Digest, u64)>,
+    pub(crate) end: Option<(digest::Digest, u64)>,
     /// What it gets in the end; said by its last record.
-    pub(in crate::files) meta: FinalMeta,
-    pub(in crate::files) over: bool,
+    pub(crate) meta: FinalMeta,
+    pub(crate) over: bool,
 }
 
 impl Progress {
     /// Nothing more is taken of it, and it is not whole.
-    pub(in crate::files) fn is_stale(&self) -> bool {
+    pub(crate) fn is_stale(&self) -> bool {
         let whole = self
             .end
             .as_ref()
@@ -122,7 +122,7 @@ impl Progress {
 
     /// Nothing more is taken of the file. Unless it is whole, what is known of it goes at once: its slices may wait in a
     /// batch for long. Gives the content that was counted and is not to be delivered, in bytes.
-    pub(in crate::files) fn abandon(&mut self) -> u64 {
+    pub(crate) fn abandon(&mut self) -> u64 {
         if !std::mem::replace(&mut self.over, true) {
             let none = FileDigest::new(self.written.kind());
             self.written = none.clone();

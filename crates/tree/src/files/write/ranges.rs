@@ -5,26 +5,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What all files in progress may take together. Honest senders stay far below: `limits::FILE_RANGES_MAX`.
-pub(in crate::files) struct RangeBudget {
+pub(crate) struct RangeBudget {
     taken: AtomicUsize,
     max: usize,
 }
 
 /// What one file has taken of it; given back when the file is forgotten.
-pub(in crate::files) struct RangeShare {
+pub(crate) struct RangeShare {
     budget: Arc<RangeBudget>,
     taken: usize,
 }
 
 impl RangeBudget {
-    pub(in crate::files) fn new(max: usize) -> Arc<Self> {
+    pub(crate) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
             taken: AtomicUsize::new(0),
             max,
         })
     }
 
-    pub(in crate::files) fn share(self: &Arc<Self>) -> RangeShare {
+    pub(crate) fn share(self: &Arc<Self>) -> RangeShare {
         RangeShare {
             budget: Arc::clone(self),
             taken: 0,
@@ -34,7 +34,7 @@ impl RangeBudget {
 
 impl RangeShare {
     /// The file has `count` ranges now. False, with nothing changed, if that is more than all files may have together.
-    pub(in crate::files) fn set(&mut self, count: usize) -> bool {
+    pub(crate) fn set(&mut self, count: usize) -> bool {
         let taken = &self.budget.taken;
         if count > self.taken {
             let more = count - self.taken;

@@ -16,7 +16,7 @@ const SMALL_BYTES: u64 = 256 << 10;
 
 /// Digest of what is in storage under a temporary name, past the page cache where the file system allows. `None` once
 /// `stop`, which is asked now and then, says yes.
-pub(in crate::files) fn digest_of(
+pub(crate) fn digest_of(
     storage: &dyn Storage,
     path: &RelPath,
     temp: &TempName,
@@ -30,7 +30,7 @@ pub(in crate::files) fn digest_of(
 }
 
 /// Digest of a file that has its name, which is expected to have `bytes` bytes. `None` as above.
-pub(in crate::files) fn digest_of_file(
+pub(crate) fn digest_of_file(
     storage: &dyn Storage,
     path: &RelPath,
     bytes: u64,
@@ -88,7 +88,7 @@ fn digest_of_opened(
 
 /// The first of these ranges whose bytes in storage, under a temporary name, have another digest; `None` if all are right or cannot be
 /// read.
-pub(in crate::files) fn wrong_range<'a>(
+pub(crate) fn wrong_range<'a>(
     storage: &dyn Storage,
     (path, temp): (&RelPath, &TempName),
     bytes: u64,

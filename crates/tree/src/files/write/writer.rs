@@ -28,24 +28,24 @@ use crate::files::write::open::{OpenFile, OpenFiles, part_of};
 use crate::files::write::ranges::RangeBudget;
 
 /// Writes files and passes them to the committer.
-pub(in crate::files) struct Writer {
-    pub(in crate::files) target: Arc<Target>,
-    pub(in crate::files) agenda: Arc<Agenda>,
-    pub(in crate::files) directories: Arc<Directories>,
-    pub(in crate::files) held: Arc<Held>,
-    pub(in crate::files) undelivered: Arc<UndeliveredSet>,
-    pub(in crate::files) committer: Arc<Committer>,
+pub(crate) struct Writer {
+    pub(crate) target: Arc<Target>,
+    pub(crate) agenda: Arc<Agenda>,
+    pub(crate) directories: Arc<Directories>,
+    pub(crate) held: Arc<Held>,
+    pub(crate) undelivered: Arc<UndeliveredSet>,
+    pub(crate) committer: Arc<Committer>,
     /// Wanted entries whose name is taken already.
-    pub(in crate::files) replace: Arc<ReplaceSet>,
-    pub(in crate::files) files: Arc<OpenFiles>,
-    pub(in crate::files) ranges: Arc<RangeBudget>,
+    pub(crate) replace: Arc<ReplaceSet>,
+    pub(crate) files: Arc<OpenFiles>,
+    pub(crate) ranges: Arc<RangeBudget>,
     /// What may still come of entries that failed or were begun anew.
-    pub(in crate::files) floors: Mutex<Floors>,
+    pub(crate) floors: Mutex<Floors>,
 }
 
 impl Writer {
     /// Places a slice, as [`godwit_engine::Sink::write_slice`] says.
-    pub(in crate::files) fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault> {
+    pub(crate) fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault> {
         let seq = slice.header.seq;
         let epoch = self.committer.epoch();
         let mut result = self.open_file(slice.record).and_then(|file| {
@@ -96,7 +96,7 @@ impl Writer {
     }
 
     /// Places the files of a bundle, as [`godwit_engine::Sink::write_bundle`] says.
-    pub(in crate::files) fn write_bundle(
+    pub(crate) fn write_bundle(
         &self,
         seq: Seq,
         records: &[Record],
@@ -252,7 +252,7 @@ impl Writer {
         self.target.counters.bytes_durable.take_back(counted);
     }
 
-    pub(in crate::files) fn give_up(&self, record: &Record, keep: bool) {
+    pub(crate) fn give_up(&self, record: &Record, keep: bool) {
         lock(&self.floors).raise(record.id, FLOOR_FAILED);
         self.undelivered.note_record(record, Undelivered::Failed);
         if let Some(file) = lock(&self.files).remove(&record.id) {
@@ -380,7 +380,7 @@ impl Writer {
     }
 
     /// This end is given up unfinished. Files that no later run can resume are removed.
-    pub(in crate::files) fn suspend(&self) {
+    pub(crate) fn suspend(&self) {
         let files = std::mem::take(&mut *lock(&self.files));
         if !self.held.comes_once() {
             return;

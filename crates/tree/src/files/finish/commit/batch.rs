@@ -20,24 +20,24 @@ use super::Batch;
 use crate::files::write::open::OpenFile;
 
 /// A small file that is written, with times and mode.
-pub(in crate::files) struct SmallFile {
-    pub(in crate::files) id: EntryId,
-    pub(in crate::files) key: PathKey,
-    pub(in crate::files) generation: u64,
-    pub(in crate::files) bytes: u64,
+pub(crate) struct SmallFile {
+    pub(crate) id: EntryId,
+    pub(crate) key: PathKey,
+    pub(crate) generation: u64,
+    pub(crate) bytes: u64,
     /// As it came, where somebody wants to be told of it.
-    pub(in crate::files) record: Option<Box<Record>>,
+    pub(crate) record: Option<Box<Record>>,
     /// It is to be made durable and named. Without this it has its name.
-    pub(in crate::files) unnamed: Option<Box<Unnamed>>,
+    pub(crate) unnamed: Option<Box<Unnamed>>,
 }
 
 /// What of a small file is needed until it has its name.
-pub(in crate::files) struct Unnamed {
-    pub(in crate::files) root: u16,
-    pub(in crate::files) digest: Option<Digest>,
-    pub(in crate::files) path: RelPath,
-    pub(in crate::files) temp: TempName,
-    pub(in crate::files) replace: Replace,
+pub(crate) struct Unnamed {
+    pub(crate) root: u16,
+    pub(crate) digest: Option<Digest>,
+    pub(crate) path: RelPath,
+    pub(crate) temp: TempName,
+    pub(crate) replace: Replace,
 }
 
 /// A part of a large file under its temporary name.

@@ -14,7 +14,7 @@ use godwit_store::{RelPath, StoreError};
 
 impl Committer {
     /// Waits until everything added so far is durable.
-    pub(in crate::files) fn flush(&self) -> Result<(), CommitError> {
+    pub(crate) fn flush(&self) -> Result<(), CommitError> {
         let mut state = lock(&self.state);
         state.flushing = true;
         self.changed.notify_all();
@@ -32,7 +32,7 @@ impl Committer {
     }
 
     /// Why nothing more becomes durable, if that is so.
-    pub(in crate::files) fn failure(&self) -> Option<CommitError> {
+    pub(crate) fn failure(&self) -> Option<CommitError> {
         lock(&self.state).failure.clone()
     }
 
@@ -42,7 +42,7 @@ impl Committer {
     }
 
     /// Makes what is there durable and stops. The journal stays for a later run, unless none has `begun` and nothing came.
-    pub(in crate::files) fn stop(&self, begun: bool) {
+    pub(crate) fn stop(&self, begun: bool) {
         lock(&self.state).stopping = true;
         self.changed.notify_all();
         if let Some(thread) = lock(&self.thread).take() {
@@ -61,7 +61,7 @@ impl Committer {
     /// The last steps of a complete transfer.
     /// With entries missing, what a later run can resume stays; what the source has no more goes, from the journal too:
     /// `rest` is of files that nobody has asked for. Where nothing was made and nothing is kept, the journal goes.
-    pub(in crate::files) fn close(
+    pub(crate) fn close(
         &self,
         resumed: bool,
         made: bool,
@@ -105,10 +105,7 @@ impl Committer {
     }
 
     /// Removes temporary files with the tag of this transfer below its destinations; of a member, those of its claim.
-    pub(in crate::files) fn sweep(
-        &self,
-        keep: &dyn Fn(&RelPath) -> bool,
-    ) -> Result<(), StoreError> {
+    pub(crate) fn sweep(&self, keep: &dyn Fn(&RelPath) -> bool) -> Result<(), StoreError> {
         let config = &self.target.config;
         for start in &config.mapping {
             config.storage.sweep(start, config.tag, keep)?;

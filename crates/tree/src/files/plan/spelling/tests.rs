@@ -16,9 +16,9 @@ const MTIME: i64 = 1000;
 
 /// Faults that were told, by what they are about.
 #[derive(Default)]
-struct Faults(Mutex<HashMap<String, Fault>>);
+struct FailedEntries(Mutex<HashMap<String, Fault>>);
 
-impl Observer for Faults {
+impl Observer for FailedEntries {
     fn entry_failed(&self, failed: &godwit_engine::FailedEntry<'_>) {
         let path = String::from_utf8_lossy(failed.shown).into_owned();
         lock(&self.0).insert(path, failed.fault.clone());
@@ -26,9 +26,9 @@ impl Observer for Faults {
 }
 
 /// A transfer into one destination, by hand.
-pub(in crate::files) struct Run {
+pub(crate) struct Run {
     sink: Arc<TreeSink>,
-    told: Arc<Faults>,
+    told: Arc<FailedEntries>,
     next: u64,
     _journals: tempfile::TempDir,
 }
@@ -47,10 +47,7 @@ impl Run {
         Self::of((base, names), storage, comparison, false)
     }
 
-    pub(in crate::files) fn blind(
-        storage: Arc<dyn Storage>,
-        comparison: Option<Comparison>,
-    ) -> Self {
+    pub(crate) fn blind(storage: Arc<dyn Storage>, comparison: Option<Comparison>) -> Self {
         Self::of(("out", &[""]), storage, comparison, true)
     }
 
@@ -84,7 +81,7 @@ impl Run {
         let mut prepared = request.prepare().unwrap();
         prepared.config.hides_contents = is_blind;
         let counters = Arc::new(Counters::default());
-        let told = Arc::new(Faults::default());
+        let told = Arc::new(FailedEntries::default());
         let acks = Arc::new(Acks::new(
             TransferId([0; 16]),
             Arc::clone(&told) as Arc<dyn Observer>,
@@ -105,7 +102,7 @@ impl Run {
         }
     }
 
-    pub(in crate::files) fn record(&mut self, kind: EntryKind, path: &str, target: &str) -> Record {
+    pub(crate) fn record(&mut self, kind: EntryKind, path: &str, target: &str) -> Record {
         self.next += 1;
         Record {
             id: EntryId(self.next),
@@ -128,7 +125,7 @@ impl Run {
         }
     }
 
-    pub(in crate::files) fn plan(&self, record: &Record) -> Verdict {
+    pub(crate) fn plan(&self, record: &Record) -> Verdict {
         self.sink.plan(std::slice::from_ref(record)).remove(0)
     }
 
@@ -140,7 +137,7 @@ impl Run {
     }
 
     /// Announces a file, and brings it if it is wanted.
-    pub(in crate::files) fn file(&mut self, path: &str, content: &str) -> Verdict {
+    pub(crate) fn file(&mut self, path: &str, content: &str) -> Verdict {
         let record = self.record(EntryKind::FILE, path, content);
         let verdict = self.plan(&record);
         if verdict == Verdict::Send {
@@ -156,7 +153,7 @@ impl Run {
     }
 
     /// Ends the run; gives what was told of single entries.
-    pub(in crate::files) fn finish(self) -> HashMap<String, Fault> {
+    pub(crate) fn finish(self) -> HashMap<String, Fault> {
         let mut ending = Ending {
             failed: 0,
             scan_faults: 0,
@@ -167,11 +164,11 @@ impl Run {
     }
 }
 
-pub(in crate::files) fn at(path: &str) -> RelPath {
+pub(crate) fn at(path: &str) -> RelPath {
     RelPath::parse(path.as_bytes()).unwrap()
 }
 
-pub(in crate::files) fn put(storage: &MemoryStorage, path: &str, content: &str) {
+pub(crate) fn put(storage: &MemoryStorage, path: &str, content: &str) {
     let meta = FinalMeta {
         mode: 0o644,
         mtime: Timestamp {
