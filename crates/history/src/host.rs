@@ -22,7 +22,8 @@ pub struct Host {
 
 impl Host {
     /// The first look tells nothing but what needs no second one.
-    pub fn new() -> Self {
+    #[must_use]
+    pub fn begin() -> Self {
         Self {
             last: Some((Instant::now(), look())),
         }

@@ -146,7 +146,7 @@ impl AttemptEvents {
             progress,
             heard: Mutex::new(Observed {
                 recorder: Recorder::open(&shared.config.directory, &job.id, attempt),
-                host: Host::new(),
+                host: Host::begin(),
                 verifies: false,
                 is_check: false,
                 phase: JobState::Scanning,
