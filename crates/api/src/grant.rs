@@ -171,7 +171,7 @@ impl fmt::Display for Grant {
         let at = if self.site.is_some() { "@" } else { "" };
         write!(f, "{} {at}{} {}", self.subject, self.place(), self.rights)?;
         match self.expires {
-            Some(expires) => write!(f, " until={expires}"),
+            Some(expires) => write!(f, " until={}", expires.rfc3339()),
             None => Ok(()),
         }
     }

@@ -17,7 +17,7 @@ use crate::settings::{
     ConfigFile, CpSettings, GivenIn, ObeyedBy, SETTINGS, Scope, Setting, SettingError, Typed,
     Values, VerifySettings, resolve,
 };
-use crate::time::Moment;
+use godwit_model::Moment;
 
 pub use size::SizeInput;
 pub use text::Text;

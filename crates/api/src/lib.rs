@@ -15,9 +15,10 @@ pub mod rest;
 pub mod settings;
 pub mod shown;
 pub mod sight;
-pub mod time;
 pub mod units;
 pub mod watched;
+
+pub use godwit_model::{Moment, civil_date, parse_moment};
 
 /// The one port of a node, where none is named.
 pub const PORT_DEFAULT: u16 = 7272;

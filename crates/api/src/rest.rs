@@ -12,7 +12,6 @@ mod problem;
 mod rate;
 mod report;
 mod rules;
-mod timestamp;
 mod work;
 
 pub use access::{
@@ -25,11 +24,11 @@ pub use cluster::{
 };
 pub use entries::{CleanEntries, NewDirectory, RemoveEntry, RenameEntry};
 pub use figures::{RateKind, RateSeries, RatesView, SettingView};
+pub use godwit_model::{FailureGroup, JobState, Reason, Timestamp};
 pub use grant::{ALL_EXPORTS, AccessOrigin, AccessView, NewAccess, RightName};
 pub use job::{
-    AttemptView, CancelJob, ChangeJob, ChannelView, Divide, FailureView, JobList, JobProgress,
-    JobStateName, JobView, LineOrigin, LogLine, LogPage, MissingNode, NewJob, ProgressView,
-    ReasonView, SampleView,
+    AttemptView, CancelJob, ChangeJob, ChannelView, Divide, JobList, JobProgress, JobView,
+    LineOrigin, LogLine, LogPage, MissingNode, NewJob, ProgressView, SampleView,
 };
 pub use place::{HERE, Place, PlaceError, check_site_name, whole_site};
 pub use problem::{Problem, is_request_id};
@@ -39,7 +38,6 @@ pub use rules::{
     AuditView, DeliveryView, Health, LimitScopeName, LimitView, NewLimit, NewSchedule, NewShare,
     NewWebhook, NewWindow, ScheduleView, ShareView, WebhookView, WindowView,
 };
-pub use timestamp::Timestamp;
 pub use work::{
     WorkDoneView, WorkKindName, WorkNodeView, WorkOpenView, WorkPairView, WorkRootView,
     WorkTargetView, WorkView,

@@ -2,7 +2,7 @@
 //! Decides nothing: what a call means is the node's.
 
 use godwit_api::rest::{
-    AttemptView, CancelJob, ChangeJob, ExportView, FailureView, JobList, JobStateName, JobView,
+    AttemptView, CancelJob, ChangeJob, ExportView, FailureGroup, JobList, JobState, JobView,
     LogPage, NewJob, NewSite, NewToken, NewUser, NodeView, SiteView, TokenCreated, TokenView,
     UserView, WorkView,
 };
@@ -32,7 +32,7 @@ const EXAMPLES_MAX: usize = 4;
 #[derive(Clone, Debug, Default)]
 pub struct JobFilter {
     /// Only those in one of these states; empty is any.
-    pub states: Vec<JobStateName>,
+    pub states: Vec<JobState>,
     /// Only those whose id begins so.
     pub id_prefix: Option<String>,
     /// Only those of this user.
@@ -293,7 +293,7 @@ impl Jobs<'_> {
     ///
     /// # Errors
     /// As [`Jobs::submit`].
-    pub fn failures(&self, id: &str) -> Result<Vec<FailureView>, ClientError> {
+    pub fn failures(&self, id: &str) -> Result<Vec<FailureGroup>, ClientError> {
         self.0.get(&format!("/jobs/{}/failures", escaped(id)))
     }
 
@@ -440,7 +440,7 @@ pub fn idempotency_key() -> Result<String, ClientError> {
 }
 
 /// The word of the API for a state.
-fn word(state: JobStateName) -> String {
+fn word(state: JobState) -> String {
     match serde_json::to_value(state) {
         Ok(serde_json::Value::String(word)) => word,
         // It is always a word.

@@ -10,7 +10,7 @@ use godwit_api::ask::{
 use godwit_api::rest::NodeState;
 use godwit_state::{
     Actor, Agreed, Command, CommandError, Effect, FormerNode, Join, Node, Object as _, Op,
-    ProposeError, UnixMillis, User, level_trouble,
+    ProposeError, Timestamp, User, level_trouble,
 };
 
 use crate::carrier::peer_at;
@@ -210,7 +210,7 @@ impl Cluster {
             level: wish.level,
             draining: false,
             voter: false,
-            joined: UnixMillis(0),
+            joined: Timestamp(0),
             admins: Vec::new(),
         };
         let op = Op::Join(Box::new(Join {

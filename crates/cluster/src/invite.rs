@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use data_encoding::BASE32_NOPAD;
 use godwit_state::{
-    Actor, Change, Command, Invite, Op, ProposeError, Secret, UnixMillis, sortable_id,
+    Actor, Change, Command, Invite, Op, ProposeError, Secret, Timestamp, sortable_id,
 };
 
 use crate::Cluster;
@@ -68,7 +68,7 @@ impl Cluster {
     ///
     /// # Errors
     /// The state takes no change.
-    pub fn invite(&self, actor: Actor, expires: UnixMillis) -> Result<Token, ProposeError> {
+    pub fn invite(&self, actor: Actor, expires: Timestamp) -> Result<Token, ProposeError> {
         let shared = &self.shared;
         self.make_own_row()?;
         let mut bytes = [0; SECRET_BYTES];

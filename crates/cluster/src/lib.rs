@@ -30,7 +30,7 @@ use std::time::Instant;
 use godwit_api::ask::{AskSites, KnownNode, Peer};
 use godwit_api::rest::NodeResources;
 use godwit_api::watched::Watched;
-use godwit_state::{Agreed, Fault, LEVEL_ORIGIN, Node, Replica, UnixMillis};
+use godwit_state::{Agreed, Fault, LEVEL_ORIGIN, Node, Replica, Timestamp};
 
 pub use carrier::{Carrier, address_of};
 pub use home::{ClusterHome, HomeError, NODE_ALONE, NUMBER_ALONE};
@@ -62,7 +62,7 @@ pub struct ClusterConfig {
     /// Asks other nodes.
     pub sites: Arc<dyn AskSites>,
     /// Tells the time.
-    pub now: fn() -> UnixMillis,
+    pub now: fn() -> Timestamp,
     /// Tells what this node has.
     pub resources: Arc<dyn Fn() -> NodeResources + Send + Sync>,
     /// Looks at the exports of this node.

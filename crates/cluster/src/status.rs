@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, ClusterAnswer, ClusterQuestion, Question, Refusal, code};
-use godwit_api::rest::{ChangeNode, ClusterNode, ClusterView, NodeState, Timestamp};
+use godwit_api::rest::{ChangeNode, ClusterNode, ClusterView, NodeState};
 use godwit_state::{
     Actor, Agreed, Change, Command, CommandError, JobFilter, Member, Members, Node, Object as _,
     Op, ProposeError,
@@ -121,7 +121,7 @@ impl Cluster {
                     exports: row.exports.clone(),
                     version: row.version.clone(),
                     level: row.level,
-                    joined: Timestamp(row.joined.0),
+                    joined: row.joined,
                     resources: match own {
                         true => (shared.config.resources)(),
                         false => resources.unwrap_or_default(),

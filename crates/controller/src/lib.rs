@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use godwit_run::Env;
 use godwit_state::{
-    Actor, Command, Effect, Op, ProposeError, Replica, Runner as RunnerName, Target, UnixMillis,
+    Actor, Command, Effect, Op, ProposeError, Replica, Runner as RunnerName, Target, Timestamp,
 };
 
 pub use batch::{Base, summed};
@@ -57,7 +57,7 @@ pub struct Node {
     /// Name and start of the node.
     pub runner: RunnerName,
     /// Tells the time.
-    pub now: Arc<dyn Fn() -> UnixMillis + Send + Sync>,
+    pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Makes the surroundings of one transfer of the job.
     pub make_env: Arc<MakeEnv>,
 }

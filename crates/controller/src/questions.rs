@@ -13,7 +13,7 @@ use godwit_api::ask::{
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Timestamp;
-use godwit_state::{Taken, UnixMillis};
+use godwit_state::Taken;
 
 use crate::claims::{ANSWER_WITHIN, Ask, LEASE, PROBE_LEASE};
 use crate::control::Mate;
@@ -56,7 +56,7 @@ pub(crate) struct Destination {
     /// The access of the other nodes was given by this one, which takes it back at the end.
     pub(crate) gives_access: bool,
     /// Tells the time.
-    pub(crate) now: Arc<dyn Fn() -> UnixMillis + Send + Sync>,
+    pub(crate) now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
 impl Site {
@@ -161,7 +161,7 @@ impl Destination {
             identity: mate.identity.clone(),
             paths: vec![self.path.clone()],
             write: true,
-            until: Timestamp(until.0),
+            until: until,
             lasts_ms: Some(GRANT_MS),
         });
         self.site.ask(peer, &question).map(drop)

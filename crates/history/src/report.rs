@@ -6,7 +6,7 @@ mod html;
 use std::collections::BTreeMap;
 
 use godwit_api::rest::{
-    AttemptView, Distribution, FailureView, JobReport, JobView, LogLine, MissingNode, NewJob,
+    AttemptView, Distribution, FailureGroup, JobReport, JobView, LogLine, MissingNode, NewJob,
     SampleView,
 };
 
@@ -42,7 +42,7 @@ pub struct Known {
     /// The first one first.
     pub attempts: Vec<AttemptView>,
     /// Failed entries in groups.
-    pub failures: Vec<FailureView>,
+    pub failures: Vec<FailureGroup>,
     /// Lines of all nodes.
     pub log: Vec<LogLine>,
     /// Samples of all nodes, by time.

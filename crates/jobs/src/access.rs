@@ -10,10 +10,10 @@ use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allo
 use godwit_api::rest::{ALL_EXPORTS, HERE, Place, Timestamp};
 use godwit_state::{
     AccessRight, AccessRule, Actor, Agreed, Follower, Job, Names, Node, Object as _,
-    Place as StatePlace, Replica, Role, RuleSite, Site, Topic, UnixMillis, User, reason,
+    Place as StatePlace, Replica, Role, RuleSite, Site, Topic, User, reason,
 };
 
-use crate::clock::timestamp;
+use crate::clock::now;
 use crate::error::JobsError;
 use crate::{Shared, grants, guests};
 pub(crate) use there::{There, is_dry, may_there};
@@ -186,7 +186,7 @@ impl Granted {
         Ok(Self {
             who: Subject::user(user),
             grants,
-            at: timestamp(),
+            at: now(),
         })
     }
 
@@ -434,7 +434,7 @@ pub fn grant_of(rule: &AccessRule) -> Option<Grant> {
         site: rule.site.as_ref().map(|site| site.name.clone()),
         area,
         rights: rule.rights.iter().map(right).collect(),
-        expires: rule.expires.map(|time| Timestamp(time.0)),
+        expires: rule.expires,
         comment: rule.comment.clone(),
         mandate: match &rule.job {
             None => None,
@@ -464,7 +464,7 @@ pub fn rule_of(id: &str, grant: &Grant, site: Option<&Site>) -> Option<AccessRul
         export,
         path,
         rights: rights_of(grant.rights),
-        expires: grant.expires.map(|time| UnixMillis(time.0)),
+        expires: grant.expires,
         comment: grant.comment.clone(),
         job: grant.mandate.as_ref().map(|mandate| mandate.job.clone()),
     })

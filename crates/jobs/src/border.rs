@@ -15,9 +15,7 @@ use godwit_api::event::Event;
 use godwit_api::failure::FailureCode;
 use godwit_api::grant::Mandate;
 use godwit_api::grant::is_job_id;
-use godwit_api::rest::{
-    ChannelView, FailureView, LogLine, ProgressView, ReasonView, SampleView, Timestamp,
-};
+use godwit_api::rest::{ChannelView, FailureGroup, LogLine, ProgressView, SampleView, Timestamp};
 use godwit_run::STAGE_FIGURES;
 use godwit_state::Reason;
 use serde_json::{Map, Value};
@@ -157,7 +155,7 @@ fn job(seen: &mut JobSeen) {
     if !is_job_id(&view.id) {
         OTHER.clone_into(&mut view.id);
     }
-    view.reason = view.reason.take().map(|told| ReasonView {
+    view.reason = view.reason.take().map(|told| Reason {
         code: word(&told.code),
         text: clip(&told.text),
     });
@@ -186,15 +184,15 @@ fn summary(told: Value) -> Option<Value> {
     ))
 }
 
-fn groups(told: Vec<FailureView>) -> Vec<FailureView> {
+fn groups(told: Vec<FailureGroup>) -> Vec<FailureGroup> {
     let mut told = told.into_iter();
-    let mut groups: Vec<FailureView> = told
+    let mut groups: Vec<FailureGroup> = told
         .by_ref()
         .take(GROUPS_MAX - 1)
         .map(|mut group| {
             group.examples.truncate(EXAMPLES_MAX);
-            FailureView {
-                reason: ReasonView {
+            FailureGroup {
+                reason: Reason {
                     code: word(&group.reason.code),
                     text: clip(&group.reason.text),
                 },
@@ -205,8 +203,8 @@ fn groups(told: Vec<FailureView>) -> Vec<FailureView> {
         .collect();
     let rest = told.fold(0_u64, |sum, group| sum.saturating_add(group.count.max(1)));
     if rest > 0 {
-        groups.push(FailureView {
-            reason: ReasonView {
+        groups.push(FailureGroup {
+            reason: Reason {
                 code: OTHER.to_owned(),
                 text: "further reasons that the site names".to_owned(),
             },
@@ -305,8 +303,8 @@ mod tests {
 
     #[test]
     fn groups_beyond_the_bound_are_counted_under_one() {
-        let group = |n: u64| FailureView {
-            reason: ReasonView {
+        let group = |n: u64| FailureGroup {
+            reason: Reason {
                 code: format!("c{n}"),
                 text: "x".to_owned(),
             },

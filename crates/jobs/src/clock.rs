@@ -5,20 +5,19 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::rest::Timestamp;
-use godwit_state::UnixMillis;
 
 /// What tells the time to the jobs of a node.
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> UnixMillis + Send + Sync>);
+pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 impl Clock {
     /// A clock that shows what `show` gives.
-    pub fn new(show: impl Fn() -> UnixMillis + Send + Sync + 'static) -> Self {
+    pub fn new(show: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(show))
     }
 
     /// The time now.
-    pub(crate) fn now(&self) -> UnixMillis {
+    pub(crate) fn now(&self) -> Timestamp {
         (self.0)()
     }
 }
@@ -32,16 +31,11 @@ impl Default for Clock {
 
 /// Milliseconds since 1970-01-01 UTC by the clock of this machine.
 #[must_use]
-pub fn now() -> UnixMillis {
+pub fn now() -> Timestamp {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    UnixMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
-/// The same for the documents of the API.
-pub(crate) fn timestamp() -> Timestamp {
-    Timestamp(now().0)
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Random bits; the time stands in where the system gives none.

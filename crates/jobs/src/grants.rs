@@ -13,7 +13,7 @@ use godwit_api::grant::{JOB_ID_BYTES_MAX, Mandate, Right, Subject, is_job_id};
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, Place, Timestamp};
 use godwit_state::{
-    AccessRight, AccessRule, ById, Change, Op, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, UnixMillis,
+    AccessRight, AccessRule, ById, Change, Op, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX,
 };
 
 use crate::Shared;
@@ -86,7 +86,7 @@ pub(crate) fn grant(
         return Err(ends_too_soon(wish, now));
     }
     let of_giver = format!("{JOB_RULE}{giver}:");
-    let until_first = UnixMillis(until);
+    let until_first = Timestamp(until);
     let wished: Vec<AccessRule> = wish
         .paths
         .iter()
@@ -145,7 +145,7 @@ pub(crate) fn grant(
     shared.pace.take(giver, wish.paths.len(), Instant::now())?;
     let mut given = Vec::new();
     for path in &wish.paths {
-        let rule = rule(giver, wish, path, UnixMillis(until))?;
+        let rule = rule(giver, wish, path, Timestamp(until))?;
         given.push(rule.id.clone());
         propose(shared, asker, Op::Access(Change::Put(rule)))?;
     }
@@ -212,8 +212,8 @@ fn ends_too_soon(wish: &GrantJob, now: i64) -> Refusal {
         }
         None => format!(
             "until: the access is to end at {} by the clock of the asking node, and here it is {} now; set the clocks of both nodes, or update the asking node",
-            wish.until,
-            Timestamp(now)
+            wish.until.utc(),
+            Timestamp(now).utc()
         ),
     };
     Refusal::new(code::NOT_GRANTED, message)
@@ -223,7 +223,7 @@ fn rule(
     asker: &str,
     wish: &GrantJob,
     path: &Text,
-    until: UnixMillis,
+    until: Timestamp,
 ) -> Result<AccessRule, Refusal> {
     let identity = wish.identity.to_ascii_lowercase();
     let text = String::from_utf8(path.0.clone()).map_err(|_error| {

@@ -18,7 +18,7 @@ use godwit_api::ask::{
 };
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::grant::Mandate;
-use godwit_api::rest::{ChangeJob, JobStateName, JobView, Timestamp, is_request_id};
+use godwit_api::rest::{ChangeJob, JobView, is_request_id};
 use godwit_state::{Actor, AuditEntry, Command, CommandError, Job, JobState, Op, ProposeError};
 
 use crate::error::JobsError;
@@ -126,7 +126,7 @@ impl Guests {
             let message = "paths: name what the job reads or writes here; a node of an older version does not, so update it";
             return Err(Refusal::new(code::INVALID, message));
         }
-        let now = Timestamp(jobs.shared.now().0);
+        let now = jobs.shared.now();
         for path in &wish.paths {
             may(path, wish.write, now)?;
         }
@@ -211,7 +211,7 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
         ));
     }
     let stored = stored(jobs, asker, wish)?;
-    check_rights(&stored.new, Timestamp(jobs.shared.now().0), may)?;
+    check_rights(&stored.new, jobs.shared.now(), may)?;
     if let Some(found) = find(jobs, asker, &wish.job)? {
         return go_on(jobs, asker, wish, found);
     }
@@ -321,11 +321,11 @@ fn running(jobs: &Jobs) -> Vec<RunningJob> {
 fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
     let found = known(jobs, asker, &wish.job)?;
     let id = &found.id;
-    let is = |view: &JobView, state: JobStateName| view.state == state || view.ended.is_some();
+    let is = |view: &JobView, state: JobState| view.state == state || view.ended.is_some();
     let view = jobs.job(id).map_err(|error| refuse(&error))?;
     let is_wanted = match wish.verb {
-        Some(SteerVerb::Pause) => !is(&view, JobStateName::Paused),
-        Some(SteerVerb::Resume) => view.state == JobStateName::Paused,
+        Some(SteerVerb::Pause) => !is(&view, JobState::Paused),
+        Some(SteerVerb::Resume) => view.state == JobState::Paused,
         _ => false,
     };
     if is_wanted {
@@ -333,10 +333,10 @@ fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
     }
     let steered = match wish.verb {
         // What is so already was asked for before a crash.
-        Some(SteerVerb::Pause) if !is(&view, JobStateName::Paused) => {
+        Some(SteerVerb::Pause) if !is(&view, JobState::Paused) => {
             jobs.pause(actor(asker), id).map(|_| ())
         }
-        Some(SteerVerb::Resume) if view.state == JobStateName::Paused => {
+        Some(SteerVerb::Resume) if view.state == JobState::Paused => {
             jobs.resume(actor(asker), id).map(|_| ())
         }
         Some(SteerVerb::Cancel) if view.ended.is_none() => {

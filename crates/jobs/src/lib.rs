@@ -53,12 +53,13 @@ use godwit_api::ask::{AskSites, Peer};
 use godwit_api::grant::Grant;
 use godwit_api::record::HearTransfers;
 use godwit_api::rest::{
-    AttemptView, ChangeJob, FailureView, JobList, JobProgress, JobView, LogPage, NewJob, SampleView,
+    AttemptView, ChangeJob, FailureGroup, JobList, JobProgress, JobView, LogPage, NewJob,
+    SampleView,
 };
 use godwit_run::Env;
 use godwit_state::{
     Actor, Command, Cursor, JobChange, JobFilter, JobOp, Op, Replica, Role, Runner as RunnerName,
-    Schedule, Site, UnixMillis,
+    Schedule, Site, Timestamp,
 };
 
 pub use access::{Access, Granted, grant_of, rule_of};
@@ -187,7 +188,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn now(&self) -> UnixMillis {
+    pub(crate) fn now(&self) -> Timestamp {
         self.config.clock.now()
     }
 }
@@ -403,7 +404,7 @@ impl Jobs {
 
     /// When a schedule submits its job next; None if it never does.
     #[must_use]
-    pub fn next_tick(&self, schedule: &Schedule) -> Option<UnixMillis> {
+    pub fn next_tick(&self, schedule: &Schedule) -> Option<Timestamp> {
         schedule::next(schedule, self.shared.now())
     }
 
@@ -421,10 +422,9 @@ impl Jobs {
     ///
     /// # Errors
     /// There is no such job, or the state cannot be read.
-    pub fn failures(&self, id: &str) -> Result<Vec<FailureView>, JobsError> {
+    pub fn failures(&self, id: &str) -> Result<Vec<FailureGroup>, JobsError> {
         self.job(id)?;
-        let groups = self.shared.replica.reader().failures(id)?;
-        Ok(groups.into_iter().map(view::failure).collect())
+        Ok(self.shared.replica.reader().failures(id)?)
     }
 
     /// Lines of the job's log after number `after`, at most `limit`, from all nodes of the cluster that ran it.

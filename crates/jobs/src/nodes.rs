@@ -228,7 +228,7 @@ impl Seen {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use godwit_state::{Place, UnixMillis};
+    use godwit_state::{Place, Timestamp};
 
     fn row(name: &str, exports: &[&str], draining: bool) -> Node {
         Node {
@@ -241,7 +241,7 @@ pub(crate) mod tests {
             level: 1,
             draining,
             voter: false,
-            joined: UnixMillis(0),
+            joined: Timestamp(0),
             admins: Vec::new(),
         }
     }

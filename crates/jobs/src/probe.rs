@@ -15,7 +15,7 @@ use godwit_api::ask::Peer;
 use godwit_api::failure::{FailureCode, Retry};
 use godwit_api::units::counted;
 use godwit_state::{
-    Agreed, Command, Job, JobFilter, JobState, LEVEL_SIGHTED, Op, Reader, Sighted, Site, UnixMillis,
+    Agreed, Command, Job, JobFilter, JobState, LEVEL_SIGHTED, Op, Reader, Sighted, Site, Timestamp,
 };
 
 use crate::error::JobsError;
@@ -54,7 +54,7 @@ impl Woken {
     }
 
     /// The jobs that need not wait for their next attempt. One that changed since is forgotten.
-    pub(crate) fn jobs(&self, reader: &Reader, at: UnixMillis) -> Result<Vec<Job>, JobsError> {
+    pub(crate) fn jobs(&self, reader: &Reader, at: Timestamp) -> Result<Vec<Job>, JobsError> {
         let ids: Vec<(String, u64)> = self.lock().clone().into_iter().collect();
         let mut jobs = Vec::new();
         for (id, epoch) in ids {
@@ -69,7 +69,7 @@ impl Woken {
 }
 
 /// Whether the job waits for its next attempt because something passing was in the way that a site may be the cause of.
-fn waits(job: &Job, at: UnixMillis) -> bool {
+fn waits(job: &Job, at: Timestamp) -> bool {
     let passes = |code: &str| match FailureCode::parse(code) {
         Some(code) => code.retry() == Retry::Transient,
         None => false,

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use godwit_state::{Command, Effect, Kept, Op, Prune, SPEC_BYTES_OF_OWNER_MAX, UnixMillis};
+use godwit_state::{Command, Effect, Kept, Op, Prune, SPEC_BYTES_OF_OWNER_MAX, Timestamp};
 
 use crate::Shared;
 use crate::error::JobsError;
@@ -21,12 +21,12 @@ const COMMANDS_MAX: usize = 20;
 /// When history was looked at, and what the clocks said at the start.
 pub(crate) struct Pruner {
     began: Instant,
-    began_at: UnixMillis,
+    began_at: Timestamp,
     looked: Instant,
 }
 
 impl Pruner {
-    pub(crate) fn new(at: UnixMillis) -> Self {
+    pub(crate) fn new(at: Timestamp) -> Self {
         Self {
             began: Instant::now(),
             began_at: at,
@@ -35,7 +35,7 @@ impl Pruner {
     }
 
     /// Whether the clock was set since the start: then times of jobs and the present do not go together.
-    fn is_clock_set(&self, at: UnixMillis) -> bool {
+    fn is_clock_set(&self, at: Timestamp) -> bool {
         let passed = i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX);
         let shown = at.0.saturating_sub(self.began_at.0);
         (shown.saturating_sub(passed)).abs() > DRIFT_MAX_MS
@@ -63,9 +63,9 @@ impl Pruner {
 }
 
 /// Deletes what is older than the node keeps at `at`.
-pub(crate) fn delete(shared: &Shared, at: UnixMillis) -> Result<(), JobsError> {
+pub(crate) fn delete(shared: &Shared, at: Timestamp) -> Result<(), JobsError> {
     let keep = i64::try_from(shared.config.keep_history.as_millis()).unwrap_or(i64::MAX);
-    let before = Some(UnixMillis(at.0.saturating_sub(keep)));
+    let before = Some(Timestamp(at.0.saturating_sub(keep)));
     let reader = shared.replica.reader();
     let prune = Prune {
         jobs_before: before,

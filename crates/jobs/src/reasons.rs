@@ -5,7 +5,7 @@
 
 use godwit_api::job::JobKind;
 use godwit_api::rest::{JobView, ProgressView};
-use godwit_state::{Job, Reason, UnixMillis, reason};
+use godwit_state::{Job, Reason, Timestamp, reason};
 
 use crate::error::JobsError;
 use crate::nodes::{NO_NODE, NODES_DRAINED, Nodes};
@@ -15,7 +15,7 @@ use crate::{Shared, view};
 pub(crate) struct Now<'a> {
     shared: &'a Shared,
     nodes: Nodes,
-    at: UnixMillis,
+    at: Timestamp,
 }
 
 impl<'a> Now<'a> {
@@ -51,7 +51,7 @@ impl<'a> Now<'a> {
 }
 
 /// Why the job waits now, where that is another reason than the one that it has.
-fn why(job: &Job, nodes: &Nodes, at: UnixMillis) -> Option<Reason> {
+fn why(job: &Job, nodes: &Nodes, at: Timestamp) -> Option<Reason> {
     if !job.state.waits() || job.not_before.is_some_and(|time| time > at) {
         return None;
     }
@@ -70,11 +70,11 @@ mod tests {
 
     #[test]
     fn a_reason_that_is_over_is_not_shown() {
-        let at = UnixMillis(1_000);
+        let at = Timestamp(1_000);
         let code =
             |job: &Job, exports: &[&str]| why(job, &lone(exports), at).map(|reason| reason.code);
         let mut waits = job("1", "/data/x");
-        waits.not_before = Some(UnixMillis(900));
+        waits.not_before = Some(Timestamp(900));
         for (before, shown) in [
             (reason::NOT_BEFORE, Some(reason::WAITING)),
             (NO_NODE, Some(reason::WAITING)),
@@ -84,7 +84,7 @@ mod tests {
             assert_eq!(code(&waits, &["data"]).as_deref(), shown, "{before}");
             assert_eq!(code(&waits, &[]).as_deref(), Some(NO_NODE), "{before}");
         }
-        waits.not_before = Some(UnixMillis(1_001));
+        waits.not_before = Some(Timestamp(1_001));
         assert_eq!(code(&waits, &[]), None, "the time has not come");
     }
 }

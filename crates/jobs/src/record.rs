@@ -10,7 +10,7 @@ use godwit_api::rest::{HERE, ProgressView, Timestamp};
 use godwit_state::{Job, Place};
 
 use crate::Shared;
-use crate::clock::timestamp;
+use crate::clock::now;
 
 /// An attempt that was told of.
 pub(crate) struct Recording {
@@ -66,7 +66,7 @@ impl Recording {
         (shared.config.tells)(&TransferNews::Started(start.clone()));
         Self {
             start,
-            since: timestamp(),
+            since: now(),
         }
     }
 
@@ -82,7 +82,7 @@ impl Recording {
         let record = TransferRecord {
             start: self.start,
             started: self.since,
-            ended: timestamp(),
+            ended: now(),
             bytes: did.bytes,
             files: did.files,
             failed: did.failed,

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Datelike as _, Timelike as _};
 use chrono_tz::Tz;
-use godwit_state::{Limit, LimitScope, Reader, Share, UnixMillis};
+use godwit_state::{Limit, LimitScope, Reader, Share, Timestamp};
 
 use crate::error::JobsError;
 use crate::order::{Rules, Running, rate};
@@ -13,12 +13,12 @@ use crate::zone::zone;
 pub(crate) struct Policy {
     limits: Vec<Limit>,
     shares: Vec<Share>,
-    at: UnixMillis,
+    at: Timestamp,
 }
 
 impl Policy {
     /// Reads them.
-    pub(crate) fn read(reader: &Reader, at: UnixMillis) -> Result<Self, JobsError> {
+    pub(crate) fn read(reader: &Reader, at: Timestamp) -> Result<Self, JobsError> {
         Ok(Self {
             limits: reader.objects()?,
             shares: reader.objects()?,
@@ -89,7 +89,7 @@ impl Policy {
 
 /// Day of the week, Monday 0, and minute of the day in a time zone. A zone that is not known counts as UTC: none such is accepted, and the
 /// log and the view of a limit that an earlier version accepted say so.
-fn time_of_week(at: UnixMillis, name: &str) -> (u8, u16) {
+fn time_of_week(at: Timestamp, name: &str) -> (u8, u16) {
     let zone = zone(name).unwrap_or(Tz::UTC);
     let Some(utc) = DateTime::from_timestamp_millis(at.0) else {
         return (0, 0);
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn the_time_of_week_is_that_of_the_zone() {
         // 2026-11-24 is a Tuesday.
-        let at = UnixMillis(1_795_564_800_000 + 23 * 3_600_000);
+        let at = Timestamp(1_795_564_800_000 + 23 * 3_600_000);
         let (utc_day, _) = time_of_week(at, "UTC");
         let (berlin_day, berlin) = time_of_week(at, "Europe/Berlin");
         let (_, utc) = time_of_week(at, "UTC");

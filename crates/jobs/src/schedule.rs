@@ -13,7 +13,7 @@ use chrono_tz::Tz;
 use croner::Cron;
 use godwit_api::rest::NewJob;
 use godwit_state::{
-    Command, NewJob as Submitted, Op, ProposeError, Reader, Reason, Role, Schedule, UnixMillis,
+    Command, NewJob as Submitted, Op, ProposeError, Reader, Reason, Role, Schedule, Timestamp,
 };
 
 use crate::attempt::clip;
@@ -43,20 +43,20 @@ impl Ticks {
         Ok(Self { cron, zone })
     }
 
-    fn local(&self, at: UnixMillis) -> Option<DateTime<Tz>> {
+    fn local(&self, at: Timestamp) -> Option<DateTime<Tz>> {
         DateTime::<Utc>::from_timestamp_millis(at.0).map(|utc| utc.with_timezone(&self.zone))
     }
 
     /// The last tick at `at` or before.
-    fn last(&self, at: UnixMillis) -> Option<UnixMillis> {
+    fn last(&self, at: Timestamp) -> Option<Timestamp> {
         let last = self.cron.find_previous_occurrence(&self.local(at)?, true);
-        last.ok().map(|tick| UnixMillis(tick.timestamp_millis()))
+        last.ok().map(|tick| Timestamp(tick.timestamp_millis()))
     }
 
     /// The first tick after `at`.
-    fn next(&self, at: UnixMillis) -> Option<UnixMillis> {
+    fn next(&self, at: Timestamp) -> Option<Timestamp> {
         let next = self.cron.find_next_occurrence(&self.local(at)?, false);
-        next.ok().map(|tick| UnixMillis(tick.timestamp_millis()))
+        next.ok().map(|tick| Timestamp(tick.timestamp_millis()))
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn check(
 }
 
 /// When the schedule submits its job next.
-pub(crate) fn next(schedule: &Schedule, at: UnixMillis) -> Option<UnixMillis> {
+pub(crate) fn next(schedule: &Schedule, at: Timestamp) -> Option<Timestamp> {
     if schedule.disabled {
         return None;
     }
@@ -94,8 +94,8 @@ pub(crate) fn next(schedule: &Schedule, at: UnixMillis) -> Option<UnixMillis> {
 pub(crate) fn fire(
     shared: &Shared,
     reader: &Reader,
-    at: UnixMillis,
-) -> Result<Option<UnixMillis>, JobsError> {
+    at: Timestamp,
+) -> Result<Option<Timestamp>, JobsError> {
     let mut next = None;
     let mut schedules = reader.objects::<Schedule>()?;
     // Those of one owner that have waited the longest come first: the pace may let no more in.
@@ -122,8 +122,9 @@ pub(crate) fn fire(
             Ok(job) => (Some(Box::new(job)), None),
             Err(error) => {
                 (shared.config.log)(&format!(
-                    "schedule {}: its job of {tick} is left out: {error}",
-                    schedule.id
+                    "schedule {}: its job of {} is left out: {error}",
+                    schedule.id,
+                    tick.utc()
                 ));
                 (None, Some(reason_of(&error)))
             }
@@ -155,7 +156,7 @@ fn reason_of(error: &JobsError) -> Reason {
     Reason::new(code, clip(&error.words()))
 }
 
-fn job_of(shared: &Shared, schedule: &Schedule, at: UnixMillis) -> Result<Submitted, JobsError> {
+fn job_of(shared: &Shared, schedule: &Schedule, at: Timestamp) -> Result<Submitted, JobsError> {
     let new = spec::parse(&schedule.template)?;
     let checked = submit::check(shared, &new)?;
     let text = Stored::text_of(&shared.replica.reader(), &new, &checked)?;
@@ -170,9 +171,8 @@ fn job_of(shared: &Shared, schedule: &Schedule, at: UnixMillis) -> Result<Submit
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> UnixMillis {
-        let time: godwit_api::rest::Timestamp = text.parse().expect("a time");
-        UnixMillis(time.0)
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("a time")
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use godwit_state::{
     Actor, Command, Effect, Finish, Follower, Job, JobOp, Op, Outcome, ProposeError, Reader,
-    Reason, UnixMillis,
+    Reason, Timestamp,
 };
 use tokio::runtime::Builder;
 use tokio::time::timeout;
@@ -111,7 +111,7 @@ fn restart(shared: &Shared) -> Result<(), JobsError> {
 }
 
 /// What one node does for all: ends jobs whose deadline passed, and submits those of schedules. Tells when the next one is due.
-fn lead(shared: &Shared, reader: &Reader, at: UnixMillis) -> Result<Option<UnixMillis>, JobsError> {
+fn lead(shared: &Shared, reader: &Reader, at: Timestamp) -> Result<Option<Timestamp>, JobsError> {
     for job in reader.expired_jobs(at)? {
         let expire = Command::new(at, actor(shared), Op::Job(job.id, JobOp::Expire));
         settle(shared.replica.propose_blocking(expire))?;
@@ -219,7 +219,7 @@ fn drain(shared: &Shared, runs: bool) -> Result<Duration, JobsError> {
 }
 
 /// The jobs that waited for space at an export of this node and fit now, before their next attempt is due.
-fn with_room(shared: &Shared, reader: &Reader, at: UnixMillis) -> Result<Vec<Job>, JobsError> {
+fn with_room(shared: &Shared, reader: &Reader, at: Timestamp) -> Result<Vec<Job>, JobsError> {
     let short = shared.live.short();
     if short.is_empty() {
         return Ok(Vec::new());
@@ -341,6 +341,6 @@ pub(crate) fn actor(shared: &Shared) -> Actor {
     Actor::node(shared.config.node.clone())
 }
 
-fn until(time: UnixMillis, at: UnixMillis) -> Duration {
+fn until(time: Timestamp, at: Timestamp) -> Duration {
     Duration::from_millis(u64::try_from(time.0.saturating_sub(at.0)).unwrap_or(0))
 }

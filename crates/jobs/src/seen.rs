@@ -10,8 +10,8 @@
 use godwit_api::event::{Status, Summary, Verdict};
 use godwit_api::grant::Right;
 use godwit_api::rest::{
-    AttemptView, FailureView, JobList, JobReport, JobStateName, JobView, LogPage, NewJob, Place,
-    ReasonView, SampleView, WorkView,
+    AttemptView, FailureGroup, JobList, JobReport, JobState, JobView, LogPage, NewJob, Place,
+    Reason, SampleView, WorkView,
 };
 use godwit_api::settings::{Kind, Scope, Setting};
 use godwit_state::{Cursor, JobFilter, Role, reason};
@@ -132,7 +132,7 @@ impl Seen {
     ///
     /// # Errors
     /// As [`Jobs::failures`].
-    pub fn failures(&self, id: &str) -> Result<Vec<FailureView>, JobsError> {
+    pub fn failures(&self, id: &str) -> Result<Vec<FailureGroup>, JobsError> {
         let job = self.jobs.job(id)?;
         let mut failures = self.jobs.failures(id)?;
         if !self.is_whole(&job) {
@@ -236,7 +236,7 @@ impl Seen {
             job.label.clear();
         }
         let is_elsewhere = is_elsewhere(&job);
-        let is_end = matches!(job.state, JobStateName::Partial | JobStateName::Failed);
+        let is_end = matches!(job.state, JobState::Partial | JobState::Failed);
         let waits = job.next_attempt.is_some();
         let by = if is_elsewhere && (is_end || waits) {
             foreign
@@ -274,7 +274,7 @@ impl Seen {
 
     /// Why a schedule of `owner` submits nothing, as the caller sees it.
     #[must_use]
-    pub fn reason(&self, owner: &str, job: Option<&NewJob>, reason: ReasonView) -> ReasonView {
+    pub fn reason(&self, owner: &str, job: Option<&NewJob>, reason: Reason) -> Reason {
         let sees_all = match job {
             Some(job) => self.sees_all(owner, &job.sources, &job.destination),
             None => self.is_own(owner),
@@ -350,18 +350,18 @@ impl Seen {
 }
 
 /// The reason without words that may name entries.
-fn outlined(reason: ReasonView) -> ReasonView {
+fn outlined(reason: Reason) -> Reason {
     if is_plain_reason(&reason.code) {
         return reason;
     }
-    ReasonView {
+    Reason {
         text: HIDDEN_REASON.to_owned(),
         ..reason
     }
 }
 
 /// The reason without any word that another site may have chosen.
-fn foreign(mut reason: ReasonView) -> ReasonView {
+fn foreign(mut reason: Reason) -> Reason {
     known_code(&mut reason.code);
     HIDDEN_REASON.clone_into(&mut reason.text);
     reason

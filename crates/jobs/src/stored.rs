@@ -153,7 +153,7 @@ fn unwritten(error: &serde_json::Error) -> JobsError {
 
 #[cfg(test)]
 mod tests {
-    use godwit_state::{Actor, Change, Command, Op, Store, UnixMillis};
+    use godwit_state::{Actor, Change, Command, Op, Store, Timestamp};
 
     use super::*;
 
@@ -187,7 +187,7 @@ mod tests {
         let mut index = 0;
         let mut op = |op| {
             index += 1;
-            let command = Command::new(UnixMillis(0), Actor::node("node1"), op);
+            let command = Command::new(Timestamp(0), Actor::node("node1"), op);
             let done = store.apply(index, &command).expect("applied");
             done.expect("taken");
         };

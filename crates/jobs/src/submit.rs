@@ -5,7 +5,7 @@ use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{
     Actor, Command, CommandError, JobFilter, JobState, NewJob as Submitted, Node, Op,
-    Place as StatePlace, ProposeError, RetryPolicy, Site, UnixMillis, sortable_id,
+    Place as StatePlace, ProposeError, RetryPolicy, Site, Timestamp, sortable_id,
 };
 
 use crate::clock::random;
@@ -95,7 +95,7 @@ pub(crate) fn check_room(shared: &Shared, owner: &str) -> Result<(), JobsError> 
 pub(crate) fn propose(
     shared: &Shared,
     actor: Actor,
-    build: &dyn Fn(UnixMillis) -> Result<Submitted, JobsError>,
+    build: &dyn Fn(Timestamp) -> Result<Submitted, JobsError>,
 ) -> Result<(String, bool), JobsError> {
     for _ in 0..IDS_MAX {
         let at = shared.now();
@@ -119,7 +119,7 @@ pub(crate) fn propose(
 
 /// The job as the state takes it; `spec` is the text of its description.
 pub(crate) fn build(
-    at: UnixMillis,
+    at: Timestamp,
     owner: &str,
     new: &NewJob,
     spec: String,
@@ -139,8 +139,8 @@ pub(crate) fn build(
         destination: place(destination),
         priority: new.priority,
         limit: new.limit,
-        not_before: new.not_before.map(|time| UnixMillis(time.0)),
-        deadline: new.deadline.map(|time| UnixMillis(time.0)),
+        not_before: new.not_before,
+        deadline: new.deadline,
         retry: RetryPolicy {
             retries_max: new.retries_max,
             ..RetryPolicy::default()

@@ -2,42 +2,14 @@
 //! Reads nothing.
 
 use godwit_api::job::JobKind;
-use godwit_api::rest::{
-    AttemptView, FailureView, JobStateName, JobView, ProgressView, ReasonView, Timestamp,
-};
-use godwit_state::{Attempt, FailureGroup, Job, JobState, Place, Reason, UnixMillis};
+use godwit_api::rest::{AttemptView, JobView, ProgressView};
+use godwit_state::{Attempt, Job, Place};
 
 use crate::stored::Stored;
-
-const fn time(at: UnixMillis) -> Timestamp {
-    Timestamp(at.0)
-}
-
-fn reason(reason: Reason) -> ReasonView {
-    ReasonView {
-        code: reason.code,
-        text: reason.text,
-    }
-}
 
 /// The place as users write it.
 pub(crate) fn place(place: &Place) -> String {
     format!("{}:{}", place.site, place.path)
-}
-
-const fn state(state: JobState) -> JobStateName {
-    match state {
-        JobState::Queued => JobStateName::Queued,
-        JobState::Scheduled => JobStateName::Scheduled,
-        JobState::Scanning => JobStateName::Scanning,
-        JobState::Running => JobStateName::Running,
-        JobState::Paused => JobStateName::Paused,
-        JobState::Verifying => JobStateName::Verifying,
-        JobState::Complete => JobStateName::Complete,
-        JobState::Partial => JobStateName::Partial,
-        JobState::Failed => JobStateName::Failed,
-        JobState::Cancelled => JobStateName::Cancelled,
-    }
 }
 
 /// The job as clients see it.
@@ -49,20 +21,20 @@ pub(crate) fn job(job: Job, kind: JobKind, progress: Option<ProgressView>) -> Jo
         label: job.label,
         owner: job.owner,
         kind,
-        state: state(job.state),
-        reason: job.reason.map(reason),
-        since: time(job.since),
-        next_attempt: job.next_attempt.map(time),
+        state: job.state,
+        reason: job.reason,
+        since: job.since,
+        next_attempt: job.next_attempt,
         priority: job.priority,
         limit: job.limit,
-        not_before: job.not_before.map(time),
-        deadline: job.deadline.map(time),
+        not_before: job.not_before,
+        deadline: job.deadline,
         attempts: job.attempts,
         node: job.runner.map(|runner| runner.node),
         request: job.request,
-        created: time(job.created),
-        started: job.started.map(time),
-        ended: job.ended.map(time),
+        created: job.created,
+        started: job.started,
+        ended: job.ended,
         progress,
         summary: job
             .summary
@@ -81,20 +53,11 @@ pub(crate) fn attempt(attempt: Attempt) -> AttemptView {
     AttemptView {
         number: attempt.number,
         node: attempt.node,
-        started: time(attempt.started),
-        ended: attempt.ended.map(time),
+        started: attempt.started,
+        ended: attempt.ended,
         outcome: attempt.outcome,
-        reason: attempt.reason.map(reason),
+        reason: attempt.reason,
         bytes: attempt.bytes,
         files: attempt.files,
-    }
-}
-
-/// Failed entries as clients see them.
-pub(crate) fn failure(group: FailureGroup) -> FailureView {
-    FailureView {
-        reason: reason(group.reason),
-        count: group.count,
-        examples: group.examples,
     }
 }

@@ -2,7 +2,7 @@
 //! Changes nothing, and asks no other node: every node has the state.
 
 use godwit_api::rest::{
-    ReasonView, Timestamp, WorkDoneView, WorkKindName, WorkNodeView, WorkOpenView, WorkPairView,
+    Reason, Timestamp, WorkDoneView, WorkKindName, WorkNodeView, WorkOpenView, WorkPairView,
     WorkRootView, WorkTargetView, WorkView,
 };
 use godwit_state::{HeldItems, Work, WorkKind, Works};
@@ -29,7 +29,7 @@ pub fn work_of(jobs: &Jobs, id: &str) -> Result<WorkView, JobsError> {
     let runner = job.runner.filter(|_| job.state.moves());
     let problem = shared.replica.check_ready().err();
     Ok(WorkView {
-        at: Timestamp(shared.now().0),
+        at: shared.now(),
         told_by: shared.config.node.clone(),
         problem: problem.map(|problem| problem.to_string()),
         controller: runner.map(|runner| runner.node),
@@ -83,7 +83,7 @@ fn view(work: Work, items: &[HeldItems]) -> WorkView {
         pairs,
         roots: work.roots.into_iter().map(root).collect(),
         targets: work.targets.nodes.into_iter().map(to).collect(),
-        trouble: work.trouble.map(|reason| ReasonView {
+        trouble: work.trouble.map(|reason| Reason {
             code: reason.code,
             text: reason.text,
         }),

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_api::rest::{ChangeJob, JobStateName, JobView, NewJob};
+use godwit_api::rest::{ChangeJob, JobState, JobView, NewJob};
 use godwit_jobs::{Clock, Jobs, JobsError};
 use godwit_state::{Change, Command, JobFilter, Op, ProposeError, Role, Schedule};
 use world::{DEADLINE, World, alice, new, submit, wait_for};
@@ -43,7 +43,7 @@ fn a_job_runs_to_its_end_and_is_remembered() {
     let jobs = world.start(2);
     let id = submit(&jobs, &new("here:/from/run42", "here:/to/copy"));
     let job = ends(&jobs, &id);
-    assert_eq!(job.state, JobStateName::Complete, "{job:?}");
+    assert_eq!(job.state, JobState::Complete, "{job:?}");
     assert_same(&world.path("from/run42/d/b"), &world.path("to/copy/d/b"));
     assert_eq!(job.summary.expect("a summary")["files"], 2);
     let attempts = jobs.attempts(&id).expect("attempts");
@@ -77,10 +77,7 @@ fn a_job_runs_to_its_end_and_is_remembered() {
     drop(jobs);
     // What was done is known after a restart, and not done again.
     let jobs = world.start(2);
-    assert_eq!(
-        jobs.job(&id).expect("the job").state,
-        JobStateName::Complete
-    );
+    assert_eq!(jobs.job(&id).expect("the job").state, JobState::Complete);
     let page = jobs.list(&JobFilter::default(), None, 10).expect("a list");
     assert_eq!(page.jobs.len(), 1);
     jobs.stop();
@@ -94,16 +91,16 @@ fn an_attempt_that_panics_ends_its_job_and_no_other() {
     let jobs = world.start_with(Clock::default(), 1, &panics);
     let id = submit(&jobs, &new("here:/from/a", "here:/to/a"));
     let job = ends(&jobs, &id);
-    assert_eq!(job.state, JobStateName::Failed, "{job:?}");
+    assert_eq!(job.state, JobState::Failed, "{job:?}");
     let reason = job.reason.expect("a reason");
     assert_eq!(reason.code, "internal", "{reason:?}");
     assert!(job.progress.is_none(), "it still runs: {:?}", job.progress);
     // Its place is free: the next job has it, and so has the same one.
     panics.store(false, Ordering::Relaxed);
     let next = submit(&jobs, &new("here:/from/a", "here:/to/b"));
-    assert_eq!(ends(&jobs, &next).state, JobStateName::Complete);
+    assert_eq!(ends(&jobs, &next).state, JobState::Complete);
     jobs.retry(alice(), &id).expect("run again");
-    assert_eq!(ends(&jobs, &id).state, JobStateName::Complete);
+    assert_eq!(ends(&jobs, &id).state, JobState::Complete);
     assert_same(&world.path("from/a"), &world.path("to/a"));
     jobs.stop();
 }
@@ -132,7 +129,7 @@ fn jobs_that_ran_when_the_node_stopped_go_on_by_themselves() {
     };
     jobs.change(alice(), &id, &wish).expect("changed");
     let job = ends(&jobs, &id);
-    assert_eq!(job.state, JobStateName::Complete, "{job:?}");
+    assert_eq!(job.state, JobState::Complete, "{job:?}");
     assert_eq!(job.attempts, 2, "{job:?}");
     for n in 0..4 {
         assert_same(
@@ -164,10 +161,10 @@ fn a_paused_job_frees_its_place_and_goes_on_where_it_was() {
             .as_ref()
             .is_some_and(|reason| reason.code == "jobs_of_node")
     });
-    assert_eq!(waiting.state, JobStateName::Queued);
+    assert_eq!(waiting.state, JobState::Queued);
     let paused = jobs.pause(alice(), &id).expect("paused");
-    assert_eq!(paused.state, JobStateName::Paused);
-    assert_eq!(ends(&jobs, &other).state, JobStateName::Complete);
+    assert_eq!(paused.state, JobState::Paused);
+    assert_eq!(ends(&jobs, &other).state, JobState::Complete);
     assert!(!world.path("to/large").exists());
     let wish = ChangeJob {
         limit: Some(0),
@@ -175,7 +172,7 @@ fn a_paused_job_frees_its_place_and_goes_on_where_it_was() {
     };
     jobs.change(alice(), &id, &wish).expect("changed");
     jobs.resume(alice(), &id).expect("resumed");
-    assert_eq!(ends(&jobs, &id).state, JobStateName::Complete);
+    assert_eq!(ends(&jobs, &id).state, JobState::Complete);
     assert_same(&world.path("from/large"), &world.path("to/large"));
     jobs.stop();
 }
@@ -191,7 +188,7 @@ fn a_cancelled_job_stops_and_can_be_run_again() {
     wait_for(&jobs, &id, |job| job.progress.is_some());
     let words = Some("not needed".to_owned());
     let job = jobs.cancel(alice(), &id, words).expect("cancelled");
-    assert_eq!(job.state, JobStateName::Cancelled);
+    assert_eq!(job.state, JobState::Cancelled);
     assert!(job.reason.expect("a reason").text.contains("not needed"));
     wait_for(&jobs, &id, |job| job.progress.is_none());
     jobs.retry(alice(), &id).expect("retried");
@@ -205,7 +202,7 @@ fn a_cancelled_job_stops_and_can_be_run_again() {
         ..ChangeJob::default()
     };
     jobs.change(alice(), &id, &wish).expect("changed");
-    assert_eq!(ends(&jobs, &id).state, JobStateName::Complete);
+    assert_eq!(ends(&jobs, &id).state, JobState::Complete);
     jobs.stop();
 }
 
@@ -220,7 +217,7 @@ fn what_cannot_be_read_is_told_by_reason_and_the_rest_arrives() {
     let escape = submit(&jobs, &new("here:/from/out/passwd", "here:/to/y"));
     for id in [&missing, &escape] {
         let job = ends(&jobs, id);
-        assert_eq!(job.state, JobStateName::Failed, "{job:?}");
+        assert_eq!(job.state, JobState::Failed, "{job:?}");
         assert_eq!(job.attempts, 1, "{job:?}");
         assert_eq!(job.reason.expect("a reason").code, "no_source");
     }
@@ -232,7 +229,7 @@ fn what_cannot_be_read_is_told_by_reason_and_the_rest_arrives() {
     .expect("a job");
     let id = submit(&jobs, &two);
     let job = ends(&jobs, &id);
-    assert_eq!(job.state, JobStateName::Partial, "{job:?}");
+    assert_eq!(job.state, JobState::Partial, "{job:?}");
     assert_same(&world.path("from/set/good"), &world.path("to/two/set/good"));
     let failures = jobs.failures(&id).expect("failures");
     assert_eq!(failures.len(), 1, "{failures:?}");
@@ -316,11 +313,7 @@ fn a_schedule_submits_its_job_by_itself() {
     let until = Instant::now() + DEADLINE;
     loop {
         let page = jobs.list(&JobFilter::default(), None, 10).expect("a list");
-        if page
-            .jobs
-            .iter()
-            .any(|job| job.state == JobStateName::Complete)
-        {
+        if page.jobs.iter().any(|job| job.state == JobState::Complete) {
             break;
         }
         assert!(Instant::now() < until, "{page:?}");

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use godwit_api::civil_date;
 use godwit_api::record::TransferRecord;
 use godwit_api::rest::Timestamp;
-use godwit_api::time::civil_date;
 
 const DAY_MILLIS: i64 = 86_400_000;
 

@@ -170,6 +170,6 @@ impl FormatTime for Clock {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let now = Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
-        write!(out, "{now}")
+        out.write_str(&now.rfc3339())
     }
 }

@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use godwit_api::Moment;
 use godwit_api::failure::Failure;
 use godwit_api::job::{self, ListForm, Text};
 use godwit_api::settings::{RuleSource, RuleText, SelectionSettings, When};
-use godwit_api::time::Moment;
 use godwit_proto::limits::RULES_MAX;
 use godwit_tree::select::{parse_rule, parse_rules};
 

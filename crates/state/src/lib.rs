@@ -8,12 +8,12 @@
 //!
 //! ```
 //! use godwit_state::{
-//!     Actor, Command, JobOp, JobState, NewJob, Op, Options, Place, Replica, RetryPolicy, Runner, UnixMillis,
+//!     Actor, Command, JobOp, JobState, NewJob, Op, Options, Place, Replica, RetryPolicy, Runner, Timestamp,
 //! };
 //!
 //! # let directory = tempfile::tempdir()?;
 //! let replica = Replica::open(Options::new(directory.path()))?;
-//! let now = UnixMillis(1_800_000_000_000);
+//! let now = Timestamp(1_800_000_000_000);
 //! let place = |site: &str, path: &str| Place { site: site.into(), path: path.into() };
 //! let job = NewJob {
 //!     id: "01jd8z".into(),

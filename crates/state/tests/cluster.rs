@@ -5,7 +5,7 @@ mod support;
 
 use godwit_state::{
     Change, Command, Effect, Invite, JobOp, Join, Members, Node, Op, ProposeError, Secret,
-    UnixMillis,
+    Timestamp,
 };
 use support::air::{Cluster, address, command, site, wait_until};
 
@@ -151,7 +151,7 @@ fn invite(id: &str, expires: i64) -> Command {
     command(Op::Invite(Change::Create(Invite {
         id: id.to_owned(),
         hash: Secret::new(format!("hash-{id}")),
-        expires: UnixMillis(expires),
+        expires: Timestamp(expires),
         used: None,
         via: None,
     })))
@@ -252,7 +252,7 @@ fn row(number: u64) -> Node {
         level: 1,
         draining: false,
         voter: false,
-        joined: UnixMillis(0),
+        joined: Timestamp(0),
         admins: Vec::new(),
     }
 }
@@ -305,7 +305,7 @@ fn a_member_that_is_restored_keeps_its_number_and_is_alone() {
     let directory = cluster.homes.path().join(address(3));
     let identity = row(3).identity;
     let restored =
-        godwit_state::restore(&directory, &copy, &identity, UnixMillis(5_000)).expect("restored");
+        godwit_state::restore(&directory, &copy, &identity, Timestamp(5_000)).expect("restored");
     assert_eq!(restored.node.map(|node| node.number), Some(3));
     assert_eq!(restored.others, 1);
     cluster.open(3);
@@ -327,7 +327,7 @@ fn the_last_survivor_is_made_the_only_voter() {
         cluster.kill(number);
     }
     let directory = cluster.homes.path().join(address(3));
-    let kept = godwit_state::recover(&directory, 3, UnixMillis(5_000)).expect("recovered");
+    let kept = godwit_state::recover(&directory, 3, Timestamp(5_000)).expect("recovered");
     assert!(kept.kept.is_some_and(|kept| kept.join("raft.db").exists()));
     cluster.open(3);
     wait_until("it leads", || cluster.nodes[&3].check_ready().is_ok());

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use godwit_state::{
     Change, FaultKind, JobState, Op, OpenError, Options, Replica, Role, Secret, Setting, Store,
-    UnixMillis, User, restore,
+    Timestamp, User, restore,
 };
 use rusqlite::Connection;
 use support::{claim, command, job_command, submit};
@@ -258,11 +258,11 @@ fn a_backup_comes_back_and_the_node_goes_on() {
         .expect("submit");
     let applied = replica.applied_index();
     // A node that runs is not replaced.
-    let error = restore(&directory, &copy, "gw1-own", UnixMillis(0)).expect_err("in use");
+    let error = restore(&directory, &copy, "gw1-own", Timestamp(0)).expect_err("in use");
     assert!(matches!(error.kind, FaultKind::Locked), "{error}");
     replica.shutdown();
 
-    let kept = restore(&directory, &copy, "gw1-own", UnixMillis(0))
+    let kept = restore(&directory, &copy, "gw1-own", Timestamp(0))
         .expect("restore")
         .kept
         .expect("kept");
@@ -304,8 +304,7 @@ fn a_damaged_backup_replaces_nothing() {
     ] {
         fs::write(&copy, bytes).expect("write");
         let before = contents(directory.path());
-        let error =
-            restore(directory.path(), &copy, "gw1-own", UnixMillis(0)).expect_err("refused");
+        let error = restore(directory.path(), &copy, "gw1-own", Timestamp(0)).expect_err("refused");
         assert_eq!(error.file, copy, "{error}");
         assert!(
             before == contents(directory.path()),
@@ -313,7 +312,7 @@ fn a_damaged_backup_replaces_nothing() {
         );
     }
     fs::remove_file(&copy).expect("remove");
-    restore(directory.path(), &copy, "gw1-own", UnixMillis(0)).expect_err("missing");
+    restore(directory.path(), &copy, "gw1-own", Timestamp(0)).expect_err("missing");
     assert!(!copy.exists());
     open(directory.path());
 }
@@ -334,7 +333,7 @@ fn an_interrupted_restore_is_told_and_can_be_repeated() {
     }
     let error = Replica::open(Options::new(&directory)).expect_err("refused");
     assert!(error.to_string().contains("interrupted"), "{error}");
-    restore(&directory, &copy, "gw1-own", UnixMillis(0)).expect("restore");
+    restore(&directory, &copy, "gw1-own", Timestamp(0)).expect("restore");
     assert!(
         open(&directory)
             .reader()
@@ -353,7 +352,7 @@ fn a_state_of_version_1_opens() {
         .execute_batch(include_str!("fixtures/state_v1.sql"))
         .expect("load");
     let before = Store::open(&copy).expect("open").dump().expect("dump");
-    restore(&directory, &copy, "gw1-own", UnixMillis(0)).expect("restore");
+    restore(&directory, &copy, "gw1-own", Timestamp(0)).expect("restore");
     let replica = open(&directory);
     let reader = replica.reader();
     let job = reader.job("job1").expect("read").expect("there");

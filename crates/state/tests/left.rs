@@ -6,7 +6,7 @@ mod support;
 use godwit_state::{
     AUDIT_OF_SITE_MAX, AccessRight, AccessRule, Actor, AuditFilter, Change, Command, CommandError,
     Effect, JobOp, JobState, Kept, LEVEL_LEFT, NewJob, Node, Op, Prune, RULES_OF_ASKER_MAX,
-    RULES_OF_JOBS_MAX, Role, SPEC_BYTES_MAX, SPEC_BYTES_OF_SITE_MAX, Schedule, Secret, UnixMillis,
+    RULES_OF_JOBS_MAX, Role, SPEC_BYTES_MAX, SPEC_BYTES_OF_SITE_MAX, Schedule, Secret, Timestamp,
     User,
 };
 use support::state::State;
@@ -20,7 +20,7 @@ fn rule(id: &str, job: Option<&str>) -> Op {
         export: "data".to_owned(),
         path: "in".to_owned(),
         rights: vec![AccessRight::Read],
-        expires: Some(UnixMillis(1_000_000)),
+        expires: Some(Timestamp(1_000_000)),
         comment: String::new(),
         job: job.map(ToOwned::to_owned),
     }))
@@ -106,7 +106,7 @@ fn a_user_who_is_removed_leaves_no_job_to_an_account_of_that_name() {
             level: 4,
             draining: false,
             voter: false,
-            joined: UnixMillis(2),
+            joined: Timestamp(2),
             admins: vec!["bob".to_owned()],
         };
         state.op(3, Op::Node(Change::Put(node))).expect("joined");

@@ -5,7 +5,7 @@ mod support;
 
 use godwit_state::{
     Agreed, Change, CommandError, Invite, JobOp, Join, Node, Op, OpenError, Options, ProposeError,
-    Replica, Secret, UnixMillis,
+    Replica, Secret, Timestamp,
 };
 use support::state::State;
 use support::{at, claim, command, new_job};
@@ -21,7 +21,7 @@ fn node(name: &str, number: u64, level: u32) -> Node {
         level,
         draining: false,
         voter: false,
-        joined: UnixMillis(0),
+        joined: Timestamp(0),
         admins: Vec::new(),
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use godwit_state::{Actor, Command, Effect, JobOp, Op, Replica, Runner, UnixMillis};
+use godwit_state::{Actor, Command, Effect, JobOp, Op, Replica, Runner, Timestamp};
 use quorum_set::VecProgress;
 use support::air::{Cluster, address, site, wait_until};
 
@@ -34,7 +34,7 @@ impl Seeded {
 /// A command by the clock of a voter.
 fn by(voter: u64, op: Op) -> Command {
     let offset = i64::try_from(voter).expect("small") - 3;
-    let time = UnixMillis(support::NOON + offset * SKEW_MS);
+    let time = Timestamp(support::NOON + offset * SKEW_MS);
     Command::new(time, Actor::node(format!("dtn{voter}")), op)
 }
 

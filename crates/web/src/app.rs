@@ -80,7 +80,7 @@ impl App {
             rates: Rates::default(),
             stopping,
             node,
-            started: Timestamp(now().0),
+            started: now(),
             log,
             refusals: Refusals::new(),
             changes: Changes::new(pace),

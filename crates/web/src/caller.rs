@@ -11,7 +11,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use godwit_api::rest::RoleName;
 use godwit_jobs::now;
-use godwit_state::{Actor, Names, Role, Token, UnixMillis, User};
+use godwit_state::{Actor, Names, Role, Timestamp, Token, User};
 
 use crate::app::App;
 use crate::crowd::Member;
@@ -372,7 +372,7 @@ pub(crate) struct Identified {
     pub(crate) name: String,
     pub(crate) role: Role,
     /// When the token or session ends.
-    pub(crate) expires: Option<UnixMillis>,
+    pub(crate) expires: Option<Timestamp>,
     /// The token or session that says so.
     pub(crate) standing: Option<Standing>,
 }

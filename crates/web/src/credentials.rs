@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use godwit_api::rest::Login;
 use godwit_jobs::now;
 use godwit_state::{
-    Actor, Change, Node, Op, Prune, Role, Secret, Token, TokenOrigin, UnixMillis, User, sortable_id,
+    Actor, Change, Node, Op, Prune, Role, Secret, Timestamp, Token, TokenOrigin, User, sortable_id,
 };
 
 use crate::app::App;
@@ -133,7 +133,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) user: &'a str,
     /// Most that it allows.
     pub(crate) role: Role,
-    pub(crate) expires: Option<UnixMillis>,
+    pub(crate) expires: Option<Timestamp>,
     pub(crate) comment: String,
     pub(crate) origin: TokenOrigin,
     /// What the origin names: the token allows no more and lasts no longer.

@@ -181,7 +181,7 @@ pub(crate) async fn follow(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
         });
         // A state that cannot be read now has no rates.
         let jobs = looked.await.unwrap_or_default();
-        app.rates.look(&jobs, Timestamp(now().0));
+        app.rates.look(&jobs, now());
     }
 }
 

@@ -6,7 +6,7 @@ use axum::http::header::COOKIE;
 use axum::http::request::Parts;
 use data_encoding::HEXLOWER;
 use godwit_jobs::now;
-use godwit_state::{Change, Op, Token, TokenOrigin, UnixMillis, User};
+use godwit_state::{Change, Op, Timestamp, Token, TokenOrigin, User};
 
 use crate::app::App;
 use crate::caller::{Identified, Request};
@@ -157,7 +157,7 @@ pub(crate) fn begin(
 }
 
 /// The header that gives a browser the session.
-pub(crate) fn set_cookie(app: &App, secret: &str, expires: Option<UnixMillis>) -> String {
+pub(crate) fn set_cookie(app: &App, secret: &str, expires: Option<Timestamp>) -> String {
     let left = expires.map_or(WORKING_DAY_MS, |end| {
         u64::try_from(end.0.saturating_sub(now().0)).unwrap_or(0)
     });

@@ -5,7 +5,7 @@ use std::cmp;
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
-use godwit_state::{Fault, Names, Node, Reader, Role, Token, TokenOrigin, UnixMillis, User};
+use godwit_state::{Fault, Names, Node, Reader, Role, Timestamp, Token, TokenOrigin, User};
 
 use crate::app::App;
 use crate::machine::machine_admins;
@@ -32,7 +32,7 @@ pub(crate) struct Standing {
     /// The least role of the token, of those that it came from, and of their users.
     pub(crate) role: Role,
     /// When the first of them ends.
-    pub(crate) expires: Option<UnixMillis>,
+    pub(crate) expires: Option<Timestamp>,
     /// Ids of the token and of those that it came from.
     pub(crate) chain: Vec<String>,
     /// A person signed in with a password: none of them is a token for programs.
@@ -169,7 +169,7 @@ impl Lookup for Known {
 pub(crate) fn of_secret(
     secret: &str,
     shown: Shown,
-    at: UnixMillis,
+    at: Timestamp,
     app: &App,
 ) -> Result<Result<Standing, Unfit>, Fault> {
     let hash = secret::digest(secret.trim());
@@ -191,7 +191,7 @@ pub(crate) fn of_secret(
 /// not disabled. Nothing that is allowed or lasts exceeds any of them. Blocks.
 pub(crate) fn judge(
     token: Token,
-    at: UnixMillis,
+    at: Timestamp,
     known: &impl Lookup,
 ) -> Result<Result<Standing, Unfit>, Fault> {
     let Some(own) = known.user(&token.user)? else {
@@ -241,7 +241,7 @@ pub(crate) fn judge(
 }
 
 /// The earlier of two ends; None is no end.
-pub(crate) fn earlier(one: Option<UnixMillis>, other: Option<UnixMillis>) -> Option<UnixMillis> {
+pub(crate) fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
@@ -276,7 +276,7 @@ mod tests {
             hash: Secret::new(id),
             scope: scope.to_owned(),
             role: Role::Admin,
-            created: UnixMillis(0),
+            created: Timestamp(0),
             expires: None,
             revoked: None,
             last_digits: String::new(),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     fn judged(known: &World) -> Result<Standing, Unfit> {
-        judge(known.0[0].clone(), UnixMillis(100), &known.all()).expect("nothing is read")
+        judge(known.0[0].clone(), Timestamp(100), &known.all()).expect("nothing is read")
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!((good.role, good.expires), (Role::Admin, None));
         assert_eq!(good.chain, ["session", "made", "log-in"]);
         assert!(!good.signed_in);
-        let log_in = judge(known().0[2].clone(), UnixMillis(100), &known().all());
+        let log_in = judge(known().0[2].clone(), Timestamp(100), &known().all());
         assert!(log_in.expect("nothing is read").expect("good").signed_in);
         for at in 0..3 {
             let with = |change: &dyn Fn(&mut Token)| {
@@ -319,12 +319,12 @@ mod tests {
                 judged(&known)
             };
             let id = known().0[at].id.clone();
-            let revoked = with(&|token| token.revoked = Some(UnixMillis(99)));
+            let revoked = with(&|token| token.revoked = Some(Timestamp(99)));
             assert_eq!(revoked.expect_err("revoked"), Unfit::Revoked(id.clone()));
-            let expired = with(&|token| token.expires = Some(UnixMillis(100)));
+            let expired = with(&|token| token.expires = Some(Timestamp(100)));
             assert_eq!(expired.expect_err("expired"), Unfit::Expired(id));
-            let later = with(&|token| token.expires = Some(UnixMillis(101))).expect("good");
-            assert_eq!(later.expires, Some(UnixMillis(101)));
+            let later = with(&|token| token.expires = Some(Timestamp(101))).expect("good");
+            assert_eq!(later.expires, Some(Timestamp(101)));
             let less = with(&|token| token.role = Role::Viewer).expect("good");
             assert_eq!(less.role, Role::Viewer);
             let unknown = with(&|token| "who knows".clone_into(&mut token.scope));

@@ -7,13 +7,13 @@ export type Job = Schemas['JobView'];
 export type Progress = Schemas['ProgressView'];
 export type Sample = Schemas['SampleView'];
 export type Attempt = Schemas['AttemptView'];
-export type FailureGroup = Schemas['FailureView'];
+export type FailureGroup = Schemas['FailureGroup'];
 export type LogLine = Schemas['LogLine'];
 export type MissingNode = Schemas['MissingNode'];
 export type NewJob = Schemas['NewJob'];
 export type NodeInfo = Schemas['NodeView'];
 export type Role = Schemas['RoleName'];
-export type JobState = Schemas['JobStateName'];
+export type JobState = Schemas['JobState'];
 
 type Method = 'get' | 'put' | 'post' | 'patch' | 'delete';
 type Operation<P extends keyof paths, M extends Method> = NonNullable<paths[P][M]>;

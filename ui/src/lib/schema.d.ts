@@ -1050,7 +1050,7 @@ export interface components {
             number: number;
             /** @description How it ended: a state, `backoff` or `restart`. */
             outcome?: string | null;
-            reason?: components["schemas"]["ReasonView"] | null;
+            reason?: components["schemas"]["Reason"] | null;
             /** @description When it began. */
             started: components["schemas"]["Timestamp"];
         };
@@ -1380,7 +1380,7 @@ export interface components {
             path: unknown;
         };
         /** @description Failed entries of one reason. */
-        FailureView: {
+        FailureGroup: {
             /**
              * Format: int64
              * @description How many there are.
@@ -1389,7 +1389,7 @@ export interface components {
             /** @description Some of their paths. */
             examples: string[];
             /** @description Why these entries failed. */
-            reason: components["schemas"]["ReasonView"];
+            reason: components["schemas"]["Reason"];
         };
         /** @description Whether the node lives or is ready. */
         Health: {
@@ -1428,7 +1428,7 @@ export interface components {
             /** @description How the job was submitted. */
             description: components["schemas"]["NewJob"];
             /** @description Failed entries grouped by reason. */
-            failures: components["schemas"]["FailureView"][];
+            failures: components["schemas"]["FailureGroup"][];
             /** @description How each figure of the samples was distributed. */
             figures: {
                 [key: string]: components["schemas"]["Distribution"];
@@ -1458,7 +1458,7 @@ export interface components {
          * @description Where a job is on its way.
          * @enum {string}
          */
-        JobStateName: "queued" | "scheduled" | "scanning" | "running" | "paused" | "verifying" | "complete" | "partial" | "failed" | "cancelled";
+        JobState: "queued" | "scheduled" | "scanning" | "running" | "paused" | "verifying" | "complete" | "partial" | "failed" | "cancelled";
         /** @description A job. */
         JobView: {
             /**
@@ -1498,7 +1498,7 @@ export interface components {
              */
             priority: number;
             progress?: components["schemas"]["ProgressView"] | null;
-            reason?: components["schemas"]["ReasonView"] | null;
+            reason?: components["schemas"]["Reason"] | null;
             /** @description Id of the request that submitted the job, as in its header `X-Request-Id` and in the logs. */
             request?: string | null;
             /** @description When the job came into its state. */
@@ -1507,7 +1507,7 @@ export interface components {
             sources: string[];
             started?: components["schemas"]["Timestamp"] | null;
             /** @description Where the job is on its way. */
-            state: components["schemas"]["JobStateName"];
+            state: components["schemas"]["JobState"];
             /** @description The summary of the last attempt that ended, as in `--json`. */
             summary?: Record<string, never> | null;
         };
@@ -1991,7 +1991,7 @@ export interface components {
             step_seconds: number;
         };
         /** @description Why a job is in its state. */
-        ReasonView: {
+        Reason: {
             /** @description For programs. */
             code: string;
             /** @description One sentence for people. */
@@ -2121,7 +2121,7 @@ export interface components {
             next?: components["schemas"]["Timestamp"] | null;
             /** @description Owner of the jobs. */
             owner: string;
-            reason?: components["schemas"]["ReasonView"] | null;
+            reason?: components["schemas"]["Reason"] | null;
             /** @description Name of the time zone in which the expression is meant. */
             time_zone: string;
         };
@@ -2464,7 +2464,7 @@ export interface components {
             targets: components["schemas"]["WorkTargetView"][];
             /** @description Name of the node that tells this. */
             told_by: string;
-            trouble?: components["schemas"]["ReasonView"] | null;
+            trouble?: components["schemas"]["Reason"] | null;
             /** @description A node of the destination is out of reach and may still write: no file is put together, and no tree is closed. */
             waits_for_target: boolean;
             /** @description Nodes of the source that lost their items and may still write: likewise. */
@@ -3299,7 +3299,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description States, separated by commas; the parameter may be repeated. */
-                state?: components["schemas"]["JobStateName"][];
+                state?: components["schemas"]["JobState"][];
                 /** @description Beginning of the id. */
                 id?: string;
                 /** @description Owner. */
@@ -3750,7 +3750,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["FailureView"][];
+                    "application/json": components["schemas"]["FailureGroup"][];
                 };
             };
             /** @description The caller has not proven who it is. */

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Peer;
 use crate::job::Text;
-use crate::rest::{FailureView, JobView, LogLine, NewJob, ProgressView, SampleView, Timestamp};
+use crate::rest::{FailureGroup, JobView, LogLine, NewJob, ProgressView, SampleView, Timestamp};
 
 /// A job that runs at the asked node, for a node of the same cluster.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -111,7 +111,7 @@ pub struct JobSeen {
     pub view: JobView,
     /// Failed entries by reason, once it has ended.
     #[serde(default)]
-    pub failures: Vec<FailureView>,
+    pub failures: Vec<FailureGroup>,
 }
 
 /// Which part of the log and of the samples of a job is wanted.

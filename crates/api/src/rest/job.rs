@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Timestamp;
 use super::rate::{self, RateInput};
+use super::{JobState, Reason, Timestamp};
 use crate::event::{Channel, Progress};
 use crate::job::{JobKind, Selection, Text};
 
@@ -136,41 +136,6 @@ pub struct CancelJob {
     pub comment: Option<String>,
 }
 
-/// Where a job is on its way.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum JobStateName {
-    /// The job waits for a node that takes it, or for its next attempt.
-    Queued,
-    /// The job waits for the time at which it may begin.
-    Scheduled,
-    /// A node looks at what there is to copy.
-    Scanning,
-    /// A node copies.
-    Running,
-    /// A user stopped the job for a time.
-    Paused,
-    /// A node compares what was copied.
-    Verifying,
-    /// All of the job is done.
-    Complete,
-    /// The job is done except for failed entries.
-    Partial,
-    /// The job ended without its result.
-    Failed,
-    /// A user gave the job up.
-    Cancelled,
-}
-
-/// Why a job is in its state.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
-pub struct ReasonView {
-    /// For programs.
-    pub code: String,
-    /// One sentence for people.
-    pub text: String,
-}
-
 /// A job.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct JobView {
@@ -188,9 +153,9 @@ pub struct JobView {
     /// Place to copy to.
     pub destination: String,
     /// Where the job is on its way.
-    pub state: JobStateName,
+    pub state: JobState,
     /// Why it is there; always set where the job does not move.
-    pub reason: Option<ReasonView>,
+    pub reason: Option<Reason>,
     /// When the job came into its state.
     pub since: Timestamp,
     /// When the job is tried next.
@@ -336,22 +301,11 @@ pub struct AttemptView {
     /// How it ended: a state, `backoff` or `restart`.
     pub outcome: Option<String>,
     /// Why it ended so.
-    pub reason: Option<ReasonView>,
+    pub reason: Option<Reason>,
     /// Bytes that it moved.
     pub bytes: u64,
     /// Files that it finished.
     pub files: u64,
-}
-
-/// Failed entries of one reason.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
-pub struct FailureView {
-    /// Why these entries failed.
-    pub reason: ReasonView,
-    /// How many there are.
-    pub count: u64,
-    /// Some of their paths.
-    pub examples: Vec<String>,
 }
 
 /// A line of a job's log.

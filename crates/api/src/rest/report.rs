@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    AttemptView, FailureView, JobView, LogLine, MissingNode, NewJob, SampleView, Timestamp,
+    AttemptView, FailureGroup, JobView, LogLine, MissingNode, NewJob, SampleView, Timestamp,
 };
 
 /// Everything that is known of a job.
@@ -22,7 +22,7 @@ pub struct JobReport {
     /// The attempts, the first one first.
     pub attempts: Vec<AttemptView>,
     /// Failed entries grouped by reason.
-    pub failures: Vec<FailureView>,
+    pub failures: Vec<FailureGroup>,
     /// Seconds in which an attempt ran.
     pub seconds_running: f64,
     /// Bytes that the attempts moved.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::rate::{self, RateInput};
-use super::{NewJob, ReasonView, Timestamp};
+use super::{NewJob, Reason, Timestamp};
 
 /// What a limit is for.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
@@ -174,7 +174,7 @@ pub struct ScheduleView {
     pub next: Option<Timestamp>,
     /// Why the job was not submitted when it was due last, or why the schedule was disabled.
     #[serde(default)]
-    pub reason: Option<ReasonView>,
+    pub reason: Option<Reason>,
 }
 
 /// An address to tell of changes.

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{ReasonView, Timestamp};
+use super::{Reason, Timestamp};
 
 /// The work of a divided job that has not ended.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
@@ -40,7 +40,7 @@ pub struct WorkView {
     /// What each node holds; every node that sends is named.
     pub nodes: Vec<WorkNodeView>,
     /// What a node told last that could not do its work.
-    pub trouble: Option<ReasonView>,
+    pub trouble: Option<Reason>,
 }
 
 /// A tree that is copied.

@@ -4,8 +4,8 @@
 use crate::duration::parse_duration;
 use crate::settings::resolve::{Origin, SettingError, SettingProblem, Values};
 use crate::settings::value::{Value, ValueError};
-use crate::time::{Moment, parse_moment};
 use crate::units::parse_size;
+use godwit_model::{Moment, parse_moment};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::PathBuf;

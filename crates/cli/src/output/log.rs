@@ -78,7 +78,7 @@ impl Log {
 /// A time since 1970 as `2026-02-28T23:59:59.123Z`.
 fn time(since: Duration) -> String {
     let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-    Timestamp(millis).to_string()
+    Timestamp(millis).rfc3339()
 }
 
 #[cfg(test)]

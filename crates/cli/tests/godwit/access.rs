@@ -102,17 +102,17 @@ fn a_grant_opens_its_path_for_its_right_and_its_time_and_nothing_else() {
             [false, false],
         ),
         (
-            format!("data read,write until={past}"),
+            format!("data read,write until={}", past.rfc3339()),
             "run4/a",
             [false, false],
         ),
         (
-            format!("* read,write until={past}"),
+            format!("* read,write until={}", past.rfc3339()),
             "run4/a",
             [false, false],
         ),
         (
-            format!("data read,write until={future}"),
+            format!("data read,write until={}", future.rfc3339()),
             "run4/a",
             [true, true],
         ),

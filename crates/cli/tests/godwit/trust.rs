@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{Answer, AskSites as _, GrantJob, JobSeen, Peer, Question, Refusal, RunJob};
 use godwit_api::grant::Mandate;
 use godwit_api::job::Text;
-use godwit_api::rest::{JobStateName, NewJob, Timestamp};
+use godwit_api::rest::{JobState, NewJob, Timestamp};
 use godwit_api::settings::Cipher;
 use godwit_data_port::{Asker, Here};
 use godwit_run::{Home, client_tls};
@@ -202,7 +202,7 @@ fn wishes() -> Vec<(&'static str, Value)> {
 #[track_caller]
 pub(crate) fn assert_denied(seen: &JobSeen, c: &Rig) {
     let view = &seen.view;
-    assert_eq!(view.state, JobStateName::Failed, "{view:?}");
+    assert_eq!(view.state, JobState::Failed, "{view:?}");
     let reason = view.reason.as_ref().expect("a reason");
     assert_eq!(reason.code.as_str(), "access_denied", "{view:?}");
     assert!(reason.text.contains(&c.identity), "{}", reason.text);

@@ -5,7 +5,7 @@ mod plot;
 
 use std::fmt::Write as _;
 
-use godwit_api::rest::JobReport;
+use godwit_api::rest::{JobReport, Timestamp};
 use godwit_api::shown::printable;
 use godwit_api::units::{counted, human_rate, human_size};
 
@@ -49,7 +49,7 @@ fn write(page: &mut String, report: &JobReport) -> std::fmt::Result {
     write!(
         page,
         "<p class=\"why\"><b>{state}</b> since {}. {}</p>",
-        job.since,
+        job.since.utc(),
         escape(why)
     )?;
     for missing in &report.missing {
@@ -69,7 +69,7 @@ fn write(page: &mut String, report: &JobReport) -> std::fmt::Result {
     write!(
         page,
         "<p><small>Made {} by Godwit {}. Figures of the host are of the whole machine.</small></p></html>",
-        report.made,
+        report.made.utc(),
         env!("CARGO_PKG_VERSION")
     )
 }
@@ -85,11 +85,10 @@ fn facts(page: &mut String, report: &JobReport) -> std::fmt::Result {
         ("Sources", job.sources.join(", ")),
         ("Destination", job.destination.clone()),
         ("Owner", job.owner.clone()),
-        ("Submitted", job.created.to_string()),
+        ("Submitted", job.created.utc()),
         (
             "Ended",
-            job.ended
-                .map_or_else(|| "–".to_owned(), |at| at.to_string()),
+            job.ended.map_or_else(|| "–".to_owned(), Timestamp::utc),
         ),
         ("Attempts", job.attempts.to_string()),
         ("Ran for", format!("{:.1} s", report.seconds_running)),
@@ -190,9 +189,7 @@ fn figure_text(name: &str, value: f64) -> String {
 fn attempts(page: &mut String, report: &JobReport) -> std::fmt::Result {
     page.push_str("<h2>Attempts</h2><table><tr><th>No.<th>Node<th>Began<th>Ended<th>Outcome<th class=n>Moved<th>Why");
     for attempt in &report.attempts {
-        let ended = attempt
-            .ended
-            .map_or_else(|| "–".to_owned(), |at| at.to_string());
+        let ended = attempt.ended.map_or_else(|| "–".to_owned(), Timestamp::utc);
         let why = attempt
             .reason
             .as_ref()
@@ -202,7 +199,7 @@ fn attempts(page: &mut String, report: &JobReport) -> std::fmt::Result {
             "<tr><td>{}<td>{}<td>{}<td>{ended}<td>{}<td class=n>{}<td>{}",
             attempt.number,
             escape(&attempt.node),
-            attempt.started,
+            attempt.started.utc(),
             escape(attempt.outcome.as_deref().unwrap_or("runs")),
             human_size(attempt.bytes),
             escape(why)
@@ -262,7 +259,7 @@ fn time_line(page: &mut String, report: &JobReport) -> std::fmt::Result {
         write!(
             page,
             "<tr><td>{}<td class=n>{}<td><b>{}</b> {}",
-            line.at,
+            line.at.utc(),
             line.attempt,
             escape(&name.replace('_', " ")),
             escape(&match &line.from {

@@ -23,7 +23,7 @@ use godwit_state::{
 };
 
 use crate::attempt::{AttemptEvents, Placing};
-use crate::clock::timestamp;
+use crate::clock::now;
 use crate::error::JobsError;
 use crate::flights::Flights;
 use crate::flights::steady::{Amount, Steady};
@@ -216,7 +216,7 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
 
 fn view(work: &Work, (bytes, files): Amount, flight: &ProgressView) -> ProgressView {
     ProgressView {
-        at: timestamp(),
+        at: now(),
         bytes,
         files,
         scanning: work.open > 0,
@@ -344,7 +344,7 @@ impl Workers {
             RunningJob {
                 id: id.clone(),
                 progress: ProgressView {
-                    at: timestamp(),
+                    at: now(),
                     bytes: flight.bytes,
                     files: flight.files,
                     bytes_per_second: Some(flight.bytes_per_second),

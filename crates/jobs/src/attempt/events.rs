@@ -14,7 +14,7 @@ use godwit_state::{FailureGroup, Job, JobOp, JobState, Reason};
 
 use super::space::{Shortage, SpaceWatch};
 use super::{clip, propose, veil};
-use crate::clock::timestamp;
+use crate::clock::now;
 use crate::record::AttemptTotals;
 use crate::{Shared, manifest};
 use godwit_history::{Host, Recorder};
@@ -217,7 +217,7 @@ impl AttemptEvents {
         let mut heard = self.lock();
         heard.bytes = progress.bytes;
         heard.files = progress.files;
-        let at = timestamp();
+        let at = now();
         let bottleneck = progress.bottleneck.as_ref();
         let view = ProgressView {
             at,
@@ -341,7 +341,7 @@ impl AttemptEvents {
         drop(heard);
         let text = format!(
             "No connection since {}: {}. The attempt goes on for {} and then ends; the job is retried.",
-            self.shared.now(),
+            self.shared.now().utc(),
             lost.why,
             span(lost.retry_for_seconds)
         );

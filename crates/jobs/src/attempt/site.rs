@@ -30,9 +30,9 @@ use godwit_api::ask::{
 use godwit_api::event::EventSink as _;
 use godwit_api::grant::Mandate;
 use godwit_api::job::Text;
-use godwit_api::rest::{HERE, JobStateName, NewJob, Place};
+use godwit_api::rest::{HERE, NewJob, Place};
 use godwit_run::Control;
-use godwit_state::{Job, JobOp, JobState, UnixMillis};
+use godwit_state::{Job, JobOp, JobState, Timestamp};
 
 use crate::attempt::AttemptEvents;
 use crate::error::JobsError;
@@ -427,7 +427,7 @@ fn below_exports(places: &[Place]) -> Vec<Text> {
 fn is_stopped(seen: &JobSeen) -> bool {
     let is_of_asker = |text: &str| text.starts_with(guests::OWNER);
     let reason = seen.view.reason.as_ref();
-    [JobStateName::Paused, JobStateName::Cancelled].contains(&seen.view.state)
+    [JobState::Paused, JobState::Cancelled].contains(&seen.view.state)
         && reason.is_some_and(|reason| is_of_asker(&reason.text))
 }
 
@@ -451,7 +451,7 @@ fn other(site: &Peer) -> Refusal {
 }
 
 /// When access that is given now is to be renewed.
-fn renew_at(given: UnixMillis) -> UnixMillis {
+fn renew_at(given: Timestamp) -> Timestamp {
     given.after(millis(GRANT_FOR / 4))
 }
 

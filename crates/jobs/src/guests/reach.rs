@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{AskSites, JobSeen, Peer, Refusal, code};
 use godwit_api::event::Event;
 use godwit_api::failure::{Failure, FailureCode};
-use godwit_api::rest::{LogLine, ReasonView};
+use godwit_api::rest::{LogLine, Reason};
 use godwit_state::Job;
 
 use crate::Shared;
@@ -254,7 +254,7 @@ pub(super) fn veil(seen: &mut JobSeen) {
     }
 }
 
-fn veil_reason(reason: &mut ReasonView) {
+fn veil_reason(reason: &mut Reason) {
     // The text of a lost connection says what the tries after it met, at addresses that may have moved.
     if is_before_proof(&reason.code) || reason.code == FailureCode::ConnectionLost.as_str() {
         FailureCode::Unreachable

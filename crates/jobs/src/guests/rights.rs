@@ -69,7 +69,7 @@ pub(crate) fn may_go_on(shared: &Shared, asker: &str, job: &Job) -> bool {
         return true;
     };
     let who = Subject::Identity(asker.to_owned());
-    let at = Timestamp(shared.now().0);
+    let at = shared.now();
     let ends = job.sources.iter().map(|place| (place, Right::Read));
     let there = access::There::of_job(shared, &job.id).rights().iter();
     let mut ends = ends.chain(there.map(|right| (&job.destination, *right)));
@@ -100,7 +100,7 @@ pub(crate) fn may_there(shared: &Shared, asker: &str, job: &Job, right: Right) -
         right,
     };
     let who = Subject::Identity(asker.to_owned());
-    let at = Timestamp(shared.now().0);
+    let at = shared.now();
     !named.is_here() || allows(&file, &who, wish, at) || allows(&*state, &who, wish, at)
 }
 

@@ -3,7 +3,7 @@
 
 use godwit_api::ask::{Peer, Refusal, RunJob, code};
 use godwit_api::job::Text;
-use godwit_api::rest::{NewJob, Place, Timestamp};
+use godwit_api::rest::{NewJob, Place};
 use godwit_state::{Actor, JOBS_OF_SITE_MAX, Kept, SPEC_BYTES_OF_SITE_MAX, Site};
 
 use super::{actor, key, owner, records, refuse};
@@ -76,7 +76,7 @@ pub(super) fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, 
     let mut new = wish.new.clone();
     new.not_before = None;
     if let Some(left) = wish.deadline_ms {
-        new.deadline = Some(Timestamp(jobs.shared.now().after(left).0));
+        new.deadline = Some(jobs.shared.now().after(left));
     }
     bound(&mut new)?;
     let mut other = wish.other.clone();

@@ -1,7 +1,7 @@
 //! Tests of the order of jobs.
 //! Tests no scheduler.
 
-use godwit_state::{JobState, Place, RetryPolicy, UnixMillis};
+use godwit_state::{JobState, Place, RetryPolicy, Timestamp};
 
 use super::*;
 
@@ -20,7 +20,7 @@ pub(crate) fn job(id: &str, owner: &str, site: &str) -> Job {
         },
         state: JobState::Queued,
         reason: None,
-        since: UnixMillis(0),
+        since: Timestamp(0),
         next_attempt: None,
         priority: 0,
         limit: None,
@@ -32,7 +32,7 @@ pub(crate) fn job(id: &str, owner: &str, site: &str) -> Job {
         epoch: 0,
         runner: None,
         idempotency_key: None,
-        created: UnixMillis(0),
+        created: Timestamp(0),
         started: None,
         ended: None,
         summary: None,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use godwit_api::job::Text;
-use godwit_api::rest::{JobStateName, Timestamp};
+use godwit_api::rest::JobState;
 use godwit_jobs::{Clock, Jobs};
-use godwit_state::{Change, Command, Op, Site, UnixMillis};
+use godwit_state::{Change, Command, Op, Site, Timestamp};
 
 use crate::world::{World, alice, new, submit, wait_for};
 
@@ -32,7 +32,7 @@ impl Hands {
 
     fn clock(&self) -> Clock {
         let own = self.clone();
-        Clock::new(move || UnixMillis(own.0.load(Ordering::SeqCst)))
+        Clock::new(move || Timestamp(own.0.load(Ordering::SeqCst)))
     }
 }
 
@@ -46,14 +46,14 @@ fn failed_once(jobs: &Jobs) -> String {
         comment: String::new(),
         nodes: Vec::new(),
     };
-    let put = Command::new(UnixMillis(MORNING), alice(), Op::Site(Change::Put(site)));
+    let put = Command::new(Timestamp(MORNING), alice(), Op::Site(Change::Put(site)));
     jobs.replica().propose_blocking(put).expect("put");
     let mut away = new("away:/data/x", "here:/to/x");
     let never = vec![Text::from("0s")];
     away.settings.insert("retry-for".to_owned(), never);
     let id = submit(jobs, &away);
     let waits = wait_for(jobs, &id, |job| job.next_attempt.is_some());
-    assert_eq!(waits.state, JobStateName::Queued, "{waits:?}");
+    assert_eq!(waits.state, JobState::Queued, "{waits:?}");
     assert_eq!(waits.attempts, 1);
     let reason = waits.reason.expect("a reason");
     assert_eq!(reason.code, "unreachable", "{reason:?}");
@@ -86,7 +86,7 @@ fn a_job_that_waits_for_its_time_does_not_begin_by_a_clock_that_is_set_back() {
     // The retry shows that the node has looked at all jobs since.
     wait_for(&jobs, &id, |job| job.attempts > 1);
     let waits = jobs.job(&later).expect("the job");
-    assert_eq!(waits.state, JobStateName::Scheduled, "{waits:?}");
+    assert_eq!(waits.state, JobState::Scheduled, "{waits:?}");
     jobs.stop();
 }
 
@@ -104,9 +104,9 @@ fn a_clock_that_is_set_forward_begins_what_is_due_and_ends_what_is_too_late() {
     let (later, late) = (submit(&jobs, &later), submit(&jobs, &late));
     hands.set(MORNING + 2 * HOUR);
     let done = wait_for(&jobs, &later, |job| job.ended.is_some());
-    assert_eq!(done.state, JobStateName::Complete, "{done:?}");
+    assert_eq!(done.state, JobState::Complete, "{done:?}");
     let given_up = wait_for(&jobs, &late, |job| job.ended.is_some());
-    assert_eq!(given_up.state, JobStateName::Failed, "{given_up:?}");
+    assert_eq!(given_up.state, JobState::Failed, "{given_up:?}");
     let reason = given_up.reason.expect("a reason");
     assert_eq!(reason.code, "deadline_passed", "{reason:?}");
     jobs.stop();

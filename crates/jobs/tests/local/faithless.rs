@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites, GoOn, JobPast, JobSeen, Peer, Question, Refusal, code};
 use godwit_api::grant::Mandate;
-use godwit_api::rest::{FailureView, JobStateName, JobView, ReasonView, SampleView, Timestamp};
+use godwit_api::rest::{FailureGroup, JobState, JobView, Reason, SampleView, Timestamp};
 use godwit_jobs::{Jobs, Seen};
 use godwit_state::{Change, Command, Op, Role, Site};
 use serde_json::json;
@@ -63,7 +63,7 @@ impl AskSites for Faithless {
     }
 }
 
-fn seen(state: JobStateName) -> JobSeen {
+fn seen(state: JobState) -> JobSeen {
     let view: JobView = serde_json::from_value(json!({
         "id": "j", "label": "", "owner": "site:c", "kind": "copy", "sources": ["here:/x/s"], "destination": "b:/y/d",
         "state": state, "reason": null, "since": Timestamp(0), "next_attempt": null, "priority": 0, "limit": null,
@@ -77,8 +77,8 @@ fn seen(state: JobStateName) -> JobSeen {
     }
 }
 
-fn reason(code: &str) -> ReasonView {
-    ReasonView {
+fn reason(code: &str) -> Reason {
+    Reason {
         code: code.to_owned(),
         text: "x".to_owned(),
     }
@@ -86,14 +86,14 @@ fn reason(code: &str) -> ReasonView {
 
 #[test]
 fn a_job_ends_whatever_the_site_says_that_ran_it() {
-    let mut long = seen(JobStateName::Complete);
+    let mut long = seen(JobState::Complete);
     long.view.summary = Some(json!({"bytes": 1, "words": "x".repeat(300 << 10)}));
-    let mut word = seen(JobStateName::Failed);
+    let mut word = seen(JobState::Failed);
     word.view.reason = Some(reason("a\nb"));
-    let none = seen(JobStateName::Failed);
-    let mut groups = seen(JobStateName::Partial);
+    let none = seen(JobState::Failed);
+    let mut groups = seen(JobState::Partial);
     groups.view.reason = Some(reason("entries_failed"));
-    let group = FailureView {
+    let group = FailureGroup {
         reason: reason("permission"),
         count: 1,
         examples: Vec::new(),
@@ -119,7 +119,7 @@ fn a_job_ends_whatever_the_site_says_that_ran_it() {
 }
 
 fn sane() -> JobSeen {
-    let mut sane = seen(JobStateName::Complete);
+    let mut sane = seen(JobState::Complete);
     sane.view.summary = Some(json!({"bytes": 1, "files": 1}));
     sane
 }
@@ -152,8 +152,8 @@ fn end_of(jobs: &Jobs) -> JobView {
 #[test]
 fn an_outline_has_no_words_of_the_site_that_ran_the_job() {
     let mut told = sane();
-    told.view.state = JobStateName::Failed;
-    told.view.reason = Some(ReasonView {
+    told.view.state = JobState::Failed;
+    told.view.reason = Some(Reason {
         code: "node_lost".to_owned(),
         text: "secret.txt".to_owned(),
     });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use godwit_api::ask::{AnswerJobs as _, Question, RunJob, code};
 use godwit_api::job::{JobKind, Text};
-use godwit_api::rest::{JobStateName, NewJob};
+use godwit_api::rest::{JobState, NewJob};
 use godwit_api::settings::{GivenIn, Setting};
 use godwit_jobs::{Guests, Jobs};
 use godwit_state::{
@@ -104,7 +104,7 @@ fn an_old_job_with_such_a_setting_fails_with_its_name() {
         };
         let id = keep(&jobs, &job);
         let ended = wait_for(&jobs, &id, |job| job.ended.is_some());
-        assert_eq!(ended.state, JobStateName::Failed, "{ended:?}");
+        assert_eq!(ended.state, JobState::Failed, "{ended:?}");
         let setting = Setting::find(JobKind::Copy.scope(), "rsh").expect("in the table");
         names(&ended.reason.expect("a reason").text, setting);
     }

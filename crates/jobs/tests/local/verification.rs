@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use godwit_api::event::{Event, EventSink};
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
-use godwit_api::rest::JobStateName;
+use godwit_api::rest::JobState;
 use godwit_jobs::Jobs;
 use godwit_run::{Control, Process, Runner};
 use serde_json::Value;
@@ -65,7 +65,7 @@ fn a_job_verifies_a_copy_and_names_what_differs() {
     check.kind = JobKind::Verify;
     let id = submit(&jobs, &check);
     let same = wait_for(&jobs, &id, |job| job.ended.is_some());
-    assert_eq!(same.state, JobStateName::Complete, "{same:?}");
+    assert_eq!(same.state, JobState::Complete, "{same:?}");
     assert_eq!(
         states(&jobs, &id),
         ["queued", "scanning", "verifying", "complete"]
@@ -75,7 +75,7 @@ fn a_job_verifies_a_copy_and_names_what_differs() {
     fs::remove_file(world.path("to/run42/c/d")).expect("removed");
     let id = submit(&jobs, &check);
     let other = wait_for(&jobs, &id, |job| job.ended.is_some());
-    assert_eq!(other.state, JobStateName::Partial, "{other:?}");
+    assert_eq!(other.state, JobState::Partial, "{other:?}");
     let reason = other.reason.expect("a reason").text;
     assert!(reason.contains(" entries are not as"), "{reason}");
     let mut found: Vec<(String, Vec<String>)> = jobs
@@ -104,7 +104,7 @@ fn a_verification_reads_nothing_outside_the_exports() {
     check.kind = JobKind::Verify;
     let id = submit(&jobs, &check);
     let refused = wait_for(&jobs, &id, |job| job.ended.is_some());
-    assert_eq!(refused.state, JobStateName::Failed, "{refused:?}");
+    assert_eq!(refused.state, JobState::Failed, "{refused:?}");
     for (source, says) in [
         ("away:/x/list", "its manifest"),
         ("here:/none/list", "no export"),

@@ -8,7 +8,7 @@ use super::{Context, Stop, notices, sql, work};
 use crate::bounds;
 use crate::model::{
     Cause, CommandError, Effect, FailureGroup, Finish, Job, JobState, Outcome, Reason, Route,
-    Runner, UnixMillis, reason,
+    Runner, Timestamp, reason,
 };
 use crate::read::{job_by_id, job_route};
 
@@ -128,7 +128,7 @@ pub(super) fn backoff(
     job: &mut Job,
     epoch: u64,
     why: &Reason,
-    next_attempt: UnixMillis,
+    next_attempt: Timestamp,
     moved: Moved,
 ) -> Result<(), Stop> {
     fresh(job, epoch)?;
@@ -143,7 +143,8 @@ pub(super) fn backoff(
     }
     if let Some(deadline) = job.deadline.filter(|deadline| next_attempt > *deadline) {
         let text = format!(
-            "The deadline {deadline} comes before the next attempt. {}",
+            "The deadline {} comes before the next attempt. {}",
+            deadline.utc(),
             why.text
         );
         let why = Reason::new(reason::DEADLINE_PASSED, clip(text));

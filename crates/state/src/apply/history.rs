@@ -10,7 +10,7 @@ use crate::bounds::{
 };
 use crate::model::Object as _;
 use crate::model::{
-    AccessRule, Actor, AuditEntry, Effect, Invite, Prune, Role, Token, Topic, UnixMillis,
+    AccessRule, Actor, AuditEntry, Effect, Invite, Prune, Role, Timestamp, Token, Topic,
 };
 use crate::read::{job_by_id, node_by_number};
 
@@ -39,7 +39,7 @@ pub(super) fn append(context: &Context<'_>, entry: &AuditEntry) -> Result<Effect
 /// Writes a line of the audit log. A refused command may hold texts of any length, so they are cut.
 pub(super) fn write(
     db: &Connection,
-    at: UnixMillis,
+    at: Timestamp,
     actor: &Actor,
     action: &str,
     object: &str,
@@ -137,7 +137,7 @@ pub(super) fn prune(context: &Context<'_>, prune: &Prune) -> Result<Effect, Stop
     })
 }
 
-fn rows(context: &Context<'_>, delete: &str, before: Option<UnixMillis>) -> Result<u64, Stop> {
+fn rows(context: &Context<'_>, delete: &str, before: Option<Timestamp>) -> Result<u64, Stop> {
     let Some(before) = before else {
         return Ok(0);
     };
@@ -147,7 +147,7 @@ fn rows(context: &Context<'_>, delete: &str, before: Option<UnixMillis>) -> Resu
     Ok(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
-fn prune_jobs(context: &Context<'_>, before: UnixMillis) -> Result<u64, Stop> {
+fn prune_jobs(context: &Context<'_>, before: Timestamp) -> Result<u64, Stop> {
     let ids: Vec<String> = context
         .db
         .prepare_cached(
@@ -159,7 +159,7 @@ fn prune_jobs(context: &Context<'_>, before: UnixMillis) -> Result<u64, Stop> {
 }
 
 /// Deletes the oldest ended jobs of some owners, so many in all.
-fn prune_owners(context: &Context<'_>, owners: &[(String, UnixMillis)]) -> Result<u64, Stop> {
+fn prune_owners(context: &Context<'_>, owners: &[(String, Timestamp)]) -> Result<u64, Stop> {
     let mut deleted = 0;
     for (owner, before) in owners {
         let left = PRUNE_ROWS_MAX - sql(deleted);

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{Context, Stop, claims, knows_origin, notices, sql, work};
 use crate::bounds;
 use crate::model::{
-    Cause, CommandError, Effect, Job, JobChange, JobOp, JobState, NewJob, Reason, UnixMillis,
+    Cause, CommandError, Effect, Job, JobChange, JobOp, JobState, NewJob, Reason, Timestamp,
     allowed, reason,
 };
 use crate::read::{job_by_id, job_spec};
@@ -286,7 +286,7 @@ fn expire(context: &Context<'_>, job: &mut Job) -> Result<(), Stop> {
         return Err(CommandError::invalid("at", "the job's deadline has not passed").into());
     };
     let last = job.reason.as_ref().map_or("", |reason| &reason.text);
-    let text = clip(format!("The deadline passed at {deadline}. {last}"));
+    let text = clip(format!("The deadline passed at {}. {last}", deadline.utc()));
     let why = Reason::new(reason::DEADLINE_PASSED, text);
     claims::stop(context, job, Cause::Expire, JobState::Failed, why)
 }
@@ -334,14 +334,14 @@ fn set(job: &mut Job, change: &JobChange) -> Result<(), CommandError> {
 
 /// The state of a job that waits from `at` on, and why.
 fn waits(
-    not_before: Option<UnixMillis>,
-    at: UnixMillis,
+    not_before: Option<Timestamp>,
+    at: Timestamp,
     code: &str,
     text: &str,
 ) -> (JobState, Reason) {
     match not_before {
         Some(time) if time > at => {
-            let text = format!("The job begins at {time} or later.");
+            let text = format!("The job begins at {} or later.", time.utc());
             (JobState::Scheduled, Reason::new(reason::NOT_BEFORE, text))
         }
         _ => (JobState::Queued, Reason::new(code, text)),

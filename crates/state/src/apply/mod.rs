@@ -17,7 +17,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::model::{
     Actor, Applied, COMMAND_VERSION, Command, CommandError, Effect, LEVEL_FIRST, LEVEL_LEFT,
-    LEVEL_ORIGIN, Op, UnixMillis,
+    LEVEL_ORIGIN, Op, Timestamp,
 };
 use crate::read::committed_level;
 use crate::seal;
@@ -26,7 +26,7 @@ use crate::seal;
 pub(crate) struct Context<'a> {
     pub(crate) db: &'a Connection,
     pub(crate) index: u64,
-    pub(crate) at: UnixMillis,
+    pub(crate) at: Timestamp,
     pub(crate) actor: &'a Actor,
     pub(crate) action: String,
 }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{Context, Stop, claims, knows_origin, objects};
 use crate::model::{
-    Change, CommandError, Effect, Invite, Join, LEVEL_LEFT, Names, Node, Object, Role, UnixMillis,
+    Change, CommandError, Effect, Invite, Join, LEVEL_LEFT, Names, Node, Object, Role, Timestamp,
     User, check_node, level_trouble,
 };
 use crate::read::{committed_level, object_by_id};
@@ -45,12 +45,12 @@ pub(crate) enum Joining {
 }
 
 /// Whether a node may join. The state decides by this; so do nodes before they propose, since anybody may ask to join.
-pub(crate) fn check_join(db: &Connection, join: &Join, at: UnixMillis) -> Result<Joining, Stop> {
+pub(crate) fn check_join(db: &Connection, join: &Join, at: Timestamp) -> Result<Joining, Stop> {
     let token = |what: String| Err(CommandError::invalid("token", what).into());
     let invite = by_lookup::<Invite>(db, join.hash.expose())?
         .ok_or_else(|| CommandError::not_found(Invite::KIND, "with this secret"))?;
     if invite.expires <= at {
-        return token(format!("the invitation ended at {}", invite.expires));
+        return token(format!("the invitation ended at {}", invite.expires.utc()));
     }
     let identity = &join.node.identity;
     if invite.used.as_ref().is_some_and(|used| used != identity) {

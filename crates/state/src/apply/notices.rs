@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::{Context, Stop, sql};
 use crate::bounds;
 use crate::model::{
-    CommandError, Delivery, Effect, Job, JobState, Object as _, Reason, SITE_EVENTS, Site, Topic,
-    UnixMillis, Webhook,
+    CommandError, Delivery, Effect, Job, JobState, Object as _, Reason, SITE_EVENTS, Site,
+    Timestamp, Topic, Webhook,
 };
 use crate::seal::{object_body, select_objects};
 
@@ -18,8 +18,8 @@ struct JobBody<'a> {
     owner: &'a str,
     state: JobState,
     reason: Option<&'a Reason>,
-    since: UnixMillis,
-    next_attempt: Option<UnixMillis>,
+    since: Timestamp,
+    next_attempt: Option<Timestamp>,
     epoch: u64,
 }
 

@@ -7,8 +7,8 @@ use super::{Context, Stop, counts_what_is_left, jobs, knows_origin, notices, sql
 use crate::bounds;
 use crate::model::{
     AccessRule, Change, CommandError, Effect, LEVEL_LEFT, LEVEL_PASSWORD, Learn, Limit, LimitScope,
-    Names, NewJob, NewPassword, Node, Object, Reason, Role, Schedule, Share, Site, Token,
-    TokenOrigin, Topic, UnixMillis, User, reason,
+    Names, NewJob, NewPassword, Node, Object, Reason, Role, Schedule, Share, Site, Timestamp,
+    Token, TokenOrigin, Topic, User, reason,
 };
 use crate::read::{committed_level, object_by_id};
 use crate::seal::{object_body, select_objects};
@@ -78,7 +78,7 @@ pub(super) fn schedule(context: &Context<'_>, change: &Change<Schedule>) -> Resu
 pub(super) fn fired(
     context: &Context<'_>,
     id: &str,
-    tick: UnixMillis,
+    tick: Timestamp,
     job: Option<&NewJob>,
     why: Option<&Reason>,
 ) -> Result<Effect, Stop> {

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use super::Stop;
 use crate::model::{
     AccessRule, Actor, Change, Command, CommandError, JobOp, Node, Op, Prune, Role, Schedule,
-    Token, UnixMillis, User, Webhook, WorkOp,
+    Timestamp, Token, User, Webhook, WorkOp,
 };
 use crate::read::{job_by_id, node_by_number, object_by_id};
 
@@ -194,7 +194,7 @@ fn by_itself(db: &Connection, node: &Node, command: &Command) -> Result<(), Stop
     }
 }
 
-fn as_node(db: &Connection, node: &Node, op: &Op, at: UnixMillis) -> Result<bool, Stop> {
+fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool, Stop> {
     Ok(match op {
         Op::Job(_, JobOp::Claim { runner, .. }) | Op::Restart(runner) => runner.node == node.name,
         Op::Job(
@@ -244,7 +244,7 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: UnixMillis) -> Result<bool
 }
 
 /// Another site has jobs of its own, and access for jobs.
-fn for_site(db: &Connection, site: &str, op: &Op, at: UnixMillis) -> Result<bool, Stop> {
+fn for_site(db: &Connection, site: &str, op: &Op, at: Timestamp) -> Result<bool, Stop> {
     Ok(match op {
         Op::Submit(job) => job.owner == site,
         Op::Job(id, op) if op.by_user() => job_by_id(db, id)?.is_none_or(|job| job.owner == site),
@@ -264,7 +264,7 @@ pub(super) const JOB_RULE: &str = "job:";
 const JOB_RULE_MILLIS_MAX: i64 = 25 * 3_600_000;
 
 /// Whether it is access for a job, which ends within a day of `at`.
-fn is_of_job(rule: &AccessRule, at: UnixMillis) -> bool {
+fn is_of_job(rule: &AccessRule, at: Timestamp) -> bool {
     let latest = at.0.saturating_add(JOB_RULE_MILLIS_MAX);
     rule.job.is_some()
         && rule.id.starts_with(JOB_RULE)

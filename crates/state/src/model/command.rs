@@ -5,9 +5,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use godwit_model::millis;
+
 use super::{
     AccessRule, Actor, FailureGroup, Invite, JobState, Join, Limit, Node, Object, Place, Reason,
-    RetryPolicy, Route, Runner, Schedule, Secret, Setting, Share, Site, Target, Token, UnixMillis,
+    RetryPolicy, Route, Runner, Schedule, Secret, Setting, Share, Site, Target, Timestamp, Token,
     User, Webhook, WorkOp,
 };
 
@@ -25,7 +27,8 @@ pub struct Command {
     /// [`COMMAND_VERSION`] of the program that made the command.
     pub version: u16,
     /// The caller's clock.
-    pub at: UnixMillis,
+    #[serde(with = "millis")]
+    pub at: Timestamp,
     /// Who wants the change.
     pub actor: Actor,
     /// What changes.
@@ -35,7 +38,7 @@ pub struct Command {
 impl Command {
     /// A command of this program's version.
     #[must_use]
-    pub const fn new(at: UnixMillis, actor: Actor, op: Op) -> Self {
+    pub const fn new(at: Timestamp, actor: Actor, op: Op) -> Self {
         Self {
             version: COMMAND_VERSION,
             at,
@@ -89,7 +92,8 @@ pub enum Op {
         /// Id of the schedule.
         schedule: String,
         /// Time of the tick.
-        tick: UnixMillis,
+        #[serde(with = "millis")]
+        tick: Timestamp,
         /// Job to submit; None skips the tick.
         job: Option<Box<NewJob>>,
         /// Why the tick is skipped.
@@ -151,9 +155,11 @@ pub struct NewJob {
     /// Limit in bytes per second.
     pub limit: Option<u64>,
     /// Time before which the job does not begin.
-    pub not_before: Option<UnixMillis>,
+    #[serde(default, with = "millis::option")]
+    pub not_before: Option<Timestamp>,
     /// Time after which the job is given up.
-    pub deadline: Option<UnixMillis>,
+    #[serde(default, with = "millis::option")]
+    pub deadline: Option<Timestamp>,
     /// How the job is retried.
     pub retry: RetryPolicy,
     /// Key by which the owner's repeated submission is known.
@@ -218,7 +224,8 @@ pub enum JobOp {
         /// What was in the way.
         reason: Reason,
         /// When to try again.
-        next_attempt: UnixMillis,
+        #[serde(with = "millis")]
+        next_attempt: Timestamp,
         /// Bytes that the attempt moved.
         bytes: u64,
         /// Files that the attempt finished.
@@ -344,16 +351,21 @@ pub struct Learn {
 #[serde(deny_unknown_fields)]
 pub struct Prune {
     /// Jobs that ended before this time.
-    pub jobs_before: Option<UnixMillis>,
+    #[serde(default, with = "millis::option")]
+    pub jobs_before: Option<Timestamp>,
     /// Audit entries from before this time.
-    pub audit_before: Option<UnixMillis>,
+    #[serde(default, with = "millis::option")]
+    pub audit_before: Option<Timestamp>,
     /// Deliveries that were done or given up before this time.
-    pub deliveries_before: Option<UnixMillis>,
+    #[serde(default, with = "millis::option")]
+    pub deliveries_before: Option<Timestamp>,
     /// Tokens that were revoked or ended, and access rules and invitations that ended, before this time.
-    pub tokens_before: Option<UnixMillis>,
+    #[serde(default, with = "millis::option")]
+    pub tokens_before: Option<Timestamp>,
     /// Owners with the time up to which their jobs were submitted that go, if they have ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub of_owners: Vec<(String, UnixMillis)>,
+    #[serde(with = "millis::named")]
+    pub of_owners: Vec<(String, Timestamp)>,
 }
 
 /// How an attempt to deliver to a webhook went.
@@ -363,7 +375,8 @@ pub struct Delivery {
     /// Id of the delivery.
     pub id: u64,
     /// When to try again; None ends the delivery.
-    pub next_attempt: Option<UnixMillis>,
+    #[serde(default, with = "millis::option")]
+    pub next_attempt: Option<Timestamp>,
     /// What the receiver answered, or what was in the way.
     pub status: String,
 }

@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::UnixMillis;
+use godwit_model::millis;
+
+use super::Timestamp;
 
 /// What webhooks hear of sites if they name it: one answers no more, or again.
 pub const SITE_EVENTS: [&str; 2] = ["site_away", "site_back"];
@@ -44,7 +46,8 @@ pub struct Event {
     /// Index of the command in the log.
     pub index: u64,
     /// Time in the command.
-    pub at: UnixMillis,
+    #[serde(with = "millis")]
+    pub at: Timestamp,
     /// What it is about.
     pub topic: Topic,
     /// Id of the job, or kind and id of the object: `site/siteB`.

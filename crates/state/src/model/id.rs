@@ -1,7 +1,7 @@
 //! Owns ids that people can read out and that sort by time.
 //! Draws no random number: the caller does.
 
-use super::UnixMillis;
+use super::Timestamp;
 
 /// Digits and letters that are not taken for each other, in their order.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -13,7 +13,7 @@ const EPOCH_SECONDS: i64 = 1_704_067_200;
 /// Two ids of one second are the same once in 33 million pairs; the second one is then refused as a conflict, and the
 /// caller tries another.
 #[must_use]
-pub fn sortable_id(at: UnixMillis, random: u32) -> String {
+pub fn sortable_id(at: Timestamp, random: u32) -> String {
     let seconds = at.0.div_euclid(1_000) - EPOCH_SECONDS;
     let seconds = seconds.clamp(0, (1 << 30) - 1).unsigned_abs();
     let bits = seconds << 25 | u64::from(random & ((1 << 25) - 1));
@@ -41,14 +41,14 @@ mod tests {
             start + (1 << 40),
             i64::MAX,
         ];
-        let ids = times.map(|at| sortable_id(UnixMillis(at), 0));
+        let ids = times.map(|at| sortable_id(Timestamp(at), 0));
         assert!(ids.is_sorted(), "{ids:?}");
         assert_eq!(ids[1], "00000000000");
         assert_eq!(
-            sortable_id(UnixMillis(start + 1_000), u32::MAX),
+            sortable_id(Timestamp(start + 1_000), u32::MAX),
             "000001zzzzz"
         );
-        assert!(sortable_id(UnixMillis(start), u32::MAX) < ids[3]);
+        assert!(sortable_id(Timestamp(start), u32::MAX) < ids[3]);
         assert_eq!(ids[5], "zzzzzz00000");
     }
 }

@@ -4,123 +4,11 @@
 //! Each claim of a job has an epoch. A runner whose epoch has passed is refused, so of two nodes one runs the job. `STATES.md`
 //! has the table of states.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-use super::{RetryPolicy, UnixMillis};
+use godwit_model::{JobState, Reason, Timestamp, millis};
 
-/// Where a job is on its way.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum JobState {
-    /// The job waits for a node that takes it, or for its next attempt.
-    Queued,
-    /// The job waits for the time at which it may begin.
-    Scheduled,
-    /// A node looks at what there is to copy.
-    Scanning,
-    /// A node copies.
-    Running,
-    /// A user stopped the job for a time.
-    Paused,
-    /// A node compares what was copied.
-    Verifying,
-    /// All of the job is done.
-    Complete,
-    /// The job is done except for failed entries.
-    Partial,
-    /// The job ended without its result.
-    Failed,
-    /// A user gave the job up.
-    Cancelled,
-}
-
-impl JobState {
-    /// All states, in the order of a job's life.
-    pub const ALL: [Self; 10] = [
-        Self::Queued,
-        Self::Scheduled,
-        Self::Scanning,
-        Self::Running,
-        Self::Paused,
-        Self::Verifying,
-        Self::Complete,
-        Self::Partial,
-        Self::Failed,
-        Self::Cancelled,
-    ];
-
-    /// The name in commands, in the database and in the API.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Scheduled => "scheduled",
-            Self::Scanning => "scanning",
-            Self::Running => "running",
-            Self::Paused => "paused",
-            Self::Verifying => "verifying",
-            Self::Complete => "complete",
-            Self::Partial => "partial",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// The state of that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
-
-    /// Whether a node is at work on the job.
-    #[must_use]
-    pub const fn moves(self) -> bool {
-        matches!(self, Self::Scanning | Self::Running | Self::Verifying)
-    }
-
-    /// Whether the job waits for a node to take it.
-    #[must_use]
-    pub const fn waits(self) -> bool {
-        matches!(self, Self::Queued | Self::Scheduled)
-    }
-
-    /// Whether the job ended.
-    #[must_use]
-    pub const fn ended(self) -> bool {
-        matches!(
-            self,
-            Self::Complete | Self::Partial | Self::Failed | Self::Cancelled
-        )
-    }
-}
-
-impl fmt::Display for JobState {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
-
-/// Why a job is in its state: a code for machines and a sentence for people.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Reason {
-    /// One of [`reason`], or a code of the failure catalogue.
-    pub code: String,
-    /// One sentence.
-    pub text: String,
-}
-
-impl Reason {
-    /// A reason of `code` and `text`.
-    pub fn new(code: impl Into<String>, text: impl Into<String>) -> Self {
-        Self {
-            code: code.into(),
-            text: text.into(),
-        }
-    }
-}
+use super::RetryPolicy;
 
 /// Codes of the reasons that the state itself gives.
 pub mod reason {
@@ -239,17 +127,21 @@ pub struct Job {
     /// Why it is there; always set where the job does not move.
     pub reason: Option<Reason>,
     /// When the job came into its state.
-    pub since: UnixMillis,
+    #[serde(with = "millis")]
+    pub since: Timestamp,
     /// When the job is tried next.
-    pub next_attempt: Option<UnixMillis>,
+    #[serde(with = "millis::option")]
+    pub next_attempt: Option<Timestamp>,
     /// Higher runs first.
     pub priority: i32,
     /// Limit in bytes per second.
     pub limit: Option<u64>,
     /// Time before which the job does not begin.
-    pub not_before: Option<UnixMillis>,
+    #[serde(with = "millis::option")]
+    pub not_before: Option<Timestamp>,
     /// Time after which the job is given up.
-    pub deadline: Option<UnixMillis>,
+    #[serde(with = "millis::option")]
+    pub deadline: Option<Timestamp>,
     /// How the job is retried.
     pub retry: RetryPolicy,
     /// Attempts begun so far.
@@ -263,11 +155,14 @@ pub struct Job {
     /// Key by which the owner's repeated submission is known.
     pub idempotency_key: Option<String>,
     /// When the job was submitted.
-    pub created: UnixMillis,
+    #[serde(with = "millis")]
+    pub created: Timestamp,
     /// When the first attempt began.
-    pub started: Option<UnixMillis>,
+    #[serde(with = "millis::option")]
+    pub started: Option<Timestamp>,
     /// When the job ended.
-    pub ended: Option<UnixMillis>,
+    #[serde(with = "millis::option")]
+    pub ended: Option<Timestamp>,
     /// Result as JSON text.
     pub summary: Option<String>,
     /// Schedule from which the job came.
@@ -286,9 +181,11 @@ pub struct Attempt {
     /// Node that ran it.
     pub node: String,
     /// When it began.
-    pub started: UnixMillis,
+    #[serde(with = "millis")]
+    pub started: Timestamp,
     /// When it ended.
-    pub ended: Option<UnixMillis>,
+    #[serde(with = "millis::option")]
+    pub ended: Option<Timestamp>,
     /// How it ended: a state, or `backoff` or `restart`.
     pub outcome: Option<String>,
     /// Why it ended so.
@@ -297,18 +194,6 @@ pub struct Attempt {
     pub bytes: u64,
     /// Files that it finished.
     pub files: u64,
-}
-
-/// Failed entries of one reason.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct FailureGroup {
-    /// Why these entries failed.
-    pub reason: Reason,
-    /// How many there are.
-    pub count: u64,
-    /// Some of their paths.
-    pub examples: Vec<String>,
 }
 
 /// What attempts of a job found and left at its destination.

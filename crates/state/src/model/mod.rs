@@ -12,7 +12,6 @@ mod node;
 mod object;
 mod policy;
 mod secret;
-mod time;
 mod transition;
 mod work;
 
@@ -22,8 +21,9 @@ pub use command::{
 };
 pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, SITE_EVENTS, Topic};
+pub use godwit_model::{FailureGroup, JobState, Reason, Timestamp};
 pub use id::sortable_id;
-pub use job::{Attempt, FailureGroup, Job, JobState, Place, Placed, Reason, Route, Runner, reason};
+pub use job::{Attempt, Job, Place, Placed, Route, Runner, reason};
 pub use level::{
     FEATURE_LEVEL, LEVEL_FIRST, LEVEL_LEFT, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST, LEVEL_ROUTE,
     LEVEL_SIGHTED, LEVEL_SITES, level_trouble,
@@ -38,7 +38,6 @@ pub use object::{
 pub(crate) use policy::DELAY_MAX_MS;
 pub use policy::RetryPolicy;
 pub use secret::Secret;
-pub use time::UnixMillis;
 pub use transition::{Cause, TRANSITIONS, allowed, transition_table};
 pub use work::{
     Closed, FILE_PARTS_MAX, Found, OpenWork, Pair, ROOTS_MAX, SHARES_MAX, SetPairs, Settle,

@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CommandError, Object, Secret, UnixMillis};
+use godwit_model::millis;
+
+use super::{CommandError, Object, Secret, Timestamp};
 use crate::bounds;
 
 /// A node of the cluster that keeps this state.
@@ -30,7 +32,8 @@ pub struct Node {
     #[serde(default)]
     pub voter: bool,
     /// When it joined.
-    pub joined: UnixMillis,
+    #[serde(with = "millis")]
+    pub joined: Timestamp,
     /// Accounts of its machine that are admins without being users: root, and the node's own user. Empty until the node has told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub admins: Vec<String>,
@@ -94,7 +97,8 @@ pub struct Invite {
     /// Digest of the secret.
     pub hash: Secret,
     /// When it ends.
-    pub expires: UnixMillis,
+    #[serde(with = "millis")]
+    pub expires: Timestamp,
     /// Node that joined by it. It is good for that node only from then on.
     #[serde(default)]
     pub used: Option<String>,

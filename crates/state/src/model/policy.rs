@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CommandError, UnixMillis};
+use super::{CommandError, Timestamp};
 
 /// Longest delay between two attempts of any job.
 pub(crate) const DELAY_MAX_MS: u64 = 15 * 60_000;
@@ -42,7 +42,7 @@ impl RetryPolicy {
 
     /// The time of the next attempt of a job that ended one at `at`, after `retries` earlier retries.
     #[must_use]
-    pub fn next_attempt(&self, retries: u32, at: UnixMillis) -> UnixMillis {
+    pub fn next_attempt(&self, retries: u32, at: Timestamp) -> Timestamp {
         at.after(self.delay_ms(retries))
     }
 

@@ -7,7 +7,7 @@ use super::Reader;
 use super::row::{time, unsigned};
 use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
-use crate::model::UnixMillis;
+use crate::model::Timestamp;
 use crate::seal::{self, DELIVERIES_AND_SUM};
 
 /// A delivery to a webhook that is not done.
@@ -26,7 +26,7 @@ pub struct PendingDelivery {
     /// Attempts so far.
     pub attempts: u32,
     /// When to send it.
-    pub next_attempt: UnixMillis,
+    pub next_attempt: Timestamp,
 }
 
 /// A delivery to a webhook, as a list shows it.
@@ -39,11 +39,11 @@ pub struct DeliveryLine {
     /// The state that the job came into.
     pub event: String,
     /// When the last attempt ended, or when the delivery was noted if there was none.
-    pub at: UnixMillis,
+    pub at: Timestamp,
     /// Attempts so far.
     pub attempts: u32,
     /// When the next attempt comes; None once the delivery has ended.
-    pub next_attempt: Option<UnixMillis>,
+    pub next_attempt: Option<Timestamp>,
     /// How the last attempt ended.
     pub status: String,
 }
@@ -57,7 +57,7 @@ impl Deliveries<'_> {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn due(&self, now: UnixMillis, limit: usize) -> Result<Vec<PendingDelivery>, Fault> {
+    pub fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<PendingDelivery>, Fault> {
         let limit = i64::try_from(limit.min(PAGE_ROWS_MAX)).unwrap_or(i64::MAX);
         self.0.with(|db| {
             db.prepare_cached(
@@ -73,7 +73,7 @@ impl Deliveries<'_> {
                     event: row.get(3)?,
                     body: row.get(4)?,
                     attempts: row.get(5)?,
-                    next_attempt: UnixMillis(row.get(6)?),
+                    next_attempt: Timestamp(row.get(6)?),
                 })
             })?
             .collect()
@@ -96,7 +96,7 @@ impl Deliveries<'_> {
                     id: unsigned(row, 0)?,
                     job: row.get(1)?,
                     event: row.get(2)?,
-                    at: UnixMillis(row.get(3)?),
+                    at: Timestamp(row.get(3)?),
                     attempts: row.get(4)?,
                     next_attempt: time(row, 5)?,
                     status: row.get(6)?,
@@ -110,7 +110,7 @@ impl Deliveries<'_> {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn next(&self) -> Result<Option<UnixMillis>, Fault> {
+    pub fn next(&self) -> Result<Option<Timestamp>, Fault> {
         self.0.with(|db| {
             db.prepare_cached(
                 "SELECT min(next_attempt) FROM deliveries WHERE next_attempt IS NOT NULL",

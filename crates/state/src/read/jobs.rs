@@ -10,7 +10,7 @@ use crate::bounds::{PAGE_ROWS_MAX, SPEC_BYTES_MAX};
 use crate::fault::Fault;
 use crate::model::{
     Attempt, DELAY_MAX_MS, FailureGroup, Job, JobState, LEVEL_LEFT, LEVEL_ORIGIN, Placed, Route,
-    UnixMillis,
+    Timestamp,
 };
 use crate::seal;
 
@@ -103,7 +103,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn due_jobs(&self, now: UnixMillis, each: u32, limit: usize) -> Result<Vec<Job>, Fault> {
+    pub fn due_jobs(&self, now: Timestamp, each: u32, limit: usize) -> Result<Vec<Job>, Fault> {
         let limit = i64::try_from(limit.min(PAGE_ROWS_MAX)).unwrap_or(i64::MAX);
         self.with(|db| {
             db.prepare_cached(&format!(
@@ -122,12 +122,12 @@ impl Reader {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn next_due(&self, now: UnixMillis) -> Result<Option<UnixMillis>, Fault> {
+    pub fn next_due(&self, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
         self.with(|db| {
             db.prepare_cached(
                 "SELECT due FROM jobs WHERE state IN ('queued', 'scheduled') AND due > ?1 ORDER BY due LIMIT 1",
             )?
-            .query_row([now.0], |row| row.get(0).map(UnixMillis))
+            .query_row([now.0], |row| row.get(0).map(Timestamp))
             .optional()
         })
     }
@@ -136,7 +136,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn expired_jobs(&self, now: UnixMillis) -> Result<Vec<Job>, Fault> {
+    pub fn expired_jobs(&self, now: Timestamp) -> Result<Vec<Job>, Fault> {
         self.some(
             "deadline IS NOT NULL AND ended IS NULL AND deadline <= ?1 ORDER BY deadline, id",
             now.0,
@@ -147,7 +147,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn next_deadline(&self) -> Result<Option<UnixMillis>, Fault> {
+    pub fn next_deadline(&self) -> Result<Option<Timestamp>, Fault> {
         self.with(|db| {
             db.prepare_cached(
                 "SELECT min(deadline) FROM jobs WHERE deadline IS NOT NULL AND ended IS NULL",
@@ -201,7 +201,7 @@ impl Kept<'_> {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn surplus(self, most: u64) -> Result<Vec<(String, UnixMillis)>, Fault> {
+    pub fn surplus(self, most: u64) -> Result<Vec<(String, Timestamp)>, Fault> {
         self.0.with(|db| {
             let pages: u64 = db.pragma_query_value(None, "page_count", |row| row::unsigned(row, 0))?;
             let page: u64 = db.pragma_query_value(None, "page_size", |row| row::unsigned(row, 0))?;
@@ -218,7 +218,7 @@ impl Kept<'_> {
                  WHERE bytes > ?2 GROUP BY owner ORDER BY owner",
             )?
             .query_map([sql(fewest), sql(most)], |row| {
-                Ok((row.get(0)?, UnixMillis(row.get(1)?)))
+                Ok((row.get(0)?, Timestamp(row.get(1)?)))
             })?
             .collect()
         })

@@ -8,7 +8,7 @@ use super::{Deliveries, Reader, object_by_id};
 use crate::apply::sql;
 use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
-use crate::model::{Event, Object, Topic, UnixMillis};
+use crate::model::{Event, Object, Timestamp, Topic};
 use crate::seal::select_objects;
 
 /// Which lines of the audit log to list.
@@ -17,9 +17,9 @@ pub struct AuditFilter {
     /// Who wanted it.
     pub actor: Option<String>,
     /// At this time or later.
-    pub since: Option<UnixMillis>,
+    pub since: Option<Timestamp>,
     /// Before this time.
-    pub until: Option<UnixMillis>,
+    pub until: Option<Timestamp>,
     /// Lines older than this one.
     pub before: Option<u64>,
 }
@@ -30,7 +30,7 @@ pub struct AuditLine {
     /// Number; later lines have greater ones.
     pub seq: u64,
     /// When it was wanted.
-    pub at: UnixMillis,
+    pub at: Timestamp,
     /// Who wanted it.
     pub actor: String,
     /// In which role.
@@ -134,7 +134,7 @@ impl Reader {
                 Ok(Event {
                     seq: unsigned(row, 0)?,
                     index: unsigned(row, 1)?,
-                    at: UnixMillis(row.get(2)?),
+                    at: Timestamp(row.get(2)?),
                     topic: Topic::from_name(&topic)
                         .ok_or_else(|| bad(3, format!("no topic: {topic:?}").into()))?,
                     object: row.get(4)?,
@@ -179,7 +179,7 @@ impl Reader {
                     |row| {
                         Ok(AuditLine {
                             seq: unsigned(row, 0)?,
-                            at: UnixMillis(row.get(1)?),
+                            at: Timestamp(row.get(1)?),
                             actor: row.get(2)?,
                             role: row.get(3)?,
                             action: row.get(4)?,

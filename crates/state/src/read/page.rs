@@ -13,7 +13,7 @@ use super::row::{self, JOB_COLUMNS};
 use crate::apply::SITE;
 use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
-use crate::model::{Job, JobState, UnixMillis};
+use crate::model::{Job, JobState, Timestamp};
 
 /// Which jobs to list; each part that is set narrows the list.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -29,9 +29,9 @@ pub struct JobFilter {
     /// Part of the label; case counts.
     pub label: Option<String>,
     /// Submitted at this time or later.
-    pub since: Option<UnixMillis>,
+    pub since: Option<Timestamp>,
     /// Submitted before this time.
-    pub until: Option<UnixMillis>,
+    pub until: Option<Timestamp>,
     /// Without the jobs of other sites.
     pub of_users: bool,
     /// A page ends before a job with which it has more bytes of places and labels than this; it has one job in any case.
@@ -55,7 +55,7 @@ impl JobFilter {
 /// Where a page ended: the next one begins after that job.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Cursor {
-    created: UnixMillis,
+    created: Timestamp,
     id: String,
 }
 
@@ -74,7 +74,7 @@ impl FromStr for Cursor {
             .and_then(|(created, id)| Some((created.parse().ok()?, id)));
         let (created, id) = parts.ok_or("not a cursor of a page")?;
         Ok(Self {
-            created: UnixMillis(created),
+            created: Timestamp(created),
             id: id.to_owned(),
         })
     }

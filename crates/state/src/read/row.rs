@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
 
 use crate::model::{
-    Attempt, Job, JobState, LEVEL_FIRST, Node, Object, Reason, Route, Runner, UnixMillis,
+    Attempt, Job, JobState, LEVEL_FIRST, Node, Object, Reason, Route, Runner, Timestamp,
 };
 use crate::seal::{self, select_objects};
 
@@ -24,13 +24,13 @@ pub(crate) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
     let instance: Option<String> = row.get(18)?;
     Ok(Job {
         id: row.get(0)?,
-        created: UnixMillis(row.get(1)?),
+        created: Timestamp(row.get(1)?),
         owner: row.get(2)?,
         label: row.get(3)?,
         state: JobState::from_name(&state)
             .ok_or_else(|| bad(4, format!("no state of a job: {state:?}").into()))?,
         reason: reason(row.get(5)?, row.get(6)?),
-        since: UnixMillis(row.get(7)?),
+        since: Timestamp(row.get(7)?),
         next_attempt: time(row, 8)?,
         priority: row.get(9)?,
         limit: row.get::<_, Option<i64>>(10)?.map(i64::unsigned_abs),
@@ -61,7 +61,7 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         number: row.get(0)?,
         epoch: unsigned(row, 1)?,
         node: row.get(2)?,
-        started: UnixMillis(row.get(3)?),
+        started: Timestamp(row.get(3)?),
         ended: time(row, 4)?,
         outcome: row.get(5)?,
         reason: reason(row.get(6)?, row.get(7)?),
@@ -154,8 +154,8 @@ pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     u64::try_from(value).map_err(|error| bad(column, error.into()))
 }
 
-pub(super) fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<UnixMillis>> {
-    Ok(row.get::<_, Option<i64>>(column)?.map(UnixMillis))
+pub(super) fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp))
 }
 
 fn reason(code: Option<String>, text: Option<String>) -> Option<Reason> {

@@ -107,7 +107,7 @@ impl Follower {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Actor, Change, Command, Op, Setting, UnixMillis};
+    use crate::model::{Actor, Change, Command, Op, Setting, Timestamp};
     use crate::store::Store;
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
                 value: index.to_string(),
             };
             let put = Op::Setting(Change::Put(setting));
-            let command = Command::new(UnixMillis(0), Actor::node("node1"), put);
+            let command = Command::new(Timestamp(0), Actor::node("node1"), put);
             batch.apply(index, &command).expect("apply").expect("put");
         }
         batch.commit().expect("commit");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::origin;
-use crate::model::{FEATURE_LEVEL, UnixMillis};
+use crate::model::{FEATURE_LEVEL, Timestamp};
 use crate::raft::{NoPeers, Peers};
 
 /// How to open a replica.
@@ -32,7 +32,7 @@ pub struct Options {
     /// Says what is wrong with the name of a time zone; None if it is known. Programs know different zones, so the log decides nothing by it.
     pub zone_trouble: fn(&str) -> Option<String>,
     /// The clock that a leader goes by when another node proposes a command.
-    pub now: fn() -> UnixMillis,
+    pub now: fn() -> Timestamp,
 }
 
 impl Options {

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{ProposeError, Replica};
 use crate::apply;
-use crate::model::{Change, Command, CommandError, Node, Op, UnixMillis};
+use crate::model::{Change, Command, CommandError, Node, Op, Timestamp};
 use crate::read::Agreed;
 
 /// Notes which node proposes the command, whatever the command says.
@@ -25,7 +25,7 @@ pub(super) fn stamp(
 
 /// Sets the time of a command that another node proposed: the leader's present. No member makes a rule last longer, an invitation good
 /// again, or history end sooner by a clock that is wrong.
-pub(super) fn set_time(now: UnixMillis, command: &mut Command) {
+pub(super) fn set_time(now: Timestamp, command: &mut Command) {
     command.at = now;
     if let Op::Prune(prune) = &mut command.op {
         for before in [
@@ -40,11 +40,11 @@ pub(super) fn set_time(now: UnixMillis, command: &mut Command) {
 }
 
 /// Milliseconds since 1970-01-01 UTC by the clock of this machine.
-pub(super) fn machine_time() -> UnixMillis {
+pub(super) fn machine_time() -> Timestamp {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    UnixMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Whether the node with the number `from`, which does not lead, may propose the command.

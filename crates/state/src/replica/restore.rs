@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::directory::Directory;
 use crate::fault::{Fault, FaultKind};
-use crate::model::{Actor, Change, Command, FormerNode, Node, Op, UnixMillis};
+use crate::model::{Actor, Change, Command, FormerNode, Node, Op, Timestamp};
 use crate::raft::{Log, only_voter, read_position, vote_of};
 use crate::read::Reader;
 use crate::store::{Position, Store, check_copy, copy_into, make_directory, sync_directory};
@@ -43,7 +43,7 @@ pub fn restore(
     directory: &Path,
     copy: &Path,
     identity: &str,
-    at: UnixMillis,
+    at: Timestamp,
 ) -> Result<Restored, Fault> {
     check_copy(copy)?;
     let directory = Directory::lock(directory)?;
@@ -55,7 +55,7 @@ pub fn restore(
 ///
 /// # Errors
 /// When the state is damaged or missing: nothing has changed then.
-pub fn recover(directory: &Path, number: u64, at: UnixMillis) -> Result<Restored, Fault> {
+pub fn recover(directory: &Path, number: u64, at: Timestamp) -> Result<Restored, Fault> {
     let directory = Directory::lock(directory)?;
     directory.check_restored()?;
     let state = directory.state();
@@ -67,7 +67,7 @@ pub fn recover(directory: &Path, number: u64, at: UnixMillis) -> Result<Restored
 fn make_only(
     directory: &Directory,
     copy: &Path,
-    at: UnixMillis,
+    at: Timestamp,
     without_row: u64,
     is_own: impl Fn(&Node) -> bool,
 ) -> Result<Restored, Fault> {
@@ -86,7 +86,7 @@ fn make_only(
 }
 
 /// Removes nodes, as commands would, and remembers them.
-fn remove(state: &Path, nodes: &[Node], at: UnixMillis) -> Result<(), Fault> {
+fn remove(state: &Path, nodes: &[Node], at: Timestamp) -> Result<(), Fault> {
     let mut store = Store::open(state)?;
     let index = store.position()?.unwrap_or_default().index;
     let mut batch = store.batch()?;

@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehav
 use crate::apply::{self, Stop, sql};
 use crate::fault::{Fault, FaultKind};
 use crate::model::{
-    Applied, Command, CommandError, FormerNode, Object as _, UnixMillis, level_trouble,
+    Applied, Command, CommandError, FormerNode, Object as _, Timestamp, level_trouble,
 };
 use crate::read::committed_level;
 use crate::schema::{self, Schema};
@@ -197,7 +197,7 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(crate) fn note_former(&mut self, node: &FormerNode, at: UnixMillis) -> Result<(), Fault> {
+    pub(crate) fn note_former(&mut self, node: &FormerNode, at: Timestamp) -> Result<(), Fault> {
         let fault = |error| Fault::sqlite(self.file, error);
         let body = serde_json::to_string(node).map_err(|error| {
             let what = FaultKind::Damaged(error.to_string());

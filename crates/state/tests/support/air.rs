@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use godwit_state::{
-    Actor, Answer, Change, Command, Members, Op, Options, Peers, Replica, Site, UnixMillis,
+    Actor, Answer, Change, Command, Members, Op, Options, Peers, Replica, Site, Timestamp,
 };
 use tempfile::TempDir;
 
@@ -188,7 +188,7 @@ pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 pub(crate) fn command(op: Op) -> Command {
-    Command::new(UnixMillis(1_000), Actor::node("test"), op)
+    Command::new(Timestamp(1_000), Actor::node("test"), op)
 }
 
 pub(crate) fn site(name: &str) -> Command {

@@ -8,14 +8,14 @@ pub(crate) mod state;
 
 use godwit_state::{
     Actor, Command, Finish, JobOp, NewJob, Op, Outcome, Place, Reason, RetryPolicy, Role, Runner,
-    UnixMillis,
+    Timestamp,
 };
 
 /// A time of which all tests count.
 pub(crate) const NOON: i64 = 1_800_000_000_000;
 
-pub(crate) fn at(millis: i64) -> UnixMillis {
-    UnixMillis(NOON + millis)
+pub(crate) fn at(millis: i64) -> Timestamp {
+    Timestamp(NOON + millis)
 }
 
 pub(crate) fn alice() -> Actor {

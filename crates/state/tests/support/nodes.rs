@@ -2,8 +2,8 @@
 //! Tests nothing by itself.
 
 use godwit_state::{
-    Actor, Change, Command, CommandError, Members, NewJob, Node, Op, Replica, Role, Secret, Token,
-    UnixMillis, User,
+    Actor, Change, Command, CommandError, Members, NewJob, Node, Op, Replica, Role, Secret,
+    Timestamp, Token, User,
 };
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(crate) fn node(name: &str, number: u64) -> Node {
         level: 3,
         draining: false,
         voter: false,
-        joined: UnixMillis(0),
+        joined: Timestamp(0),
         admins: vec!["root".to_owned(), "godwit".to_owned()],
     }
 }

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use godwit_api::grant::{Area, Grant};
-use godwit_api::rest::{AccessView, NewAccess, Timestamp};
+use godwit_api::rest::{AccessView, NewAccess};
 use godwit_jobs::{grant_of, now, rule_of};
 use godwit_state::{AccessRule, Change, Op, Site};
 use utoipa_axum::router::OpenApiRouter;
@@ -32,7 +32,7 @@ async fn list(
     State(app): State<Arc<App>>,
 ) -> Result<Json<Vec<AccessView>>, ApiError> {
     app.run(|app| {
-        let now = Timestamp(now().0);
+        let now = now();
         let file = app.jobs.access().file_grants()?;
         let mut views: Vec<AccessView> = file
             .iter()
@@ -67,7 +67,7 @@ async fn put(
     let grant = new
         .grant()
         .map_err(|error| ApiError::invalid(error.to_string()))?;
-    if !grant.holds(Timestamp(now().0)) {
+    if !grant.holds(now()) {
         return Err(ApiError::invalid("expires: the time is in the past"));
     }
     app.run(move |app| {
@@ -121,11 +121,7 @@ fn find(app: &App, id: &str) -> Result<AccessView, ApiError> {
 
 fn view(rule: &AccessRule) -> Option<AccessView> {
     let grant = grant_of(rule)?;
-    Some(AccessView::of(
-        &grant,
-        Some(rule.id.clone()),
-        Timestamp(now().0),
-    ))
+    Some(AccessView::of(&grant, Some(rule.id.clone()), now()))
 }
 
 fn find_site(app: &App, name: &str) -> Result<Site, ApiError> {

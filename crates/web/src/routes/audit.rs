@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use godwit_api::rest::{AuditView, Timestamp};
-use godwit_state::{AuditFilter, AuditLine, UnixMillis};
+use godwit_state::{AuditFilter, AuditLine};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -50,8 +50,8 @@ async fn audit(
     let limit = limit(query.limit, 100, 1_000)?;
     let filter = AuditFilter {
         actor: query.actor,
-        since: query.since.map(|time| UnixMillis(time.0)),
-        until: query.until.map(|time| UnixMillis(time.0)),
+        since: query.since,
+        until: query.until,
         before: query.before,
     };
     let lines = app
@@ -63,7 +63,7 @@ async fn audit(
 fn view(line: AuditLine) -> AuditView {
     AuditView {
         seq: line.seq,
-        at: Timestamp(line.at.0),
+        at: line.at,
         actor: line.actor,
         role: line.role,
         action: line.action,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use godwit_api::rest::{ChangeNode, ClusterView, InviteView, NewInvite, Timestamp};
+use godwit_api::rest::{ChangeNode, ClusterView, InviteView, NewInvite};
 use godwit_cluster::Cluster;
 use godwit_jobs::now;
 use serde::de::Error as _;
@@ -62,7 +62,7 @@ async fn invite(
         let token = cluster.invite(caller.actor(), expires)?;
         Ok(InviteView {
             token: token.text(),
-            expires: Timestamp(expires.0),
+            expires: expires,
             addresses: cluster.addresses(),
         })
     })

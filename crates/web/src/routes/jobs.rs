@@ -9,11 +9,11 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use godwit_api::rest::{
-    AttemptView, CancelJob, ChangeJob, FailureView, JobList, JobStateName, JobView, LogPage,
-    NewJob, SampleView, Timestamp, WorkView,
+    AttemptView, CancelJob, ChangeJob, FailureGroup, JobList, JobView, LogPage, NewJob, SampleView,
+    Timestamp, WorkView,
 };
 use godwit_jobs::{Jobs, JobsError, Seen};
-use godwit_state::{Actor, Cursor, JobFilter, JobState, PAGE_BYTES, Role, UnixMillis};
+use godwit_state::{Actor, Cursor, JobFilter, JobState, PAGE_BYTES, Role};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -57,7 +57,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 #[serde(deny_unknown_fields)]
 struct ListQuery {
     /// States, separated by commas; the parameter may be repeated.
-    #[param(value_type = Option<Vec<JobStateName>>, style = Form, explode = false)]
+    #[param(value_type = Option<Vec<JobState>>, style = Form, explode = false)]
     state: Option<String>,
     /// Beginning of the id.
     id: Option<String>,
@@ -109,8 +109,8 @@ async fn list(
         owner: query.owner,
         site: query.site,
         label: query.label,
-        since: query.since.map(|time| UnixMillis(time.0)),
-        until: query.until.map(|time| UnixMillis(time.0)),
+        since: query.since,
+        until: query.until,
         of_users: false,
         bytes_max: Some(PAGE_OF_JOBS_BYTES),
     };
@@ -325,7 +325,7 @@ async fn attempts(
 }
 
 /// Lists the failed entries of a job by reason.
-#[utoipa::path(get, path = "/jobs/{id}/failures", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Vec<FailureView>), Problems))]
+#[utoipa::path(get, path = "/jobs/{id}/failures", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Vec<FailureGroup>), Problems))]
 async fn failures(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,

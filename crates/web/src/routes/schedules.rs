@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use godwit_api::rest::{NewJob, NewSchedule, ReasonView, ScheduleView, Timestamp};
+use godwit_api::rest::{NewJob, NewSchedule, Reason, ScheduleView};
 use godwit_jobs::{Jobs, Seen, time_zone_trouble};
 use godwit_state::{ById, Change, Op, PAGE_BYTES, Schedule};
 use utoipa_axum::router::OpenApiRouter;
@@ -240,20 +240,20 @@ fn no_schedule(id: &str) -> ApiError {
 
 fn schedule_view(jobs: &Jobs, seen: &Seen, schedule: Schedule) -> ScheduleView {
     let next = jobs.next_tick(&schedule).filter(|_| !schedule.disabled);
-    let unknown_zone = time_zone_trouble(&schedule.time_zone).map(|trouble| ReasonView {
+    let unknown_zone = time_zone_trouble(&schedule.time_zone).map(|trouble| Reason {
         code: "unknown_time_zone".to_owned(),
         text: format!("The schedule submits nothing, for its time zone {trouble}."),
     });
     let job: Option<NewJob> = serde_json::from_str(&schedule.template).ok();
     let reason = schedule.reason.map(|reason| {
-        let reason = ReasonView {
+        let reason = Reason {
             code: reason.code,
             text: reason.text,
         };
         seen.reason(&schedule.owner, job.as_ref(), reason)
     });
     ScheduleView {
-        next: next.map(|time| Timestamp(time.0)),
+        next: next,
         job: job.map(|job| seen.template(&schedule.owner, job)),
         id: schedule.id,
         owner: schedule.owner,
@@ -261,7 +261,7 @@ fn schedule_view(jobs: &Jobs, seen: &Seen, schedule: Schedule) -> ScheduleView {
         time_zone: schedule.time_zone,
         disabled: schedule.disabled,
         comment: schedule.comment,
-        fired: schedule.fired.map(|time| Timestamp(time.0)),
+        fired: schedule.fired,
         reason: unknown_zone.or(reason),
     }
 }

@@ -10,7 +10,7 @@ use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use godwit_api::rest::{Login, NewSession, SessionView, Timestamp};
+use godwit_api::rest::{Login, NewSession, SessionView};
 use godwit_state::User;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -153,7 +153,7 @@ fn view(app: &App, found: Option<Identified>) -> Result<SessionView, ApiError> {
     Ok(SessionView {
         user,
         role: role.map(role_name),
-        expires: expires.map(|time| Timestamp(time.0)),
+        expires: expires,
         users: users.iter().any(can_sign_in),
     })
 }

@@ -8,9 +8,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use godwit_api::rest::{Login, NewToken, Timestamp, TokenCreated, TokenKind, TokenView};
+use godwit_api::rest::{Login, NewToken, TokenCreated, TokenKind, TokenView};
 use godwit_jobs::now;
-use godwit_state::{Change, Op, ProposeError, Role, Token, TokenOrigin, UnixMillis, User};
+use godwit_state::{Change, Op, ProposeError, Role, Token, TokenOrigin, User};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -68,7 +68,7 @@ async fn create(
             ),
         ));
     }
-    let expires = new.expires.map(|time| UnixMillis(time.0));
+    let expires = new.expires;
     if expires.is_some_and(|expires| expires <= now()) {
         return Err(ApiError::invalid("expires: this time has passed"));
     }
@@ -186,7 +186,6 @@ pub(super) fn views(
 }
 
 fn view(token: Token, usable: bool) -> TokenView {
-    let time = |time: UnixMillis| Timestamp(time.0);
     let origin = TokenOrigin::of_scope(&token.scope);
     TokenView {
         kind: match origin {
@@ -199,9 +198,9 @@ fn view(token: Token, usable: bool) -> TokenView {
         id: token.id,
         user: token.user,
         role: role_name(token.role),
-        created: time(token.created),
-        expires: token.expires.map(time),
-        revoked: token.revoked.map(time),
+        created: token.created,
+        expires: token.expires,
+        revoked: token.revoked,
         last_digits: token.last_digits,
         comment: token.comment,
     }

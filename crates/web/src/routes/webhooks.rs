@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use godwit_api::rest::{DeliveryView, NewWebhook, Timestamp, WebhookView};
+use godwit_api::rest::{DeliveryView, NewWebhook, WebhookView};
 use godwit_state::{Change, DeliveryLine, JobState, Op, SITE_EVENTS, Secret, Webhook};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -123,9 +123,9 @@ fn delivery_view(line: DeliveryLine) -> DeliveryView {
         id: line.id,
         job: line.job,
         event: line.event,
-        at: Timestamp(line.at.0),
+        at: line.at,
         attempts: line.attempts,
-        next_attempt: line.next_attempt.map(|time| Timestamp(time.0)),
+        next_attempt: line.next_attempt,
         status: line.status,
     }
 }

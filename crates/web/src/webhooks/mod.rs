@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use godwit_jobs::now;
-use godwit_state::{Actor, Change, Delivery, Op, PendingDelivery, UnixMillis, Webhook};
+use godwit_state::{Actor, Change, Delivery, Op, PendingDelivery, Timestamp, Webhook};
 use rustls::ClientConfig;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -53,7 +53,7 @@ pub(crate) struct Webhooks {
 struct Ended {
     delivery: PendingDelivery,
     status: String,
-    next_attempt: Option<UnixMillis>,
+    next_attempt: Option<Timestamp>,
     /// The receiver wants nothing any more.
     gone: bool,
 }
@@ -190,7 +190,7 @@ impl Webhooks {
         let arrived = ended.status.parse::<u16>().is_ok_and(|status| status < 300);
         if !arrived {
             let next = match ended.next_attempt {
-                Some(next) => format!("the next attempt comes at {next}"),
+                Some(next) => format!("the next attempt comes at {}", next.utc()),
                 None => "it is given up".to_owned(),
             };
             (self.app.log)(&format!(

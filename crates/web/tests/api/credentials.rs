@@ -249,7 +249,7 @@ fn a_user_made_anew_has_nothing_of_the_earlier_one() {
 
 #[test]
 fn a_token_of_an_origin_that_nobody_knows_is_refused() {
-    use godwit_state::{Change, Op, Role, Secret, Token, UnixMillis};
+    use godwit_state::{Change, Op, Role, Secret, Timestamp, Token};
     let (world, client) = world();
     // SHA-256 of `gwt_expired`.
     let hash = "679f1412e41b1d054b3dcb6edd69b44a82abc9e8489aacb76691a01627ad4a71";
@@ -259,7 +259,7 @@ fn a_token_of_an_origin_that_nobody_knows_is_refused() {
         hash: Secret::new(hash),
         scope: "delegation of something".to_owned(),
         role: Role::Admin,
-        created: UnixMillis(0),
+        created: Timestamp(0),
         expires: None,
         revoked: None,
         last_digits: String::new(),

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use godwit_state::{Change, Node, Op, Role, Schedule, UnixMillis, User};
+use godwit_state::{Change, Node, Op, Role, Schedule, Timestamp, User};
 use rustix::process::Uid;
 use serde_json::{Value, json};
 
@@ -192,7 +192,7 @@ fn an_account_of_another_machine_is_no_admin_on_this_one() {
         level: 3,
         draining: false,
         voter: false,
-        joined: UnixMillis(0),
+        joined: Timestamp(0),
         admins: vec!["root".to_owned(), "daemon".to_owned()],
     })));
     // What `godwit token create` makes at the first use by the account there.

@@ -1,7 +1,7 @@
 //! Users whose names mean somebody else: none is made, and one of an older state does not act.
 //! Which names these are is tested in the state.
 
-use godwit_state::{Change, Op, Role, Secret, Token, UnixMillis, User};
+use godwit_state::{Change, Op, Role, Secret, Timestamp, Token, User};
 use serde_json::json;
 
 use crate::world::World;
@@ -33,7 +33,7 @@ fn a_user_of_an_older_state_with_the_name_of_somebody_else_does_not_act() {
         hash: Secret::new("679f1412e41b1d054b3dcb6edd69b44a82abc9e8489aacb76691a01627ad4a71"),
         scope: String::new(),
         role: Role::Viewer,
-        created: UnixMillis(0),
+        created: Timestamp(0),
         expires: None,
         revoked: None,
         last_digits: String::new(),

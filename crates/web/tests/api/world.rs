@@ -13,7 +13,7 @@ use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Jobs, JobsConfig, WAITING_OF_OWNER_MAX, now};
 use godwit_net::{Cipher, ClientTls, IdentityId, PeerAddress};
 use godwit_run::{AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent};
-use godwit_state::{Actor, Change, Command, Op, Options, Replica, Role, Secret, Token, UnixMillis};
+use godwit_state::{Actor, Change, Command, Op, Options, Replica, Role, Secret, Timestamp, Token};
 use godwit_web::{
     CertificateSource, ChangePace, ExportInfo, Network, NodeInfo, Patience, UNREAD_MAX, Web,
     WebConfig, machine_admins,
@@ -259,8 +259,8 @@ impl World {
             hash: Secret::new("679f1412e41b1d054b3dcb6edd69b44a82abc9e8489aacb76691a01627ad4a71"),
             scope: String::new(),
             role: Role::Admin,
-            created: UnixMillis(0),
-            expires: Some(UnixMillis(1)),
+            created: Timestamp(0),
+            expires: Some(Timestamp(1)),
             revoked: None,
             last_digits: "ired".to_owned(),
             comment: String::new(),

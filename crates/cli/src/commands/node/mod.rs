@@ -29,7 +29,7 @@ use std::ffi::OsString;
 use std::time::Instant;
 
 use clap::ArgMatches;
-use godwit_api::rest::JobStateName;
+use godwit_api::rest::JobState;
 use godwit_client::JobFilter;
 use serde::Serialize;
 
@@ -107,10 +107,10 @@ fn list(matches: &ArgMatches, client: &godwit_client::Client) -> Result<Exit, Fa
 }
 
 /// How the program ends for a job that has ended so.
-fn exit_of(state: JobStateName) -> Exit {
+fn exit_of(state: JobState) -> Exit {
     match state {
-        JobStateName::Complete => Exit::Complete,
-        JobStateName::Partial => Exit::Partial,
+        JobState::Complete => Exit::Complete,
+        JobState::Partial => Exit::Partial,
         _ => Exit::Failed,
     }
 }

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use clap::ArgMatches;
-use godwit_api::rest::{AttemptView, FailureView};
+use godwit_api::rest::{AttemptView, FailureGroup};
 use godwit_api::units::{counted, human_size};
 use godwit_client::Client;
 
@@ -95,7 +95,7 @@ fn attempts_table(attempts: &[AttemptView], clock: &Clock) -> String {
     table::plain(&head, &rows)
 }
 
-fn failure(group: &FailureView) -> String {
+fn failure(group: &FailureGroup) -> String {
     let mut lines = vec![format!(
         "{} failed: {}",
         counted(group.count, "entry"),

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::duration::parse_duration;
 use godwit_api::rest::Timestamp;
-use godwit_api::time::{civil_date, parse_moment};
+use godwit_api::{civil_date, parse_moment};
 use godwit_sys::local_time;
 
 use crate::exit::Failure;
@@ -299,7 +299,7 @@ mod tests {
             ("2026-11-24T12:00:00Z", "90d", "2027-02-22T12:00:00.000Z"),
         ] {
             let read = at(now).parse("--after", text).expect(text);
-            assert_eq!(read.to_string(), expected, "{text} at {now}");
+            assert_eq!(read.rfc3339(), expected, "{text} at {now}");
         }
     }
 
@@ -345,14 +345,14 @@ mod tests {
                 "2026-10-25T23",
             ),
         ] {
-            let shown = |time: Timestamp| time.to_string()[..13].to_owned();
+            let shown = |time: Timestamp| time.rfc3339()[..13].to_owned();
             let clock = at(now);
             assert_eq!(shown(clock.parse("--after", text).expect(text)), begin);
             assert_eq!(shown(clock.parse_end("--expires", text).expect(text)), end);
         }
         let today = at("2026-11-24T12:00:00Z");
         let end = today.parse_end("--expires", "today").expect("to come");
-        assert_eq!(end.to_string(), "2026-11-24T23:00:00.000Z");
+        assert_eq!(end.rfc3339(), "2026-11-24T23:00:00.000Z");
         assert!(today.parse("--after", "today").is_err());
         assert!(today.parse_end("--expires", "2026-11-23").is_err());
     }

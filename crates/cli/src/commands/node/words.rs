@@ -1,7 +1,7 @@
 //! Jobs in words: their states, how far they are, and why they do not move.
 //! Prints nothing.
 
-use godwit_api::rest::{JobStateName, JobView, ReasonView};
+use godwit_api::rest::{JobState, JobView, Reason};
 use godwit_api::units::{human_rate, human_size};
 
 use super::when::Clock;
@@ -9,41 +9,41 @@ use crate::exit::Failure;
 use crate::output::printable;
 
 /// The states of jobs that have not ended.
-pub(super) const OPEN: [JobStateName; 6] = [
-    JobStateName::Queued,
-    JobStateName::Scheduled,
-    JobStateName::Scanning,
-    JobStateName::Running,
-    JobStateName::Paused,
-    JobStateName::Verifying,
+pub(super) const OPEN: [JobState; 6] = [
+    JobState::Queued,
+    JobState::Scheduled,
+    JobState::Scanning,
+    JobState::Running,
+    JobState::Paused,
+    JobState::Verifying,
 ];
 
 /// The states of jobs that have ended.
-const ENDED: [JobStateName; 4] = [
-    JobStateName::Complete,
-    JobStateName::Partial,
-    JobStateName::Failed,
-    JobStateName::Cancelled,
+const ENDED: [JobState; 4] = [
+    JobState::Complete,
+    JobState::Partial,
+    JobState::Failed,
+    JobState::Cancelled,
 ];
 
 /// The word for a state.
-pub(super) const fn state(state: JobStateName) -> &'static str {
+pub(super) const fn state(state: JobState) -> &'static str {
     match state {
-        JobStateName::Queued => "queued",
-        JobStateName::Scheduled => "scheduled",
-        JobStateName::Scanning => "scanning",
-        JobStateName::Running => "running",
-        JobStateName::Paused => "paused",
-        JobStateName::Verifying => "verifying",
-        JobStateName::Complete => "complete",
-        JobStateName::Partial => "partial",
-        JobStateName::Failed => "failed",
-        JobStateName::Cancelled => "cancelled",
+        JobState::Queued => "queued",
+        JobState::Scheduled => "scheduled",
+        JobState::Scanning => "scanning",
+        JobState::Running => "running",
+        JobState::Paused => "paused",
+        JobState::Verifying => "verifying",
+        JobState::Complete => "complete",
+        JobState::Partial => "partial",
+        JobState::Failed => "failed",
+        JobState::Cancelled => "cancelled",
     }
 }
 
 /// States as a user lists them, separated by commas.
-pub(super) fn states(text: &str) -> Result<Vec<JobStateName>, Failure> {
+pub(super) fn states(text: &str) -> Result<Vec<JobState>, Failure> {
     let known = || OPEN.into_iter().chain(ENDED);
     text.split(',')
         .map(str::trim)
@@ -60,15 +60,15 @@ pub(super) fn states(text: &str) -> Result<Vec<JobStateName>, Failure> {
 }
 
 /// Whether the job goes on no more.
-pub(super) fn has_ended(state: JobStateName) -> bool {
+pub(super) fn has_ended(state: JobState) -> bool {
     ENDED.contains(&state)
 }
 
 /// Whether a node works at the job now.
-pub(super) const fn is_moving(state: JobStateName) -> bool {
+pub(super) const fn is_moving(state: JobState) -> bool {
     matches!(
         state,
-        JobStateName::Scanning | JobStateName::Running | JobStateName::Verifying
+        JobState::Scanning | JobState::Running | JobState::Verifying
     )
 }
 
@@ -139,9 +139,9 @@ pub(super) fn places(job: &JobView) -> String {
 /// Why a job does not move, since when, and when it is tried next. None where there is nothing to say.
 pub(super) fn why(job: &JobView, clock: &Clock) -> Option<String> {
     let reason = job.reason.as_ref().map(|reason| printable(&reason.text));
-    if job.state == JobStateName::Complete {
+    if job.state == JobState::Complete {
         // There is one where something is left to say.
-        let says_more = |reason: &ReasonView| reason.code != "complete";
+        let says_more = |reason: &Reason| reason.code != "complete";
         return reason.filter(|_| job.reason.as_ref().is_some_and(says_more));
     }
     if is_moving(job.state) {

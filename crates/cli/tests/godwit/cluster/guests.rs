@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, GrantJob, JobSeen, Question, RunJob};
 use godwit_api::job::Text;
-use godwit_api::rest::{JobStateName, NewJob, Timestamp};
+use godwit_api::rest::{JobState, NewJob, Timestamp};
 use serde_json::{Value, json};
 
 use super::super::judge::assert_identical_to_rsync;
@@ -112,7 +112,7 @@ fn members_on_both_sides_act_by_the_rights_of_the_site_that_asked() {
     let seen = end_of(&site, &there, &c, "c-evil-2", "siteB:/data/victim");
     assert_denied(&seen, &c);
     let seen = end_of(&site, &there, &c, JOB, "siteB:/data/in/");
-    assert_eq!(seen.view.state, JobStateName::Complete, "{:?}", seen.view);
+    assert_eq!(seen.view.state, JobState::Complete, "{:?}", seen.view);
     let copy = there.nodes[0].export.join("in/set");
     assert_identical_to_rsync("-aH", &site.nodes[0].export.join("set"), &copy);
     let sent: usize = there.nodes.iter().map(|node| senders(node).len()).sum();

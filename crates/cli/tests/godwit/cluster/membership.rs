@@ -12,7 +12,7 @@ use godwit_api::ask::{
 use godwit_api::rest::NodeResources;
 use godwit_data_port::{Asker, Here};
 use godwit_net::{Cipher, ClientTls, Identity};
-use godwit_state::{Actor, Change, Command, Op, Role, UnixMillis, User};
+use godwit_state::{Actor, Change, Command, Op, Role, Timestamp, User};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -249,10 +249,10 @@ fn a_member_speaks_for_itself_and_the_audit_log_names_it() {
             via: Some(1),
         };
         let op = Op::User(Change::Create(user));
-        serde_json::to_value(Command::new(UnixMillis(1_000), actor, op)).expect("JSON")
+        serde_json::to_value(Command::new(Timestamp(1_000), actor, op)).expect("JSON")
     };
     let op = |actor: Actor, op: Op| {
-        serde_json::to_value(Command::new(UnixMillis(1_000), actor, op)).expect("JSON")
+        serde_json::to_value(Command::new(Timestamp(1_000), actor, op)).expect("JSON")
     };
     let lost = op(Actor::node("node1"), Op::Lost("node1".to_owned()));
     let answer = member.carry(&rig, "propose", lost).expect("an answer");

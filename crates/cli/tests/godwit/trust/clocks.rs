@@ -3,7 +3,7 @@
 
 use godwit_api::ask::{GrantJob, Question};
 use godwit_api::job::Text;
-use godwit_api::rest::{JobStateName, Timestamp};
+use godwit_api::rest::{JobState, Timestamp};
 use serde_json::{Value, json};
 
 use super::{DAY_MILLIS, JOB, RunJob, Trust, allow, peer};
@@ -36,9 +36,9 @@ fn access_for_a_job_lasts_by_the_clock_of_the_node_that_gives_it() {
         let expires: Timestamp = serde_json::from_value(expires).expect("a time");
         assert!(
             (before..=now() + 3_600_000).contains(&expires.0),
-            "{expires}"
+            "{expires:?}"
         );
-        assert!(expires.0 > before + 3_500_000, "{expires}");
+        assert!(expires.0 > before + 3_500_000, "{expires:?}");
     }
     // A node of an older version names a time alone.
     let refusal = give(-3 * DAY_MILLIS, None).expect_err("it is over");
@@ -57,7 +57,7 @@ fn the_deadline_of_a_job_goes_by_the_clock_of_the_site_that_runs_it() {
     allow(&trust.a, &trust.c.identity, "data:/mine", &["--read"]);
     allow(&trust.b, &trust.c.identity, "data", &["--write"]);
     trust.give(JOB, &trust.a, "data/new", true).expect("given");
-    let over = Timestamp(godwit_jobs::now().0 - 3 * DAY_MILLIS).to_string();
+    let over = Timestamp(godwit_jobs::now().0 - 3 * DAY_MILLIS).rfc3339();
     let new = json!({
         "sources": ["here:/data/mine"], "destination": "siteB:/data/new", "deadline": over,
     });
@@ -71,5 +71,5 @@ fn the_deadline_of_a_job_goes_by_the_clock_of_the_site_that_runs_it() {
     }));
     trust.c_asks(&trust.a, &run).expect("taken");
     let seen = trust.end_of(JOB, &new).expect("it runs");
-    assert_eq!(seen.view.state, JobStateName::Complete, "{:?}", seen.view);
+    assert_eq!(seen.view.state, JobState::Complete, "{:?}", seen.view);
 }

@@ -4,7 +4,7 @@
 use godwit_api::ask::{Answer, Question, code};
 use godwit_api::grant::Mandate;
 use godwit_api::job::Text;
-use godwit_api::rest::JobStateName;
+use godwit_api::rest::JobState;
 use serde_json::json;
 
 use super::{JOB, Trust, allow, ask, assert_denied, wishes};
@@ -74,7 +74,7 @@ fn a_site_needs_rights_at_both_ends_and_each_site_names_the_one_that_lacks() {
     // Both grant C: for reading there, and for writing here.
     allow(&trust.a, &trust.c.identity, "data:/in", &["--write"]);
     let seen = trust.end_of(JOB, &pull).expect("it runs");
-    assert_eq!(seen.view.state, JobStateName::Complete, "{:?}", seen.view);
+    assert_eq!(seen.view.state, JobState::Complete, "{:?}", seen.view);
     assert!(trust.a.export.join("in/secret").exists());
 }
 

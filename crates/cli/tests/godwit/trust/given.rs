@@ -4,7 +4,7 @@
 use godwit_api::ask::{ListPlace, Question, code};
 use godwit_api::grant::Mandate;
 use godwit_api::job::Text;
-use godwit_api::rest::JobStateName;
+use godwit_api::rest::JobState;
 use serde_json::{Value, json};
 
 use super::{JOB, Trust, allow, ask};
@@ -127,7 +127,7 @@ fn a_dry_run_for_another_site_needs_the_right_of_that_site_to_list() {
         .give("j2", &trust.a, "data/data", true)
         .expect("given");
     let seen = trust.end_of("j2", &dry).expect("taken");
-    assert_eq!(seen.view.state, JobStateName::Complete, "{:?}", seen.view);
+    assert_eq!(seen.view.state, JobState::Complete, "{:?}", seen.view);
     // The other way round: the destination is at the site that runs the job.
     allow(&trust.a, &trust.c.identity, "data:/in", &["--write"]);
     let within = json!({"kind": "sync", "sources": ["here:/data/empty/"], "destination": "here:/data/in",

@@ -83,7 +83,8 @@ pub(super) fn all(page: &mut String, samples: &[SampleView]) -> Result {
     write!(
         page,
         "<h2>Over time</h2><p><small>From {} to {}.</small></p>",
-        first.at, last.at
+        first.at.utc(),
+        last.at.utc()
     )?;
     let time = Time {
         start: seconds(first.at.0),

@@ -3,7 +3,7 @@
 
 use godwit_api::ask::{JobSeen, Refusal, code};
 use godwit_api::failure::FailureCode;
-use godwit_api::rest::JobStateName;
+use godwit_api::rest::JobState;
 use godwit_state::{FailureGroup, Finish, Job, JobOp, Outcome, Reason};
 
 use super::{SiteAttempt, unseen};
@@ -15,9 +15,9 @@ use crate::{Shared, border};
 pub(super) fn ended(third: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {
     let view = &seen.view;
     let (outcome, lead) = match view.state {
-        JobStateName::Complete => (Outcome::Complete, ""),
-        JobStateName::Partial => (Outcome::Partial, ""),
-        JobStateName::Cancelled => (Outcome::Failed, "the site that ran the job gave it up: "),
+        JobState::Complete => (Outcome::Complete, ""),
+        JobState::Partial => (Outcome::Partial, ""),
+        JobState::Cancelled => (Outcome::Failed, "the site that ran the job gave it up: "),
         _ => (Outcome::Failed, ""),
     };
     // Only a complete job needs no reason.

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, JobSeen, Question, Refusal, SteerJob};
 use godwit_api::event::EventSink as _;
-use godwit_api::rest::JobStateName;
-use godwit_state::{JobOp, JobState, Reason, UnixMillis};
+use godwit_state::{JobOp, JobState, Reason, Timestamp};
 
 use super::let_in::Changed;
 use super::{Direction, SiteAttempt, Stop, is_denied, is_passing, is_stopped, other, renew_at};
@@ -39,7 +38,7 @@ fn rest_after(losses: u32) -> Duration {
 pub(super) struct Followed<'a> {
     third: &'a SiteAttempt<'a>,
     way: Direction,
-    renew: UnixMillis,
+    renew: Timestamp,
     limit: u64,
     priority: i32,
     /// What the state was told last.
@@ -128,15 +127,15 @@ impl<'a> Followed<'a> {
             third.told.seen(progress.clone());
         }
         match seen.view.state {
-            JobStateName::Scanning => self.moving = JobState::Scanning,
-            JobStateName::Running => self.moving = JobState::Running,
-            JobStateName::Verifying => self.moving = JobState::Verifying,
+            JobState::Scanning => self.moving = JobState::Scanning,
+            JobState::Running => self.moving = JobState::Running,
+            JobState::Verifying => self.moving = JobState::Verifying,
             _ => {}
         }
         let mut text = format!("{} as job {} there", third.way_text(self.way), seen.view.id);
         let moves = matches!(
             seen.view.state,
-            JobStateName::Scanning | JobStateName::Running | JobStateName::Verifying
+            JobState::Scanning | JobState::Running | JobState::Verifying
         );
         let mut short = String::new();
         if !moves && let Some(reason) = &seen.view.reason {

@@ -12,7 +12,7 @@ use godwit_api::ask::{Peer, Question, ReachSite, Refusal, code};
 use godwit_api::event::EventSink as _;
 use godwit_api::grant::Right;
 use godwit_api::job::JobKind;
-use godwit_api::rest::{Divide, HERE, NewJob, Timestamp};
+use godwit_api::rest::{Divide, HERE, NewJob};
 use godwit_run::Control;
 use godwit_state::{Agreed, Job, JobOp, LEVEL_ROUTE, ProposeError, Route, Site};
 
@@ -98,7 +98,7 @@ pub(super) fn is_brought(
             return Ok(false);
         }
         // A user who fetches gives the other site no access here, unless the user asks for that.
-        let (access, now) = (access::Access(shared), Timestamp(shared.now().0));
+        let (access, now) = (access::Access(shared), shared.now());
         if !access.peer_may_at(&from.identity, &destination, Right::Write, now)? {
             told.note(&format!(
                 "one node here fetches, for {} has no right of its own to write at {destination}; --divide always gives it access for the job",

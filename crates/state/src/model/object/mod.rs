@@ -7,7 +7,9 @@ mod origin;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{CommandError, Reason, Secret, Target, UnixMillis};
+use godwit_model::millis;
+
+use super::{CommandError, Reason, Secret, Target, Timestamp};
 use crate::bounds;
 
 pub use origin::TokenOrigin;
@@ -117,7 +119,8 @@ pub struct Schedule {
     /// Whether the schedule rests.
     pub disabled: bool,
     /// The latest tick that was dealt with; the state sets it.
-    pub fired: Option<UnixMillis>,
+    #[serde(default, with = "millis::option")]
+    pub fired: Option<Timestamp>,
     /// Why the schedule submits nothing; the state sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
@@ -154,11 +157,14 @@ pub struct Token {
     /// Role; at most the user's.
     pub role: Role,
     /// When it was made.
-    pub created: UnixMillis,
+    #[serde(with = "millis")]
+    pub created: Timestamp,
     /// When it ends.
-    pub expires: Option<UnixMillis>,
+    #[serde(default, with = "millis::option")]
+    pub expires: Option<Timestamp>,
     /// When it was revoked; the state sets it.
-    pub revoked: Option<UnixMillis>,
+    #[serde(default, with = "millis::option")]
+    pub revoked: Option<Timestamp>,
     /// The last digits, for lists.
     pub last_digits: String,
     /// The user's words.
@@ -208,7 +214,8 @@ pub struct AccessRule {
     /// What is allowed.
     pub rights: Vec<AccessRight>,
     /// When the rule ends.
-    pub expires: Option<UnixMillis>,
+    #[serde(default, with = "millis::option")]
+    pub expires: Option<Timestamp>,
     /// The operator's words.
     pub comment: String,
     /// Job that the rule belongs to. The rule ends with the job.

@@ -1,8 +1,7 @@
-//! Times in the API: RFC 3339 in UTC, to the millisecond.
+//! Owns the time of what happens: milliseconds since 1970, in the API a text of RFC 3339.
 //! Reads no clock.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::str::FromStr;
 
 use serde::de::Error as _;
@@ -11,22 +10,47 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::time::{civil_date, parse_moment};
+use crate::{civil_date, parse_moment};
 
 /// Milliseconds since 1970-01-01 UTC; in JSON a text as in `2026-11-24T22:00:05.250Z`.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Timestamp(pub i64);
 
-impl fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Timestamp {
+    /// The time `millis` later, without overflow.
+    #[must_use]
+    pub const fn after(self, millis: u64) -> Self {
+        let millis = if millis > i64::MAX as u64 {
+            i64::MAX
+        } else {
+            millis.cast_signed()
+        };
+        Self(self.0.saturating_add(millis))
+    }
+
+    /// As in `2026-11-24T22:00:05.250Z`, by RFC 3339.
+    #[must_use]
+    pub fn rfc3339(self) -> String {
+        let (date, clock) = self.parts();
+        format!("{date}T{clock}.{:03}Z", self.0.rem_euclid(1_000))
+    }
+
+    /// As in `2026-11-24 22:00:05 UTC`, for sentences.
+    #[must_use]
+    pub fn utc(self) -> String {
+        let (date, clock) = self.parts();
+        format!("{date} {clock} UTC")
+    }
+
+    /// Date and time of day in UTC.
+    fn parts(self) -> (String, String) {
         let seconds = self.0.div_euclid(1_000);
         let (year, month, day) = civil_date(seconds.div_euclid(86_400));
         let of_day = seconds.rem_euclid(86_400);
         let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
-        write!(
-            f,
-            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z",
-            self.0.rem_euclid(1_000)
+        (
+            format!("{year:04}-{month:02}-{day:02}"),
+            format!("{hour:02}:{minute:02}:{second:02}"),
         )
     }
 }
@@ -50,7 +74,7 @@ impl FromStr for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(&self.rfc3339())
     }
 }
 
@@ -86,7 +110,7 @@ mod tests {
             (951_782_400_000, "2000-02-29T00:00:00.000Z"),
             (1_709_251_199_250, "2024-02-29T23:59:59.250Z"),
         ] {
-            assert_eq!(Timestamp(millis).to_string(), text);
+            assert_eq!(Timestamp(millis).rfc3339(), text);
             assert_eq!(text.parse(), Ok(Timestamp(millis)));
         }
         assert_eq!(
@@ -94,5 +118,24 @@ mod tests {
             Ok(Timestamp(1_795_550_400_000))
         );
         assert!("tomorrow".parse::<Timestamp>().is_err());
+    }
+
+    #[test]
+    fn times_are_shown_in_utc() {
+        for (millis, shown) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (-1, "1969-12-31 23:59:59 UTC"),
+            (951_782_400_000, "2000-02-29 00:00:00 UTC"),
+            (1_709_251_199_999, "2024-02-29 23:59:59 UTC"),
+            (4_107_542_400_000, "2100-03-01 00:00:00 UTC"),
+        ] {
+            assert_eq!(Timestamp(millis).utc(), shown);
+        }
+        assert_eq!(
+            Timestamp(951_782_400_007).rfc3339(),
+            "2000-02-29T00:00:00.007Z"
+        );
+        // The farthest time is shown, too.
+        assert!(Timestamp(i64::MAX).utc().ends_with("UTC"));
     }
 }

@@ -1,6 +1,8 @@
 //! Moments as people write them: a date, a date with a time, or seconds since 1970.
 //! Knows no clock and no time zone but UTC and a written offset.
 
+use chrono::{Datelike as _, NaiveDate};
+
 /// A moment: seconds since 1970-01-01 UTC (negative before), and nanoseconds that count forward from there.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Moment {
@@ -37,13 +39,15 @@ pub fn parse_moment(text: &str) -> Option<Moment> {
     let year = number(fields.next()?, 4)?;
     let month = number(fields.next()?, 2)?;
     let day = number(fields.next()?, 2)?;
-    if fields.next().is_some() || !(1..=12).contains(&month) {
+    if fields.next().is_some() {
         return None;
     }
-    if !(1..=days_in(year, month)).contains(&day) {
-        return None;
-    }
-    let midnight = days_since_1970(year, month, day) * 86_400;
+    let date = NaiveDate::from_ymd_opt(
+        i32::try_from(year).ok()?,
+        u32::try_from(month).ok()?,
+        u32::try_from(day).ok()?,
+    )?;
+    let midnight = i64::from(date.to_epoch_days()) * 86_400;
     let (seconds, nanoseconds) = match time {
         Some(time) => parse_time(time)?,
         None => (0, 0),
@@ -102,34 +106,23 @@ fn number(text: &str, digits: usize) -> Option<i64> {
     text.parse().ok().filter(|_| plain)
 }
 
-fn days_in(year: i64, month: i64) -> i64 {
-    match month {
-        4 | 6 | 9 | 11 => 30,
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        _ => 31,
-    }
-}
-
-/// In the calendar that is in use, also for the time before it was.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let leap_days = |year: i64| year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    let years = (year - 1970) * 365 + leap_days(year - 1) - leap_days(1969);
-    years + (1..month).map(|month| days_in(year, month)).sum::<i64>() + day - 1
-}
-
-/// Year, month and day that many days after 1970-01-01, counted in eras of 400 years that begin with a March.
+/// Year, month and day that many days after 1970-01-01. Days beyond the calendar count as its first or its last.
 #[must_use]
-pub const fn civil_date(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + if month <= 2 { 1 } else { 0 };
-    (year, month, day)
+pub fn civil_date(days: i64) -> (i64, i64, i64) {
+    let end = if days < 0 {
+        NaiveDate::MIN
+    } else {
+        NaiveDate::MAX
+    };
+    let date = i32::try_from(days)
+        .ok()
+        .and_then(NaiveDate::from_epoch_days);
+    let date = date.unwrap_or(end);
+    (
+        i64::from(date.year()),
+        i64::from(date.month()),
+        i64::from(date.day()),
+    )
 }
 
 #[cfg(test)]

@@ -1,0 +1,11 @@
+//! Owns the words that the state, the API and the jobs share: states, reasons, failed entries, times.
+//! Decides nothing, and reads no clock.
+
+mod job;
+pub mod millis;
+mod moment;
+mod timestamp;
+
+pub use job::{FailureGroup, JobState, Reason};
+pub use moment::{Moment, civil_date, parse_moment};
+pub use timestamp::Timestamp;
