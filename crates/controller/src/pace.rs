@@ -316,14 +316,8 @@ mod tests {
 
     #[test]
     fn slow_nodes_of_any_rate_hold_nothing_up() {
-        // SplitMix64.
-        let mut seed = 7_u64;
-        let mut below = |most: u64| {
-            seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            (mixed ^ (mixed >> 31)) % most
-        };
+        let mut seeded = godwit_seeded::Seeded(7);
+        let mut below = |most: u64| seeded.below(most);
         for _ in 0..200 {
             let count = 2 + below(5);
             let rates: Vec<f64> = (0..count).map(|_| float(10 + below(110)) * 1e6).collect();

@@ -1,6 +1,8 @@
 //! Owns the bytes of generated files: a function of seed, file and offset.
 //! Does not write them anywhere.
 
+use godwit_seeded::{STEP, mix};
+
 /// The content of one file, of any length, readable at any offset.
 #[derive(Clone, Copy, Debug)]
 pub struct Content {
@@ -59,7 +61,7 @@ impl Content {
             Texture::Zeros(hundredths) if index % 100 < u64::from(hundredths) => return 0,
             Texture::Zeros(_) => index,
         };
-        mix(self.key.wrapping_add(index.wrapping_mul(GOLDEN)))
+        mix(self.key.wrapping_add(index.wrapping_mul(STEP)))
     }
 }
 
@@ -75,23 +77,12 @@ pub(super) enum Purpose {
 
 /// A random number that belongs to one file.
 pub(super) fn draw(seed: u64, item: u64, file: u64, purpose: Purpose) -> u64 {
-    let key = mix(seed.wrapping_add(GOLDEN)) ^ (purpose as u64);
-    let key = mix(key.wrapping_add(GOLDEN)) ^ item;
-    mix(mix(key.wrapping_add(GOLDEN)) ^ file)
+    let key = mix(seed.wrapping_add(STEP)) ^ (purpose as u64);
+    let key = mix(key.wrapping_add(STEP)) ^ item;
+    mix(mix(key.wrapping_add(STEP)) ^ file)
 }
 
 const WORD: u64 = 8;
-
-/// 2⁶⁴ divided by the golden ratio: the step of splitmix64.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// The finaliser of splitmix64, a permutation.
-#[inline]
-fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
-}
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,7 @@
 
 mod support;
 
+use godwit_seeded::Seeded;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -19,16 +20,8 @@ const SKEW_MS: i64 = 7 * 60 * 1_000;
 /// Seeds of partitions: the first one leaves the leader in the larger half, the second one cuts it off.
 const SEEDS: [u64; 2] = [1, 2];
 
-/// A sequence of numbers that is the same for the same seed (splitmix64).
-struct Seeded(u64);
-
-impl Seeded {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).expect("small")
-    }
+fn pick(seeded: &mut Seeded, bound: usize) -> usize {
+    usize::try_from(seeded.below(bound as u64)).expect("small")
 }
 
 /// A command by the clock of a voter.
@@ -109,10 +102,10 @@ fn both_halves_of_a_partition_decide_nothing_twice_and_end_the_same() {
         // The leader is in the smaller half every other time.
         let leader = cluster.leader(&VOTERS);
         let mut others: Vec<u64> = VOTERS.into_iter().filter(|one| *one != leader).collect();
-        let other = others.remove(seeded.below(others.len()));
+        let other = others.remove(pick(&mut seeded, others.len()));
         let small = match seed % 2 {
             0 => [leader, other],
-            _ => [others.remove(seeded.below(others.len())), other],
+            _ => [others.remove(pick(&mut seeded, others.len())), other],
         };
         cluster.part(&small);
         // At once, because who is cut off answers only after some seconds.

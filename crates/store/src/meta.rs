@@ -2,6 +2,7 @@
 //! Does not read or apply any of it.
 
 use crate::extended::Extended;
+use godwit_seeded::{STEP, mix};
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -117,14 +118,7 @@ pub struct FinalMeta {
 }
 
 /// Any odd constant; fixed, because journals outlive releases.
-const GENERATION_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// The finaliser of splitmix64: a bijection in which every bit depends on every other.
-fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
-}
+const GENERATION_SEED: u64 = STEP;
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 //! `mem:` and `null:`: bytes from memory as a source, and a sink that lets everything go; they measure the rest of the path.
 //! Touches no storage.
 
+use godwit_seeded::Seeded;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -112,13 +113,9 @@ fn region() -> &'static [u8] {
     static REGION: OnceLock<Vec<u8>> = OnceLock::new();
     REGION.get_or_init(|| {
         let mut bytes = vec![0; REGION_BYTES];
-        let mut state = 0x676f_6477_6974_u64;
+        let mut seeded = Seeded(0x676f_6477_6974);
         for chunk in bytes.chunks_exact_mut(8) {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut value = state;
-            value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            chunk.copy_from_slice(&(value ^ (value >> 31)).to_le_bytes());
+            chunk.copy_from_slice(&seeded.draw().to_le_bytes());
         }
         bytes
     })

@@ -5,6 +5,7 @@
 //! on the seed alone, so that the same packets offered again meet the same losses.
 //! Packets leave in the order in which they came.
 
+use godwit_seeded::Seeded;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -129,7 +130,7 @@ impl<P> Line<P> {
     pub(crate) fn new(config: LineConfig) -> Self {
         Self {
             config,
-            lots: Lots(config.seed),
+            lots: Lots(Seeded(config.seed)),
             free_at: Time::default(),
             remainder: 0,
             under_way: VecDeque::new(),
@@ -217,19 +218,14 @@ impl<P> Line<P> {
     }
 }
 
-/// The sequence of lots: SplitMix64, whose every seed gives a full period.
+/// The sequence of lots.
 #[derive(Debug)]
-struct Lots(u64);
+struct Lots(Seeded);
 
 impl Lots {
     fn draw(&mut self, loss: Loss) -> bool {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
         // Scaled to 0 ..= LOSS_CERTAIN - 1 without bias that matters: 2⁶⁴ is ten digits longer.
-        let lot = (u128::from(mixed) * u128::from(LOSS_CERTAIN)) >> 64;
+        let lot = (u128::from(self.0.draw()) * u128::from(LOSS_CERTAIN)) >> 64;
         lot < u128::from(loss.0)
     }
 }

@@ -148,7 +148,7 @@ fn changed_throughout(first: u64, change: impl Fn(u64) -> u64) {
     let mut content = vec![0; 16 << 20];
     let mut seeded = Seeded(5);
     for chunk in content.chunks_mut(8) {
-        chunk.copy_from_slice(&seeded.next().to_le_bytes());
+        chunk.copy_from_slice(&seeded.draw().to_le_bytes());
     }
     let part = |from: u64, to: u64| {
         let [from, to] = [from, to].map(|at| usize::try_from(at).expect("in memory"));

@@ -6,22 +6,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-/// Numbers from a seed (SplitMix64).
-pub(crate) struct Seeded(pub(crate) u64);
-
-impl Seeded {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
+pub(crate) use godwit_seeded::Seeded;
 
 /// The first seed of a test, or that in `GODWIT_TEST_SEED`, to see a failure again or to look for others.
 pub(crate) fn first_seed(otherwise: u64) -> u64 {
@@ -34,11 +19,11 @@ pub(crate) fn write_file(path: &Path, bytes: u64, seeded: &mut Seeded) {
     let mut block = vec![0; 1 << 20];
     let mut left = bytes;
     for chunk in block.chunks_mut(8) {
-        chunk.copy_from_slice(&seeded.next().to_le_bytes());
+        chunk.copy_from_slice(&seeded.draw().to_le_bytes());
     }
     while left > 0 {
         for page in block.chunks_mut(4096) {
-            page[..8].copy_from_slice(&seeded.next().to_le_bytes());
+            page[..8].copy_from_slice(&seeded.draw().to_le_bytes());
         }
         let now = left.min(block.len() as u64);
         file.write_all(&block[..usize::try_from(now).expect("a block")])

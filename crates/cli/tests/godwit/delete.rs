@@ -249,7 +249,7 @@ fn change(root: &Path, seeded: &mut Seeded, mark: &[u8]) {
             };
             removed.expect("ours");
         };
-        let bytes = seeded.next().to_le_bytes();
+        let bytes = seeded.draw().to_le_bytes();
         let content = [&bytes[..], mark].concat();
         match seeded.below(16) {
             0 => remove(),

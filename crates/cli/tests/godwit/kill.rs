@@ -160,7 +160,7 @@ fn many_small_files(root: &Path) -> u64 {
             fs::create_dir(&directory).expect("made");
         }
         // Distinct and quickly made.
-        let mut content = vec![seeded.next().to_le_bytes()[0]; bytes];
+        let mut content = vec![seeded.draw().to_le_bytes()[0]; bytes];
         content[..8].copy_from_slice(&number.to_le_bytes());
         fs::write(directory.join(number.to_string()), &content).expect("written");
     }

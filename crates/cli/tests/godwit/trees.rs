@@ -112,7 +112,7 @@ impl Tree {
     fn name(&mut self, number: u64) -> Vec<u8> {
         let mut name = Vec::new();
         for _ in 0..self.seeded.below(20) {
-            let byte = self.seeded.next().to_le_bytes()[0];
+            let byte = self.seeded.draw().to_le_bytes()[0];
             if byte != 0 && byte != b'/' {
                 name.push(byte);
             }
@@ -131,7 +131,7 @@ impl Tree {
         };
         let mut content = Vec::new();
         while (content.len() as u64) < size {
-            content.extend(self.seeded.next().to_le_bytes());
+            content.extend(self.seeded.draw().to_le_bytes());
         }
         content.truncate(usize::try_from(size).expect("in memory"));
         fs::write(&path, content).expect("written");

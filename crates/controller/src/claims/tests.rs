@@ -1,6 +1,7 @@
 //! Claims by answers that the tests give: marks, lost nodes, refusals, and random answers by seeds.
 
 use super::*;
+use godwit_seeded::Seeded;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -299,14 +300,6 @@ fn an_older_destination_a_refusal_and_silence_are_told_apart() {
     assert!(matches!(late, Standing::Refused(_)), "{late:?}");
 }
 
-/// A number from a seed (splitmix64).
-fn seeded(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
 #[test]
 fn whatever_nodes_answered_all_that_answer_are_used_in_the_end() {
     let words = [
@@ -317,7 +310,7 @@ fn whatever_nodes_answered_all_that_answer_are_used_in_the_end() {
         code::NO_SUCH_CLAIM,
     ];
     for seed in 0..1_000_u64 {
-        let mut random = seed;
+        let mut random = Seeded(seed);
         let mut claims = Claims::new(Duration::ZERO, Vec::new(), false);
         let peers = vec![peer("a"), peer("b"), peer("c")];
         claims.serving(Duration::ZERO, peers.clone());
@@ -328,16 +321,16 @@ fn whatever_nodes_answered_all_that_answer_are_used_in_the_end() {
             flying.extend(claims.due(now));
             // Trouble ends; one node stays away.
             let trouble = step < 150;
-            if trouble && seeded(&mut random).is_multiple_of(20) {
+            if trouble && random.draw().is_multiple_of(20) {
                 claims.members_changed(now);
             }
             while !flying.is_empty() {
-                if trouble && seeded(&mut random).is_multiple_of(2) {
+                if trouble && random.draw().is_multiple_of(2) {
                     break;
                 }
                 let (peer, ask) = flying.remove(0);
-                let word = words[(seeded(&mut random) % 5) as usize];
-                let fails = trouble && seeded(&mut random).is_multiple_of(3);
+                let word = words[(random.draw() % 5) as usize];
+                let fails = trouble && random.draw().is_multiple_of(3);
                 let answer = match peer.name.as_str() {
                     "a" if step > 100 => Err(refusal(code::UNREACHABLE)),
                     _ if fails => Err(refusal(word)),

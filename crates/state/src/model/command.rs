@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use godwit_model::millis;
 
+use super::prune::Prune;
 use super::{
     AccessRule, Actor, FailureGroup, Invite, JobState, Join, Limit, Node, Object, Place, Reason,
     RetryPolicy, Route, Runner, Schedule, Secret, Setting, Share, Site, Target, Timestamp, Token,
@@ -344,28 +345,6 @@ pub struct Learn {
     pub identity: String,
     /// Its nodes.
     pub nodes: Vec<Target>,
-}
-
-/// Which history to delete. One command deletes a bounded number of rows and says whether there are more.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Prune {
-    /// Jobs that ended before this time.
-    #[serde(default, with = "millis::option")]
-    pub jobs_before: Option<Timestamp>,
-    /// Audit entries from before this time.
-    #[serde(default, with = "millis::option")]
-    pub audit_before: Option<Timestamp>,
-    /// Deliveries that were done or given up before this time.
-    #[serde(default, with = "millis::option")]
-    pub deliveries_before: Option<Timestamp>,
-    /// Tokens that were revoked or ended, and access rules and invitations that ended, before this time.
-    #[serde(default, with = "millis::option")]
-    pub tokens_before: Option<Timestamp>,
-    /// Owners with the time up to which their jobs were submitted that go, if they have ended.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[serde(with = "millis::named")]
-    pub of_owners: Vec<(String, Timestamp)>,
 }
 
 /// How an attempt to deliver to a webhook went.

@@ -11,13 +11,14 @@ mod name;
 mod node;
 mod object;
 mod policy;
+mod prune;
 mod secret;
 mod transition;
 mod work;
 
 pub use command::{
     AuditEntry, COMMAND_BYTES_MAX, COMMAND_VERSION, Change, Command, Delivery, Finish, JobChange,
-    JobOp, Learn, NewJob, NewPassword, Op, Outcome, Prune, Sighted,
+    JobOp, Learn, NewJob, NewPassword, Op, Outcome, Sighted,
 };
 pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, SITE_EVENTS, Topic};
@@ -37,6 +38,7 @@ pub use object::{
 };
 pub(crate) use policy::DELAY_MAX_MS;
 pub use policy::RetryPolicy;
+pub use prune::Prune;
 pub use secret::Secret;
 pub use transition::{Cause, TRANSITIONS, allowed, transition_table};
 pub use work::{

@@ -6,26 +6,7 @@ use std::collections::BTreeMap;
 /// Files with more bytes are brought in parts.
 pub(crate) const PART: u64 = 100;
 
-/// Numbers from a seed (SplitMix64).
-pub(crate) struct Seeded(pub(crate) u64);
-
-impl Seeded {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    pub(crate) fn one_in(&mut self, bound: u64) -> bool {
-        self.below(bound) == 0
-    }
-}
+pub(crate) use godwit_seeded::Seeded;
 
 /// A directory: its directories, and its files with their lengths.
 #[derive(Default)]

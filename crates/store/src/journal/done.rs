@@ -2,6 +2,7 @@
 //! Does not hold their names: it may, very rarely, take one entry for another.
 
 use super::PathKey;
+use godwit_seeded::{STEP, mix};
 
 /// A set of entries with their generations, 8 bytes each.
 ///
@@ -45,13 +46,10 @@ pub(super) fn fingerprint(key: &PathKey, generation: u64) -> u64 {
     half.copy_from_slice(&key.0[8..]);
     let high = u64::from_le_bytes(half);
     // The key is a hash already; mixing keeps generations that differ in a few bits apart.
-    mix(low ^ mix(high ^ mix(generation)))
+    mixed(low ^ mixed(high ^ mixed(generation)))
 }
 
-/// The finaliser of splitmix64, a permutation.
-fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
+/// Numbers that were near each other lie far apart. Journals outlive releases, so this never changes.
+fn mixed(value: u64) -> u64 {
+    mix(value.wrapping_add(STEP))
 }

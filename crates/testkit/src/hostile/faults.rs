@@ -1,6 +1,7 @@
 //! Owns which operation of a hostile storage fails, and how: by rules, counters and a seed.
 //! Performs no operation itself.
 
+use godwit_seeded::{STEP, mix};
 use godwit_store::error::{StoreError, StoreErrorKind};
 use godwit_store::path::RelPath;
 use std::collections::HashMap;
@@ -226,13 +227,8 @@ impl Progress {
     /// A number below `limit`, by the seed.
     pub(super) fn draw(&mut self, limit: u64) -> u64 {
         self.draws += 1;
-        let mut value = self
-            .faults
-            .seed
-            .wrapping_add(self.draws.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (value ^ (value >> 31)) % limit.max(1)
+        let drawn = self.draws.wrapping_mul(STEP);
+        mix(self.faults.seed.wrapping_add(drawn)) % limit.max(1)
     }
 }
 

@@ -1,24 +1,17 @@
 //! A simulated link: a queue of fixed depth, a transfer in the background, and others that are not.
 
 use super::*;
+use godwit_seeded::Seeded;
 
 const SEEDS: u32 = 1000;
 
 const STEP: Duration = Duration::from_millis(100);
 
-struct Random(u64);
+struct Random(Seeded);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (value ^ (value >> 31)) % limit
-    }
-
     fn between(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * self.below(1_000_000) as f64 / 1e6
+        low + (high - low) * self.0.below(1_000_000) as f64 / 1e6
     }
 }
 
@@ -108,7 +101,7 @@ impl Link {
         };
         // The most that came of late, and not less than a little: it drains what it has queued.
         self.model = (others.max(self.model * 0.995)).clamp(self.capacity * 0.05, self.capacity);
-        let noise = Duration::from_micros(random.below(400));
+        let noise = Duration::from_micros(random.0.below(400));
         let measured =
             self.round_trip + Duration::from_secs_f64(self.queue / self.capacity) + noise;
         self.smoothed = (self.smoothed * 3 + measured) / 4;
@@ -134,7 +127,7 @@ impl Link {
         self.other = self.capacity * 0.3;
         self.model = self.capacity * 0.3;
         self.silent = true;
-        self.run(kind, steps, &mut Random(1)).1
+        self.run(kind, steps, &mut Random(Seeded(1))).1
     }
 
     /// Shares of the link over so many steps.
@@ -154,7 +147,7 @@ impl Link {
 fn it_fills_an_empty_link_and_yields_to_whoever_comes() {
     let mut kept = 0.0;
     for seed in 0..SEEDS {
-        let mut random = Random(seed.into());
+        let mut random = Random(Seeded(seed.into()));
         let mut link = Link::new(&mut random);
         link.run(Other::Nobody, 600, &mut random);
         let (alone, _) = link.run(Other::Nobody, 300, &mut random);
@@ -164,7 +157,7 @@ fn it_fills_an_empty_link_and_yields_to_whoever_comes() {
             link.other = link.capacity * 0.3;
             link.model = link.capacity * 0.3;
             let (mine, others) = link.run(kind, 300, &mut random);
-            let alone = Link::new(&mut Random(seed.into())).alone(kind, 300);
+            let alone = Link::new(&mut Random(Seeded(seed.into()))).alone(kind, 300);
             assert!(
                 others >= 0.85 * alone && mine < 0.2,
                 "seed {seed}, {kind:?}: {others:.2} of {alone:.2} for the other, {mine:.2} in the background"

@@ -3,19 +3,16 @@
 
 /// A sequence of numbers (splitmix64).
 #[derive(Clone, Debug)]
-pub(crate) struct Seeded(u64);
+pub(crate) struct Seeded(godwit_seeded::Seeded);
 
 impl Seeded {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(godwit_seeded::Seeded(seed))
     }
 
     /// Any number.
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.draw()
     }
 
     /// A number from `from` to below `to`, which is larger.

@@ -153,6 +153,6 @@ impl World {
 /// So many bytes of no pattern.
 pub(crate) fn content(bytes: usize) -> Vec<u8> {
     let mut seeded = Seeded(7);
-    let words = std::iter::repeat_with(|| seeded.next().to_le_bytes());
+    let words = std::iter::repeat_with(|| seeded.draw().to_le_bytes());
     words.take(bytes / 8).flatten().collect()
 }

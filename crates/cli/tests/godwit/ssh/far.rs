@@ -399,7 +399,7 @@ fn start(place: Where<'_>, etc: &Path, config: &Path) -> Sshd {
 /// Bytes that do not repeat.
 pub(crate) fn random(bytes: usize, seed: u64) -> Vec<u8> {
     let mut seeded = Seeded(seed);
-    let words = std::iter::repeat_with(|| seeded.next().to_le_bytes());
+    let words = std::iter::repeat_with(|| seeded.draw().to_le_bytes());
     words.take(bytes / 8).flatten().collect()
 }
 

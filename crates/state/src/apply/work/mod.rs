@@ -9,6 +9,7 @@
 mod rows;
 mod settle;
 
+use godwit_seeded::{STEP, mix};
 use std::cmp::Reverse;
 
 use rusqlite::{OptionalExtension as _, params};
@@ -240,12 +241,9 @@ fn set_pairs(work: &mut WorkRow, set: &SetPairs) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The output function of `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014): the same at each voter.
+/// The same at each voter.
 const fn scattered(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    mix(number.wrapping_add(STEP))
 }
 
 /// Gives items to a node: files that can be put together, large parts first, then scans; a close comes alone.

@@ -129,13 +129,7 @@ fn write_file(
 
 /// The same bytes in every run (splitmix64).
 fn noise() -> Vec<u8> {
-    let mut state = 7_u64;
-    let words = std::iter::repeat_with(|| {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (word ^ (word >> 31)).to_le_bytes()
-    });
+    let mut seeded = godwit_seeded::Seeded(7);
+    let words = std::iter::repeat_with(|| seeded.draw().to_le_bytes());
     words.take(NOISE_BYTES / 8).flatten().collect()
 }
