@@ -4,6 +4,7 @@
 //! The figures are of the whole host, and not of one job alone: what else runs there is part of why a job is as fast as it is.
 
 mod counts;
+mod totals;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,6 +12,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use counts::{Counts, Energy};
+pub use totals::{HostTotals, Interface, host_totals};
 
 /// Where RAPL counts energy (Linux powercap); one directory for each package.
 const POWERCAP: &str = "/sys/class/powercap";

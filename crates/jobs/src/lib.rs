@@ -65,7 +65,7 @@ use godwit_state::{
 pub use access::{Access, Granted, grant_of, rule_of};
 pub use clock::{Clock, now};
 pub use error::{JobsError, OWN_FILE_FAILS};
-pub use godwit_history::render as report_page;
+pub use godwit_history::{HostTotals, host_totals, render as report_page};
 pub use guests::{Guests, is_of_site as is_for_other_site};
 pub use manifest::Manifest;
 pub use seen::Seen;

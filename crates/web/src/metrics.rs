@@ -2,6 +2,7 @@
 //! Measures no transfer: it counts what the state and the jobs tell.
 
 mod channels;
+mod host;
 mod room;
 
 use std::collections::BTreeSet;
@@ -24,6 +25,7 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::app::App;
 use crate::problem::ApiError;
 use channels::ChannelMetrics;
+use host::HostMetrics;
 use room::RoomMetrics;
 
 /// Upper bounds of the durations of requests, in seconds: from a read of one row to a proposal that waits for a slow disk.
@@ -168,6 +170,7 @@ pub(crate) struct Metrics {
     job_limited: Family<LimitedLabel, Gauge>,
     channels: ChannelMetrics,
     room: RoomMetrics,
+    host: HostMetrics,
     requests: Family<RequestLabel, Counter>,
     durations: Family<RouteLabel, Histogram, fn() -> Histogram>,
 }
@@ -191,6 +194,7 @@ impl Metrics {
             job_limited: Family::default(),
             channels: ChannelMetrics::default(),
             room: RoomMetrics::default(),
+            host: HostMetrics::default(),
             requests: Family::default(),
             durations: Family::new_with_constructor(|| Histogram::new(DURATIONS)),
         };
@@ -256,6 +260,7 @@ impl Metrics {
         );
         metrics.channels.register(&mut registry);
         metrics.room.register(&mut registry);
+        metrics.host.register(&mut registry);
         registry.register(
             "http_requests",
             "Answered requests by method, route and status",
@@ -420,6 +425,7 @@ impl Metrics {
                 .set(i64::try_from(count).unwrap_or(i64::MAX));
         }
         self.know_sites(app.reader().objects::<Site>()?);
+        self.host.look();
         self.room.set(&app.node.exports);
         let running = progress_of(&app.jobs);
         let rates = running

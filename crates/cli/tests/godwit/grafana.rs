@@ -1,8 +1,11 @@
-//! The dashboards and alert rules of `deploy/grafana`: a real Prometheus reads a real node and answers each of their queries.
+//! The dashboards and alert rules of `deploy/grafana`: a real Prometheus reads a real node and answers each of their queries,
+//! and the paths of the dashboard for Graphite are among those that a node sends.
 //! Draws no dashboard.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read as _;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -38,6 +41,9 @@ fn asked() -> Vec<Asked> {
             let targets = panel["targets"].as_array().expect("queries");
             assert!(!targets.is_empty(), "{panel}");
             for target in targets {
+                if target["datasource"]["type"] == "graphite" {
+                    continue;
+                }
                 let text = |name: &str| target[name].as_str().expect("a text").to_owned();
                 all.push(Asked {
                     panel: format!("{title}: {}", panel["title"].as_str().expect("a title")),
@@ -51,6 +57,29 @@ fn asked() -> Vec<Asked> {
     }
     assert!(all.len() > 20, "{}", all.len());
     all
+}
+
+/// The paths of the dashboard for Graphite, as patterns without their functions.
+fn paths() -> Vec<String> {
+    let text = fs::read_to_string(directory().join("graphite.json")).expect("text");
+    let dashboard: Value = serde_json::from_str(&text).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels").iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().expect("queries"));
+    let path = |target: &Value| {
+        let text = target["target"].as_str().expect("a target");
+        let begin = text.find("godwit.").expect("a path");
+        let end = text[begin..].find([',', ')']).expect("an end");
+        text[begin..begin + end].replace("$host", "*")
+    };
+    targets.map(path).collect()
+}
+
+/// Whether a pattern names this path: an asterisk is one part of it.
+fn names(pattern: &str, path: &str) -> bool {
+    let (wanted, found): (Vec<&str>, Vec<&str>) =
+        (pattern.split('.').collect(), path.split('.').collect());
+    let fits = |(wanted, found): (&&str, &&str)| *wanted == "*" || wanted == found;
+    wanted.len() == found.len() && wanted.iter().zip(&found).all(fits)
 }
 
 /// Names in braces, as in `{{direction}} {{peer}}`.
@@ -98,6 +127,24 @@ fn each_query_of_the_dashboards_finds_what_its_legend_names() {
             let has = |one: &Value| one["metric"][label].is_string();
             assert!(seen.iter().all(has), "{panel}: {label}: {seen:?}");
         }
+    }
+}
+
+#[test]
+fn each_path_of_the_dashboard_for_graphite_is_one_that_a_node_sends() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let to = listener.local_addr().expect("an address").to_string();
+    let mut node = Rig::new();
+    node.serve(&["--graphite", &to]);
+    let (mut socket, _) = listener.accept().expect("a push");
+    let mut pushed = String::new();
+    socket.read_to_string(&mut pushed).expect("lines");
+    for pattern in paths() {
+        let found = pushed.lines().filter_map(|line| line.split(' ').next());
+        assert!(
+            found.into_iter().any(|path| names(&pattern, path)),
+            "{pattern} is not among\n{pushed}"
+        );
     }
 }
 

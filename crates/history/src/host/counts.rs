@@ -26,21 +26,21 @@ pub(super) struct Stat {
     /// Ticks of all cores together.
     all: Ticks,
     /// Ticks of each core.
-    cores: Vec<Ticks>,
-    context_switches: Option<u64>,
-    interrupts: Option<u64>,
-    softirqs: Option<u64>,
+    pub(super) cores: Vec<Ticks>,
+    pub(super) context_switches: Option<u64>,
+    pub(super) interrupts: Option<u64>,
+    pub(super) softirqs: Option<u64>,
 }
 
 /// Ticks of a processor by what it did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Ticks {
-    user: u64,
-    system: u64,
-    idle: u64,
-    iowait: u64,
-    interrupts: u64,
-    steal: u64,
+pub(super) struct Ticks {
+    pub(super) user: u64,
+    pub(super) system: u64,
+    pub(super) idle: u64,
+    pub(super) iowait: u64,
+    pub(super) interrupts: u64,
+    pub(super) steal: u64,
 }
 
 /// The energy of one processor package.
@@ -97,7 +97,7 @@ fn part(of: u64, all: u64) -> Option<f64> {
     clippy::cast_precision_loss,
     reason = "figures for people and plots need no more than 53 bits"
 )]
-fn float(number: u64) -> f64 {
+pub(super) fn float(number: u64) -> f64 {
     number as f64
 }
 
