@@ -36,7 +36,7 @@ pub(crate) fn begin(settings: &ServeSettings) -> Result<(), Failure> {
     };
     // The libraries tell of much that is nobody's business here.
     let targets = Targets::new()
-        .with_target(env!("CARGO_PKG_NAME"), level)
+        .with_target(env!("CARGO_CRATE_NAME"), level)
         .with_default(LevelFilter::ERROR);
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(|| Lines)
