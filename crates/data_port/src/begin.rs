@@ -1,6 +1,7 @@
 //! Makes the daemon's end of a transfer from a request: the place it names, the engine for it.
 //! Runs nothing and answers nobody (`open`).
 
+mod apart;
 mod asked;
 mod free;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use godwit_store::journal::Journal;
 use godwit_tree::synthetic::MemorySource;
 use godwit_tree::{DestinationRequest, Earlier, FoundRoot, Keeper, TreeRoot};
 
+use self::apart::{Marked, Sought, keep_apart, marked};
 pub(crate) use self::asked::may_write;
 use self::asked::{entered, kept_at, order_of, select_of, share_of};
 pub(crate) use self::free::wanted_file;
@@ -38,7 +40,6 @@ use crate::refusal::too_many;
 use crate::session::HeldResources;
 use crate::table::Holder;
 use godwit_run::build::{self, EndConfig, Sending, Sinks, Sources, Trees};
-use godwit_run::itself::{self, Judged};
 use godwit_run::local::Access;
 
 /// What a request comes to.
@@ -56,6 +57,8 @@ pub(crate) struct StartedEnd<'a> {
     pub(crate) placed: Option<(Mapping, u64)>,
     /// The beacon of the destination of a push, which the source looks for.
     pub(crate) beacon: Option<Beacon>,
+    /// It deletes, and no beacon could be made.
+    pub(crate) unproved: bool,
     /// What only it may write to, as absolute paths.
     pub(crate) writes_to: Vec<Vec<u8>>,
     /// Of a member: how long the claim of its job holds.
@@ -153,6 +156,7 @@ fn begin_push<'a>(
                 mapped: b"null:".to_vec(),
                 placed: None,
                 beacon: None,
+                unproved: false,
                 writes_to: Vec::new(),
                 lease: None,
                 digest: request.digest_kind(),
@@ -205,16 +209,11 @@ fn begin_push<'a>(
             if let Some(damage) = &prepared.recovered.damage {
                 shared.log(damage);
             }
-            let beacon = match itself::judge_push(request, &prepared.destinations) {
-                Judged::Apart => None,
-                Judged::ApartHere => itself::light(&mut prepared, shared.only.is_none()),
-                Judged::Meet(why) => {
-                    if let Err(error) = prepared.put_away() {
-                        shared.log(&error.to_string());
-                    }
-                    return Err(meets(shared, why));
-                }
-            };
+            let Marked {
+                prepared,
+                beacon,
+                unproved,
+            } = marked(shared, request, prepared)?;
             let may_hold = |who: &Who, asked: &Text| may_write(shared, who, asked);
             let claims = &shared.config.claims;
             let entering = lease.is_none().then(|| claims.enter_alone());
@@ -254,22 +253,13 @@ fn begin_push<'a>(
                 mapped,
                 placed: Some(placed),
                 beacon,
+                unproved,
                 writes_to,
                 lease,
                 digest,
             })
         }
     }
-}
-
-/// The ends of a transfer meet. A peer does not learn where an export lies: who says that it sees the same files may have that from this
-/// node.
-fn meets(shared: &Shared, why: String) -> Denial {
-    let why = match shared.only {
-        None => itself::without_paths(&why).to_owned(),
-        Some(_) => why,
-    };
-    Denial::new(ErrorCode::INTO_ITSELF, why)
 }
 
 /// A place among the transfers. A transfer that is started again takes the place of the one whose client is gone; where all
@@ -320,9 +310,8 @@ fn begin_pull<'a>(
     let names = Arc::new(NameQueue::default());
     let mut roots: Vec<FoundRoot> = Vec::with_capacity(request.sources.len());
     let (mut memory, mut failed) = (None, None);
-    let (mut absolute, mut own) = (Vec::new(), Vec::new());
+    let mut own = Vec::new();
     let mut sought = Vec::new();
-    let look = itself::Look::asked(request, shared.only.is_none());
     for (source, asked) in found.into_iter().zip(&request.sources) {
         match source {
             SourcePlace::Memory(bytes) => memory = Some(MemorySource::new(bytes)),
@@ -332,9 +321,13 @@ fn begin_pull<'a>(
                     None => asked.clone(),
                     Some(_) => tree.absolute.clone(),
                 };
-                sought.push((tree.root.clone(), shown, tree.name.clone()));
                 own.push(tree.goes_to(request, select.is_listed()));
-                absolute.push(tree.absolute);
+                sought.push(Sought {
+                    root: tree.root.clone(),
+                    real: tree.absolute,
+                    shown,
+                    name: tree.name.clone(),
+                });
                 roots.push(Ok(if select.is_listed() {
                     directory(tree.root)?
                 } else {
@@ -354,27 +347,7 @@ fn begin_pull<'a>(
     {
         return Err(no);
     }
-    match itself::judge_pull(request, &absolute, &own) {
-        Judged::Meet(why) => return Err(meets(shared, why)),
-        // Its destination is one that this machine may see by another file system.
-        Judged::ApartHere if request.beacon.is_none() && request.keeps_beacon() => {
-            return Err(Denial::new(ErrorCode::BEACON, itself::WANTS_BEACON));
-        }
-        Judged::ApartHere | Judged::Apart => {}
-    }
-    if let Some(look) = look {
-        let sought: Vec<itself::Sought<'_>> = sought
-            .iter()
-            .map(|(root, absolute, name)| itself::Sought {
-                root,
-                absolute,
-                name,
-            })
-            .collect();
-        if let Some(why) = look.reason(&sought) {
-            return Err(Denial::new(ErrorCode::INTO_ITSELF, why));
-        }
-    }
+    keep_apart(shared, request, &sought, &own)?;
     let sources = match memory {
         Some(memory) if roots.is_empty() => Sources::Memory(memory),
         Some(_) => {
@@ -448,6 +421,7 @@ fn begin_pull<'a>(
         mapped: Vec::new(),
         placed: None,
         beacon: None,
+        unproved: false,
         writes_to: Vec::new(),
         lease: None,
         digest: request.digest_kind(),

@@ -124,7 +124,7 @@ fn run(
 ) {
     let label = format!("{} {}", stream.peer(), transfer);
     let digest = begun.digest;
-    let beacon = begun.beacon.take();
+    let (beacon, unproved) = (begun.beacon.take(), begun.unproved);
     let entering = begun.entering.take();
     let start = news::started(transfer, peer, &stream.peer().to_string(), request);
     let session = Session::new(transfer, begun, peer, request, label, start, shared);
@@ -170,6 +170,7 @@ fn run(
         mapping: session.placed.map_or(0, |(mapping, _)| mapping.0),
         tag: session.placed.map_or(0, |(_, tag)| tag),
         beacon,
+        unproved,
     };
     let mut head = Vec::new();
     if opened.encode(&mut head).is_ok() && stream.send(&head, &[]).is_ok() {

@@ -4,6 +4,7 @@
 //! A client says in OPEN which files it sees, and gives real paths. The other end compares if it sees the same files.
 //! Of a path it also says where it lies (`ground`), for one directory may have several paths.
 
+mod above;
 mod beacon;
 mod ground;
 
@@ -13,7 +14,7 @@ use godwit_proto::limits::VIEW_BYTES;
 use godwit_proto::{Ground, Open};
 
 pub use self::beacon::{Look, Sought, light};
-use self::ground::{Meeting, meeting};
+use self::ground::{Meeting, likeness, meeting};
 
 /// Where these ends of ours lie, for the other end. They are real paths.
 pub fn ground(paths: &[Vec<u8>]) -> Ground {
@@ -29,18 +30,24 @@ pub enum Judged {
     /// They must not be the ends of one transfer, for this reason.
     Meet(String),
     /// They lie apart, by what one kernel knows. Another mount or machine may see one of them under other numbers.
-    ApartHere,
+    ApartHere {
+        /// Why they must not be the ends of one transfer by what their directories look like, which decides where no beacon can be lit.
+        alike: Option<String>,
+    },
     /// They lie apart.
     Apart,
 }
 
 impl Judged {
-    fn of(reason: Option<String>, from: &Ground, to: &Ground) -> Self {
+    fn of(reason: Option<String>, from: End<'_>, to: End<'_>, deletes: bool) -> Self {
         match reason {
             Some(reason) => Self::Meet(reason),
             // Each is seen by its own kernel alone.
-            None if from.own && to.own => Self::Apart,
-            None => Self::ApartHere,
+            None if from.1.own && to.1.own => Self::Apart,
+            None => Self::ApartHere {
+                alike: likeness(from.1, to.1, deletes)
+                    .map(|meeting| said(meeting, from.0, to.0, BY_LOOKS)),
+            },
         }
     }
 }
@@ -60,17 +67,18 @@ pub fn judge_here(
     let reason = by_path
         .flatten()
         .or_else(|| by_ground(ends, deletes, bounded));
-    Judged::of(reason, &from, &to)
+    Judged::of(reason, ends.0, ends.1, deletes)
 }
 
 /// Whether the sources of the client that asks may go to these destinations.
 pub fn judge_push(open: &Open, destinations: &[Vec<u8>]) -> Judged {
     let ours = ground(destinations);
     let theirs = open.ground.clone().unwrap_or_default();
-    let reason = reason_of(open, (&open.sources, &theirs), (destinations, &ours));
-    match Judged::of(reason, &theirs, &ours) {
+    let (from, to) = ((open.sources.as_slice(), &theirs), (destinations, &ours));
+    let reason = reason_of(open, from, to);
+    match Judged::of(reason, from, to, open.deletes()) {
         // A client that names no place of its source, such as an input, looks for no beacon.
-        Judged::ApartHere if open.ground.is_none() => Judged::Apart,
+        Judged::ApartHere { .. } if open.ground.is_none() => Judged::Apart,
         judged => judged,
     }
 }
@@ -79,8 +87,20 @@ pub fn judge_push(open: &Open, destinations: &[Vec<u8>]) -> Judged {
 pub fn judge_pull(open: &Open, sources: &[Vec<u8>], destinations: &[Vec<u8>]) -> Judged {
     let ours = ground(sources);
     let theirs = open.ground.clone().unwrap_or_default();
-    let reason = reason_of(open, (sources, &ours), (destinations, &theirs));
-    Judged::of(reason, &ours, &theirs)
+    let (from, to) = ((sources, &ours), (destinations, &theirs));
+    let reason = reason_of(open, from, to);
+    Judged::of(reason, from, to, open.deletes())
+}
+
+/// Said of ends where no beacon could be lit, and that look like one directory.
+const BY_LOOKS: &str = "; a directory of each end has one inode number and one time of change, and the destination takes no mark that would show them to be two";
+
+/// Said where a transfer deletes, though no beacon could be lit at its destination.
+pub fn unproved(destination: &[u8]) -> String {
+    format!(
+        "{}: no mark can be written here, so --delete cannot prove that the source lies elsewhere; it very probably does, since device, inode and time of change of its directories differ. Where both ends may be one file system, stop and compare them first",
+        shown(destination)
+    )
 }
 
 /// Said to a client that is to open the transfer again with a beacon.

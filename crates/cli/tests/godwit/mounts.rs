@@ -32,6 +32,14 @@ impl Mount {
         Self::by(&mut command, place)
     }
 
+    /// The same, which other users see, too.
+    pub(crate) fn for_all(directory: &Path, place: &Path) -> Option<Self> {
+        let mut command = Command::new("mergerfs");
+        command.args(["-f", "-o", OPTIONS, "-o", "allow_other"]);
+        command.args([directory, place]);
+        Self::by(&mut command, place)
+    }
+
     /// A mount that this program makes at `place` and answers for until it ends; None where it ends before that.
     pub(crate) fn by(command: &mut Command, place: &Path) -> Option<Self> {
         fs::create_dir_all(place).expect("made");

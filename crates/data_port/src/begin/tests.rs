@@ -110,7 +110,7 @@ fn a_peer_whose_ends_meet_does_not_hear_where_the_export_lies() {
         names: vec![b"set".to_vec()],
         destination: b"data/set".to_vec(),
         beacon: None,
-        view: itself::view(),
+        view: godwit_run::itself::view(),
         ..request.clone()
     };
     let real = home.path().display().to_string();

@@ -26,6 +26,13 @@ pub struct Ground {
     /// the same.
     #[prost(bool, tag = "5")]
     pub own: bool,
+    /// The places themselves, by what two mounts or machines see of one directory alike. Copies of a file system look alike, too, so
+    /// this decides only where no beacon can be made.
+    #[prost(fixed64, repeated, tag = "6")]
+    pub alike: Vec<u64>,
+    /// The directories around them, in the same numbers.
+    #[prost(fixed64, repeated, tag = "7")]
+    pub alike_around: Vec<u64>,
 }
 
 impl Open {
@@ -38,7 +45,8 @@ impl Open {
             return Ok(());
         };
         let lists = [&ground.tops, &ground.around, &ground.mounts];
-        let mut lists = lists.into_iter().chain([&ground.mounts_around]);
+        let others = [&ground.mounts_around, &ground.alike, &ground.alike_around];
+        let mut lists = lists.into_iter().chain(others);
         if lists.any(|list| list.len() > GROUND_IDS_MAX) {
             return Err(WireError::too_long("ground", GROUND_IDS_MAX as u64));
         }

@@ -275,6 +275,9 @@ pub struct Opened {
     /// In a push, see [`Beacon`].
     #[prost(message, optional, tag = "13")]
     pub beacon: Option<Beacon>,
+    /// In a push that deletes: no beacon could be made, so that nothing proves that the source is not in the destination.
+    #[prost(bool, tag = "14")]
+    pub unproved: bool,
 }
 
 impl Opened {

@@ -163,6 +163,8 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
                     mounts: vec![4],
                     mounts_around: vec![5],
                     own: true,
+                    alike: vec![6],
+                    alike_around: vec![7, 8],
                 }),
                 beacon: Some(beacon()),
                 ..Open::default()

@@ -78,6 +78,10 @@ fn setup() -> Vec<(&'static str, Frame)> {
         beacon: Some(measured::beacon()),
         ..opened.clone()
     };
+    let unproved = Opened {
+        unproved: true,
+        ..opened.clone()
+    };
     vec![
         ("hello", Frame::Hello(Hello::ours("godwit 0.1.0", 3))),
         ("open", Frame::Open(open)),
@@ -90,6 +94,7 @@ fn setup() -> Vec<(&'static str, Frame)> {
         ("opened_digest", Frame::Opened(redigested)),
         ("opened_buffer", Frame::Opened(buffering)),
         ("opened_beacon", Frame::Opened(lit)),
+        ("opened_unproved", Frame::Opened(unproved)),
         (
             "join",
             Frame::Join(Join::new(transfer(), Token([0x22; 16]), 0)),

@@ -176,6 +176,8 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                         mounts: vec![retry; usize::from(flags[2])],
                         mounts_around: vec![retry; usize::from(flags[3])],
                         own: flags[0],
+                        alike: vec![retry; usize::from(flags[2])],
+                        alike_around: vec![retry; usize::from(flags[1])],
                     }),
                     beacon: flags[1].then(|| beacon(retry)),
                     view: if flags[2] {
@@ -255,6 +257,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     mapping: log % 3,
                     tag: lost_bytes.rotate_left(7),
                     beacon: resumed.then(|| beacon(lost_bytes)),
+                    unproved: !resumed,
                 })
             },
         );

@@ -10,6 +10,7 @@ use godwit_proto::{Beacon, Open};
 use godwit_store::{Kind, RelPath, TempName};
 use godwit_tree::{PreparedDestination, TreeRoot};
 
+use super::above::above;
 use super::ground::{Meeting, os, parent_of};
 use super::{is_inside, said};
 
@@ -62,6 +63,8 @@ fn above_of(prepared: &PreparedDestination, directory: &RelPath) -> Vec<u8> {
 pub struct Sought<'a> {
     /// What is read.
     pub root: &'a TreeRoot,
+    /// Its real path.
+    pub real: &'a [u8],
     /// Its real path; of one in an export, what messages call it.
     pub absolute: &'a [u8],
     /// Its name where it goes into a directory.
@@ -76,7 +79,7 @@ pub struct Look<'a> {
     pub deletes: bool,
     /// What is mounted in a source does not belong to it.
     pub bounded: bool,
-    /// The sources are in exports: what is above these is not looked at for a peer.
+    /// The sources are in exports. Above these only the beacon is looked for, whose random name a peer cannot know unless it is there.
     pub is_exported: bool,
     /// The destination, for people.
     pub destination: &'a [u8],
@@ -122,15 +125,32 @@ impl<'a> Look<'a> {
         let mut seen = Vec::new();
         let mut level = Some(path).filter(|_| there.is_directory);
         level = level.or_else(|| files.parent(path));
-        while let Some(directory) = level.filter(|level| !without.contains(*level)) {
+        let mut top = None;
+        while let Some(directory) = level {
+            let real = real_of(source.real, path, directory);
+            if without.contains(real) {
+                top = None;
+                break;
+            }
             if files.look(directory)?.device != there.device {
                 break;
             }
             if files.has(directory, &self.beacon.name) {
                 return self.related(source, below(directory, path));
             }
-            seen.push(directory.to_vec());
+            seen.push(real.to_vec());
+            top = Some(real);
             level = files.parent(directory);
+        }
+        for (directory, from_it) in top.map_or_else(Vec::new, above) {
+            if without.contains(&directory) {
+                break;
+            }
+            if Files::Own.has(&directory, &self.beacon.name) {
+                let rest = below(top.unwrap_or_default(), source.real);
+                return self.related(source, &joined(&from_it, rest));
+            }
+            seen.push(directory);
         }
         without.extend(seen);
         if !there.is_directory {
@@ -216,6 +236,20 @@ impl Files<'_> {
     }
 }
 
+/// The real path of a directory that is above `path`, where that has this real path.
+fn real_of<'a>(real: &'a [u8], path: &[u8], directory: &[u8]) -> &'a [u8] {
+    match below(directory, path) {
+        b"" => real,
+        rest => {
+            let above = real.strip_suffix(rest).unwrap_or(real);
+            match above.strip_suffix(b"/") {
+                Some(b"") | None => above,
+                Some(above) => above,
+            }
+        }
+    }
+}
+
 /// What is below a directory of a path in it.
 fn below<'a>(directory: &[u8], path: &'a [u8]) -> &'a [u8] {
     let rest = path.strip_prefix(directory).unwrap_or(path);
@@ -224,6 +258,7 @@ fn below<'a>(directory: &[u8], path: &'a [u8]) -> &'a [u8] {
 
 fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
     match directory {
+        _ if name.is_empty() => directory.to_vec(),
         b"" => name.to_vec(),
         [.., b'/'] => [directory, name].concat(),
         _ => [directory, b"/", name].concat(),

@@ -90,6 +90,22 @@ pub(super) fn meeting(source: &Ground, destination: &Ground, deletes: bool) -> O
     inside.then_some(Meeting::SourceInside)
 }
 
+/// How these ends meet by what their directories look like, if they do.
+pub(super) fn likeness(source: &Ground, destination: &Ground, deletes: bool) -> Option<Meeting> {
+    let meet = |tops: &[u64], others: [&[u64]; 2]| {
+        let mut others = others.into_iter().flatten();
+        others.any(|id| tops.contains(id))
+    };
+    if meet(
+        &source.alike,
+        [&destination.alike, &destination.alike_around],
+    ) {
+        return Some(Meeting::DestinationInside);
+    }
+    let inside = deletes && meet(&destination.alike, [&source.alike_around, &[]]);
+    inside.then_some(Meeting::SourceInside)
+}
+
 /// Where these absolute, real paths lie; they need not be there. Of several, files are left out: nothing lies inside them. Empty
 /// where the system does not tell.
 pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
@@ -97,6 +113,7 @@ pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
         return Ground::default();
     };
     let mut found = Found::default();
+    let mut looks = Found::default();
     let mut parents: HashSet<&[u8]> = HashSet::new();
     let mut own = true;
     for path in paths {
@@ -111,12 +128,14 @@ pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
                 }
                 false => around.add(id),
             });
+            finder.looks(path, true, &mut looks);
             own &= finder.mounts_below(path, &mut found);
         } else if let Some(parent) = parent_of(path)
             // The directory that it is in is around it, and often around many.
             && parents.insert(parent)
         {
             own &= finder.chain(parent, &mut |_, id| found.around.add(id));
+            finder.looks(parent, false, &mut looks);
         }
     }
     let Found {
@@ -131,6 +150,8 @@ pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
         mounts: mounts.list,
         mounts_around: mounts_around.list,
         own,
+        alike: looks.tops.list,
+        alike_around: looks.around.list,
     }
 }
 
@@ -162,13 +183,13 @@ struct Found {
 
 /// A line of `/proc/self/mountinfo`.
 #[derive(Debug)]
-struct Mount {
+pub(super) struct Mount {
     id: Vec<u8>,
     /// Of the file system; the kernel has one such number for all its subvolumes and for every mount of it.
-    device: Vec<u8>,
+    pub(super) device: Vec<u8>,
     /// What of the file system is mounted.
-    root: Vec<u8>,
-    point: Vec<u8>,
+    pub(super) root: Vec<u8>,
+    pub(super) point: Vec<u8>,
     is_pseudo: bool,
     is_own: bool,
 }
@@ -193,13 +214,13 @@ impl Mount {
     }
 }
 
-struct Finder {
+pub(super) struct Finder {
     hasher: blake3::Hasher,
-    mounts: Vec<Mount>,
+    pub(super) mounts: Vec<Mount>,
 }
 
 impl Finder {
-    fn new() -> Option<Self> {
+    pub(super) fn new() -> Option<Self> {
         let boot = std::fs::read("/proc/sys/kernel/random/boot_id").ok()?;
         let table = std::fs::read("/proc/self/mountinfo").ok()?;
         let mut hasher = blake3::Hasher::new_derive_key("godwit 2026 where a directory lies");
@@ -246,6 +267,31 @@ impl Finder {
         is_own
     }
 
+    /// Adds what the directories at and around this path look like, up to the mount point.
+    fn looks(&self, path: &[u8], is_top: bool, found: &mut Found) {
+        let mut device = None;
+        for level in std::iter::successors(Some(path), |path| parent_of(path)) {
+            let Ok(meta) = std::fs::symlink_metadata(os(level)) else {
+                continue;
+            };
+            if *device.get_or_insert(meta.dev()) != meta.dev() {
+                return;
+            }
+            let mut hasher = blake3::Hasher::new_derive_key("godwit 2026 how a directory looks");
+            hasher.update(&meta.ino().to_le_bytes());
+            hasher.update(&meta.ctime().to_le_bytes());
+            hasher.update(&meta.ctime_nsec().to_le_bytes());
+            let id = first_of(&hasher);
+            let goes_on = match is_top && level == path {
+                true => found.tops.add(id),
+                false => found.around.add(id),
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
     /// Adds what is mounted below this path. Returns whether all of it is this kernel's own.
     fn mounts_below(&self, path: &[u8], found: &mut Found) -> bool {
         let below = |mount: &&Mount| is_inside(path, &mount.point);
@@ -265,7 +311,7 @@ impl Finder {
         levels.find(|level| !add(self.id(b"path", &[&mount.device, level])));
     }
 
-    fn mount_of(&self, path: &[u8]) -> Option<&Mount> {
+    pub(super) fn mount_of(&self, path: &[u8]) -> Option<&Mount> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = open(os(path), flags, Mode::empty()).ok()?;
         let info = std::fs::read(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
@@ -281,14 +327,18 @@ impl Finder {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
-        let mut first = [0; 8];
-        first.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
-        u64::from_le_bytes(first)
+        first_of(&hasher)
     }
 }
 
+fn first_of(hasher: &blake3::Hasher) -> u64 {
+    let mut first = [0; 8];
+    first.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+    u64::from_le_bytes(first)
+}
+
 /// The path in its file system of what this mount has at `path`.
-fn place_in(mount: &Mount, path: &[u8]) -> Vec<u8> {
+pub(super) fn place_in(mount: &Mount, path: &[u8]) -> Vec<u8> {
     let rest = path.strip_prefix(mount.point.as_slice()).unwrap_or(path);
     let rest = rest.strip_prefix(b"/").unwrap_or(rest);
     match (mount.root.as_slice(), rest) {
@@ -357,6 +407,7 @@ mod tests {
             mounts: mounts.to_vec(),
             mounts_around: Vec::new(),
             own: true,
+            ..Ground::default()
         };
         let outer = ground(&[1], &[9], &[]);
         let inner = ground(&[2], &[1, 9], &[]);

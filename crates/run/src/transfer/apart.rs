@@ -37,6 +37,7 @@ impl Ends<'_> {
         let sought: Vec<itself::Sought<'_>> = named
             .map(|((name, absolute), root)| itself::Sought {
                 root,
+                real: absolute,
                 absolute,
                 name,
             })
@@ -53,6 +54,13 @@ impl Ends<'_> {
         }
     }
 
+    /// Says that nothing proves where the source of a transfer that deletes lies.
+    pub(super) fn say_unproved(&self, destination: &[u8]) {
+        if self.job.deletes() {
+            self.job.run.events.note(&itself::unproved(destination));
+        }
+    }
+
     /// Gives the destination back if something would be copied into itself.
     pub(super) fn refuse_into_itself(
         &self,
@@ -65,10 +73,17 @@ impl Ends<'_> {
         let reason = match itself::judge_here(from.2, &prepared.destinations, deletes, bounded) {
             Judged::Meet(reason) => Some(self.said(reason)),
             Judged::Apart => None,
-            Judged::ApartHere => itself::light(&mut prepared, exported).and_then(|beacon| {
+            Judged::ApartHere { alike } => {
                 let destination = prepared.mapped.clone();
-                self.reason_by_beacon(&beacon, from, &destination)
-            }),
+                match itself::light(&mut prepared, exported) {
+                    Some(beacon) => self.reason_by_beacon(&beacon, from, &destination),
+                    None if alike.is_some() => alike.map(|reason| self.said(reason)),
+                    None => {
+                        self.say_unproved(&destination);
+                        None
+                    }
+                }
+            }
         };
         let Some(reason) = reason else {
             return Ok(prepared);

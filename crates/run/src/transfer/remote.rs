@@ -143,12 +143,11 @@ impl<'a> WithNode<'a> {
             {
                 return Err(Refusal::own(ErrorCode::INTO_ITSELF, reason));
             }
-            self.say_begun(
-                &shown,
-                &[self.far.prefix.as_bytes(), &opened.destination].concat(),
-                opened.resumed && !job.from_input,
-                transfer,
-            );
+            let place = [self.far.prefix.as_bytes(), &opened.destination].concat();
+            if opened.unproved {
+                self.ends.say_unproved(&place);
+            }
+            self.say_begun(&shown, &place, opened.resumed && !job.from_input, transfer);
             let counters = Arc::new(Counters::default());
             totals.add(&counters, opened.lost_bytes);
             let digest = self.digest_in_force(opened)?;
@@ -314,8 +313,15 @@ impl<'a> WithNode<'a> {
             own: false,
             ..ground
         });
+        let beacon = prepared.and_then(|prepared| {
+            let beacon = itself::light(prepared, exported);
+            if beacon.is_none() {
+                self.ends.say_unproved(&prepared.mapped);
+            }
+            beacon
+        });
         Open {
-            beacon: prepared.and_then(|prepared| itself::light(prepared, exported)),
+            beacon,
             ground,
             ..open
         }

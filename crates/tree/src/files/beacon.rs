@@ -39,10 +39,9 @@ pub struct BeaconPlace {
 }
 
 impl PreparedDestination {
-    /// Lights a beacon, which burns until everything was sent. `None` in a dry run, which does no harm, and where no directory at or
-    /// above the destination takes an entry: where the user may not write, there is nothing to write over either.
+    /// Lights a beacon, which burns until everything was sent, also in a dry run: it says what the real run says. `None` where no
+    /// directory at or above the destination takes an entry.
     pub fn light(&mut self) -> Option<BeaconPlace> {
-        self.journal.as_ref()?;
         let config = &self.config;
         let (target, into) = target_of(&config.mapping)?;
         let mut random = [0; 16];
@@ -72,7 +71,7 @@ impl PreparedDestination {
             has_begun: AtomicBool::new(false),
             is_met: AtomicBool::new(false),
         };
-        if self.recovered.resumed && self.config.member.is_none() {
+        if self.journal.is_some() && self.recovered.resumed && self.config.member.is_none() {
             beacon.put_out_earlier(self.config.tag);
         }
         beacon.give_back();
