@@ -91,16 +91,16 @@ impl Cluster {
                 let resources = entry.map(|entry| entry.said.resources.clone());
                 let said = entry.and_then(|entry| entry.said.problem.clone());
                 drop(heard);
-                let state = match () {
-                    () if !leads && !own => NodeState::Unknown,
-                    () if is_lost => NodeState::Lost,
-                    () if member.is_none() && rows.len() > 1 => NodeState::Joining,
-                    // A new leader has not heard everybody yet, and knows nothing of who may be gone.
-                    () if !own && heard_ms.is_none() => NodeState::Unknown,
-                    () if row.draining && running > 0 => NodeState::Draining,
-                    () if row.draining => NodeState::Drained,
-                    () => NodeState::Up,
-                };
+                let state = Known {
+                    leads,
+                    own,
+                    is_lost,
+                    is_member: member.is_some() || rows.len() <= 1,
+                    is_heard: heard_ms.is_some(),
+                    draining: row.draining,
+                    running,
+                }
+                .state();
                 let behind = member.and_then(|member: &Member| member.matched);
                 ClusterNode {
                     name: row.name.clone(),
@@ -219,4 +219,60 @@ fn running(shared: &Shared) -> Result<HashMap<String, u64>, godwit_state::Fault>
         }
     }
     Ok(counts)
+}
+
+/// What the leader, or another node, knows of a node.
+struct Known {
+    /// This node leads.
+    leads: bool,
+    /// It is this node.
+    own: bool,
+    is_lost: bool,
+    /// It takes part in the consensus, or is alone.
+    is_member: bool,
+    /// The leader has heard it since it leads.
+    is_heard: bool,
+    draining: bool,
+    running: u64,
+}
+
+impl Known {
+    const fn state(&self) -> NodeState {
+        match () {
+            () if !self.leads && !self.own => NodeState::Unknown,
+            () if self.is_lost => NodeState::Lost,
+            () if !self.is_member => NodeState::Joining,
+            // A new leader has not heard everybody yet, and knows nothing of who may be gone.
+            () if !self.own && !self.is_heard => NodeState::Unknown,
+            () if self.draining && self.running > 0 => NodeState::Draining,
+            () if self.draining => NodeState::Drained,
+            () => NodeState::Up,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_leader_calls_no_node_up_that_it_has_not_heard() {
+        let heard = |own, is_heard| Known {
+            leads: true,
+            own,
+            is_lost: false,
+            is_member: true,
+            is_heard,
+            draining: false,
+            running: 0,
+        };
+        assert_eq!(heard(false, false).state(), NodeState::Unknown);
+        assert_eq!(heard(false, true).state(), NodeState::Up);
+        assert_eq!(heard(true, false).state(), NodeState::Up);
+        let lost = Known {
+            is_lost: true,
+            ..heard(false, false)
+        };
+        assert_eq!(lost.state(), NodeState::Lost);
+    }
 }
