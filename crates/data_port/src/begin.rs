@@ -195,6 +195,7 @@ fn begin_push<'a>(
                     into: request.earlier_into(),
                     tags: earlier_tags.clone(),
                 },
+                node: shared.own.to_string().into_bytes(),
             };
             let key = make_request().key().0;
             let counted = place_for(shared, peer, (!is_dry).then_some(&key))?;

@@ -283,7 +283,7 @@ impl Acks {
     }
 
     /// The transfer has ended.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
 

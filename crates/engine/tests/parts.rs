@@ -154,6 +154,7 @@ impl World {
                 part_bytes_min: PART_BYTES,
             }),
             earlier: godwit_tree::Earlier::default(),
+            node: Vec::new(),
         };
         let prepared = match request.prepare() {
             Ok(prepared) => prepared,

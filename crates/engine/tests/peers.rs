@@ -136,6 +136,7 @@ fn a_manifest_that_comes_again_counts_once_and_is_answered_as_before() {
         select: Arc::default(),
         member: None,
         earlier: godwit_tree::Earlier::default(),
+        node: Vec::new(),
     };
     let prepared = request.prepare().unwrap();
     let (seen, counters) = (Arc::new(Seen::default()), Arc::new(Counters::default()));

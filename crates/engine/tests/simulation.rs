@@ -89,6 +89,7 @@ fn run(setup: &Setup, random: &mut Random, breaks: i64) -> (End, Vec<String>) {
         select: Arc::default(),
         member: None,
         earlier: godwit_tree::Earlier::default(),
+        node: Vec::new(),
         display: Vec::new(),
         comparison: setup.comparison,
     };

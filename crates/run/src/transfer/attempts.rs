@@ -1,6 +1,7 @@
 //! What attempts of one job tell each other about its destination: asked of, and told to, whoever keeps it.
 //! Keeps nothing; the job's owner does.
 
+use godwit_api::failure::Failure;
 use godwit_proto::{Mapping, limits};
 use godwit_tree::{Earlier, PreparedDestination};
 
@@ -11,6 +12,14 @@ impl Job<'_> {
     pub(super) fn earlier(&self) -> Earlier {
         let attempts = self.env.attempts.as_ref();
         attempts.map_or_else(Earlier::default, |attempts| attempts.earlier())
+    }
+
+    /// Names this node, if others may make attempts of the job.
+    pub(super) fn node(&self) -> Result<Vec<u8>, Failure> {
+        match self.env.attempts {
+            Some(_) => Ok(self.env.home.identity()?.id().to_string().into_bytes()),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The same for a destination at a daemon; nothing before an attempt had that.

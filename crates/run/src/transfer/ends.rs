@@ -265,6 +265,7 @@ impl<'a> Ends<'a> {
             select: Arc::clone(&self.job.chosen.select),
             member: None,
             earlier: self.job.earlier(),
+            node: self.job.node()?,
         };
         let mut prepared = request
             .prepare()

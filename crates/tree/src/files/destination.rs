@@ -3,6 +3,7 @@
 
 mod earlier;
 mod header;
+mod key;
 mod member;
 mod shown;
 
@@ -61,6 +62,8 @@ pub struct DestinationRequest {
     pub member: Option<Membership>,
     /// What earlier attempts of the same job found and left.
     pub earlier: Earlier,
+    /// Names the node that writes, if another one may go on with its job.
+    pub node: Vec<u8>,
 }
 
 /// A destination that may be written to.
@@ -172,44 +175,6 @@ pub enum DestinationError {
 }
 
 impl DestinationRequest {
-    /// The journal's key: the same sender, sources, names and destination give the same.
-    pub fn key(&self) -> JournalKey {
-        let is_directory = [u8::from(self.is_directory)];
-        let mut parts: Vec<&[u8]> = vec![
-            b"godwit transfer 1",
-            &self.sender,
-            &self.storage_path,
-            self.base.as_bytes(),
-            &is_directory,
-        ];
-        if self.comparison().counterpart {
-            parts.push(COUNTERPART);
-        }
-        // What only deletes resumes nothing, and takes nothing of what is to be resumed.
-        if self.comparison().existing && self.comparison().ignore_existing {
-            parts.push(MAKES_NOTHING);
-        }
-        parts.extend(self.sources.iter().map(Vec::as_slice));
-        if self.has_names_of_its_own() {
-            parts.push(NAMES_FOLLOW);
-            parts.extend(self.names.iter().map(Vec::as_slice));
-        }
-        self.member_key(parts)
-    }
-
-    /// Whether the names say more than the sources do. A usual transfer gives each source its own name, and its key has no names:
-    /// journals of earlier versions stay valid. A counterpart uses no name.
-    fn has_names_of_its_own(&self) -> bool {
-        let own = self.sources.iter().map(|source| own_name(source));
-        // A source that is called like the mark of a counterpart must not pass for that mark.
-        let is_like_the_mark = self
-            .sources
-            .first()
-            .is_some_and(|first| first == COUNTERPART);
-        !self.comparison().counterpart
-            && (is_like_the_mark || !own.eq(self.names.iter().map(Vec::as_slice)))
-    }
-
     /// Takes the journal, or makes it with today's mapping of names.
     ///
     /// # Errors
@@ -468,24 +433,6 @@ impl DestinationRequest {
             return [self.display.as_slice(), path.as_bytes()].concat();
         }
         [self.display.as_slice(), b"/", path.as_bytes()].concat()
-    }
-}
-
-/// Stands in a key where the destination is the counterpart of the source.
-const COUNTERPART: &[u8] = b"counterpart";
-
-/// Stands in a key where nothing is made or replaced.
-const MAKES_NOTHING: &[u8] = b"\0makes nothing";
-
-/// Stands in a key between sources and names. No path has a zero byte.
-const NAMES_FOLLOW: &[u8] = b"\0names";
-
-/// The last component of a path; nothing for a root, `.` and `..`.
-fn own_name(path: &[u8]) -> &[u8] {
-    let mut components = path.rsplit(|byte| *byte == b'/');
-    match components.find(|component| !component.is_empty()) {
-        Some(b"." | b"..") | None => b"",
-        Some(name) => name,
     }
 }
 

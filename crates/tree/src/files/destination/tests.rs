@@ -27,6 +27,7 @@ fn request(journals: &Path, sources: Vec<Vec<u8>>) -> DestinationRequest {
         select: Arc::default(),
         member: None,
         earlier: Earlier::default(),
+        node: Vec::new(),
     }
 }
 
@@ -176,4 +177,37 @@ fn an_attempt_of_another_sender_maps_names_as_the_first_one_did() {
     second.put_away().unwrap();
     let into = attempt(b"three", Some(true), &[]);
     assert_eq!(into.config.mapping, [RelPath::parse(b"dst/src").unwrap()]);
+}
+
+/// A call that hangs at the first node takes effect late, and must not meet the temporary files of the second one.
+#[test]
+fn a_later_attempt_at_another_node_has_temporary_names_of_its_own() {
+    let homes = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let attempt = |node: usize, into| {
+        DestinationRequest {
+            storage: Arc::clone(&storage),
+            earlier: Earlier {
+                into,
+                tags: Vec::new(),
+            },
+            node: vec![b'1' + u8::try_from(node).unwrap()],
+            ..request(homes[node].path(), vec![b"src".to_vec()])
+        }
+        .prepare()
+        .unwrap()
+    };
+    let first = attempt(0, None);
+    let tag = first.config.tag;
+    drop(first);
+    let elsewhere = attempt(1, Some(true));
+    assert_ne!(elsewhere.config.tag, tag);
+    let tag_there = elsewhere.config.tag;
+    drop(elsewhere);
+    // Each node goes on with its own journal.
+    for (node, tag) in [(0, tag), (1, tag_there)] {
+        let again = attempt(node, Some(true));
+        assert_eq!(again.config.tag, tag);
+        assert!(again.recovered.resumed);
+    }
 }

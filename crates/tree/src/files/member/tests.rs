@@ -71,6 +71,7 @@ fn receive<T>(
         select: Arc::default(),
         member: Some(member),
         earlier: Earlier::default(),
+        node: Vec::new(),
     };
     let prepared = request.prepare().unwrap();
     let tag = prepared.config.tag;

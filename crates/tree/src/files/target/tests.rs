@@ -37,6 +37,7 @@ fn sink(journals: &std::path::Path) -> Arc<TreeSink> {
         select: Arc::default(),
         member: None,
         earlier: Earlier::default(),
+        node: Vec::new(),
     };
     let prepared = request.prepare().unwrap();
     let counters = Arc::new(Counters::default());

@@ -132,10 +132,11 @@ impl Writer {
                     self.begin_anew(record);
                 }
                 match self.write_small(record, content, &mut path) {
-                    Ok(file) => {
+                    Ok(Some(file)) => {
                         bytes += content.len() as u64;
                         files.push(file);
                     }
+                    Ok(None) => {}
                     Err(mut fault) => {
                         fault.entry = record.id;
                         lock(&self.replace).remove(&record.id);
@@ -179,7 +180,9 @@ impl Writer {
         if record.attempt > 0 {
             lock(&self.floors).raise(record.id, record.attempt);
         }
-        let file = Arc::new(self.create(record)?);
+        let Some(file) = self.create(record)?.map(Arc::new) else {
+            return Ok(None);
+        };
         files.insert(record.id, Arc::clone(&file));
         Ok(Some(file))
     }
@@ -280,13 +283,14 @@ impl Writer {
         }
     }
 
-    /// Writes a small file, in the memory of `path`, and gives it its name where nothing has to come before that.
+    /// Writes a small file, in the memory of `path`, and gives it its name where nothing has to come before that. None where the transfer
+    /// ended in the call: another attempt may have gone on without this one, so that the file goes again.
     fn write_small(
         &self,
         record: &Record,
         content: &[u8],
         path: &mut RelPath,
-    ) -> Result<SmallFile, Fault> {
+    ) -> Result<Option<SmallFile>, Fault> {
         self.target.map_in(record.root, &record.path, path)?;
         self.directories.hold_before_making(record.id, path)?;
         self.target.hold_fence(record.id)?;
@@ -304,6 +308,11 @@ impl Writer {
             }
             storage.write_named(path, &temp, &meta, content, replace, sync)
         });
+        let is_late = !matches!(written, Ok((_, true))) && self.target.acks.is_over();
+        if is_late {
+            let _ = storage.discard(path, &temp);
+            return Ok(None);
+        }
         let is_named = match written {
             Ok((lost, is_named)) => {
                 // The claim may have ended in the call, and so may what would take the file away.
@@ -323,7 +332,7 @@ impl Writer {
                 });
             }
         };
-        Ok(SmallFile {
+        Ok(Some(SmallFile {
             id: record.id,
             key: PathKey::new(record.root, &record.path),
             generation: record.generation.0,
@@ -338,7 +347,7 @@ impl Writer {
                     replace,
                 })
             }),
-        })
+        }))
     }
 
     fn to_tell(&self, record: &Record) -> Option<Box<Record>> {

@@ -77,6 +77,7 @@ impl Run {
             select: Arc::default(),
             member: None,
             earlier: crate::Earlier::default(),
+            node: Vec::new(),
         };
         let mut prepared = request.prepare().unwrap();
         prepared.config.hides_contents = is_blind;

@@ -18,7 +18,8 @@ use crate::files::write::open::{OpenFile, Progress, part_of};
 
 impl Writer {
     /// Makes the temporary file of an entry, or opens the one that is there.
-    pub(super) fn create(&self, record: &Record) -> Result<OpenFile, Fault> {
+    /// None where the transfer ended in the call: another attempt may have gone on without this one, so that what was made goes again.
+    pub(super) fn create(&self, record: &Record) -> Result<Option<OpenFile>, Fault> {
         let path = self.target.mapped(record.root, &record.path)?;
         self.directories.hold_before_making(record.id, &path)?;
         let portion = portion_of(record)?;
@@ -61,6 +62,11 @@ impl Writer {
             .directories
             .within_its_directory(&path, &|| storage.create(&path, &temp, how, bytes));
         let file = made.map_err(fault)?;
+        if how == Create::Fresh && self.target.acks.is_over() {
+            drop(file);
+            let _ = storage.discard(&path, &temp);
+            return Ok(None);
+        }
         let copied = copied.then(|| self.target.shared_temp(record));
         if let Some(from) = &copied {
             self.copy(record, &path, from, &*file)?;
@@ -80,7 +86,7 @@ impl Writer {
         if !share.set(digest.range_count()) {
             return Err(too_scattered(record.id));
         }
-        Ok(OpenFile {
+        Ok(Some(OpenFile {
             id: record.id,
             root: record.root,
             path,
@@ -108,7 +114,7 @@ impl Writer {
                 meta: FinalMeta::default(),
                 over: false,
             }),
-        })
+        }))
     }
 
     /// Copies what members have written of a file, but for its holes.

@@ -35,6 +35,7 @@ fn sink(ranges_max: usize, journals: &std::path::Path) -> Arc<TreeSink> {
         select: Arc::default(),
         member: None,
         earlier: crate::Earlier::default(),
+        node: Vec::new(),
     };
     let prepared = request.prepare().unwrap();
     let counters = Arc::new(Counters::default());
@@ -138,5 +139,36 @@ fn once_something_was_kept_of_a_failed_file_each_new_one_is_struck_out_in_the_jo
     let before = bytes_in(journals.path());
     write_byte(&sink, 2, 0).unwrap();
     assert!(bytes_in(journals.path()) > before, "{before} bytes");
+    sink.suspend();
+}
+
+/// A call may hang in a mount until another attempt has finished the job elsewhere.
+#[test]
+fn what_is_made_in_a_call_that_outlasts_the_transfer_goes_again() {
+    let journals = tempfile::tempdir().unwrap();
+    let sink = sink(100, journals.path());
+    let small = Record {
+        bytes: 1,
+        data_bytes: 1,
+        ..record(3)
+    };
+    let names = || {
+        let mut names = Vec::new();
+        let storage = &sink.writer.target.config.storage;
+        let listed = storage.names_in(&RelPath::parse(b"out").unwrap(), &mut |name| {
+            names.push(name.to_vec());
+        });
+        listed.unwrap();
+        names
+    };
+    write_byte(&sink, 1, 0).unwrap();
+    let before = names();
+    assert_eq!(before.len(), 1);
+    sink.writer.target.acks.end();
+    write_byte(&sink, 1, 1).unwrap();
+    write_byte(&sink, 2, 0).unwrap();
+    assert!(sink.write_bundle(Seq(7), &[small], &[b"x"]).is_empty());
+    // An open file stays, so that a later run goes on with it.
+    assert_eq!(names(), before);
     sink.suspend();
 }

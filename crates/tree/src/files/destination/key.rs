@@ -1,0 +1,82 @@
+//! The key of a transfer's journal, from which the tag of its temporary files follows.
+//! Takes no journal.
+
+use godwit_store::journal::{JournalDirectory, JournalKey};
+
+use super::DestinationRequest;
+
+impl DestinationRequest {
+    /// The journal's key: the same sender, sources, names and destination give the same.
+    ///
+    /// A later attempt that goes on elsewhere has one of its node, and so temporary names of its own: a call that hangs at an earlier node
+    /// takes effect late, and must not meet a file of this attempt.
+    pub fn key(&self) -> JournalKey {
+        let key = self.key_for(&self.sender);
+        let is_later = self.earlier.into.is_some() && self.member.is_none();
+        if !is_later || self.node.is_empty() {
+            return key;
+        }
+        match JournalDirectory::header_of(&self.journals, key) {
+            Some(_) => key,
+            None => self.key_for(&[&self.sender, LATER, &self.node].concat()),
+        }
+    }
+
+    fn key_for(&self, sender: &[u8]) -> JournalKey {
+        let is_directory = [u8::from(self.is_directory)];
+        let mut parts: Vec<&[u8]> = vec![
+            b"godwit transfer 1",
+            sender,
+            &self.storage_path,
+            self.base.as_bytes(),
+            &is_directory,
+        ];
+        if self.comparison().counterpart {
+            parts.push(COUNTERPART);
+        }
+        // What only deletes resumes nothing, and takes nothing of what is to be resumed.
+        if self.comparison().existing && self.comparison().ignore_existing {
+            parts.push(MAKES_NOTHING);
+        }
+        parts.extend(self.sources.iter().map(Vec::as_slice));
+        if self.has_names_of_its_own() {
+            parts.push(NAMES_FOLLOW);
+            parts.extend(self.names.iter().map(Vec::as_slice));
+        }
+        self.member_key(parts)
+    }
+
+    /// Whether the names say more than the sources do. A usual transfer gives each source its own name, and its key has no names:
+    /// journals of earlier versions stay valid. A counterpart uses no name.
+    fn has_names_of_its_own(&self) -> bool {
+        let own = self.sources.iter().map(|source| own_name(source));
+        // A source that is called like the mark of a counterpart must not pass for that mark.
+        let is_like_the_mark = self
+            .sources
+            .first()
+            .is_some_and(|first| first == COUNTERPART);
+        !self.comparison().counterpart
+            && (is_like_the_mark || !own.eq(self.names.iter().map(Vec::as_slice)))
+    }
+}
+
+/// Stands in a key of a later attempt of a job, before its node. No path has a zero byte.
+const LATER: &[u8] = b"\0later";
+
+/// Stands in a key where the destination is the counterpart of the source.
+const COUNTERPART: &[u8] = b"counterpart";
+
+/// Stands in a key where nothing is made or replaced.
+const MAKES_NOTHING: &[u8] = b"\0makes nothing";
+
+/// Stands in a key between sources and names. No path has a zero byte.
+const NAMES_FOLLOW: &[u8] = b"\0names";
+
+/// The last component of a path; nothing for a root, `.` and `..`.
+fn own_name(path: &[u8]) -> &[u8] {
+    let mut components = path.rsplit(|byte| *byte == b'/');
+    match components.find(|component| !component.is_empty()) {
+        Some(b"." | b"..") | None => b"",
+        Some(name) => name,
+    }
+}
