@@ -274,7 +274,7 @@ impl Finder {
             let Ok(meta) = std::fs::symlink_metadata(os(level)) else {
                 continue;
             };
-            if *device.get_or_insert(meta.dev()) != meta.dev() {
+            if *device.get_or_insert_with(|| meta.dev()) != meta.dev() {
                 return;
             }
             let mut hasher = blake3::Hasher::new_derive_key("godwit 2026 how a directory looks");
