@@ -56,3 +56,24 @@ fn a_beacon_has_a_temporary_name_and_clean_paths() {
         }
     }
 }
+
+#[test]
+fn what_directories_look_like_is_said_of_a_bounded_number() {
+    for (alike, alike_around) in [(1, 0), (0, 1)] {
+        let frame = |many: usize| {
+            Frame::Open(Open {
+                direction: Direction::PULL.0,
+                sources: vec![b"e/f".to_vec()],
+                digest: DigestKind::CRC64_NVME.0.into(),
+                ground: Some(Ground {
+                    alike: vec![1; alike * many],
+                    alike_around: vec![1; alike_around * many],
+                    ..Ground::default()
+                }),
+                ..Open::default()
+            })
+        };
+        encode(&frame(limits::GROUND_IDS_MAX)).unwrap();
+        assert!(encode(&frame(limits::GROUND_IDS_MAX + 1)).is_err());
+    }
+}

@@ -150,13 +150,6 @@ fn messages_keep_their_bounds() {
         },
         Open {
             ground: Some(Ground {
-                alike_around: vec![1; GROUND_IDS_MAX + 1],
-                ..Ground::default()
-            }),
-            ..open.clone()
-        },
-        Open {
-            ground: Some(Ground {
                 mounts_around: vec![1; GROUND_IDS_MAX + 1],
                 ..Ground::default()
             }),
