@@ -244,13 +244,13 @@ fn answer(
     if question.is_about_jobs() {
         return about_jobs(shared, who, &question);
     }
-    let writer = |path: &[u8]| shared.table.writer_at(path);
+    let is_written = |path: &[u8]| shared.table.is_written(path);
     let may_hold = |who: &Who, asked: &Text| may_write(shared, who, asked);
     let holder = claim::Holder {
         may_hold: &may_hold,
         who: (!is_member).then_some(who),
     };
-    if let Some(answered) = shared.here.claim(&question, &holder, &may, &writer) {
+    if let Some(answered) = shared.here.claim(&question, &holder, &may, &is_written) {
         let fences = matches!(&question, Question::Claim(wish) if !wish.fence.is_empty());
         if fences && answered.is_ok() {
             fenced(shared)?;

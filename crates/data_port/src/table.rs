@@ -199,14 +199,13 @@ impl Table {
         (running, own().count() - running)
     }
 
-    /// Who is no member of a claim and writes to this absolute path, above or below it.
-    pub(crate) fn writer_at(&self, path: &[u8]) -> Option<String> {
+    /// Whether a transfer that is no member of a claim writes to this absolute path, above or below it.
+    pub(crate) fn is_written(&self, path: &[u8]) -> bool {
         let inner = locked(&self.inner);
         let mut claims = inner.entries.values().map(Entry::claim);
-        let writer = claims.find(|claim| {
+        claims.any(|claim| {
             claim.lease.is_none() && claim.writes_to.iter().any(|own| overlap(own, path))
-        });
-        writer.map(|claim| claim.label.clone())
+        })
     }
 
     /// Whether a transfer of a member is there whose claim has ended, or that was fenced.

@@ -18,8 +18,8 @@ use super::here::{Found, Here, May};
 use crate::allow::Who;
 use crate::claims::{ClaimedPlace, MayHold, Wish};
 
-/// Says which transfer that is no member writes to an absolute path, above or below it, if one does.
-pub(crate) type Writer<'a> = dyn Fn(&[u8]) -> Option<String> + 'a;
+/// Whether a transfer that is no member writes to an absolute path, above or below it.
+pub(crate) type IsWritten<'a> = dyn Fn(&[u8]) -> bool + 'a;
 
 /// Who sets a claim.
 pub(crate) struct Holder<'a> {
@@ -36,11 +36,11 @@ impl Here {
         question: &Question,
         holder: &Holder<'_>,
         may: &May<'_>,
-        writer: &Writer<'_>,
+        is_written: &IsWritten<'_>,
     ) -> Option<Result<Answer, Refusal>> {
         let now = Instant::now();
         Some(match question {
-            Question::Claim(wish) => self.set_claim(wish, holder, may, writer, now),
+            Question::Claim(wish) => self.set_claim(wish, holder, may, is_written, now),
             Question::Renew(wish) => self.renew_claim(wish, holder, may, now),
             Question::Release(wish) => self.release_claim(wish, holder, may),
             _ => return None,
@@ -52,7 +52,7 @@ impl Here {
         wish: &ClaimPlace,
         holder: &Holder<'_>,
         may: &May<'_>,
-        writer: &Writer<'_>,
+        is_written: &IsWritten<'_>,
         now: Instant,
     ) -> Result<Answer, Refusal> {
         if wish.epoch == 0 {
@@ -73,7 +73,7 @@ impl Here {
         let absolute = absolute(&found);
         let entering = self.claims().enter_alone();
         // Whose transfer it is, and of what, is nothing for a peer.
-        if writer(&absolute).is_some() {
+        if is_written(&absolute) {
             let message = format!(
                 "{}: a transfer that is no member writes there; wait for it, or stop it",
                 String::from_utf8_lossy(&wish.path.0)

@@ -182,12 +182,12 @@ fn no_transfer_begins_between_the_look_for_writers_and_the_claim() {
         mark: Mark::Untouched,
     });
     let looked = std::cell::Cell::new(false);
-    let writer = |_: &[u8]| {
+    let is_written = |_: &[u8]| {
         looked.set(true);
         assert!(claims.is_entered(), "a transfer waits until it is set");
-        None
+        false
     };
-    let answered = here.claim(&question, &holder, &may, &writer);
+    let answered = here.claim(&question, &holder, &may, &is_written);
     assert!(
         matches!(answered, Some(Ok(Answer::Done {}))),
         "{answered:?}"
