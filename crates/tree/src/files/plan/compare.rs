@@ -101,7 +101,8 @@ impl Comparer {
         let same = there.bytes == record.bytes
             && match judge {
                 Judge::SIZE => true,
-                Judge::CHECKSUM if record.bytes == 0 => true,
+                // Everybody has the contents of an empty file, which may get others later. So its digest shows nothing.
+                Judge::CHECKSUM if record.bytes == 0 => !self.wants_proof(record),
                 Judge::CHECKSUM => match record.digest {
                     None => return Ok(Judgement::Settled(Verdict::Digest)),
                     Some(wanted) => {
@@ -133,7 +134,7 @@ impl Comparer {
                 };
                 return self.adjust_file(path, there, &meta);
             }
-            if judge == Judge::CHECKSUM {
+            if judge == Judge::CHECKSUM && record.bytes > 0 {
                 self.undelivered.prove(key);
             }
             return self.adjust_file(path, there, meta);

@@ -103,3 +103,26 @@ fn a_file_that_is_there_gets_a_further_name_by_its_digest_alone() {
     assert_eq!(content, None, "{fault}");
     assert!(fault.contains("shown by its digest"), "{fault}");
 }
+
+/// Everybody has the contents of an empty file, which may get others later.
+#[test]
+fn an_empty_file_gets_no_further_name_by_its_digest() {
+    let by_digest = Comparison {
+        judge: Judge::CHECKSUM.0,
+        ..Comparison::default()
+    };
+    let storage = MemoryStorage::new();
+    put(&storage, "out/secret", "");
+    let mut run = Run::blind(Arc::new(storage.clone()), Some(by_digest));
+    let file = run.record(EntryKind::FILE, "secret", "");
+    assert_eq!(run.plan(&file), Verdict::Skip, "it gets no further name");
+    let link = run.record(EntryKind::HARD_LINK, "public", "secret");
+    assert_eq!(run.plan(&link), Verdict::Done);
+    let told = run.finish();
+    assert_eq!(storage.content(&at("out/public")), None, "{told:?}");
+    // The sender says that it gets some: its own empty file takes the place.
+    let mut run = Run::blind(Arc::new(storage), Some(by_digest));
+    let mut file = run.record(EntryKind::FILE, "secret", "");
+    file.flags = RecordFlags::HAS_NAMES;
+    assert_ne!(run.plan(&file), Verdict::Skip);
+}
