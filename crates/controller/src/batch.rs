@@ -33,6 +33,8 @@ pub struct Base {
     pub kind: JobKind,
     /// Settings of the job.
     pub settings: BTreeMap<String, Vec<Text>>,
+    /// The job deletes what the source does not have.
+    pub deletes: bool,
     /// What is meant.
     pub selection: Option<Selection>,
     /// How long a node keeps trying to bring its items while none of it works.
@@ -83,17 +85,12 @@ impl ItemTransfer<'_> {
         })
     }
 
-    /// Whether the job deletes what the source does not have.
-    fn deletes(&self) -> bool {
-        let delete = self.base.settings.get("delete");
-        delete.is_some_and(|values| values.iter().any(|value| value.0 == b"true"))
-    }
-
     /// The transfer that finishes the tree. Nothing is deleted where something could not be looked at.
     pub(crate) fn close(&self, deletes: bool) -> Result<JobSpec, Failure> {
         let mut settings = self.base.settings.clone();
         if !deletes {
             settings.remove("delete");
+            settings.remove("delete-before");
             settings.remove("max-delete");
         }
         self.spec(self.base.kind, settings, self.base.selection.clone(), true)
@@ -133,7 +130,7 @@ impl ItemTransfer<'_> {
                 claim: self.claim,
                 epoch: self.epoch,
                 closer,
-                deletes: self.deletes(),
+                deletes: self.base.deletes,
                 lane: 0,
             }),
             items: Vec::new(),

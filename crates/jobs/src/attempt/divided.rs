@@ -229,8 +229,10 @@ fn view(work: &Work, (bytes, files): Amount, flight: &ProgressView) -> ProgressV
 
 fn base(prepared: &Prepared) -> Base {
     // Settings that cannot be read have been refused when the job was submitted.
-    let settings = prepared.spec.copy_settings();
+    let settings = prepared.spec.copy_settings().ok();
+    let settings = settings.as_ref();
     Base {
+        deletes: settings.is_some_and(|settings| settings.comparison.delete),
         kind: prepared.spec.kind,
         settings: prepared.spec.settings.clone(),
         selection: prepared.spec.selection.clone(),
@@ -409,4 +411,28 @@ fn member_mandate(
         asker: row.identity,
         job: job.id.clone(),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_divided_job_deletes_by_each_word_that_says_so() {
+        for (settings, deletes) in [
+            (json!({"delete": ["yes"]}), true),
+            (json!({"delete": ["true"]}), true),
+            (json!({"delete": ["off"]}), false),
+            (json!({}), false),
+        ] {
+            let new = json!({
+                "kind": "sync", "sources": ["here:/data/a/"], "destination": "here:/data/b/", "settings": settings,
+            });
+            let new = serde_json::from_value(new).expect("a job");
+            let prepared = spec::prepare(&new, &|_| Ok(None)).expect("prepared");
+            assert_eq!(base(&prepared).deletes, deletes, "{settings}");
+        }
+    }
 }
