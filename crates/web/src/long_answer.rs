@@ -15,12 +15,15 @@ use crate::turns::{self, Turn, Turns};
 const ALL_MAX: usize = 16;
 const OF_HOLDER_MAX: usize = 4;
 
+/// Those of users who have one already. So up to eleven users leave one for another user.
+const FURTHER_MAX: usize = 4;
+
 /// The turns at long answers.
 pub(crate) struct LongAnswers(Turns);
 
 impl LongAnswers {
     pub(crate) fn new() -> Self {
-        Self(Turns::new(ALL_MAX, OF_HOLDER_MAX))
+        Self(Turns::new(ALL_MAX, OF_HOLDER_MAX).keeping(FURTHER_MAX))
     }
 
     /// Waits for a turn, before the answer is made.

@@ -48,6 +48,8 @@ pub(crate) fn holder() -> Option<Holder> {
 /// Turns at something.
 pub(crate) struct Turns {
     all: Arc<Semaphore>,
+    /// Those that go to holders who have one already.
+    further: Arc<Semaphore>,
     share: usize,
     shares: Arc<Mutex<Shares>>,
 }
@@ -56,6 +58,8 @@ type Shares = HashMap<Holder, Share>;
 
 struct Share {
     turns: Arc<Semaphore>,
+    /// Turns that the holder has, or waits for among those of all.
+    taken: usize,
     /// Calls that have a turn or wait for one.
     calls: usize,
 }
@@ -63,6 +67,7 @@ struct Share {
 /// A turn; given back when dropped.
 pub(crate) struct Turn {
     _own: Option<OwnTurn>,
+    _further: Option<OwnedSemaphorePermit>,
     _all: OwnedSemaphorePermit,
 }
 
@@ -71,6 +76,8 @@ struct OwnTurn {
     shares: Arc<Mutex<Shares>>,
     holder: Holder,
     turn: Option<OwnedSemaphorePermit>,
+    /// The turn counts among those that the holder has taken.
+    counts: bool,
 }
 
 impl Turns {
@@ -78,8 +85,17 @@ impl Turns {
     pub(crate) fn new(all: usize, share: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(all)),
+            further: Arc::new(Semaphore::new(all)),
             share,
             shares: Arc::default(),
+        }
+    }
+
+    /// The same, of which only so many go to holders who have one already. So a few holders do not have all of them.
+    pub(crate) fn keeping(self, further: usize) -> Self {
+        Self {
+            further: Arc::new(Semaphore::new(further)),
+            ..self
         }
     }
 
@@ -100,17 +116,23 @@ impl Turns {
     }
 
     async fn wait(&self, holder: Option<Holder>) -> Result<Turn, AcquireError> {
-        let own = match holder {
+        let (own, is_first) = match holder {
             Some(holder) => {
                 let (mut own, turns) = self.enter(holder);
                 own.turn = Some(turns.acquire_owned().await?);
-                Some(own)
+                let is_first = own.count();
+                (Some(own), is_first)
             }
-            None => None,
+            None => (None, true),
+        };
+        let further = match is_first {
+            true => None,
+            false => Some(Arc::clone(&self.further).acquire_owned().await?),
         };
         let all = Arc::clone(&self.all).acquire_owned().await?;
         Ok(Turn {
             _own: own,
+            _further: further,
             _all: all,
         })
     }
@@ -119,6 +141,7 @@ impl Turns {
         let mut shares = lock(&self.shares);
         let share = shares.entry(holder.clone()).or_insert_with(|| Share {
             turns: Arc::new(Semaphore::new(self.share)),
+            taken: 0,
             calls: 0,
         });
         share.calls += 1;
@@ -127,8 +150,22 @@ impl Turns {
             shares: Arc::clone(&self.shares),
             holder,
             turn: None,
+            counts: false,
         };
         (own, turns)
+    }
+}
+
+impl OwnTurn {
+    /// Counts the turn; whether the holder has no other one.
+    fn count(&mut self) -> bool {
+        self.counts = true;
+        let mut shares = lock(&self.shares);
+        let Some(share) = shares.get_mut(&self.holder) else {
+            return true;
+        };
+        share.taken += 1;
+        share.taken == 1
     }
 }
 
@@ -138,6 +175,7 @@ impl Drop for OwnTurn {
         let mut shares = lock(&self.shares);
         if let Some(share) = shares.get_mut(&self.holder) {
             share.calls -= 1;
+            share.taken -= usize::from(self.counts);
             if share.calls == 0 {
                 shares.remove(&self.holder);
             }
@@ -180,6 +218,29 @@ mod tests {
             assert!(matches!(third.now_or_never(), Some(Ok(_))));
             drop((second, other));
             assert!(lock(&turns.shares).is_empty());
+        });
+    }
+
+    #[test]
+    fn a_few_holders_do_not_have_all_turns() {
+        run(async {
+            let turns = Turns::new(8, 4).keeping(2);
+            let user = |name: &str| Some(Holder::User(name.to_owned()));
+            let mut held = Vec::new();
+            for name in ["a", "b", "c", "d"] {
+                for _ in 0..4 {
+                    held.extend(turns.take(user(name)).now_or_never().and_then(Result::ok));
+                }
+            }
+            assert_eq!(held.len(), 6, "one for each of them, and two further");
+            let other = turns.take(user("e")).now_or_never();
+            assert!(matches!(other, Some(Ok(_))), "held up");
+            held.truncate(1);
+            let further = turns.take(user("a")).now_or_never();
+            assert!(matches!(further, Some(Ok(_))), "it was given back");
+            drop((held, other, further));
+            assert!(lock(&turns.shares).is_empty());
+            assert_eq!(turns.further.available_permits(), 2);
         });
     }
 
