@@ -29,7 +29,7 @@ use self::apart::{Marked, Sought, keep_apart, marked};
 pub(crate) use self::asked::may_write;
 use self::asked::{entered, kept_at, order_of, select_of, share_of};
 pub(crate) use self::free::wanted_file;
-use self::free::{PATIENCE, prepare};
+use self::free::{PATIENCE, prepare, tell_damage};
 use crate::Shared;
 use crate::admit::admit;
 use crate::allow::{Denial, Who};
@@ -207,9 +207,7 @@ fn begin_push<'a>(
             prepared.config.hides_contents = request.may_not_read || may_read.is_err();
             prepared.config.keeper = Arc::new(Keeper::new(kept_at(place.gives_owners, request)));
             let (resumed, lost_bytes) = (prepared.recovered.resumed, prepared.lost_bytes());
-            if let Some(damage) = &prepared.recovered.damage {
-                shared.log(damage);
-            }
+            tell_damage(shared, &mut prepared);
             let Marked {
                 prepared,
                 beacon,

@@ -73,6 +73,21 @@ pub(super) fn prepare(
     prepared.map_err(no)
 }
 
+/// What a peer hears of a damaged journal: where that lies is nothing for it. The log has the path.
+const DAMAGED: &str = "what an earlier run of this transfer had noted of it is damaged at the other side, so this run sends some of it again; the log there says more";
+
+/// Logs what was damaged in the journal, and leaves words for the peer without a path of this machine. An agent's client may know where its
+/// own files lie.
+pub(super) fn tell_damage(shared: &Shared, prepared: &mut PreparedDestination) {
+    let Some(damage) = &mut prepared.recovered.damage else {
+        return;
+    };
+    shared.log(damage);
+    if shared.only.is_none() {
+        DAMAGED.clone_into(damage);
+    }
+}
+
 /// The file that asks whoever holds the transfer of this key without a client to give way.
 pub(crate) fn wanted_file(home: &Path, key: &[u8; 32]) -> PathBuf {
     let digits: String = key[..16].iter().map(|byte| format!("{byte:02x}")).collect();
