@@ -28,7 +28,7 @@ pub(crate) use pace::Pace;
 pub(crate) use reach::{Reaching, even_out, is_unproven};
 pub(crate) use records::{Records, overflows};
 pub(crate) use rights::{ACCESS_ENDED, mandate_of, may_go_on, may_there};
-use rights::{acts_for, check_rights};
+use rights::{acts_for, check_left, check_rights};
 use submission::{PRIORITY_MAX, check_room, stored, submit_for};
 
 /// Answers other nodes about the jobs that run here for them.
@@ -57,8 +57,12 @@ impl AnswerJobs for Guests {
                 let giver = mandate.map_or(asker, |mandate| mandate.asker.as_str());
                 self.reach(giver, wish, may).map(|()| Answer::Done {})
             }
-            Question::Grant(wish) => grants::grant(&jobs.shared, asker, mandate, wish, may),
+            Question::Grant(wish) => {
+                check_left(jobs, asker, &wish.job)?;
+                grants::grant(&jobs.shared, asker, mandate, wish, may)
+            }
             Question::Revoke { job, keep } => {
+                check_left(jobs, asker, job)?;
                 let of = acts_for(jobs, asker, mandate, job)?;
                 grants::revoke(&jobs.shared, asker, of, job, keep)
             }

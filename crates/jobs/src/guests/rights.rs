@@ -1,13 +1,13 @@
 //! The rights of the node that asked for a job: here when the job begins and while it goes on, and at the third site by its mandate.
 //! Gives no access (`grants`) and runs no job.
 
-use godwit_api::ask::{MayUse, Refusal, code};
+use godwit_api::ask::{MayUse, Peer, Refusal, code};
 use godwit_api::grant::{Mandate, Right, Subject, Wish, allows};
 use godwit_api::job::Text;
 use godwit_api::rest::{NewJob, Place, Timestamp};
-use godwit_state::Job;
+use godwit_state::{Agreed, Job};
 
-use super::KEY;
+use super::{KEY, refuse};
 use crate::stored::Guest;
 use crate::{Jobs, Shared, access, grants};
 
@@ -41,6 +41,21 @@ pub(super) fn acts_for<'a>(
     }
     let Mandate { asker: of, job } = mandate;
     let message = format!("{asker} was not let in here for job {job} of {of}");
+    Err(Refusal::new(code::NOT_LET_IN, message))
+}
+
+/// Refuses a node that had this job of the cluster run elsewhere and is no member any more. The job goes on with what that node gave as a
+/// member, and the other members give and take back from then on.
+pub(super) fn check_left(jobs: &Jobs, asker: &str, job: &str) -> Result<(), Refusal> {
+    let shared = &jobs.shared;
+    let noted = Agreed(&shared.replica.reader()).asker(job);
+    let noted = noted.map_err(|error| refuse(&error.into()))?;
+    let is_own = |own: Peer| own.identity == asker;
+    let is_here = || (shared.config.is_member)(asker) || (shared.config.own)().is_some_and(is_own);
+    if noted.as_deref() != Some(asker) || is_here() {
+        return Ok(());
+    }
+    let message = format!("{asker} has left the cluster whose job {job} is");
     Err(Refusal::new(code::NOT_LET_IN, message))
 }
 

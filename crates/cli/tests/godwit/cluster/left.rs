@@ -5,12 +5,16 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use godwit_api::ask::{GrantJob, Question, code};
+use godwit_api::job::Text;
+use godwit_api::rest::Timestamp;
 use serde_json::Value;
 
 use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries, names};
 use super::super::rig::Rig;
 use super::super::sites::third::only_job;
 use super::super::sites::{allow, submit, wait_for};
+use super::super::trust;
 use super::guests::rules;
 use super::taken_over::{between, fill, subjects, wait_for_temporary};
 use super::{DEADLINE, Site, archive, runner};
@@ -49,6 +53,30 @@ fn assert_complete_once(node: &Rig, id: &str, runs: &Rig, into: &Path) -> Value 
     ended
 }
 
+/// A node that was removed gives and takes no access for a job of the cluster, though the sites know the job by it, and it has rights as a
+/// peer.
+#[track_caller]
+fn assert_gives_nothing(removed: &Rig, member: &Rig, id: &str) {
+    let write = ["--write"];
+    trust::allow(member, &removed.identity, "data", &write);
+    let give = Question::Grant(GrantJob {
+        job: id.to_owned(),
+        identity: removed.identity.clone(),
+        paths: vec![Text::from("data/into")],
+        write: true,
+        until: Timestamp(0),
+        lasts_ms: Some(3_600_000),
+    });
+    let take = Question::Revoke {
+        job: id.to_owned(),
+        keep: Vec::new(),
+    };
+    for question in [&give, &take] {
+        let no = trust::ask(removed, member, None, question).expect_err("no member");
+        assert_eq!(no.code, code::NOT_LET_IN, "{no:?}");
+    }
+}
+
 /// The node that is removed runs on, and does not hear that it is removed.
 #[test]
 fn a_job_of_a_removed_node_goes_on_under_another_one() {
@@ -80,6 +108,7 @@ fn a_job_that_is_brought_for_a_removed_node_goes_on_under_another_one() {
     let name = name.expect("a runner");
     let removed = other.admin(&["cluster", "remove", &name, "--force"]);
     assert_eq!(removed.code, Some(0), "{removed:?}");
+    assert_gives_nothing(&site.nodes[first], other, &id);
     assert_complete_once(other, &id, &there, &into);
     assert_identical_to_rsync("-aHO", &there.export.join("set"), &into.join("set"));
     wait_until("no right stays", || rules(&there) + rules(other) == 0);
