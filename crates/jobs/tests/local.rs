@@ -5,6 +5,8 @@
 mod clock;
 #[path = "local/faithless.rs"]
 mod faithless;
+#[path = "local/records.rs"]
+mod records;
 #[path = "local/settings.rs"]
 mod settings;
 #[path = "local/verification.rs"]

@@ -1,27 +1,36 @@
-//! Owns how much the disk of this node keeps of jobs for other sites beside the state: their manifests, logs and samples.
+//! Owns how much the disk of this node keeps of the jobs of one owner beside the state: their manifests, logs and samples.
 //! Deletes no job: the state prunes those.
 //!
-//! The records of one asker have a bound together. Beyond it those of its oldest ended jobs go. If the jobs that have not
-//! ended fill the room, the node takes no further job of the asker, and ends the running one with the largest records.
+//! The records of one user, or of one other site, have a bound together. Beyond it those of its oldest ended jobs go; of a user then those
+//! of jobs that wait, too. The log of a user's job says so. If the jobs that are left fill the room, the running one with the largest
+//! records ends. The node takes no further job of another site then.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::units::human_size;
+use godwit_history::Recorder;
 use godwit_state::{Job, JobFilter, PAGE_BYTES};
 
-use super::{asker_of, owner};
+use super::{is_of_site, owner};
 use crate::Shared;
 use crate::error::JobsError;
 
-/// Bytes of the records of one asker: the manifests of some ten million files, or the logs of hundreds of jobs.
-const BYTES_MAX: u64 = 4 << 30;
+/// Bytes of the records of one other site: the manifests of some ten million files, or the logs of hundreds of jobs.
+const OF_SITE_MAX: u64 = 4 << 30;
 
-/// How often they are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// The same of one user: the manifests of some forty million files.
+const OF_USER_MAX: u64 = 16 << 30;
 
-/// The results of the last looks, by asker.
+/// How often those of a site are looked at, and those of a user, of whom the history may have many more jobs.
+const LOOK_AT_SITE_EVERY: Duration = Duration::from_secs(5);
+const LOOK_AT_USER_EVERY: Duration = Duration::from_mins(1);
+
+/// Records of so few bytes stay: they may be the line which says that the others went.
+const LEAST_BYTES: u64 = 1 << 10;
+
+/// The results of the last looks, by owner.
 #[derive(Default)]
 pub(crate) struct Records(Mutex<HashMap<String, Look>>);
 
@@ -33,56 +42,81 @@ struct Look {
     largest: Option<String>,
 }
 
+impl Look {
+    fn is_new(&self, owner: &str, now: Instant) -> bool {
+        let every = match is_of_site(owner) {
+            true => LOOK_AT_SITE_EVERY,
+            false => LOOK_AT_USER_EVERY,
+        };
+        now.saturating_duration_since(self.at) < every
+    }
+}
+
+const fn most(is_of_site: bool) -> u64 {
+    if is_of_site { OF_SITE_MAX } else { OF_USER_MAX }
+}
+
 /// Why the asker may not have one more job here, if its records take all their room.
 pub(super) fn full(shared: &Shared, asker: &str) -> Result<Option<String>, JobsError> {
-    let look = look(shared, asker)?;
+    let look = look(shared, &owner(asker))?;
     Ok(look.full.then(|| {
         format!(
             "manifests, logs and samples of your jobs that have not ended take {} here, as much as may be; wait until they end, or submit jobs with fewer files or without manifests",
-            human_size(BYTES_MAX)
+            human_size(OF_SITE_MAX)
         )
     }))
 }
 
-/// Why a job that runs for another site has to end, if its records take the room of all of its asker.
+/// Why a running job has to end, if its records take the room of all of its owner.
 pub(crate) fn overflows(shared: &Shared, job: &Job) -> Option<String> {
     // If they cannot be read now, they are looked at again.
-    let look = look(shared, asker_of(job)?).ok()?;
+    let look = look(shared, &job.owner).ok()?;
+    let is_of_site = is_of_site(&job.owner);
     (look.full && look.largest.as_ref() == Some(&job.id)).then(|| {
         format!(
-            "manifests, logs and samples of jobs for one other site take {} here at most; submit the job without a manifest, or in parts",
-            human_size(BYTES_MAX)
+            "manifests, logs and samples of jobs for one {} take {} here at most; submit the job without a manifest, or in parts",
+            if is_of_site { "other site" } else { "user" },
+            human_size(most(is_of_site))
         )
     })
 }
 
-/// Looks at the records of an asker, unless that was done just now, and makes room.
-fn look(shared: &Shared, asker: &str) -> Result<Look, JobsError> {
+/// Looks at the records of an owner, unless that was done just now, and makes room.
+fn look(shared: &Shared, owner: &str) -> Result<Look, JobsError> {
     let lock = || {
         let looks = shared.records.0.lock();
         looks.unwrap_or_else(PoisonError::into_inner)
     };
     let now = Instant::now();
     let mut looks = lock();
-    looks.retain(|_, look| now.saturating_duration_since(look.at) < LOOK_EVERY);
-    if let Some(look) = looks.get(asker) {
+    looks.retain(|owner, look| look.is_new(owner, now));
+    if let Some(look) = looks.get(owner) {
         return Ok(look.clone());
     }
     drop(looks);
-    let look = make_room(shared, asker, now)?;
-    lock().insert(asker.to_owned(), look.clone());
+    let look = make_room(shared, owner, now)?;
+    lock().insert(owner.to_owned(), look.clone());
     Ok(look)
 }
 
-fn make_room(shared: &Shared, asker: &str, at: Instant) -> Result<Look, JobsError> {
+/// The records of a job that may go.
+struct Kept {
+    id: String,
+    attempt: u32,
+    bytes: u64,
+}
+
+fn make_room(shared: &Shared, owner: &str, at: Instant) -> Result<Look, JobsError> {
     let base = &shared.config.directory;
     let here: HashSet<String> = godwit_history::ids(base).into_iter().collect();
     let filter = JobFilter {
-        owner: Some(owner(asker)),
+        owner: Some(owner.to_owned()),
         bytes_max: Some(PAGE_BYTES),
         ..JobFilter::default()
     };
-    let (mut open, mut ended, mut largest) = (0_u64, Vec::new(), None);
+    let is_of_site = is_of_site(owner);
+    let (mut open, mut largest) = (0_u64, None);
+    let (mut waiting, mut ended) = (Vec::new(), Vec::new());
     let mut cursor = None;
     loop {
         let reader = shared.replica.reader();
@@ -90,8 +124,15 @@ fn make_room(shared: &Shared, asker: &str, at: Instant) -> Result<Look, JobsErro
         for job in page.jobs.into_iter().filter(|job| here.contains(&job.id)) {
             let bytes = godwit_history::bytes(base, &job.id);
             let runs = shared.live.contains(&job.id);
-            if job.state.ended() && !runs {
-                ended.push((job.id, bytes));
+            let attempt = job.attempts;
+            if !runs && (job.state.ended() || !is_of_site) {
+                let kept = if job.state.ended() {
+                    &mut ended
+                } else {
+                    &mut waiting
+                };
+                let id = job.id;
+                kept.push(Kept { id, attempt, bytes });
                 continue;
             }
             open = open.saturating_add(bytes);
@@ -104,28 +145,37 @@ fn make_room(shared: &Shared, asker: &str, at: Instant) -> Result<Look, JobsErro
             break;
         }
     }
-    for id in surplus(open, ended) {
+    waiting.append(&mut ended);
+    for Kept { id, attempt, .. } in surplus(open, waiting, most(is_of_site)) {
         (shared.config.log)(&format!(
-            "job {id}: its records made way for those of later jobs for {asker}"
+            "job {id}: its records made way for those of other jobs of {owner}"
         ));
         // A removal that fails is tried again.
-        let _ = godwit_history::remove(base, &id);
+        let removed = godwit_history::remove(base, &id);
+        if !is_of_site && removed.is_ok() {
+            let message = format!(
+                "log, samples and manifest until now were removed: those of one user take {} on a node at most",
+                human_size(OF_USER_MAX)
+            );
+            let note = serde_json::json!({"event": "note", "message": message});
+            Recorder::open(base, &id, attempt).log(note);
+        }
     }
     Ok(Look {
         at,
-        full: open >= BYTES_MAX,
+        full: open >= most(is_of_site),
         largest: largest.map(|(_, id)| id),
     })
 }
 
-/// The ended jobs, of which the newest come first, that have no room beside the jobs that have not ended.
-fn surplus(open: u64, ended: Vec<(String, u64)>) -> impl Iterator<Item = String> {
+/// The jobs, of which those come first that are to be kept the longest, that have no room beside the jobs that are not among them.
+fn surplus(open: u64, kept: Vec<Kept>, most: u64) -> impl Iterator<Item = Kept> {
     let mut bytes = open;
-    let over = ended.into_iter().skip_while(move |(_, more)| {
-        bytes = bytes.saturating_add(*more);
-        bytes <= BYTES_MAX
+    let over = kept.into_iter().skip_while(move |kept| {
+        bytes = bytes.saturating_add(kept.bytes);
+        bytes <= most
     });
-    over.map(|(id, _)| id)
+    over.filter(|kept| kept.bytes > LEAST_BYTES)
 }
 
 #[cfg(test)]
@@ -134,17 +184,19 @@ mod tests {
 
     #[test]
     fn the_oldest_ended_jobs_make_way() {
-        let third = BYTES_MAX / 3;
-        let ended = || {
-            vec![
-                ("c".to_owned(), third),
-                ("b".to_owned(), third),
-                ("a".to_owned(), 0),
-            ]
+        let third = OF_SITE_MAX / 3;
+        let gone = |open: u64| {
+            let of = [("c", third), ("b", third), ("a", 2_000), ("0", 10)];
+            let kept = of.map(|(id, bytes)| Kept {
+                id: id.to_owned(),
+                attempt: 1,
+                bytes,
+            });
+            let gone = surplus(open, kept.into(), OF_SITE_MAX);
+            gone.map(|kept| kept.id).collect::<Vec<_>>()
         };
-        let gone = |open: u64| surplus(open, ended()).collect::<Vec<_>>();
-        assert!(gone(third).is_empty());
+        assert!(gone(third - 2_010).is_empty());
         assert_eq!(gone(third + 2), ["b", "a"]);
-        assert_eq!(gone(BYTES_MAX), ["c", "b", "a"]);
+        assert_eq!(gone(OF_SITE_MAX), ["c", "b", "a"]);
     }
 }

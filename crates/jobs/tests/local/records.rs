@@ -1,0 +1,73 @@
+//! Tests of the bound on what is kept of the jobs of one user beside the state.
+//! Leaves the bound of another site to the unit tests.
+
+use std::fs::{self, File};
+
+use godwit_api::rest::{JobState, NewJob};
+
+use crate::world::{World, new, submit, wait_for};
+
+/// More than one user has on a node.
+const TOO_MUCH: u64 = (16 << 30) + 1;
+
+/// A file with holes takes no room.
+fn fill(world: &World, id: &str) {
+    let path = world.path("home/jobs").join(id).join("manifest");
+    let file = File::create(path).expect("made");
+    file.set_len(TOO_MUCH).expect("long");
+}
+
+#[test]
+fn the_oldest_records_of_a_user_make_way_and_its_log_says_so() {
+    let world = World::new();
+    world.write("from/a", &[7; 40_000]);
+    let jobs = world.start(2);
+    let old = submit(&jobs, &new("here:/from/a", "here:/to/old"));
+    wait_for(&jobs, &old, |job| job.ended.is_some());
+    jobs.stop();
+    drop(jobs);
+    fill(&world, &old);
+    // A look is due where none was since the start.
+    let jobs = world.start(2);
+    let slow = NewJob {
+        limit: Some(10_000),
+        ..new("here:/from/a", "here:/to/new")
+    };
+    let running = submit(&jobs, &slow);
+    let ended = wait_for(&jobs, &running, |job| job.ended.is_some());
+    assert_eq!(ended.state, JobState::Complete, "{ended:?}");
+    let log = jobs.log(&old, 0, 10).expect("a log").lines;
+    let said = log.first().expect("a line").event.to_string();
+    assert!(
+        said.contains("were removed: those of one user take 17.2 GB"),
+        "{said}"
+    );
+    assert_eq!(log.len(), 1, "{log:?}");
+    let directory = world.path("home/jobs").join(&old);
+    assert!(!directory.join("manifest").exists(), "it went");
+    let has_log = fs::metadata(world.path("home/jobs").join(&running).join("log.jsonl"));
+    assert!(has_log.expect("there").len() > 300, "the other one stays");
+    jobs.stop();
+}
+
+#[test]
+fn a_running_job_whose_records_fill_the_room_of_its_user_ends() {
+    let world = World::new();
+    world.write("from/a", &vec![7; 40_000_000]);
+    let jobs = world.start(2);
+    let slow = NewJob {
+        limit: Some(1_000_000),
+        ..new("here:/from/a", "here:/to/new")
+    };
+    let id = submit(&jobs, &slow);
+    wait_for(&jobs, &id, |job| job.state == JobState::Running);
+    jobs.stop();
+    drop(jobs);
+    fill(&world, &id);
+    let jobs = world.start(2);
+    let ended = wait_for(&jobs, &id, |job| job.ended.is_some());
+    let why = ended.reason.expect("a reason").text;
+    assert_eq!(ended.state, JobState::Failed, "{why}");
+    assert!(why.contains("jobs for one user take 17.2 GB"), "{why}");
+    jobs.stop();
+}
