@@ -326,6 +326,7 @@ impl Places for Exports {
             Direction::PUSH => (Right::Write, std::slice::from_ref(&request.destination)),
             _ => (Right::Read, request.sources.as_slice()),
         };
+        let who = Who::opens(peer, request);
         let mut needs = Vec::new();
         for path in paths {
             let place = match find(&self.exports, path) {
@@ -338,15 +339,15 @@ impl Places for Exports {
                     right: Right::List,
                 });
             }
+            if right == Right::Write && place.is_some() {
+                needs.extend(self.seen(&who, request, place.clone()));
+            }
             let need = Need { place, right };
             if !needs.contains(&need) {
                 needs.push(need);
             }
         }
-        Leave {
-            who: Who::opens(peer, request),
-            needs,
-        }
+        Leave { who, needs }
     }
 
     fn taken_back(&self, leave: &Leave) -> Option<Denial> {
@@ -364,6 +365,28 @@ impl Places for Exports {
             message: format!("this access was taken back or has expired: {}", no.message),
             ..no
         })
+    }
+}
+
+impl Exports {
+    /// The rights to see what is at a destination, of those that the peer has: a push goes by them, and so ends with them.
+    fn seen(&self, who: &Who, request: &Open, place: Option<(String, RelPath)>) -> Vec<Need> {
+        let Ok(granted) = self.grantor().granted(who) else {
+            return Vec::new();
+        };
+        let at = place.as_ref();
+        let at = at.map(|(export, below)| (export.as_str(), below.as_bytes()));
+        let has = |right: &Right| match right {
+            Right::List => granted.told(at).is_ok(),
+            right => !request.may_not_read && granted.allowed(at, *right).is_ok(),
+        };
+        let rights = [Right::List, Right::Read].into_iter().filter(has);
+        rights
+            .map(|right| Need {
+                place: place.clone(),
+                right,
+            })
+            .collect()
     }
 }
 

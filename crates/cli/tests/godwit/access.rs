@@ -223,6 +223,35 @@ fn rules_of_the_state_count_beside_the_file_and_end_what_runs() {
 }
 
 #[test]
+fn a_push_ends_with_the_right_to_see_its_destination() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    rig.write("run42/large", vec![7; 16 << 20]);
+    let us = us(&rig);
+    told(&rig, &["access", "deny", &us]);
+    let client = Client::local(rig.daemon_home.clone()).expect("a client");
+    let allow = |rights: &[RightName]| {
+        let rule = NewAccess {
+            rights: rights.to_vec(),
+            ..rule(&us, "", None)
+        };
+        client.access().put("one", &rule).expect("allowed");
+    };
+    let url = rig.url("copy");
+    for right in [RightName::List, RightName::Read] {
+        allow(&[RightName::Write, right]);
+        let slow = ["--limit", "64KiB", "run42", &url];
+        let mut run = rig.begin_cp(&rig.path(""), &slow);
+        run.wait_for("\"started\"");
+        allow(&[RightName::Write]);
+        let outcome = run.wait();
+        outcome
+            .expect(4, "failed")
+            .says("was taken back or has expired");
+    }
+}
+
+#[test]
 fn the_commands_say_what_they_change_where_and_for_whom() {
     let mut rig = Rig::new();
     let us = us(&rig);
