@@ -16,7 +16,7 @@ use godwit_state::{
 use crate::clock::now;
 use crate::error::JobsError;
 use crate::{Shared, grants, guests};
-pub(crate) use there::{There, is_dry, may_there};
+pub(crate) use there::{Sight, There, is_dry, may_there};
 
 /// The access rules of a node's state.
 pub(crate) struct Rules {

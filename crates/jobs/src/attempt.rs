@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 
 use godwit_api::event::{EventSink, Status, Summary, Verdict};
 use godwit_api::failure::{Failure, FailureCode, Retry};
-use godwit_api::grant::Right;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::is_request_id;
 use godwit_api::units::{counted, human_size};
 use godwit_run::{Control, Env, GivenList, Runner};
 use godwit_state::{Command, CommandError, Finish, Job, JobOp, Op, Outcome, ProposeError, Reason};
 
+use crate::access::Sight;
 use crate::live::Attempt;
 use crate::record::Recording;
 use crate::scheduler::actor;
@@ -51,7 +51,9 @@ pub(crate) const NO_SPACE: &str = "no_space";
 pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<String>, limit: u64) {
     let control = Control::default();
     let progress = Arc::new(Mutex::new(None));
+    let sight = Sight::of(shared, &job);
     let attempt = Attempt {
+        sight,
         owner: job.owner.clone(),
         sites,
         epoch,
@@ -79,7 +81,7 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
                     // Sites that run a transfer for this node record it themselves.
                     recording = Some(Recording::begin(&own, &job));
                     let begun = Instant::now();
-                    let ended = carry_out(&own, &job, epoch, limit, &control, &told);
+                    let ended = carry_out(&own, &job, epoch, (limit, sight), &control, &told);
                     if let Err(failure) = &ended {
                         let stops =
                             || control.is_cancelled() || own.stopping.load(Ordering::SeqCst);
@@ -129,7 +131,7 @@ fn carry_out(
     shared: &Arc<Shared>,
     job: &Job,
     epoch: u64,
-    limit: u64,
+    (limit, sight): (u64, Sight),
     control: &Control,
     told: &Arc<AttemptEvents>,
 ) -> Result<Summary, Failure> {
@@ -192,8 +194,8 @@ fn carry_out(
         label: Some(label(job)),
         mandate,
         list: prepared.list.take().map(GivenList::in_memory),
-        hides_names: !access::may_there(shared, job, Right::List),
-        hides_contents: !access::may_there(shared, job, Right::Read),
+        hides_names: !sight.names,
+        hides_contents: !sight.contents,
         attempts: Some(Placing::of(shared, &job.id, epoch, control)),
         ..(shared.config.make_env)(&prepared.sites)
     };

@@ -28,7 +28,7 @@ pub(crate) use pace::Pace;
 pub(crate) use reach::{Reaching, even_out, is_unproven};
 pub(crate) use records::{Records, overflows};
 pub(crate) use rights::{ACCESS_ENDED, mandate_of, may_go_on, may_there};
-use rights::{acts_for, check_left, check_rights};
+use rights::{acts_for, check_left, check_rights, check_sight};
 use submission::{PRIORITY_MAX, check_room, stored, submit_for};
 
 /// Answers other nodes about the jobs that run here for them.
@@ -239,6 +239,7 @@ fn go_on(jobs: &Jobs, asker: &str, wish: &RunJob, found: Job) -> Result<Answer, 
         let state = found.state;
         let is_paused = state == JobState::Paused;
         if is_paused || (state.ended() && state != JobState::Complete) {
+            check_sight(&jobs.shared, &found, wish)?;
             check_once(jobs, asker, &wish.job)?;
             take_change(jobs, asker)?;
             let changed = match is_paused {

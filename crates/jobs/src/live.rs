@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use godwit_api::rest::{JobProgress, ProgressView};
 use godwit_run::Control;
 
+use crate::access::Sight;
 use crate::attempt::Shortage;
 
 /// Between two looks whether an attempt has ended.
@@ -22,6 +23,8 @@ pub(crate) struct Attempt {
     pub(crate) sites: Vec<String>,
     /// Epoch of its claim.
     pub(crate) epoch: u64,
+    /// What it shows its owner.
+    pub(crate) sight: Sight,
     pub(crate) control: Control,
     /// The limit that it was given, in bytes per second; 0 is none.
     pub(crate) limit: u64,

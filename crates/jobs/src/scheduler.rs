@@ -12,6 +12,7 @@ use godwit_state::{
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
+use crate::access::Sight;
 use crate::attempt::{self, NO_SPACE};
 use crate::error::JobsError;
 use crate::nodes::{Nodes, Seen};
@@ -254,10 +255,12 @@ fn follow_up(
     nodes: &Nodes,
 ) -> Result<Vec<Running>, JobsError> {
     let mut running = Vec::new();
-    let mut claimed: Vec<Job> = Vec::new();
+    let mut claimed: Vec<(Job, Sight)> = Vec::new();
     for (id, attempt) in shared.live.all() {
         match reader.job(&id)? {
-            Some(job) if job.epoch == attempt.epoch && job.state.moves() => claimed.push(job),
+            Some(job) if job.epoch == attempt.epoch && job.state.moves() => {
+                claimed.push((job, attempt.sight));
+            }
             _ => attempt.control.cancel(),
         }
         // One that still stops takes its place until it has.
@@ -268,8 +271,9 @@ fn follow_up(
     }
     // Limits are those of the whole cluster.
     let all: Vec<Running> = running.iter().chain(nodes.elsewhere()).cloned().collect();
-    for job in claimed {
-        if let Some(why) = access::denied(shared, &job) {
+    for (job, sight) in claimed {
+        let denied = access::denied(shared, &job).or_else(|| sight.lost(shared, &job));
+        if let Some(why) = denied {
             end(shared, &job, &why, attempt::denied(&why))?;
             continue;
         }

@@ -27,6 +27,17 @@ pub(crate) struct Guest {
     pub(crate) asker: String,
     /// The other end, as that node named it; None where both ends are here.
     pub(crate) other: Option<Peer>,
+    /// The owner of the job there may list the destination; a node of an older version does not say so.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub(crate) may_list: bool,
+    /// The same of reading.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub(crate) may_read: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+const fn is_not(flag: &bool) -> bool {
+    !*flag
 }
 
 #[derive(Deserialize, Serialize)]
@@ -165,10 +176,17 @@ mod tests {
         let guest = Guest {
             asker: "gw1-a".to_owned(),
             other: None,
+            may_list: true,
+            may_read: false,
         };
         let text = Stored::text_for(own.new.clone(), guest.clone()).expect("text");
         let read = Stored::parse(&text).expect("a description");
         assert_eq!((&read.new, &read.guest), (&own.new, &Some(guest)));
+        // Of before: what its owner may see there is not known.
+        let text = text.replace(r#","may_list":true"#, "");
+        let read = Stored::parse(&text).expect("a description");
+        assert!(!read.guest.expect("a guest").may_list, "{text}");
+        let read = Stored::parse(&text).expect("a description");
         let own = Own {
             new: read.new.clone(),
             sites: BTreeMap::from([("b".to_owned(), "gw1-b".to_owned())]),

@@ -55,6 +55,8 @@ pub mod capability {
     pub const MANDATE: u64 = 32768;
     /// Trees without what is mounted in them: `one_file_system` of a selection.
     pub const ONE_FILE_SYSTEM: u64 = 65536;
+    /// What the owner of a job may see at its destination: `may_list` and `may_read` of a question to run it.
+    pub const OWNER_SIGHT: u64 = 131_072;
     /// All that this program knows.
     pub const ALL: u64 = PLAIN_PAYLOAD
         | BLAKE3
@@ -72,7 +74,8 @@ pub mod capability {
         | EARLIER
         | RANDOM_ORDER
         | MANDATE
-        | ONE_FILE_SYSTEM;
+        | ONE_FILE_SYSTEM
+        | OWNER_SIGHT;
 
     /// What people call the lowest of these capabilities; empty if there is none that is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -94,6 +97,7 @@ pub mod capability {
             EARLIER => "going on with a job that another node began",
             RANDOM_ORDER => "sending in a random order (--order random)",
             ONE_FILE_SYSTEM => "leaving out what is mounted in a tree (--one-file-system)",
+            OWNER_SIGHT => "hiding what the owner of a job may not see",
             MANDATE => "acting for a job of another site",
             SHARING => "--priority background and --congestion",
             _ => "",

@@ -182,3 +182,36 @@ fn a_name_is_free_again_once_the_schedules_of_its_removed_user_are_removed() {
     let second = Caller::user(&rig, "alice", "operator");
     assert_eq!(second.get("schedules").expect(200), json!([]));
 }
+
+/// A job that began with the right to list or to read its destination names what is there, or takes contents there for known.
+#[test]
+fn a_running_job_ends_when_its_owner_may_see_less_of_its_destination() {
+    let mut rig = Rig::new();
+    rig.write("export/large", vec![7; 32 << 20]);
+    rig.serve(&[]);
+    let admin = Caller::admin(&rig);
+    for right in ["list", "read"] {
+        let owner = Caller::user(&rig, right, "operator");
+        let let_in = |path: &str, rights: &[&str]| {
+            let rule = json!({
+                "subject": format!("user:{right}"), "export": "data", "path": path, "rights": rights,
+            });
+            let id = format!("access/{right}-{path}");
+            admin.put(&id, &rule).expect(200);
+        };
+        let_in("large", &["read"]);
+        let_in(right, &["write", right]);
+        let path = running(&admin, &owner, right);
+        let_in(right, &["write"]);
+        let job = wait_for(&admin, &path, |job| !job["ended"].is_null());
+        assert_eq!(job["reason"]["code"], "access_denied", "{job}");
+        let text = job["reason"]["text"].as_str().unwrap_or_default();
+        let words = "the destination was taken back while the job ran";
+        assert!(text.contains(words), "{job}");
+        // It runs again, and sees less.
+        admin.post(&format!("{path}/retry"), &json!({})).expect(200);
+        wait_for(&admin, &path, |job| job["state"] == "running");
+        let wish = json!({"comment": "enough"});
+        admin.post(&format!("{path}/cancel"), &wish).expect(200);
+    }
+}

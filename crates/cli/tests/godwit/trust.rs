@@ -75,6 +75,8 @@ impl Trust {
             deadline_ms: None,
             new,
             other,
+            may_list: true,
+            may_read: true,
         }));
         match self.c_asks(&self.a, &question)? {
             Answer::Job(seen) => Ok(*seen),

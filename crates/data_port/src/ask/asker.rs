@@ -175,6 +175,13 @@ impl Asker {
             );
             return Err(Refusal::new(code::UNSUPPORTED, message));
         }
+        if hides(question) && connection.capabilities & capability::OWNER_SIGHT == 0 {
+            let message = format!(
+                "the site {} does not hide what the owner of the job may not list or read at the destination, as this version does: update it, or give the owner these rights",
+                site.name
+            );
+            return Err(Refusal::new(code::UNSUPPORTED, message));
+        }
         match connection.ask(site, question.to_document_for(mandate), go_on) {
             Ok(document) => Ok((connection, document)),
             Err(refusal) => {
@@ -206,6 +213,14 @@ impl Asker {
             }
         }
         Err(unreachable(site, tried))
+    }
+}
+
+/// Whether a question asks for a job whose owner may not see all of its destination.
+const fn hides(question: &Question) -> bool {
+    match question {
+        Question::Run(wish) => !(wish.may_list && wish.may_read),
+        _ => false,
     }
 }
 

@@ -7,6 +7,7 @@ use godwit_api::rest::{NewJob, Place};
 use godwit_state::Job;
 
 use super::{check_owner, places_of};
+use crate::error::JobsError;
 use crate::stored::Stored;
 use crate::{Shared, guests};
 
@@ -47,6 +48,11 @@ impl There {
 
 /// Whether the owner of a job has the right to list or read its destination now. While nobody can tell, it has not.
 pub(crate) fn may_there(shared: &Shared, job: &Job, right: Right) -> bool {
+    known(shared, job, right) == Some(true)
+}
+
+/// The same; None while nobody can tell.
+fn known(shared: &Shared, job: &Job, right: Right) -> Option<bool> {
     if let Some(asker) = guests::asker_of(job) {
         return guests::may_there(shared, asker, job, right);
     }
@@ -54,10 +60,44 @@ pub(crate) fn may_there(shared: &Shared, job: &Job, right: Right) -> bool {
         Right::List => &[Right::List],
         _ => &[Right::Read],
     });
-    let Ok((_, destination)) = places_of(job) else {
-        return false;
-    };
-    check_owner(shared, &job.owner, there, &[], &destination).is_ok()
+    let (_, destination) = places_of(job).ok()?;
+    match check_owner(shared, &job.owner, there, &[], &destination) {
+        Ok(()) => Some(true),
+        Err(JobsError::Forbidden { .. }) => Some(false),
+        Err(_) => None,
+    }
+}
+
+/// What the owner of a job may see of its destination: an attempt goes by what it was at the beginning.
+#[derive(Clone, Copy)]
+pub(crate) struct Sight {
+    /// The names there.
+    pub(crate) names: bool,
+    /// The contents of files.
+    pub(crate) contents: bool,
+}
+
+impl Sight {
+    /// As it is now.
+    pub(crate) fn of(shared: &Shared, job: &Job) -> Self {
+        Self {
+            names: may_there(shared, job, Right::List),
+            contents: may_there(shared, job, Right::Read),
+        }
+    }
+
+    /// Why an attempt with this sight may not go on, if the owner has lost a right to it.
+    pub(crate) fn lost(self, shared: &Shared, job: &Job) -> Option<String> {
+        let rights = [(self.names, Right::List), (self.contents, Right::Read)];
+        let gone = |right| known(shared, job, right) == Some(false);
+        let (_, right) = rights
+            .into_iter()
+            .find(|(had, right)| *had && gone(*right))?;
+        Some(format!(
+            "the right to {} the destination was taken back while the job ran; run it again, and it goes by the rights of then",
+            right.name()
+        ))
+    }
 }
 
 /// Whether a job changes nothing, and tells what it would change.

@@ -28,7 +28,7 @@ use godwit_api::ask::{
     Answer, JobSeen, Peer, Question, Refusal, RunJob, SteerJob, SteerVerb, code,
 };
 use godwit_api::event::EventSink as _;
-use godwit_api::grant::Mandate;
+use godwit_api::grant::{Mandate, Right};
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, NewJob, Place};
 use godwit_run::Control;
@@ -309,6 +309,8 @@ impl<'a> SiteAttempt<'a> {
             request: self.job.request.clone(),
             new,
             other: self.granter(way).cloned(),
+            may_list: access::may_there(self.shared, self.job, Right::List),
+            may_read: access::may_there(self.shared, self.job, Right::Read),
         }));
         match self.ask(runner, &question)? {
             Answer::Job(seen) => Ok(*seen),

@@ -1,14 +1,14 @@
 //! The rights of the node that asked for a job: here when the job begins and while it goes on, and at the third site by its mandate.
 //! Gives no access (`grants`) and runs no job.
 
-use godwit_api::ask::{MayUse, Peer, Refusal, code};
+use godwit_api::ask::{MayUse, Peer, Refusal, RunJob, code};
 use godwit_api::grant::{Mandate, Right, Subject, Wish, allows};
 use godwit_api::job::Text;
 use godwit_api::rest::{NewJob, Place, Timestamp};
 use godwit_state::{Agreed, Job};
 
 use super::{KEY, refuse};
-use crate::stored::Guest;
+use crate::stored::{Guest, Stored};
 use crate::{Jobs, Shared, access, grants};
 
 /// What a job needs at its sources.
@@ -101,22 +101,44 @@ pub(crate) fn may_go_on(shared: &Shared, asker: &str, job: &Job) -> bool {
     })
 }
 
-/// Whether the node that asked for a job has this right at its destination, where that is here.
-pub(crate) fn may_there(shared: &Shared, asker: &str, job: &Job, right: Right) -> bool {
-    let place = &job.destination;
-    let named: Result<Place, _> = format!("{}:{}", place.site, place.path).parse();
-    let rules = (shared.config.file_grants)().ok();
-    let rules = rules.zip(shared.rules.now(&shared.replica).ok());
-    let (Ok(named), Some((file, state))) = (named, rules) else {
-        return false;
+/// Whether the owner of a job for another node has the right to list or read its destination: that node says so, and has the right itself
+/// where the destination is here. None: nobody can tell now.
+pub(crate) fn may_there(shared: &Shared, asker: &str, job: &Job, right: Right) -> Option<bool> {
+    let guest = said(shared, job)?;
+    let owner_may = match right {
+        Right::List => guest.may_list,
+        _ => guest.may_read,
     };
+    let place = &job.destination;
+    let named: Place = format!("{}:{}", place.site, place.path).parse().ok()?;
+    let file = (shared.config.file_grants)().ok()?;
+    let state = shared.rules.now(&shared.replica).ok()?;
     let wish = Wish {
         place: Some((&named.export, &named.path)),
         right,
     };
     let who = Subject::Identity(asker.to_owned());
     let at = shared.now();
-    !named.is_here() || allows(&file, &who, wish, at) || allows(&*state, &who, wish, at)
+    let asker_may = || allows(&file, &who, wish, at) || allows(&*state, &who, wish, at);
+    Some(owner_may && (!named.is_here() || asker_may()))
+}
+
+/// What the node that asked for a job said of it.
+fn said(shared: &Shared, job: &Job) -> Option<Guest> {
+    let spec = shared.replica.reader().job_spec(&job.id).ok().flatten()?;
+    Stored::parse(&spec).ok()?.guest
+}
+
+/// Refuses to go on with a job whose owner may see less of the destination than when the job was submitted.
+pub(super) fn check_sight(shared: &Shared, job: &Job, wish: &RunJob) -> Result<(), Refusal> {
+    let less = said(shared, job).is_some_and(|guest| {
+        (guest.may_list && !wish.may_list) || (guest.may_read && !wish.may_read)
+    });
+    if !less {
+        return Ok(());
+    }
+    let message = "the owner of the job lost the right to list or to read the destination since it was submitted; submit it again";
+    Err(Refusal::new(code::NOT_GRANTED, message))
 }
 
 /// Why a job for another node may not go on.

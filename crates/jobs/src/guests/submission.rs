@@ -4,7 +4,9 @@
 use godwit_api::ask::{Peer, Refusal, RunJob, code};
 use godwit_api::job::Text;
 use godwit_api::rest::{NewJob, Place};
-use godwit_state::{Actor, JOBS_OF_SITE_MAX, Kept, SPEC_BYTES_OF_SITE_MAX, Site};
+use godwit_state::{
+    Actor, Agreed, JOBS_OF_SITE_MAX, Kept, LEVEL_SITES, SPEC_BYTES_OF_SITE_MAX, Site,
+};
 
 use super::{actor, key, owner, records, refuse};
 use crate::error::JobsError;
@@ -114,8 +116,16 @@ pub(super) fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, 
             "a job for another node has one end here, or both".to_owned(),
         ));
     }
-    let asker = asker.to_owned();
-    Ok(Stored::for_guest(new, Guest { asker, other }))
+    // Older nodes of this cluster do not read more. A job that says nothing hides.
+    let level = Agreed(&jobs.shared.replica.reader()).level();
+    let is_read = level.map_err(|error| refuse(&error.into()))? >= LEVEL_SITES;
+    let guest = Guest {
+        asker: asker.to_owned(),
+        other,
+        may_list: wish.may_list && is_read,
+        may_read: wish.may_read && is_read,
+    };
+    Ok(Stored::for_guest(new, guest))
 }
 
 /// Bounds what another site says of its job: the job does not outrank the jobs of this site, and a long label is cut.

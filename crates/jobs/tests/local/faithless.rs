@@ -1,29 +1,34 @@
 //! Jobs that another site runs, and that it ends with words which no state takes.
 //! The site is a program of the test's: whoever controls a site can write such a one.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites, GoOn, JobPast, JobSeen, Peer, Question, Refusal, code};
 use godwit_api::grant::Mandate;
 use godwit_api::rest::{FailureGroup, JobState, JobView, Reason, SampleView, Timestamp};
 use godwit_jobs::{Jobs, Seen};
-use godwit_state::{Change, Command, Op, Role, Site};
+use godwit_state::{
+    AccessRight, AccessRule, Change, Command, LEVEL_SITES, Op, Role, RuleSite, Site, User,
+};
 use serde_json::json;
 
-use crate::world::{World, alice, new, submit};
+use crate::world::{World, alice, new, submit, wait_for};
 
 /// Runs each job at once, and tells this of it.
 struct Faithless {
     seen: JobSeen,
     /// Bytes of each sample that it tells.
     sample_bytes: usize,
+    /// What it heard that owners of jobs may list and read.
+    sights: Mutex<Vec<(bool, bool)>>,
 }
 
 fn faithless(seen: JobSeen) -> Arc<Faithless> {
     Arc::new(Faithless {
         seen,
         sample_bytes: 0,
+        sights: Mutex::default(),
     })
 }
 
@@ -40,7 +45,12 @@ impl AskSites for Faithless {
                 Ok(Answer::Done {})
             }
             Question::Job { .. } => Err(Refusal::new(code::NO_SUCH_JOB, "not here")),
-            Question::Run(_) | Question::Steer(_) => Ok(Answer::Job(Box::new(self.seen.clone()))),
+            Question::Run(wish) => {
+                let mut sights = self.sights.lock().expect("no panic");
+                sights.push((wish.may_list, wish.may_read));
+                Ok(Answer::Job(Box::new(self.seen.clone())))
+            }
+            Question::Steer(_) => Ok(Answer::Job(Box::new(self.seen.clone()))),
             Question::Past(wish) if self.sample_bytes > 0 => {
                 let sample = SampleView {
                     at: Timestamp(wish.sample.0 + 1),
@@ -173,6 +183,7 @@ fn a_site_fills_no_disk_with_samples() {
     let jobs = world.start_among(Arc::new(Faithless {
         seen: sane(),
         sample_bytes: 900 << 10,
+        sights: Mutex::default(),
     }));
     let id = end_of(&jobs).id;
     jobs.stop();
@@ -182,4 +193,53 @@ fn a_site_fills_no_disk_with_samples() {
         bytes < 16 << 20,
         "{bytes} bytes of samples of one job that ended at once"
     );
+}
+
+/// The site that runs a job goes by the rights of the node that asks, which are wider than those of a user.
+#[test]
+fn a_site_hears_what_the_owner_of_a_job_may_see_at_the_destination() {
+    let world = World::new();
+    let site = faithless(sane());
+    let jobs = world.start_among(site.clone());
+    end_of(&jobs);
+    let put = |op| {
+        let command = Command::new(godwit_jobs::now(), alice(), op);
+        jobs.replica().propose_blocking(command).expect("put");
+    };
+    put(Op::Level(LEVEL_SITES));
+    put(Op::User(Change::Put(User {
+        name: "bob".to_owned(),
+        role: Role::Operator,
+        password: None,
+        disabled: false,
+    })));
+    let rule = |site: &str, export: &str, right: AccessRight| {
+        Op::Access(Change::Put(AccessRule {
+            id: format!("{site}-{right:?}"),
+            subject: "user:bob".to_owned(),
+            site: Some(RuleSite {
+                name: site.to_owned(),
+                identity: format!("gw1-{}", site.repeat(52)),
+            }),
+            export: export.to_owned(),
+            path: String::new(),
+            rights: vec![right],
+            expires: None,
+            comment: String::new(),
+            job: None,
+        }))
+    };
+    put(rule("a", "x", AccessRight::Read));
+    put(rule("b", "y", AccessRight::Write));
+    let run = || {
+        let submitted = jobs.submit(alice(), "bob", &new("a:/x/s", "b:/y/d"), None);
+        let (job, _) = submitted.expect("submitted");
+        wait_for(&jobs, &job.id, |job| job.ended.is_some());
+    };
+    run();
+    put(rule("b", "y", AccessRight::List));
+    run();
+    jobs.stop();
+    let sights = site.sights.lock().expect("no panic");
+    assert_eq!(*sights, [(true, true), (false, false), (true, false)]);
 }

@@ -140,6 +140,8 @@ fn a_dry_run_for_another_site_needs_the_right_of_that_site_to_list() {
         new,
         deadline_ms: None,
         other: None,
+        may_list: true,
+        may_read: true,
     }));
     let refusal = trust.c_asks(&trust.a, &run).expect_err("no right to list");
     assert_eq!(refusal.code, code::NOT_GRANTED, "{refusal:?}");
@@ -153,6 +155,8 @@ fn a_dry_run_for_another_site_needs_the_right_of_that_site_to_list() {
         new: serde_json::from_value(verify).expect("a job"),
         deadline_ms: None,
         other: None,
+        may_list: true,
+        may_read: true,
     }));
     let refusal = trust.c_asks(&trust.a, &run).expect_err("no right to read");
     assert_eq!(refusal.code, code::NOT_GRANTED, "{refusal:?}");
@@ -166,9 +170,9 @@ fn a_job_names_nothing_at_its_destination_that_its_asker_may_not_list() {
     trust.a.write("export/in/secret-name", b"theirs");
     allow(&trust.a, &trust.c.identity, "data:/empty", &["--read"]);
     allow(&trust.a, &trust.c.identity, "data:/in", &["--write"]);
-    let run = |job: &str, most: &str| {
+    let run = |job: &str, (most, dry): (&str, &str), may_list: bool| {
         let new = json!({"kind": "sync", "sources": ["here:/data/empty/"], "destination": "here:/data/in",
-                         "settings": {"delete": ["true"], "max-delete": [most]}});
+                         "settings": {"delete": ["true"], "max-delete": [most], "dry-run": [dry]}});
         let run = Question::Run(Box::new(godwit_api::ask::RunJob {
             job: job.to_owned(),
             again: false,
@@ -176,6 +180,8 @@ fn a_job_names_nothing_at_its_destination_that_its_asker_may_not_list() {
             new: serde_json::from_value(new).expect("a job"),
             deadline_ms: None,
             other: None,
+            may_list,
+            may_read: true,
         }));
         trust.c_asks(&trust.a, &run).expect("taken");
         let until = std::time::Instant::now() + super::DEADLINE;
@@ -201,8 +207,20 @@ fn a_job_names_nothing_at_its_destination_that_its_asker_may_not_list() {
         );
         format!("{seen:?} {:?}", trust.c_asks(&trust.a, &past))
     };
+    // Another one has the right to list, but not the owner of its job.
+    let list = ["--write", "--read"];
+    let told = |may_list: bool| {
+        allow(&trust.a, &trust.c.identity, "data:/in", &list);
+        run(&format!("owner-{may_list}"), ("5", "true"), may_list)
+    };
+    assert!(!told(false).contains("secret-name"), "of the owner");
+    assert!(told(true).contains("secret-name"), "a dry run names it");
+    let denied = trust.a.admin(&["access", "deny", &trust.c.identity]);
+    assert_eq!(denied.code, Some(0), "{denied:?}");
+    allow(&trust.a, &trust.c.identity, "data:/empty", &["--read"]);
+    allow(&trust.a, &trust.c.identity, "data:/in", &["--write"]);
     for most in ["0", "5"] {
-        let told = run(&format!("j{most}"), most);
+        let told = run(&format!("j{most}"), (most, "false"), true);
         assert!(!told.contains("secret-name"), "{told}");
     }
     let left = std::fs::read_dir(trust.a.export.join("in")).expect("there");
