@@ -154,6 +154,12 @@ pub fn check_export_name(name: &[u8]) -> Result<String, ExportNameError> {
     }
 }
 
+/// Whether a name that stands where that of an export may stand names memory, `null:` or `mem:SIZE`: no export is called so.
+#[must_use]
+pub fn is_memory(name: &str) -> bool {
+    name == "null:" || name.starts_with("mem:")
+}
+
 impl Endpoint {
     /// Reads what a user typed.
     ///

@@ -21,6 +21,7 @@ pub use rights::{Right, Rights};
 pub use site::SiteArea;
 pub use subject::{Subject, USER_PREFIX, check_identity};
 
+use crate::endpoint::is_memory;
 use crate::rest::Timestamp;
 
 /// A right of somebody to do something somewhere.
@@ -113,6 +114,18 @@ pub fn allows_at<'a>(
 ) -> bool {
     let mut grants = grants.into_iter();
     grants.any(|grant| grant.allows_at(site, who, wish, now))
+}
+
+impl<'a> Wish<'a> {
+    /// What is wished at a path of an export, or of the memory of a node. Memory (`mem:`, `null:`) belongs to no export: any grant of the
+    /// right opens it. This alone decides who may measure.
+    #[must_use]
+    pub fn at(export: &'a str, path: &'a [u8], right: Right) -> Self {
+        Self {
+            place: (!is_memory(export)).then_some((export, path)),
+            right,
+        }
+    }
 }
 
 impl Wish<'_> {

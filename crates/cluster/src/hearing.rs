@@ -7,6 +7,7 @@ use godwit_api::ask::{
     Announce, AnswerCluster, Carried, ClusterAnswer, ClusterQuestion, JoinCluster, Joined,
     KnownNode, Peer, Refusal, code,
 };
+use godwit_api::endpoint::is_memory;
 use godwit_api::rest::NodeState;
 use godwit_state::{
     Actor, Agreed, Command, CommandError, Effect, FormerNode, Join, Node, Object as _, Op,
@@ -41,7 +42,8 @@ impl AnswerCluster for Cluster {
         let own = &self.shared.config.home.name;
         let mut nodes = self.view()?.nodes;
         nodes.retain(|node| {
-            let serves = node.exports.iter().any(|name| name == export);
+            // Each node has memory to measure with.
+            let serves = is_memory(export) || node.exports.iter().any(|name| name == export);
             // Who knows nothing of the others leaves it to the asker to find out.
             serves && matches!(node.state, NodeState::Up | NodeState::Unknown)
         });

@@ -72,9 +72,7 @@ pub(crate) struct ItemTransfer<'a> {
 impl ItemTransfer<'_> {
     /// The transfer that brings items, and the small files of a list where there is one.
     pub(crate) fn members(&self, items: Vec<Item>, is_listed: bool) -> Result<JobSpec, Failure> {
-        let mut settings = self.base.settings.clone();
-        // What only a synchronisation has is the business of the close.
-        settings.retain(|name, _| Setting::find(Scope::Cp, name).is_some());
+        let settings = copy_settings(self.base);
         let mut selection = self.base.selection.clone();
         if is_listed {
             selection.get_or_insert_default().list = Some(ListForm::Zeros);
@@ -103,14 +101,7 @@ impl ItemTransfer<'_> {
         selection: Option<Selection>,
         closer: bool,
     ) -> Result<JobSpec, Failure> {
-        settings.remove("limit");
-        // Another try may go to another node.
-        let retry_for = Text::from(ONE_TRY);
-        settings.insert("retry-for".to_owned(), vec![retry_for]);
-        if self.to.limit > 0 {
-            let limit = self.to.limit.to_string();
-            settings.insert("limit".to_owned(), vec![Text::from(limit.as_str())]);
-        }
+        of_one_try(&mut settings, &self.to);
         let (source, destination) = match &self.root.file {
             // The close of a file looks at the file alone, not at the directory.
             Some(name) if closer => (
@@ -135,6 +126,23 @@ impl ItemTransfer<'_> {
             }),
             items: Vec::new(),
         })
+    }
+}
+
+/// The settings of a job that a copy has. What only a synchronisation has is the business of the close.
+pub(crate) fn copy_settings(base: &Base) -> BTreeMap<String, Vec<Text>> {
+    let mut settings = base.settings.clone();
+    settings.retain(|name, _| Setting::find(Scope::Cp, name).is_some());
+    settings
+}
+
+/// Has a transfer end early, for another try may go to another node, and gives it its share of the limit.
+pub(crate) fn of_one_try(settings: &mut BTreeMap<String, Vec<Text>>, to: &To) {
+    settings.insert("retry-for".to_owned(), vec![Text::from(ONE_TRY)]);
+    settings.remove("limit");
+    if to.limit > 0 {
+        let limit = Text::from(to.limit.to_string().as_str());
+        settings.insert("limit".to_owned(), vec![limit]);
     }
 }
 

@@ -18,6 +18,7 @@ mod batch;
 mod claims;
 mod control;
 mod course;
+mod measure;
 mod pace;
 mod place;
 mod questions;

@@ -8,7 +8,7 @@ use godwit_run::walk::{Walk, WalkLimits};
 use godwit_state::WorkRoot;
 
 use crate::batch::{ItemTransfer, To};
-use crate::{Node, Order};
+use crate::{Node, Order, measure};
 
 /// What is needed to decide it.
 pub(crate) struct Mapping<'a> {
@@ -25,6 +25,9 @@ impl Mapping<'_> {
     /// What becomes of each source, or why the job is not divided. Nothing is written before the state has it.
     pub(crate) fn roots(&self) -> Result<Vec<WorkRoot>, String> {
         let destination = self.order.destination;
+        if let Some(root) = measure::root(self.order) {
+            return Ok(vec![root]);
+        }
         let text = |place: &Place| {
             String::from_utf8(place.below_exports())
                 .map_err(|_error| "the name of a place is not UTF-8".to_owned())

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{
     Answer, AskSites, ClaimPlace, GrantJob, Peer, Question, Refusal, ReleaseClaim, RenewClaim, code,
 };
+use godwit_api::endpoint::is_memory;
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Timestamp;
@@ -81,6 +82,14 @@ impl Site {
         self.sites.ask(Some(peer), question, &mut go_on)
     }
 
+    /// Whether a node of the destination answers and lets the job measure there. There is nothing to claim in memory.
+    pub(crate) fn reached(&self, peer: &Peer) -> Result<(), Refusal> {
+        match self.ask(peer, &which_nodes(&self.below)) {
+            Err(refusal) if refusal.code != code::UNSUPPORTED => Err(refusal),
+            _ => Ok(()),
+        }
+    }
+
     fn goes_on(&self) -> bool {
         !self.is_over.load(Ordering::SeqCst)
     }
@@ -126,6 +135,11 @@ impl Site {
 }
 
 impl Destination {
+    /// Whether the job goes to memory, where nothing can be claimed.
+    pub(crate) fn measures(&self) -> bool {
+        is_memory(&String::from_utf8_lossy(&self.path.0))
+    }
+
     /// The question by which a node sets or renews the claim, for these members. Transfers of those in `taken` end.
     pub(crate) fn claim(&self, ask: Ask, members: &[&Mate], taken: &[Taken]) -> Question {
         let claim = self.claim;
@@ -186,7 +200,7 @@ impl Destination {
             keep: Vec::new(),
         };
         thread::scope(|scope| {
-            for peer in nodes {
+            for peer in nodes.iter().filter(|_| !self.measures()) {
                 scope.spawn(|| ask(peer, &release));
             }
             // Any node of the destination takes it: they have one state.

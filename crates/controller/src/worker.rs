@@ -5,6 +5,7 @@
 //! controller ends the attempt.
 
 mod leased;
+mod memory;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,10 +24,10 @@ use godwit_state::{
     WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkKind, WorkOp, WorkPath, Works,
 };
 
-use crate::Node;
 use crate::batch::{Base, BatchOutcome, ItemTransfer, To, closed, item_of, settlements};
 use crate::pace::{Left, Pace, Took};
 use crate::sending::{Flight, Sending, Steering};
+use crate::{Node, measure};
 use leased::{Brought, Leased, back, is_paced, trouble};
 
 /// How often an idle worker looks for items.
@@ -210,6 +211,10 @@ impl JobContext<'_> {
     fn look(&self, work: &Work) -> Result<(), Failure> {
         let items: &[WorkItem] = &[];
         for (root, one) in (0..).zip(&work.roots) {
+            // Each node has memory.
+            if measure::measures(one) {
+                continue;
+            }
             let leased = Leased {
                 work,
                 lease: 0,
@@ -278,6 +283,7 @@ impl JobContext<'_> {
                 items: &items,
             };
             let done = match items.as_slice() {
+                _ if leased.root_of().is_some_and(measure::measures) => self.measure(&leased),
                 [item] if item.task == (Task::Close {}) => self.close(&leased, item),
                 _ => self.members(&leased),
             };

@@ -243,8 +243,8 @@ fn asker_holds<'a>(
     };
     let asker = Subject::Identity(mandate.asker.clone());
     given.rights.iter().any(|right| {
-        let place = Some((name.as_str(), path.as_bytes()));
-        allows(general.clone(), &asker, Wish { place, right }, now)
+        let wish = Wish::at(name, path.as_bytes(), right);
+        allows(general.clone(), &asker, wish, now)
     })
 }
 

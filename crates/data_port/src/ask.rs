@@ -24,7 +24,6 @@ use godwit_proto::{Ask, DOCUMENT_BYTES_MAX, ErrorCode, Frame, Reply};
 
 use crate::allow::{Denial, Who, find};
 use crate::begin::may_write;
-use crate::export::ExportPath;
 use crate::gate::Full;
 use crate::{Shared, news};
 
@@ -300,11 +299,8 @@ fn nodes(
         return Err(Refusal::new(code::UNSUPPORTED, message));
     };
     let found = find(&shared.config.exports, &path.0).map_err(refusal)?;
-    let ExportPath::Below(export, below) = found else {
-        let message = "mem: and null: are for measuring, and each node has its own";
-        return Err(Refusal::new(code::INVALID, message));
-    };
-    may(&export.name, &below, Right::Write).or_else(|_| may(&export.name, &below, Right::Read))?;
+    let (export, below) = found.named();
+    may(export, &below, Right::Write).or_else(|_| may(export, &below, Right::Read))?;
     // Another site may name this node as one of its own, and so lead the asker here.
     if let Some(of) = of
         && !cluster.is_member(of)
@@ -312,7 +308,7 @@ fn nodes(
         let message = format!("{of} is no node of this site");
         return Err(Refusal::new(code::OTHER_CLUSTER, message));
     }
-    cluster.nodes(&export.name).map(Answer::Nodes)
+    cluster.nodes(export).map(Answer::Nodes)
 }
 
 /// Has a question about jobs answered, with the rights that the asker has here.
@@ -323,12 +319,9 @@ fn about_jobs(shared: &Shared, who: &Who, question: &Question) -> Result<Answer,
     };
     let may = |path: &Text, write: bool, at: Timestamp| {
         let found = find(&shared.config.exports, &path.0).map_err(refusal)?;
-        let ExportPath::Below(export, below) = found else {
-            let message = "mem: and null: are for measuring, not for jobs of others";
-            return Err(Refusal::new(code::INVALID, message));
-        };
+        let (export, below) = found.named();
         let right = if write { Right::Write } else { Right::Read };
-        let may = shared.places.may_use(who, &export.name, &below, right, at);
+        let may = shared.places.may_use(who, export, &below, right, at);
         may.map_err(refusal)
     };
     jobs.answer(&who.peer.to_string(), who.mandate.as_ref(), question, &may)

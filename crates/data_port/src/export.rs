@@ -89,6 +89,17 @@ pub(crate) enum ExportPath<'a> {
     Below(&'a Export, RelPath),
 }
 
+impl ExportPath<'_> {
+    /// The name and the path by which a right is asked for. Memory has names that no export has.
+    pub(crate) fn named(&self) -> (&str, RelPath) {
+        match self {
+            Self::Null => ("null:", RelPath::root()),
+            Self::Memory(_) => ("mem:", RelPath::root()),
+            Self::Below(export, below) => (&export.name, below.clone()),
+        }
+    }
+}
+
 /// Finds what a path names. Exports are told only to those who hold some grant.
 pub(crate) fn locate<'a>(
     exports: &'a [Export],

@@ -9,7 +9,7 @@ use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use godwit_api::grant::Right;
+use godwit_api::grant::{Right, Wish};
 use godwit_api::rest::Timestamp;
 use godwit_net::IdentityId;
 use godwit_proto::{Direction, ErrorCode, Fault, FaultCode, Open, Side};
@@ -313,7 +313,7 @@ impl Places for Exports {
         at: Timestamp,
     ) -> Result<(), Denial> {
         let granted = self.grantor().granted(who)?.at(at);
-        granted.allowed(Some((export, path.as_bytes())), right)
+        granted.allowed(Wish::at(export, path.as_bytes(), right).place, right)
     }
 
     fn may_somewhere(&self, who: &Who, export: &str, right: Right) -> bool {

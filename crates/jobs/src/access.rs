@@ -135,9 +135,8 @@ impl Access<'_> {
     ) -> Result<bool, JobsError> {
         let (rules, file) = (self.rules()?, self.file_grants()?);
         let who = Subject::Identity(identity.to_owned());
-        let place = Some((place.export.as_str(), place.path.as_slice()));
-        let all = rules.iter().chain(&file);
-        Ok(allows(all, &who, Wish { place, right }, at))
+        let wish = Wish::at(&place.export, &place.path, right);
+        Ok(allows(rules.iter().chain(&file), &who, wish, at))
     }
 
     /// Whether the job of a mandate is alive and its owner may still run it, if the asker is a node of this site, or one that had another
@@ -202,10 +201,7 @@ impl Granted {
             return true;
         };
         let all = file.iter().chain(state.iter());
-        let wish = Wish {
-            place: Some((&place.export, &place.path)),
-            right,
-        };
+        let wish = Wish::at(&place.export, &place.path, right);
         allows_at(all, site_of(&place.site), &self.who, wish, self.at)
     }
 
@@ -265,24 +261,25 @@ impl Granted {
         if self.allows(place, right) {
             return Ok(());
         }
-        let wish = Wish {
-            place: Some((&place.export, &place.path)),
-            right,
-        };
+        let wish = Wish::at(&place.export, &place.path, right);
         let verb = match right {
             Right::Read => "read",
             Right::Write => "write to",
             Right::List => "list",
             Right::Delete => "delete",
         };
-        let path = String::from_utf8_lossy(&place.path);
+        let shown = match place.is_memory() {
+            true => place.to_string(),
+            false => {
+                let path = String::from_utf8_lossy(&place.path);
+                format!("{}:/{}/{path}", place.site, place.export)
+            }
+        };
         Err(JobsError::Forbidden {
             code: "not_granted",
             detail: format!(
-                "{} may not {verb} {}:/{}/{path}; an admin of the node can allow it with: godwit access allow {} {}",
+                "{} may not {verb} {shown}; an admin of the node can allow it with: godwit access allow {} {}",
                 self.name(),
-                place.site,
-                place.export,
                 self.who,
                 wish.options_at(site_of(&place.site)),
             ),
@@ -417,7 +414,10 @@ pub(crate) fn check_places(
 pub fn grant_of(rule: &AccessRule) -> Option<Grant> {
     let area = match rule.export.as_str() {
         ALL_EXPORTS if rule.path.is_empty() => Area::All,
-        export => Area::below(export, &rule.path).ok()?,
+        export => match Area::memory(export) {
+            Some(memory) => memory,
+            None => Area::below(export, &rule.path).ok()?,
+        },
     };
     let right = |right: &AccessRight| match right {
         AccessRight::Read => Right::Read,

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use godwit_api::ask::{Answer, GrantJob, MayUse, Refusal, code};
+use godwit_api::endpoint::is_memory;
 use godwit_api::grant::{JOB_ID_BYTES_MAX, Mandate, Right, Subject, is_job_id};
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, Place, Timestamp};
@@ -176,7 +177,9 @@ impl OwnRight<'_> {
     fn check(&self, path: &Text, write: bool, at: Timestamp) -> Result<(), Refusal> {
         let Self(shared, node) = self;
         let right = if write { Right::Write } else { Right::Read };
-        let text = format!("{HERE}:/{}", String::from_utf8_lossy(&path.0));
+        let below = String::from_utf8_lossy(&path.0);
+        let slash = if is_memory(&below) { "" } else { "/" };
+        let text = format!("{HERE}:{slash}{below}");
         let place: Option<Place> = text.parse().ok();
         let may = place.map_or(Ok(false), |place| {
             Access(shared).peer_may_at(node, &place, right, at)

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
+use godwit_api::endpoint::is_memory;
 use godwit_api::rest::HERE;
 use godwit_state::{Job, JobFilter, Node, Reader, Reason};
 
@@ -180,7 +181,8 @@ fn needs(job: &Job) -> impl Iterator<Item = &str> {
     job.sources
         .iter()
         .chain([&job.destination])
-        .filter(|place| place.site == HERE)
+        // Each node has memory to measure with.
+        .filter(|place| place.site == HERE && !is_memory(&place.path))
         .map(|place| {
             let path = place.path.trim_start_matches('/');
             path.split('/').next().unwrap_or(path)

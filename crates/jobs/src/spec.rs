@@ -70,6 +70,7 @@ pub(crate) fn places(new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
         .collect();
     let sources = sources?;
     let destination = read("destination", &new.destination)?;
+    check_memory(&sources, &destination)?;
     let Some(first) = sources.first() else {
         return Err(JobsError::invalid(
             "invalid",
@@ -83,6 +84,25 @@ pub(crate) fn places(new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
         ));
     }
     Ok((sources, destination))
+}
+
+/// Whether memory stands where it can: `mem:SIZE` is the one source, `null:` the destination.
+fn check_memory(sources: &[Place], destination: &Place) -> Result<(), JobsError> {
+    let gives = |place: &Place| place.memory_bytes().is_some();
+    let what = match sources {
+        _ if gives(destination) => "destination: mem: can only be read; null: takes everything",
+        _ if sources
+            .iter()
+            .any(|place| place.is_memory() && !gives(place)) =>
+        {
+            "sources: null: can only be written to; mem:SIZE gives bytes"
+        }
+        [_, _, ..] if sources.iter().any(gives) => {
+            "sources: mem: cannot be mixed with other sources"
+        }
+        _ => return Ok(()),
+    };
+    Err(JobsError::invalid("invalid", what))
 }
 
 /// Finds the addresses of the sites, and puts the description together.
@@ -187,14 +207,16 @@ fn remote(place: &Place, site: &Site) -> Result<Text, JobsError> {
             ),
         )
     })?;
-    let endpoint = Endpoint::Remote(Remote {
-        node,
-        place: Named::Export {
+    let named = match place.memory_bytes() {
+        Some(bytes) => Named::Memory { bytes },
+        None if place.is_memory() => Named::Null,
+        None => Named::Export {
             name: place.export.clone(),
             path: place.path.clone(),
             directory: place.directory,
             contents: place.contents,
         },
-    });
+    };
+    let endpoint = Endpoint::Remote(Remote { node, place: named });
     Ok(Text(endpoint.to_string().into_bytes()))
 }

@@ -171,7 +171,7 @@ pub(crate) fn check_known(
         check_verification(new, &sources)?;
     }
     for place in sources.iter().chain([&destination]) {
-        if place.is_here() {
+        if place.is_here() && !place.is_memory() {
             let exports = all_exports(shared)?;
             if !exports.contains(&place.export) {
                 return Err(JobsError::invalid(
@@ -183,7 +183,7 @@ pub(crate) fn check_known(
                     ),
                 ));
             }
-        } else if !is_known(&place.site)? {
+        } else if !place.is_here() && !is_known(&place.site)? {
             return Err(spec::unknown_site(&place.site));
         }
     }
@@ -193,8 +193,8 @@ pub(crate) fn check_known(
     let mut described = JobSpec {
         version: JOB_VERSION,
         kind: new.kind,
-        sources: vec![Text::from("/x"); sources.len()],
-        destination: Text::from("/y"),
+        sources: sources.iter().map(|place| bare(place, "/x")).collect(),
+        destination: bare(&destination, "/y"),
         settings: new.settings.clone(),
         selection: spec::selection(new),
         member: None,
@@ -212,6 +212,14 @@ pub(crate) fn check_known(
     godwit_run::check(&described)
         .map_err(|failure| JobsError::invalid("invalid", failure.message))?;
     Ok((sources, destination))
+}
+
+/// A place as a transfer of this machine names it, as far as settings go by it.
+fn bare(place: &Place, path: &str) -> Text {
+    Text::from(match place.is_memory() {
+        true => place.export.as_str(),
+        false => path,
+    })
 }
 
 /// The exports of this node, and of the other nodes of its cluster.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::GrantError;
-use crate::endpoint::check_export_name;
+use crate::endpoint::{check_export_name, is_memory};
 
 /// The longest path of a grant: a Linux path.
 pub const PATH_BYTES_MAX: usize = 4_096;
@@ -67,6 +67,21 @@ impl Area {
                 }
             }
         }
+    }
+
+    /// The memory of a node, which has no paths; None for any other name.
+    #[must_use]
+    pub fn memory(name: &str) -> Option<Self> {
+        is_memory(name).then(|| Self::Export {
+            name: name.to_owned(),
+            path: String::new(),
+        })
+    }
+
+    /// Whether this is the memory of a node.
+    #[must_use]
+    pub fn is_memory(&self) -> bool {
+        matches!(self, Self::Export { name, .. } if is_memory(name))
     }
 
     /// Whether a path of an export lies in the area. Paths are compared component by component; a path with `..` lies in none.

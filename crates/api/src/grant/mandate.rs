@@ -91,12 +91,12 @@ impl Requester {
         let Some(mandate) = &self.mandate else {
             return allows(grants, &self.peer, wish, now);
         };
-        // mem: and null: belong to no job of another node.
-        if wish.place.is_none() {
-            return false;
-        }
+        // Memory is given for a job by its name alone: access to a path does not open it.
+        let is_meant = |grant: &Grant| wish.place.is_some() || grant.area.is_memory();
         let given = grants.iter().any(|grant| {
-            grant.mandate.as_ref() == Some(mandate) && grant.covers(None, &self.peer, wish, now)
+            grant.mandate.as_ref() == Some(mandate)
+                && is_meant(grant)
+                && grant.covers(None, &self.peer, wish, now)
         });
         given
             && match rights {

@@ -1,4 +1,4 @@
-//! Places as users name them to a node: `SITE:/EXPORT/path`.
+//! Places as users name them to a node: `SITE:/EXPORT/path`, and `SITE:mem:SIZE` and `SITE:null:` for measuring.
 //! Does not know which sites or exports there are.
 
 use std::fmt;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::endpoint::{ExportNameError, Place as Named, check_export_name};
+use crate::endpoint::{ExportNameError, Place as Named, check_export_name, is_memory};
 
 /// The site of the node that is asked.
 pub const HERE: &str = "here";
@@ -14,12 +14,12 @@ pub const HERE: &str = "here";
 /// The longest name of a site, in bytes.
 const SITE_BYTES_MAX: usize = 64;
 
-/// A path below an export of a site.
+/// A path below an export of a site, or memory there.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Place {
     /// Name of the site, or [`HERE`].
     pub site: String,
-    /// Name of the export.
+    /// Name of the export; `mem:SIZE` or `null:` where memory is meant.
     pub export: String,
     /// Below the export, without a slash at either end; empty is the export itself.
     pub path: Vec<u8>,
@@ -34,7 +34,7 @@ pub struct Place {
 pub enum PlaceError {
     /// No site before the path.
     #[error(
-        "{0:?} names no place: write SITE:/EXPORT/PATH, as in siteB:/archive/run42; here: is the node that is asked"
+        "{0:?} names no place: write SITE:/EXPORT/PATH, as in siteB:/archive/run42; here: is the node that is asked; to measure, SITE:mem:SIZE gives bytes and SITE:null: takes them"
     )]
     Form(String),
     /// The name of the site.
@@ -88,6 +88,9 @@ impl Place {
     pub fn from_bytes(text: &[u8]) -> Result<Self, PlaceError> {
         let shown = || String::from_utf8_lossy(text).into_owned();
         let form = || PlaceError::Form(shown());
+        if let Some(place) = Self::memory(text) {
+            return place;
+        }
         let at = text
             .windows(2)
             .position(|pair| pair == b":/")
@@ -119,6 +122,45 @@ impl Place {
         }
     }
 
+    /// Memory at a site; None where the text means something else.
+    fn memory(text: &[u8]) -> Option<Result<Self, PlaceError>> {
+        let at = text.iter().position(|byte| *byte == b':')?;
+        let (site, rest) = (&text[..at], &text[at + 1..]);
+        let is_meant = rest.starts_with(b"mem:") || rest.starts_with(b"null:");
+        if !is_meant {
+            return None;
+        }
+        let site = String::from_utf8_lossy(site).into_owned();
+        let named = check_site_name(&site).and_then(|()| {
+            Named::from_wire(rest).map_err(|reason| PlaceError::Path {
+                text: String::from_utf8_lossy(text).into_owned(),
+                reason: reason.to_string(),
+            })
+        });
+        Some(named.map(|named| Self {
+            site,
+            export: String::from_utf8_lossy(&named.to_wire()).into_owned(),
+            path: Vec::new(),
+            directory: false,
+            contents: false,
+        }))
+    }
+
+    /// Whether memory is meant: `mem:SIZE` or `null:`.
+    #[must_use]
+    pub fn is_memory(&self) -> bool {
+        is_memory(&self.export)
+    }
+
+    /// Bytes of a `mem:SIZE`.
+    #[must_use]
+    pub fn memory_bytes(&self) -> Option<u64> {
+        match Named::from_wire(self.export.as_bytes()) {
+            Ok(Named::Memory { bytes }) if self.is_memory() => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// The path from the export on, as nodes ask each other for it.
     #[must_use]
     pub fn below_exports(&self) -> Vec<u8> {
@@ -133,6 +175,9 @@ impl Place {
     /// The path below the site, export first, as it was typed.
     #[must_use]
     pub fn below_site(&self) -> String {
+        if self.is_memory() {
+            return self.export.clone();
+        }
         let mut text = format!("/{}", self.export);
         if !self.path.is_empty() {
             text.push('/');
@@ -175,10 +220,21 @@ mod tests {
 
     #[test]
     fn places_are_read_as_they_are_shown() {
-        for text in ["siteB:/archive/run42", "here:/data", "a:/b/c/d/", "a:/b/."] {
+        for text in [
+            "siteB:/archive/run42",
+            "here:/data",
+            "a:/b/c/d/",
+            "a:/b/.",
+            "here:mem:64GiB",
+            "siteB:null:",
+        ] {
             let place: Place = text.parse().expect("a place");
             assert_eq!(place.to_string(), text);
+            assert_eq!(place.is_memory(), !text.contains('/'));
         }
+        let place: Place = "here:mem:2GiB".parse().expect("a place");
+        assert_eq!(place.memory_bytes(), Some(2 << 30));
+        assert_eq!(place.below_exports(), b"mem:2GiB");
         for text in [
             "/data",
             "a:b",
@@ -187,6 +243,10 @@ mod tests {
             "a b:/c",
             ":/c",
             "a:/mem:3",
+            "a:mem:",
+            "a:mem:x",
+            "a:null:x",
+            ":null:",
             "",
         ] {
             assert!(text.parse::<Place>().is_err(), "{text}");

@@ -94,6 +94,10 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
                 "several sources, with settings of godwit cp",
             ),
             example(
+                "godwit job submit here:mem:64GiB siteB:null: --wait",
+                "measure from memory to memory, by all nodes of both sites",
+            ),
+            example(
                 "godwit job submit here:/data/run42 siteB:/archive/run42 --exclude '*.tmp' --newer 2d",
                 "what has changed in two days, without temporary files",
             ),

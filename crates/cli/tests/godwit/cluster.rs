@@ -7,6 +7,7 @@ pub(crate) mod guests;
 mod left;
 mod levels;
 mod membership;
+mod memory;
 mod no_room;
 mod past;
 mod recovery;

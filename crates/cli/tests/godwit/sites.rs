@@ -5,6 +5,7 @@ mod back;
 mod clocks;
 mod ends;
 mod kills;
+mod memory;
 mod past;
 mod places;
 mod renewal;

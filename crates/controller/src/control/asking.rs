@@ -25,8 +25,12 @@ impl Asking {
             let members: Vec<&Mate> = sight.crew().collect();
             let question = destination.claim(ask, &members, &sight.taken);
             let site = Arc::clone(&destination.site);
+            let measures = destination.measures();
             self.spawn(peer, move |peer| {
-                let answer = site.ask(&peer, &question).map(drop);
+                let answer = match measures {
+                    true => site.reached(&peer),
+                    false => site.ask(&peer, &question).map(drop),
+                };
                 Asked::Claim(peer.identity, ask, answer)
             });
         }

@@ -93,10 +93,7 @@ pub(crate) fn may_go_on(shared: &Shared, asker: &str, job: &Job) -> bool {
         let Ok(named) = named else {
             return false;
         };
-        let wish = Wish {
-            place: Some((&named.export, &named.path)),
-            right,
-        };
+        let wish = Wish::at(&named.export, &named.path, right);
         !named.is_here() || allows(&file, &who, wish, at) || allows(&*state, &who, wish, at)
     })
 }
@@ -113,10 +110,7 @@ pub(crate) fn may_there(shared: &Shared, asker: &str, job: &Job, right: Right) -
     let named: Place = format!("{}:{}", place.site, place.path).parse().ok()?;
     let file = (shared.config.file_grants)().ok()?;
     let state = shared.rules.now(&shared.replica).ok()?;
-    let wish = Wish {
-        place: Some((&named.export, &named.path)),
-        right,
-    };
+    let wish = Wish::at(&named.export, &named.path, right);
     let who = Subject::Identity(asker.to_owned());
     let at = shared.now();
     let asker_may = || allows(&file, &who, wish, at) || allows(&*state, &who, wish, at);

@@ -115,6 +115,10 @@ fn divisible(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> 
     let Ok((sources, destination)) = spec::places(new) else {
         return Ok(None);
     };
+    let is_memory = sources.iter().all(Place::is_memory);
+    if is_memory != destination.is_memory() {
+        return Err("memory is divided only from mem: to null:".to_owned());
+    }
     if !sources.iter().all(Place::is_here) || destination.is_here() {
         return Err("only what is here is divided, and only for another site".to_owned());
     }

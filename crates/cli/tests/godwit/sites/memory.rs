@@ -1,0 +1,99 @@
+//! Jobs that measure: from the memory of one node to that of another, here, at another site, and between two other sites; and who may not.
+//! Leaves the nodes of a cluster to `cluster/memory`.
+
+use serde_json::json;
+
+use super::super::rest::Caller;
+use super::super::rig::Rig;
+use super::third::Three;
+use super::{allow, deny, submit, two_sites, wait_for};
+
+const SIZE: u64 = 64 << 20;
+
+#[track_caller]
+fn assert_measured(rig: &Rig, id: &str) {
+    let job = wait_for(rig, id, |job| !job["ended"].is_null());
+    let log = rig.admin(&["job", "log", id]).out;
+    assert_eq!(job["state"], "complete", "{job}\n{log}");
+    assert_eq!(job["summary"]["bytes"], SIZE, "{job}");
+}
+
+#[test]
+fn memory_is_measured_here_at_a_site_and_from_it() {
+    let (here, there) = two_sites();
+    for (source, destination) in [
+        ("here:mem:64MiB", "here:null:"),
+        ("here:mem:64MiB", "siteB:null:"),
+        ("siteB:mem:64MiB", "here:null:"),
+        ("here:mem:64MiB", "siteB:/data/measured"),
+    ] {
+        let id = submit(&here, source, destination, &[]);
+        assert_measured(&here, &id);
+        let shown = here.admin(&["job", "show", &id]).out;
+        assert!(
+            shown.contains(source) && shown.contains(destination),
+            "{shown}"
+        );
+    }
+    let copy = std::fs::metadata(there.export.join("measured")).expect("a copy");
+    assert_eq!(copy.len(), SIZE);
+    let id = submit(
+        &here,
+        "here:mem:64MiB",
+        "siteB:null:",
+        &["--divide", "always"],
+    );
+    assert_measured(&here, &id);
+    let log = here.admin(&["job", "log", &id]).out;
+    assert!(log.contains("divided: 1 scans"), "{log}");
+    for (source, destination, word) in [
+        ("here:null:", "siteB:null:", "can only be written to"),
+        ("here:mem:1MiB", "siteB:mem:1MiB", "can only be read"),
+        ("here:mem:x", "siteB:null:", "mem:x"),
+    ] {
+        let no = here.admin(&["job", "submit", source, destination]);
+        assert!(no.code != Some(0) && no.complaint.contains(word), "{no:?}");
+    }
+}
+
+#[test]
+fn two_other_sites_measure_and_only_who_has_a_right_may() {
+    let three = Three::new();
+    let measured = || submit(&three.asked, "siteS:mem:64MiB", "siteD:null:", &[]);
+    assert_measured(&three.asked, &measured());
+    // The right to write anywhere opens null:, and without any the job is refused.
+    deny(&three.destination, &three.asked.identity);
+    let job = measured();
+    let ended = wait_for(&three.asked, &job, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "failed", "{ended}");
+    allow(&three.destination, &three.asked.identity, &["--read"]);
+    let job = measured();
+    let ended = wait_for(&three.asked, &job, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "failed", "{ended}");
+}
+
+#[test]
+fn a_viewer_does_not_measure_and_an_operator_needs_a_right_there() {
+    let (here, _there) = two_sites();
+    let body = json!({"sources": ["here:mem:1MiB"], "destination": "siteB:null:"});
+    let vera = Caller::user(&here, "vera", "viewer");
+    vera.post("jobs", &body).expect(403);
+    let otto = Caller::user(&here, "otto", "operator");
+    let no = otto.post("jobs", &body).expect(403);
+    assert_eq!(no["code"], "not_granted", "{no}");
+    for line in [
+        ["access", "allow", "user:otto", "--export", "data", "--read"],
+        [
+            "access",
+            "allow",
+            "user:otto",
+            "--site",
+            "siteB:/data/x",
+            "--write",
+        ],
+    ] {
+        let outcome = here.admin(&line);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    }
+    otto.post("jobs", &body).expect(201);
+}

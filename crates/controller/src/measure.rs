@@ -1,0 +1,61 @@
+//! Jobs that go from memory to memory (`mem:SIZE` to `null:`): what their root is, and the transfer of a share of the bytes.
+//! Runs nothing. The bytes are one file that is cut into parts; nothing of it is kept, so its parts need no claim and no digest.
+
+use godwit_api::PORT_DEFAULT;
+use godwit_api::endpoint::{Endpoint, Place as Named, Remote, is_memory};
+use godwit_api::failure::Failure;
+use godwit_api::host::HostPort;
+use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
+use godwit_state::WorkRoot;
+
+use crate::Order;
+use crate::batch::{Base, To, copy_settings, of_one_try};
+
+/// The name of the bytes among the items of the job, and in place of the digest of each part.
+pub(crate) const BYTES: &str = "memory";
+
+/// The root of a job from memory to memory; None of any other.
+pub(crate) fn root(order: &Order<'_>) -> Option<WorkRoot> {
+    let [source] = order.sources else {
+        return None;
+    };
+    source.memory_bytes()?;
+    order.destination.is_memory().then(|| WorkRoot {
+        source: source.export.clone(),
+        file: None,
+        destination: order.destination.export.clone(),
+        sight: Vec::new(),
+    })
+}
+
+/// Whether a root is memory.
+pub(crate) fn measures(root: &WorkRoot) -> bool {
+    is_memory(&root.source)
+}
+
+/// The bytes of a root that is memory.
+pub(crate) fn bytes_of(root: &WorkRoot) -> Result<u64, Failure> {
+    match Named::from_wire(root.source.as_bytes()) {
+        Ok(Named::Memory { bytes }) => Ok(bytes),
+        _ => Err(Failure::usage("the job has no such root")),
+    }
+}
+
+/// The transfer of so many bytes from memory.
+pub(crate) fn share(base: &Base, to: &To, bytes: u64) -> Result<JobSpec, Failure> {
+    let mut settings = copy_settings(base);
+    of_one_try(&mut settings, to);
+    let node = HostPort::parse(&to.address, PORT_DEFAULT).map_err(Failure::usage)?;
+    let place = Named::Null;
+    let text = |endpoint: Endpoint| Text(endpoint.to_string().into_bytes());
+    Ok(JobSpec {
+        version: JOB_VERSION,
+        kind: JobKind::Copy,
+        sources: vec![text(Endpoint::Memory { bytes })],
+        destination: text(Endpoint::Remote(Remote { node, place })),
+        settings,
+        selection: None,
+        member: None,
+        items: Vec::new(),
+    })
+}

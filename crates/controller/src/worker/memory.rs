@@ -1,0 +1,88 @@
+//! Does the items of a job from memory to memory: each lease is one transfer of as many bytes as its parts have together.
+//! Walks nothing, and finishes nothing: nothing is kept.
+
+use godwit_api::event::{Status, Summary, TransferSummary};
+use godwit_api::failure::Failure;
+use godwit_state::{Closed, Found, Settled, Settlement, Task, WorkOp, WorkPath};
+
+use super::leased::{Brought, Leased, back, trouble};
+use super::{JobContext, To, measure};
+
+impl JobContext<'_> {
+    /// Cuts the bytes into parts, or brings what was leased of them.
+    pub(super) fn measure(&self, leased: &Leased<'_>) -> Result<Brought, Failure> {
+        let root = leased
+            .root_of()
+            .ok_or_else(|| Failure::usage("the job has no such root"))?;
+        let whole = measure::bytes_of(root)?;
+        let mut brought = Brought::default();
+        let mut share = 0;
+        for item in leased.items {
+            let outcome = match &item.task {
+                Task::Scan { .. } => {
+                    let found = WorkOp::Found {
+                        number: item.number,
+                        lease: leased.lease,
+                        finds: vec![Found::File {
+                            path: WorkPath::from(measure::BYTES),
+                            bytes: whole,
+                            generation: 0,
+                        }],
+                    };
+                    if whole > 0 && !self.tell(found) {
+                        return Ok(back(leased.items, None));
+                    }
+                    Settlement::Done { digest: None }
+                }
+                Task::Part { bytes, .. } => {
+                    share += bytes;
+                    Settlement::Done {
+                        digest: Some(measure::BYTES.to_owned()),
+                    }
+                }
+                Task::Assemble { .. } => {
+                    brought.files += 1;
+                    Settlement::Done { digest: None }
+                }
+                Task::Close {} => Settlement::Closed(Box::new(closed(leased.root)?)),
+            };
+            let number = item.number;
+            brought.settled.push(Settled { number, outcome });
+        }
+        if share == 0 {
+            return Ok(brought);
+        }
+        let make = |to: To| measure::share(self.base, &to, share);
+        let sent = self.sending().transfer(&make, None, true);
+        match sent.ended {
+            Ok(Summary::Transfer(summary)) => {
+                brought.bytes = summary.bytes.unwrap_or(0);
+                Ok(brought)
+            }
+            Ok(Summary::Verify(_)) => Ok(back(leased.items, None)),
+            Err(failure) => {
+                let why = self.goes_on().then(|| trouble(&failure));
+                Ok(Brought {
+                    trouble: why,
+                    ..back(leased.items, None)
+                })
+            }
+        }
+    }
+}
+
+/// The end of a root of which nothing is left to be done.
+fn closed(root: u32) -> Result<Closed, Failure> {
+    let summary = Summary::Transfer(Box::new(TransferSummary {
+        status: Status::Complete,
+        began: true,
+        ..TransferSummary::default()
+    }));
+    Ok(Closed {
+        root,
+        files: 0,
+        bytes: 0,
+        summary: serde_json::to_string(&summary).map_err(Failure::local)?,
+        failures: Vec::new(),
+    })
+}
