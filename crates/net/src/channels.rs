@@ -1,7 +1,7 @@
 //! Owns the channels of one transfer on the side that dials: finds them beside it, proves each, makes connections over them.
 //! Pairs nothing itself (`pairing`), and does not decide how many connections there are.
 //!
-//! The search runs once, with short deadlines, on a thread beside the transfer. OPENED brings the daemon's addresses, their
+//! The search runs with short deadlines on a thread beside the transfer, and again when this machine has other interfaces. OPENED brings the daemon's addresses, their
 //! prefixes, a number for each interface, and which address was dialled. Each pair is proven by a TLS connection with the pinned
 //! key, from a socket bound to address and device; that connection becomes the first stream of the channel. Where one side has
 //! one interface there is no thread, no message and no round trip.
@@ -10,6 +10,7 @@ mod wish;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use godwit_sys::interfaces::{InterfaceAddress, interfaces};
 
@@ -17,7 +18,7 @@ use crate::address::PeerAddress;
 use crate::channel::{Channel, LeavesBy, LocalEnd};
 use crate::connection::Connection;
 use crate::dial::{Carrier, DialError, DialOptions, dial_over};
-use crate::limits::{CHANNEL_DEADLINE, CHANNEL_ROUNDS_MAX, CHANNELS_FOUND_MAX};
+use crate::limits::{CHANNEL_DEADLINE, CHANNEL_ROUNDS_MAX, CHANNELS_FOUND_MAX, INTERFACES_EVERY};
 use crate::pairing::{Pair, Pairing, TheirAddress};
 use crate::tls::ClientTls;
 
@@ -150,31 +151,36 @@ impl Channels {
     }
 
     /// Looks for further channels to these addresses beside everything else, on threads that end by themselves; costs nothing
-    /// where one side has one interface. Each attempt is short, and none is repeated.
+    /// where the other side has one interface. Each attempt is short, and none is repeated until an interface of this machine comes or
+    /// goes.
     pub fn find(&self, their: &[TheirAddress]) {
         let own = interfaces().unwrap_or_default();
-        let mut pairing = Pairing::new(&own, their);
-        let generation = {
-            let inner = locked(&self.shared.inner);
-            for slot in &inner.list {
-                if let Some(local) = &slot.channel.local {
-                    pairing.take_addresses(local.address, slot.channel.remote.ip());
-                }
-            }
-            inner.generation
-        };
-        if pairing.room() == 0 {
+        let (pairing, generation) = self.pairing(&own, their);
+        if !pairing.has_theirs() {
             return;
         }
         let finder = Finder {
             channels: self.clone(),
             own,
+            their: their.to_vec(),
             generation,
         };
         // Whoever has no thread for it has one channel.
         let _ = std::thread::Builder::new()
             .name("gw-find".to_owned())
             .spawn(move || finder.run(pairing));
+    }
+
+    /// The interfaces that have no channel yet, and the number of the opening of the transfer.
+    fn pairing(&self, own: &[InterfaceAddress], their: &[TheirAddress]) -> (Pairing, u64) {
+        let mut pairing = Pairing::new(own, their);
+        let inner = locked(&self.shared.inner);
+        for slot in &inner.list {
+            if let Some(local) = &slot.channel.local {
+                pairing.take_addresses(local.address, slot.channel.remote.ip());
+            }
+        }
+        (pairing, inner.generation)
     }
 
     /// Those who look for channels find no more.
@@ -187,15 +193,49 @@ impl Channels {
     }
 }
 
+/// How often who waits for other interfaces looks whether the transfer has ended.
+const WANTED_EVERY: Duration = Duration::from_millis(250);
+
 /// Looks for channels of one opening of the transfer.
 struct Finder {
     channels: Channels,
     own: Vec<InterfaceAddress>,
+    their: Vec<TheirAddress>,
     generation: u64,
 }
 
 impl Finder {
-    fn run(&self, mut pairing: Pairing) {
+    /// Looks until the transfer ends. An interface that went away has lost its channel, which is used again once it is back.
+    fn run(mut self, mut pairing: Pairing) {
+        while pairing.has_theirs() {
+            self.look(pairing);
+            if !self.await_others() {
+                return;
+            }
+            (pairing, _) = self.channels.pairing(&self.own, &self.their);
+        }
+    }
+
+    /// Waits until this machine has other interfaces; false once nobody wants to know.
+    fn await_others(&mut self) -> bool {
+        loop {
+            let until = Instant::now() + INTERFACES_EVERY;
+            while Instant::now() < until {
+                // Nobody else has the channels once the transfer is forgotten.
+                if !self.is_wanted() || Arc::strong_count(&self.channels.shared) < 2 {
+                    return false;
+                }
+                std::thread::sleep(WANTED_EVERY);
+            }
+            let now = interfaces().unwrap_or_default();
+            if now != self.own {
+                self.own = now;
+                return true;
+            }
+        }
+    }
+
+    fn look(&self, mut pairing: Pairing) {
         let near = pairing.near();
         self.try_all(near, &mut pairing);
         for round in 0..pairing.rounds().min(CHANNEL_ROUNDS_MAX) {

@@ -20,6 +20,9 @@ pub const CHANNEL_DEADLINE: Duration = Duration::from_secs(4);
 /// Channels of one transfer that are found: one for each interface of a large machine.
 pub const CHANNELS_FOUND_MAX: usize = 16;
 
+/// How often who found all channels looks whether this machine has other interfaces by now.
+pub const INTERFACES_EVERY: Duration = Duration::from_secs(3);
+
 /// How often distant interfaces are paired anew; beyond that nothing is tried.
 pub const CHANNEL_ROUNDS_MAX: usize = 4;
 

@@ -88,6 +88,11 @@ impl Pairing {
         self.own.len().min(self.their.len())
     }
 
+    /// Whether an interface of theirs has no channel: a new interface of this machine could have one to it.
+    pub(crate) fn has_theirs(&self) -> bool {
+        !self.their.is_empty()
+    }
+
     /// How many rounds of [`Self::far`] differ.
     pub(crate) fn rounds(&self) -> usize {
         self.own.len().max(self.their.len())

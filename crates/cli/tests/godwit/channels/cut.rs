@@ -1,6 +1,8 @@
 //! Owns the tests of a path that dies in the middle of a transfer and comes back.
 //! Makes no paths; `paths` does.
 
+use std::time::Instant;
+
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -94,6 +96,36 @@ fn an_interface_that_goes_down_is_replaced_and_taken_back() {
         || {
             let set = |paths: &Paths, to: &str| paths.ip(&paths.near, &["link", "set", "c1", to]);
             dies_and_comes_back(|paths| set(paths, "down"), |paths| set(paths, "up"));
+        },
+    );
+}
+
+#[test]
+fn an_interface_that_comes_up_meanwhile_is_used() {
+    with_network(
+        "godwit::channels::cut::an_interface_that_comes_up_meanwhile_is_used",
+        || {
+            let paths = Paths::new(2);
+            let set = |to: &str| paths.ip(&paths.near, &["link", "set", "c1", to]);
+            set("down");
+            let world = World::new(&paths, "0.0.0.0:0", &[]);
+            let rig = &world.rig;
+            rig.write("tree/file", content(240_000_000));
+            let there = world.url("10.11.0.2", "to");
+            let line = ["--limit", "8MB", "tree", &there];
+            let mut process = rig.begin_cp(&rig.path(""), &line);
+            let moves = |event: &Value| {
+                event["event"] == "progress" && event["bytes"].as_u64() > Some(2_000_000)
+            };
+            wait_for_event(&process, 0, moves);
+            assert_eq!(carried(&process, 1), None, "{}", process.said());
+            set("up");
+            let since = Instant::now();
+            wait_for_more(&process, 1, 0);
+            let seconds = since.elapsed().as_secs();
+            assert!(seconds < 15, "{seconds} s: 10, and what the machine takes");
+            process.signal(Signal::INT);
+            process.wait();
         },
     );
 }
