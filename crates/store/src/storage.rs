@@ -57,6 +57,11 @@ pub trait Storage: Send + Sync {
         self.scan_chosen(start, None)
     }
 
+    /// Bytes that are free for this user where the root is; None where that is not known.
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// As [`Storage::scan`], with only what `choice` takes; it is not asked about `start` itself. What is not taken is not looked
     /// at, and a directory that is not taken is not entered.
     fn scan_chosen(

@@ -8,7 +8,7 @@ use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::list;
 use crate::output::{Log, Output};
-use crate::running::Steered;
+use crate::running::{Steered, StopsWhenFull};
 use clap::ArgMatches;
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::{EventSink, Status, Summary};
@@ -113,13 +113,15 @@ fn transfer(
             return Ok(failure.code.into());
         }
     };
-    let events: Arc<dyn EventSink> = Arc::new(Steered::new(Arc::new(output), home, &control));
+    let steered = Arc::new(Steered::new(Arc::new(output), home, &control));
+    let full = Arc::new(StopsWhenFull::new(steered, &control));
+    let events = Arc::clone(&full) as Arc<dyn EventSink>;
     for note in taken_for_a_machine(&spec, &sources) {
         events.note(&note);
     }
     Ok(match Runner::run(&spec, &env, &events, &control) {
         Ok(summary) => exit_of(&summary),
-        Err(failure) => failure.code.into(),
+        Err(failure) => full.failure().map_or(failure.code, |full| full.code).into(),
     })
 }
 

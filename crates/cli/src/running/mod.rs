@@ -3,6 +3,7 @@
 //!
 //! One line of JSON each way: a question, `{}` or `{"limit":BYTES_PER_SECOND}`, and the answer, the state of the transfer or an `error`.
 
+mod full;
 mod listener;
 mod state;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::{Failure, FailureCode};
 use crate::home::Home;
+pub(crate) use full::StopsWhenFull;
 pub(crate) use state::Steered;
 
 /// Longest line either way.

@@ -214,6 +214,12 @@ impl Directories {
         Ok(directories)
     }
 
+    /// Bytes that are free for this user in the file system of the root.
+    pub(super) fn free_bytes(&self) -> Option<u64> {
+        let room = rustix::fs::fstatvfs(&*self.root).ok()?;
+        Some(room.f_bavail.saturating_mul(room.f_frsize))
+    }
+
     /// Runs `act` with the directory that holds `path` and the name in it (`.` for the root). A kept handle that turns out to
     /// be stale is opened afresh once.
     pub(super) fn within<T>(

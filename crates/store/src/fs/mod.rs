@@ -168,6 +168,10 @@ impl FsStorage {
 }
 
 impl Storage for FsStorage {
+    fn free_bytes(&self) -> Option<u64> {
+        self.directories.free_bytes()
+    }
+
     fn scan_chosen(
         &self,
         start: &RelPath,

@@ -185,6 +185,20 @@ impl TreeSink {
         }))
     }
 
+    /// A fault for want of room says how much there is.
+    fn with_room(&self, mut fault: Fault) -> Fault {
+        if fault.code == FaultCode::NO_SPACE
+            && let Some(free) = self.target.config.storage.free_bytes()
+        {
+            let (free, unit) = match free {
+                ..0x1000_0000 => (free >> 10, "KiB"),
+                _ => (free >> 20, "MiB"),
+            };
+            fault.message = format!("{} ({free} {unit} are free there)", fault.message);
+        }
+        fault
+    }
+
     fn is_dry(&self) -> bool {
         self.target.comparison().dry_run
     }
@@ -208,7 +222,8 @@ impl Sink for TreeSink {
                 message,
             ));
         }
-        self.writer.write_slice(slice)
+        let written = self.writer.write_slice(slice);
+        written.map_err(|fault| self.with_room(fault))
     }
 
     fn write_bundle(&self, seq: Seq, records: &[Record], contents: &[&[u8]]) -> Vec<Fault> {
@@ -217,7 +232,9 @@ impl Sink for TreeSink {
             self.target.acks.durable(&[seq]);
             return Vec::new();
         }
-        self.writer.write_bundle(seq, records, contents)
+        let faults = self.writer.write_bundle(seq, records, contents);
+        let faults = faults.into_iter();
+        faults.map(|fault| self.with_room(fault)).collect()
     }
 
     /// The kernel lets one thread at a time write into a file, and has the others spin for it.

@@ -1,0 +1,123 @@
+//! Ends a transfer whose destination is full, with one message for all entries that found no room: what is needed, and what is free.
+//! Looks at no destination: the side of the destination says what is free there.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use godwit_api::event::{Blame, Event, EventSink, Failed, Status, Summary};
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::units::human_size;
+use godwit_run::Control;
+
+/// How long the scan may go on for the message to say how much is needed.
+const SCAN_WITHIN: Duration = Duration::from_secs(5);
+
+/// Passes on all events but those of entries that found no room: the first one of them ends the transfer.
+pub(crate) struct StopsWhenFull {
+    events: Arc<dyn EventSink>,
+    control: Control,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// The first entry that found no room, and when.
+    full: Option<(Failed, Instant)>,
+    /// Bytes of all files, and what of them arrived before the first one found no room.
+    total: Option<u64>,
+    arrived: u64,
+    is_told: bool,
+}
+
+impl StopsWhenFull {
+    pub(crate) fn new(events: Arc<dyn EventSink>, control: &Control) -> Self {
+        Self {
+            events,
+            control: control.clone(),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Why the transfer ended, if the destination was full.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        self.lock().failure()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells once why the transfer ends.
+    fn tell_once(&self) {
+        let failure = {
+            let mut seen = self.lock();
+            match std::mem::replace(&mut seen.is_told, true) {
+                true => None,
+                false => seen.failure(),
+            }
+        };
+        if let Some(failure) = failure {
+            self.events.error(&failure);
+        }
+    }
+}
+
+impl Seen {
+    fn failure(&self) -> Option<Failure> {
+        let (first, _) = self.full.as_ref()?;
+        let path = String::from_utf8_lossy(&first.path);
+        let needed = match self.total {
+            Some(total) => {
+                let needed = human_size(total.saturating_sub(self.arrived));
+                format!("up to {needed} more are needed")
+            }
+            None => "how much more is needed is not known, for the scan has not ended".to_owned(),
+        };
+        let message = format!(
+            "the destination is full, and the transfer has stopped: {needed}. {path}: {}",
+            first.message
+        );
+        Some(Failure::new(FailureCode::NoSpace, message))
+    }
+
+    /// Whether the transfer is to end now.
+    fn ends(&self) -> bool {
+        let full = self.full.as_ref();
+        full.is_some_and(|(_, since)| self.total.is_some() || since.elapsed() >= SCAN_WITHIN)
+    }
+}
+
+impl EventSink for StopsWhenFull {
+    fn tell(&self, event: Event) {
+        let is_full = |code: Option<&str>| code == Some(FailureCode::NoSpace.as_str());
+        match event {
+            Event::Failed(failed) if is_full(failed.code.as_deref()) => {
+                let mut seen = self.lock();
+                seen.full.get_or_insert_with(|| (failed, Instant::now()));
+            }
+            Event::Error(_) if self.lock().full.is_some() => self.tell_once(),
+            Event::Summary(Summary::Transfer(mut summary)) if self.lock().full.is_some() => {
+                self.tell_once();
+                if summary.status == Status::Interrupted {
+                    summary.status = Status::Partial;
+                    summary.blame = Blame::from(FailureCode::NoSpace);
+                }
+                self.events.tell(Event::Summary(Summary::Transfer(summary)));
+            }
+            Event::Progress(progress) => {
+                {
+                    let mut seen = self.lock();
+                    seen.total = progress.bytes_total.or(seen.total);
+                    if seen.full.is_none() {
+                        seen.arrived = progress.bytes;
+                    }
+                }
+                self.events.tell(Event::Progress(progress));
+            }
+            other => self.events.tell(other),
+        }
+        if self.lock().ends() {
+            self.control.cancel();
+        }
+    }
+}
