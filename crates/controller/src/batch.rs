@@ -1,6 +1,8 @@
 //! Turns leased items into the description of one transfer, and what the transfer told into settlements.
 //! Runs nothing.
 
+mod lack;
+
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -210,6 +212,7 @@ pub(crate) struct BatchOutcome {
     /// By the number of the item in the transfer: its digest, or nothing where it failed.
     items: HashMap<usize, Option<Option<String>>>,
     groups: BTreeMap<String, FailureGroup>,
+    bytes_total: Option<u64>,
 }
 
 impl BatchOutcome {
@@ -222,6 +225,7 @@ impl BatchOutcome {
             Event::WorkFailed(failed) => {
                 self.items.insert(failed.number, None);
             }
+            Event::Progress(progress) => self.bytes_total = progress.bytes_total,
             Event::Failed(failed) => {
                 let code = failed.code.as_deref().unwrap_or("other");
                 self.failed(code, &failed.message, &failed.path);

@@ -144,6 +144,11 @@ impl Claims {
         claims
     }
 
+    /// The earlier controller came to the end of the work, and took its mark away with its claim: the next mark is a new one.
+    pub(crate) fn was_released(&mut self) {
+        self.marked = Marked::No;
+    }
+
     fn add(&mut self, peer: Peer, now: Duration) -> &mut At {
         let mut found = self.nodes.iter();
         let place = found
@@ -292,8 +297,8 @@ impl Claims {
                 self.was_held = true;
             }
             Err(refusal) => {
-                let cannot_make = [code::PERMISSION, code::NO_SPACE];
-                if ask.mark == Mark::Make && cannot_make.contains(&refusal.code.as_str()) {
+                // Where there is no room for a mark there is none for files.
+                if ask.mark == Mark::Make && refusal.code == code::PERMISSION {
                     // The node may take the claim without a mark, and is asked at once.
                     self.marked = Marked::Never;
                     (at.is_silent, at.ask_at, at.refused) = (true, now, None);

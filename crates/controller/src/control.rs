@@ -178,6 +178,7 @@ impl Driver<'_> {
         let work = Works(&reader).of(self.order.job).map_err(Failure::local)?;
         // The mark of an earlier controller was made before the work was open.
         let is_taken_over = work.is_some();
+        let was_over = work.as_ref().is_some_and(Work::is_done);
         let earlier: Vec<Peer> = match &work {
             Some(work) => work.targets.nodes.iter().map(peer).collect(),
             None => Vec::new(),
@@ -217,6 +218,9 @@ impl Driver<'_> {
             nodes_at: Some(now),
             asked: 0,
         };
+        if was_over {
+            sight.claims.was_released();
+        }
         sight.claims.serving(Duration::ZERO, serving);
         let destination = Arc::new(Destination {
             site: Arc::clone(&self.site),

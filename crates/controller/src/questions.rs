@@ -217,6 +217,7 @@ pub(crate) fn failure_of(refusal: &Refusal) -> Failure {
     let word = match refusal.code.as_str() {
         code::NOT_GRANTED | code::PERMISSION => FailureCode::AccessDenied,
         code::UNKNOWN_IDENTITY => FailureCode::Unauthorized,
+        code::NO_SPACE => FailureCode::NoSpace,
         code::NO_SUCH_EXPORT => FailureCode::NoSuchExport,
         code::OUTSIDE => FailureCode::PathOutsideExport,
         code::UNSUPPORTED => FailureCode::NotSupported,

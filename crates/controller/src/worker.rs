@@ -363,7 +363,8 @@ impl JobContext<'_> {
                 });
             }
         };
-        let outcome = Settlement::Closed(Box::new(closed(leased.root, &ended, sent.heard)));
+        let heard = sent.heard.with_lack(&ended, &leased.work.counts);
+        let outcome = Settlement::Closed(Box::new(closed(leased.root, &ended, heard)));
         let settled = vec![Settled {
             number: item.number,
             outcome,

@@ -3,6 +3,7 @@
 
 pub(crate) mod divided;
 mod events;
+mod lack;
 mod placed;
 pub(crate) mod site;
 mod space;
@@ -19,7 +20,7 @@ use godwit_api::event::{EventSink, Status, Summary, Verdict};
 use godwit_api::failure::{Failure, FailureCode, Retry};
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::is_request_id;
-use godwit_api::units::{counted, human_size};
+use godwit_api::units::counted;
 use godwit_run::{Control, Env, GivenList, Runner};
 use godwit_state::{Command, CommandError, Finish, Job, JobOp, Op, Outcome, ProposeError, Reason};
 
@@ -29,7 +30,7 @@ use crate::record::Recording;
 use crate::scheduler::actor;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
-use crate::{Shared, access, guests, manifest, reached, view};
+use crate::{Shared, access, guests, manifest, reached};
 pub(crate) use events::AttemptEvents;
 use events::Observed;
 pub(crate) use placed::Placing;
@@ -260,6 +261,7 @@ fn conclude(
     let heard = told.lock();
     let lacks_space = match &ended {
         Ok(_) => heard.failed_with(NO_SPACE) > 0 && may_retry(shared, job),
+        Err(failure) if failure.code == FailureCode::NoSpace => may_retry(shared, job),
         Err(failure) => failure.code.is_interruption() && heard.is_short(),
     };
     let op = match &ended {
@@ -271,7 +273,7 @@ fn conclude(
         }
         _ if lacks_space => {
             let shortage = heard.shortage();
-            let reason = no_space(job, &heard, shortage.as_ref());
+            let reason = lack::reason(shared, job, &heard, shortage.as_ref());
             if let Some(shortage) = shortage {
                 shared.live.is_short(&job.id, shortage);
             }
@@ -399,23 +401,6 @@ pub(crate) fn denied(why: &str) -> Reason {
 /// The reason of a job of which no more is kept here.
 pub(crate) fn no_room(why: &str) -> Reason {
     Reason::new(FailureCode::PeerBusy.as_str(), clip(why))
-}
-
-/// The reason of a job that cannot fit.
-fn no_space(job: &Job, heard: &Observed, shortage: Option<&Shortage>) -> Reason {
-    let place = view::place(&job.destination);
-    let text = match shortage {
-        Some(short) => format!(
-            "{place} has no room: the job needs up to {} more, and {} are free there. The job goes on by itself once there is room.",
-            human_size(short.needed),
-            human_size(short.free)
-        ),
-        None => format!(
-            "{place} has no room: {} found the storage or a quota full. The job goes on by itself once there is room.",
-            counted(heard.failed_with(NO_SPACE), "entry")
-        ),
-    };
-    Reason::new(NO_SPACE, clip(&text))
 }
 
 /// The job is done, and calls of a node that does not answer may still take effect.

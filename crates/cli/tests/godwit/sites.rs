@@ -4,6 +4,7 @@
 mod back;
 mod clocks;
 mod ends;
+mod full;
 mod kills;
 mod memory;
 mod past;

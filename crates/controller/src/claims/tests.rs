@@ -84,6 +84,30 @@ fn a_node_that_makes_no_mark_is_used_alone() {
 }
 
 #[test]
+fn a_full_destination_refuses_the_claim_and_no_node_is_used_without_a_mark() {
+    let mut claims = Claims::new(SECOND, Vec::new(), false);
+    claims.serving(SECOND, vec![peer("a"), peer("b")]);
+    let full = |_: &str, ask: Ask| match ask.mark {
+        Mark::Make => Err(refusal(code::NO_SPACE)),
+        _ => Ok(()),
+    };
+    round(&mut claims, SECOND, full);
+    round(&mut claims, SECOND, full);
+    let standing = claims.standing(SECOND);
+    assert_eq!(standing, Standing::Refused(refusal(code::NO_SPACE)));
+}
+
+#[test]
+fn an_attempt_after_the_end_of_the_work_makes_a_mark_again() {
+    let mut claims = Claims::new(SECOND, vec![peer("a")], true);
+    claims.was_released();
+    claims.serving(SECOND, vec![peer("a")]);
+    let asked = round(&mut claims, SECOND, |_, _| Ok(()));
+    assert_eq!(marks(&asked), [("a", Mark::Make)]);
+    assert_eq!(ready(&claims), ["a"]);
+}
+
+#[test]
 fn a_claim_that_is_refused_with_and_without_a_mark_is_refused() {
     let mut claims = Claims::new(SECOND, Vec::new(), false);
     claims.serving(SECOND, vec![peer("a")]);

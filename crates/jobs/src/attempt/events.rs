@@ -9,11 +9,12 @@ use godwit_api::ask::JobPast;
 use godwit_api::event::{Channel, ConnectionLost, Event, EventSink, Progress, Summary};
 use godwit_api::job::JobKind;
 use godwit_api::rest::{ChannelView, ProgressView, SampleView, Timestamp};
+use godwit_api::units::human_size;
 use godwit_run::Control;
 use godwit_state::{FailureGroup, Job, JobOp, JobState, Reason};
 
 use super::space::{Shortage, SpaceWatch};
-use super::{clip, propose, veil};
+use super::{NO_SPACE, clip, propose, veil};
 use crate::clock::now;
 use crate::record::AttemptTotals;
 use crate::{Shared, manifest};
@@ -55,6 +56,8 @@ pub(crate) struct Observed {
     failed: u64,
     pub(super) bytes: u64,
     pub(super) files: u64,
+    /// Bytes of all files, as the transfer told them last.
+    total: Option<u64>,
     /// Bytes that this attempt has delivered, known at its end.
     delivered: Option<u64>,
     pub(super) summary: Option<String>,
@@ -92,6 +95,16 @@ impl Observed {
     /// The lack of space at a destination of this node as it is now.
     pub(super) fn shortage(&self) -> Option<Shortage> {
         self.space.as_ref()?.shortage(self.delivered)
+    }
+
+    /// How much room was lacking where it was not watched: as the close of a divided job says, or all that did not arrive.
+    pub(super) fn lacking(&self) -> Option<String> {
+        let group = self.groups.get(NO_SPACE)?;
+        if let Some(told) = group.reason.text.strip_prefix("no room: ") {
+            return Some(told.to_owned());
+        }
+        let bytes = self.total?.saturating_sub(self.delivered?);
+        Some(format!("up to {} more are needed", human_size(bytes)))
     }
 
     /// What was heard of the attempt is about such a job.
@@ -157,6 +170,7 @@ impl AttemptEvents {
                 failed: 0,
                 bytes: 0,
                 files: 0,
+                total: None,
                 delivered: None,
                 summary: None,
                 late: None,
@@ -242,6 +256,7 @@ impl AttemptEvents {
             let sample = self.sample(&mut heard, &view);
             heard.recorder.sample(sample);
         }
+        heard.total = progress.bytes_total;
         let short = heard
             .space
             .as_mut()

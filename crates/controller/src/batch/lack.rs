@@ -1,0 +1,28 @@
+//! Says how much room a job still needs whose destination is full.
+//! Looks at no destination.
+
+use godwit_api::event::Summary;
+use godwit_api::units::human_size;
+use godwit_state::WorkCounts;
+
+use super::{BatchOutcome, clip};
+
+/// The code of entries that found the destination full.
+const NO_SPACE: &str = "no_space";
+
+impl BatchOutcome {
+    /// Adds to the entries that found no room what the tree still needs, as its close sees it: all bytes without those that arrived.
+    pub(crate) fn with_lack(mut self, ended: &Summary, counts: &WorkCounts) -> Self {
+        let Summary::Transfer(summary) = ended else {
+            return self;
+        };
+        let arrived = counts.bytes.saturating_add(summary.bytes.unwrap_or(0));
+        if let Some(total) = self.bytes_total
+            && let Some(group) = self.groups.get_mut(NO_SPACE)
+        {
+            let needed = human_size(total.saturating_sub(arrived));
+            group.reason.text = clip(&format!("no room: up to {needed} more are needed"));
+        }
+        self
+    }
+}

@@ -1,0 +1,63 @@
+//! The words for a job whose destination is full: what it needs, and what is free there.
+//! Decides nothing, and watches no room (`space`).
+
+use std::time::Duration;
+
+use godwit_api::ask::{Answer, Question};
+use godwit_api::units::{counted, human_size};
+use godwit_state::{Job, Reason, Site};
+
+use super::events::Observed;
+use super::{NO_SPACE, Shortage, clip};
+use crate::{Shared, reached, view};
+
+/// How long another site may take to say what is free there.
+const WITHIN: Duration = Duration::from_secs(4);
+
+/// The reason of a job that cannot fit.
+pub(super) fn reason(
+    shared: &Shared,
+    job: &Job,
+    heard: &Observed,
+    shortage: Option<&Shortage>,
+) -> Reason {
+    let place = view::place(&job.destination);
+    let free = |bytes: u64| format!("{} are free there", human_size(bytes));
+    let what = match (shortage, heard.lacking()) {
+        (Some(short), _) => {
+            let needed = human_size(short.needed);
+            format!(
+                "the job needs up to {needed} more, and {}",
+                free(short.free)
+            )
+        }
+        (None, lacking) => {
+            let found = counted(heard.failed_with(NO_SPACE), "entry");
+            let full = || format!("{found} found the storage or a quota full");
+            let needs = lacking.unwrap_or_else(full);
+            let there = free_there(shared, job);
+            there.map_or(needs.clone(), |bytes| {
+                format!("{needs}, and {}", free(bytes))
+            })
+        }
+    };
+    let text =
+        format!("{place} has no room: {what}. The job goes on by itself once there is room.");
+    Reason::new(NO_SPACE, clip(&text))
+}
+
+/// Bytes that are free in the export of a destination at another site, as that site says.
+fn free_there(shared: &Shared, job: &Job) -> Option<u64> {
+    let reader = shared.replica.reader();
+    let site = reader.object::<Site>(&job.destination.site).ok()??;
+    let path = job.destination.path.trim_start_matches('/');
+    let export = path.split('/').next().unwrap_or(path);
+    let peer = reached::peer(&site);
+    match reached::ask(shared, &peer, &Question::Exports {}, WITHIN, &|| true) {
+        Ok(Answer::Exports(rooms)) => {
+            let mut rooms = rooms.into_iter();
+            rooms.find(|room| room.name == export)?.bytes_free
+        }
+        _ => None,
+    }
+}
