@@ -85,6 +85,47 @@ fn a_divided_job_brings_all_that_a_transfer_brings() {
 }
 
 #[test]
+fn what_the_destination_has_decides_in_a_divided_job_too() {
+    let (here, there) = two_sites();
+    let (from, to) = (here.export.join("set"), there.export.join("copy"));
+    fs::create_dir_all(from.join("d")).expect("made");
+    large(&from.join("d/large"), 1);
+    for name in ["old", "newer", "absent"] {
+        here.write(&format!("export/set/d/{name}"), "source");
+    }
+    let there_is = |name: &str, seconds: u64| {
+        there.write(&format!("export/copy/d/{name}"), "destination's");
+        let file = File::options().write(true).open(to.join("d").join(name));
+        let time = std::time::UNIX_EPOCH + Duration::from_secs(seconds);
+        file.and_then(|file| file.set_modified(time)).expect("set");
+    };
+    let bring = |setting: &str| {
+        let line = [&ALWAYS[..], &["--setting", setting]].concat();
+        let id = submit(&here, "here:/data/set/.", "siteB:/data/copy", &line);
+        assert_complete(&here, &id);
+        let log = log(&here, &id);
+        assert!(log.contains("divided: "), "{log}");
+        let content = |name: &str| fs::read(to.join("d").join(name)).ok().map(|it| it.len());
+        ["large", "old", "newer", "absent"].map(content)
+    };
+    let (own, theirs) = (Some("source".len()), Some("destination's".len()));
+    let whole = Some(fs::metadata(from.join("d/large")).expect("there").len() as usize);
+    let future = 4_000_000_000;
+    there_is("old", 1);
+    assert_eq!(bring("existing"), [None, own, None, None]);
+    for (name, seconds) in [("old", 1), ("newer", future), ("large", future)] {
+        there_is(name, seconds);
+    }
+    assert_eq!(bring("update"), [theirs, own, theirs, own]);
+    for name in ["absent", "large"] {
+        fs::remove_file(to.join("d").join(name)).expect("ours");
+    }
+    there_is("old", 1);
+    assert_eq!(bring("ignore-existing"), [whole, theirs, theirs, own]);
+    assert_no_temporaries(&there.export);
+}
+
+#[test]
 fn entries_that_fail_are_told_once_and_all_others_arrive() {
     let (here, there) = two_sites();
     for name in ["a", "b/c", "b/d"] {

@@ -162,8 +162,6 @@ fn hindrance(new: &NewJob, prepared: &Prepared) -> Option<&'static str> {
         Some("what is deleted before anything is sent is deleted by one transfer (--delete-before)")
     } else if comparison.judge != Judge::default() {
         Some("files are told apart by size and time only")
-    } else if comparison.existing || comparison.ignore_existing || comparison.update {
-        Some("what the destination has decides what is brought")
     } else {
         None
     }

@@ -46,7 +46,10 @@ impl Planner {
             );
             return Err(destination_fault(record.id, FaultCode::LIMIT, message));
         }
-        self.look_for_portion(record, path, last)?;
+        let there = self.look_for_portion(record, path, last)?;
+        if self.leaves_whole(record, there.as_ref()) {
+            return Ok(Verdict::Skip);
+        }
         if self.held.is_empty() {
             return Ok(Verdict::Send);
         }
@@ -80,6 +83,9 @@ impl Planner {
                 .map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))?;
             return Ok(Verdict::Skip);
         }
+        if self.leaves_whole(record, there.as_ref()) {
+            return Ok(Verdict::Skip);
+        }
         let temp = self.target.shared_temp(record);
         let opened = self.target.config.storage.open_temp(path, &temp);
         match opened.and_then(|file| file.meta()) {
@@ -98,6 +104,13 @@ impl Planner {
             lock(&self.replace).insert(record.id);
         }
         Ok(Verdict::Partial { held: ranges })
+    }
+
+    /// Whether the file that a portion belongs to stays as it is, by what the destination has of it (`--existing`, `--ignore-existing`,
+    /// `--update`). The close of the tree decides the same about the whole file.
+    fn leaves_whole(&self, record: &Record, there: Option<&Meta>) -> bool {
+        let is_newer = |there| self.target.spares_newer(record, there);
+        self.target.stays_out(record.kind, there) || there.is_some_and(is_newer)
     }
 
     /// Whoever gave the file its name may have failed to make the name durable. What is told as done must be.
