@@ -30,7 +30,7 @@ use crate::record::Recording;
 use crate::scheduler::actor;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
-use crate::{Shared, access, guests, manifest, reached};
+use crate::{Shared, access, guests, left, manifest, reached};
 pub(crate) use events::AttemptEvents;
 use events::Observed;
 pub(crate) use placed::Placing;
@@ -96,6 +96,7 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
             let message = "a thread of the job panicked; the node's log says where";
             Some(Err(Failure::new(FailureCode::Internal, message)))
         });
+        left::tell(&own, &job, &told);
         if let Some(ended) = ended {
             if let Some(recording) = recording {
                 recording.end(&own, &ended, told.did());

@@ -20,6 +20,7 @@ mod error;
 mod flights;
 mod grants;
 mod guests;
+mod left;
 mod live;
 mod manifest;
 mod nodes;

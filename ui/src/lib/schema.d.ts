@@ -549,7 +549,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Removes temporary files that no journal claims. */
+        /** Removes temporary files that no journal claims, or those that one job left. */
         post: operations["post_places_clean"];
         delete?: never;
         options?: never;
@@ -1147,16 +1147,18 @@ export interface components {
         CleanEntries: {
             /** @description Nothing is removed; the answer says what would be. */
             dry_run?: boolean;
+            /** @description Id of a job that has ended and whose owner asks: what it left at its destination goes, however new it is, and nothing else. */
+            job?: string | null;
             /**
              * Format: int64
              * @description Files that were written to in these last seconds stay; 3600 if it is missing.
              */
             older_than_seconds?: number;
             /**
-             * @description Place of a directory, as `SITE:/EXPORT/PATH`.
+             * @description Place of a directory, as `SITE:/EXPORT/PATH`; left out with `job`.
              * @example here:/data
              */
-            place: string;
+            place?: string;
         };
         /** @description What was cleaned. */
         Cleaned: {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::grant::Right;
-use crate::job::Text;
+use crate::job::{ClaimId, Text};
 use crate::rest::Timestamp;
 
 /// Most entries of one page: with names of 64 bytes they fit a document four times.
@@ -84,6 +84,13 @@ pub struct CleanPlace {
     /// Files that were written to in these last seconds stay: a transfer of another machine may need them.
     #[serde(default)]
     pub older_than_seconds: u64,
+    /// Tags of the temporary files of one job that has ended: these go, however new they are, with the journals that only they need, and no
+    /// others. Without tags and claim, those of all transfers that nothing can resume.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<u64>,
+    /// The claim of the same job, where it was divided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<ClaimId>,
 }
 
 /// What an entry is.

@@ -49,9 +49,13 @@ pub struct RenameEntry {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CleanEntries {
-    /// Place of a directory, as `SITE:/EXPORT/PATH`.
+    /// Place of a directory, as `SITE:/EXPORT/PATH`; left out with `job`.
+    #[serde(default)]
     #[schema(value_type = String, example = "here:/data")]
     pub place: Text,
+    /// Id of a job that has ended and whose owner asks: what it left at its destination goes, however new it is, and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
     /// Nothing is removed; the answer says what would be.
     #[serde(default)]
     pub dry_run: bool,

@@ -88,7 +88,11 @@ fn clean() -> Command {
             "TIME",
             "Leave files that were written to in this time [default: 1h]",
         ))
-        .arg(some_places("Directories to look through"))
+        .arg(
+            value("job", "ID", "Remove at once what this job left that has ended, and nothing else")
+                .conflicts_with_all(["places", "older-than"]),
+        )
+        .arg(some_places("Directories to look through").required(false).required_unless_present("job"))
 }
 
 /// One place or more.

@@ -221,6 +221,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         "clean",
         &[
             example("godwit clean --dry-run siteB:/archive", "what would go?"),
+            example("godwit clean --job 01jdq8", "what a cancelled job left"),
             example(
                 "godwit clean siteB:/archive --older-than 7d",
                 "only what rests for a week",

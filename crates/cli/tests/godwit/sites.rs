@@ -6,6 +6,7 @@ mod clocks;
 mod ends;
 mod full;
 mod kills;
+mod left;
 mod memory;
 mod past;
 mod places;

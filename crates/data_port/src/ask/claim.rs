@@ -70,7 +70,7 @@ impl Here {
             self.may_change(wish.claim, may)?;
         }
         let found = self.find(&wish.path, Right::Write, may)?;
-        let absolute = absolute(&found);
+        let absolute = found.absolute();
         let entering = self.claims().enter_alone();
         // Whose transfer it is, and of what, is nothing for a peer.
         if is_written(&absolute) {
@@ -161,17 +161,6 @@ impl Here {
         })?;
         self.allowed(&place.asked, Right::Write, may).map(drop)
     }
-}
-
-fn absolute(found: &Found) -> Vec<u8> {
-    let mut absolute = found.real.clone();
-    if !found.path.is_root() {
-        if !absolute.ends_with(b"/") {
-            absolute.push(b'/');
-        }
-        absolute.extend_from_slice(found.path.as_bytes());
-    }
-    absolute
 }
 
 fn identities(texts: &[String]) -> Result<HashSet<IdentityId>, Refusal> {

@@ -5,12 +5,16 @@
 //! jobs. Journals of other machines and users cannot be seen from here: their files are known by their age alone.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::ask::{CleanPlace, Cleaned, GoOn, KeptFiles, Refusal, code};
 use godwit_store::journal::JournalDirectory;
-use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, SurveyItem, TempName, Timestamp};
+use godwit_store::{
+    Kind, RelPath, StoreError, StoreErrorKind, SurveyItem, TempName, Timestamp, claim_tag,
+};
 
 use super::change::{note_failure, note_path};
 use super::here::{Found, given_up};
@@ -33,6 +37,15 @@ pub(super) fn clean(
             format!("{} is not a directory", found.shown()),
         ));
     }
+    let claim = wish.claim.map(|claim| claim_tag(&claim.0));
+    let tags: Vec<u64> = wish.tags.iter().copied().chain(claim).collect();
+    if !tags.is_empty() && !wish.dry_run {
+        let place = found.absolute();
+        let place = Path::new(OsStr::from_bytes(&place));
+        let directory = JournalDirectory::open(journals);
+        // What a live transfer has stays, and so do its files.
+        drop(directory.map(|directory| directory.forget_tags(&tags, place)));
+    }
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
@@ -40,6 +53,7 @@ pub(super) fn clean(
     let mut cleaning = Cleaning {
         found,
         wish,
+        tags,
         journals,
         claimed,
         // Whatever was written to after this moment stays.
@@ -91,6 +105,8 @@ fn is_temporary(path: &RelPath) -> bool {
 struct Cleaning<'a> {
     found: &'a Found,
     wish: &'a CleanPlace,
+    /// Those of the one job that is meant; empty means all.
+    tags: Vec<u64>,
     journals: &'a Path,
     /// Tags that belong to the claims of this node.
     claimed: &'a dyn Fn() -> HashSet<u64>,
@@ -117,12 +133,20 @@ impl Cleaning<'_> {
             )
         })?;
         let tag = path.file_name().and_then(TempName::tag_of);
-        if tag.is_none_or(|tag| claimed.contains(&tag) || (self.claimed)().contains(&tag)) {
+        let is_of_job = tag.is_some_and(|tag| self.tags.contains(&tag));
+        // Others are not even named to who asks for one job.
+        if !self.tags.is_empty() && !is_of_job {
+            return Ok(());
+        }
+        let is_counted = is_of_job && self.wish.dry_run;
+        if !is_counted
+            && tag.is_none_or(|tag| claimed.contains(&tag) || (self.claimed)().contains(&tag))
+        {
             self.keep(path, CLAIMED);
             return Ok(());
         }
         let mtime = mtime.unwrap_or(there.mtime);
-        if mtime.seconds >= self.before && self.wish.older_than_seconds > 0 {
+        if !is_of_job && mtime.seconds >= self.before && self.wish.older_than_seconds > 0 {
             self.keep(path, YOUNG);
             return Ok(());
         }

@@ -232,6 +232,18 @@ impl Found {
         }
     }
 
+    /// Its absolute path.
+    pub(super) fn absolute(&self) -> Vec<u8> {
+        let mut absolute = self.real.clone();
+        if !self.path.is_root() {
+            if !absolute.ends_with(b"/") {
+                absolute.push(b'/');
+            }
+            absolute.extend_from_slice(self.path.as_bytes());
+        }
+        absolute
+    }
+
     /// Whether the asker may see the names in it.
     fn lists(&self, may: &May<'_>) -> bool {
         may(&self.export, &self.path, Right::List).is_ok()

@@ -125,7 +125,7 @@ pub(crate) fn carry_out(
 
 /// The claim of a job: the same in all attempts, whatever crashed in between. So an attempt takes over what an earlier one claimed, resumes
 /// its parts, and removes what it left.
-fn claim_of(job: &Job) -> ClaimId {
+pub(crate) fn claim_of(job: &Job) -> ClaimId {
     // FNV-1a, 64 bits, once for each half.
     let hash = |half: u8| {
         let created = job.created.0.to_le_bytes();

@@ -136,6 +136,33 @@ impl JournalDirectory {
         Ok(())
     }
 
+    /// Removes the journals with these tags that no live transfer has and that write below `real` alone: nothing resumes them.
+    ///
+    /// # Errors
+    /// The directory cannot be listed or locked. A journal that cannot be removed stays.
+    pub fn forget_tags(&self, tags: &[u64], real: &Path) -> io::Result<()> {
+        let _lock = self.lock()?;
+        let is_below =
+            |destination: &Vec<u8>| Path::new(OsStr::from_bytes(destination)).starts_with(real);
+        for entry in open_with_room(|| fs::read_dir(&self.path))? {
+            let path = entry?.path();
+            if !tag_of(&path).is_some_and(|tag| tags.contains(&tag)) {
+                continue;
+            }
+            let Ok(file) = open_with_room(|| File::open(&path)) else {
+                continue;
+            };
+            let header = load::load_header(BufReader::new(&file));
+            if header.is_ok_and(|header| header.destinations.iter().all(is_below))
+                && file.try_lock().is_ok()
+            {
+                let _idle = Locked(file);
+                let _ = fs::remove_file(&path);
+            }
+        }
+        Ok(())
+    }
+
     /// The header of the unfinished transfer with this key in the directory at `path`, if there is one that can be read.
     /// Takes no lock and makes nothing.
     pub fn header_of(path: &Path, key: JournalKey) -> Option<JournalHeader> {
@@ -150,14 +177,7 @@ impl JournalDirectory {
     pub fn tags(path: &Path) -> io::Result<HashSet<u64>> {
         let mut tags = HashSet::new();
         for entry in fs::read_dir(path)? {
-            let name = PathBuf::from(entry?.file_name());
-            let key = name.file_stem().and_then(OsStr::to_str);
-            if name.extension() == Some(OsStr::new(EXTENSION))
-                && let Some(tag) = key.and_then(|key| u64::from_str_radix(key.get(..16)?, 16).ok())
-            {
-                // A tag is the first bytes of the key in little-endian order; names have the bytes in their order.
-                tags.insert(tag.swap_bytes());
-            }
+            tags.extend(tag_of(&entry?.path()));
         }
         Ok(tags)
     }
@@ -292,6 +312,15 @@ impl JournalDirectory {
             }
         }
     }
+}
+
+/// The tag of the temporary files of a journal, by its name; None for any other file.
+fn tag_of(journal: &Path) -> Option<u64> {
+    let key = journal.file_stem().and_then(OsStr::to_str)?;
+    let is_journal = journal.extension() == Some(OsStr::new(EXTENSION));
+    let tag = u64::from_str_radix(key.get(..16)?, 16).ok();
+    // A tag is the first bytes of the key in little-endian order; names have the bytes in their order.
+    tag.filter(|_| is_journal).map(u64::swap_bytes)
 }
 
 /// A lock that somebody else may want at once: given back when dropped.

@@ -235,18 +235,41 @@ async fn rename(
     entry(change(&app, caller, "place_rename", wishes, question).await?)
 }
 
-/// Removes temporary files that no journal claims.
+/// Removes temporary files that no journal claims, or those that one job left.
 #[utoipa::path(post, path = "/places/clean", tag = "places", request_body = CleanEntries, responses((status = 200, body = Cleaned), Problems))]
 async fn clean(
     Operator(caller): Operator,
     State(app): State<Arc<App>>,
     Body(wish): Body<CleanEntries>,
 ) -> Result<Json<Cleaned>, ApiError> {
-    let place = place(&wish.place.0)?;
+    let (place, question) = match wish.job {
+        None => {
+            let place = place(&wish.place.0)?;
+            let path = Text(place.below_exports());
+            let question = CleanPlace {
+                path,
+                older_than_seconds: wish.older_than_seconds,
+                ..CleanPlace::default()
+            };
+            (place, question)
+        }
+        Some(job) if wish.place.0.is_empty() => {
+            let caller = caller.clone();
+            app.run(move |app| {
+                let caller = caller.again(app)?;
+                let access = app.jobs.access();
+                Ok(access.left_by(&caller.name, caller.role, &job)?)
+            })
+            .await?
+        }
+        Some(_) => {
+            let what = "place: leave it out with a job, whose destination is meant";
+            return Err(ApiError::invalid(what.to_owned()));
+        }
+    };
     let question = Question::Clean(CleanPlace {
-        path: Text(place.below_exports()),
         dry_run: wish.dry_run,
-        older_than_seconds: wish.older_than_seconds,
+        ..question
     });
     let wishes = vec![(place.clone(), Right::Delete)];
     match change(&app, caller.clone(), "place_clean", wishes, question).await? {

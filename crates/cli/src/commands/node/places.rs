@@ -196,11 +196,24 @@ fn clean(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
     let age =
         parse_duration(&age).map_err(|error| Failure::usage(format!("--older-than: {error}")))?;
     let dry_run = matches.get_flag("dry-run");
+    let job = optional(matches, "job")?;
+    let job = job.map(|id| client.jobs().find(&id)).transpose()?;
     let mut exit = Exit::Complete;
-    for place in places(matches) {
+    let wishes = match &job {
+        Some(job) => vec![(job.destination.clone().into_bytes(), Some(job.id.clone()))],
+        None => places(matches)
+            .into_iter()
+            .map(|place| (place, None))
+            .collect(),
+    };
+    for (place, job) in wishes {
         known_form(&place)?;
         let cleaned = client.places().clean(&CleanEntries {
-            place: Text(place.clone()),
+            place: match job {
+                Some(_) => Text::default(),
+                None => Text(place.clone()),
+            },
+            job,
             dry_run,
             older_than_seconds: age.as_secs(),
         })?;

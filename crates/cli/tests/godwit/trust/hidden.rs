@@ -76,6 +76,7 @@ fn who_may_only_write_hears_no_names_of_what_is_cleaned() {
         path: Text::from("data/data"),
         dry_run: true,
         older_than_seconds: 0,
+        ..CleanPlace::default()
     });
     allow(&trust.b, &trust.c.identity, "data:/data", &["--write"]);
     let paths = || match trust.c_asks(&trust.b, &clean) {

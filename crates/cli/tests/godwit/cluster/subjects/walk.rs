@@ -208,6 +208,7 @@ impl Walk {
                 path: path(""),
                 dry_run: true,
                 older_than_seconds: 0,
+                ..CleanPlace::default()
             }),
             "claim" => self.claim(&path("old")).0,
             "renew" => Question::Renew(RenewClaim {

@@ -1,0 +1,51 @@
+//! What a cancelled job leaves at its destination: it is said in the log, and its owner removes it at once.
+//! Leaves the rules for other temporary files to `places`.
+
+use serde_json::json;
+
+use super::super::judge::{files_below, is_temporary};
+use super::super::process::wait_until;
+use super::super::rest::Caller;
+use super::{moved, submit, two_sites, wait_for};
+
+#[test]
+fn what_a_cancelled_job_leaves_is_said_and_removed_at_once() {
+    let (here, there) = two_sites();
+    here.write("export/run42/large", vec![7; 64 << 20]);
+    let otto = Caller::user(&here, "otto", "operator");
+    for more in ["auto", "always"] {
+        let line = ["--limit", "8MB", "--divide", more];
+        let id = submit(&here, "here:/data/run42", "siteB:/data/copy", &line);
+        wait_for(&here, &id, |job| moved(job) > 16_000_000);
+        let too_early = here.admin(&["clean", "--job", &id]);
+        assert!(
+            too_early.complaint.contains("cancel it first"),
+            "{too_early:?}"
+        );
+        let outcome = here.admin(&["job", "cancel", &id]);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        // What a divided job had on its way may be gone with its claim.
+        if more == "auto" {
+            let log = wait_until(|| {
+                let log = here.admin(&["job", "log", &id]).out;
+                log.contains("the cancelled job leaves").then_some(log)
+            });
+            let log = log.unwrap_or_else(|| here.admin(&["job", "log", &id]).out);
+            assert!(log.contains("leaves 1 temporary file with "), "{log}");
+            assert!(log.contains("at siteB:/data/copy"), "{log}");
+            assert!(log.contains(&format!("godwit clean --job {id}")), "{log}");
+            let told = here.admin(&["clean", "--dry-run", "--job", &id]);
+            let line = "would remove 1 temporary file";
+            assert!(told.out.contains(line), "{told:?}\n{log}");
+        }
+        otto.post("places/clean", &json!({"job": id})).expect(403);
+        // The site may take a moment to hear that the transfer is over.
+        let is_clean = wait_until(|| {
+            let told = here.admin(&["clean", "--job", &id]);
+            assert_eq!(told.code, Some(0), "{told:?}");
+            let mut files = files_below(&there.export).into_iter();
+            (!files.any(|path| is_temporary(&path))).then_some(())
+        });
+        assert!(is_clean.is_some(), "{:?}", files_below(&there.export));
+    }
+}

@@ -1,0 +1,124 @@
+//! What a job that has ended left at its destination: temporary files by their tags, and who may have them removed.
+//! Removes nothing: the site of the destination does.
+
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{Answer, CleanPlace, Question};
+use godwit_api::event::EventSink as _;
+use godwit_api::job::Text;
+use godwit_api::rest::{HERE, Place};
+use godwit_api::units::{counted, human_size};
+use godwit_state::{Agreed, Job, JobState, Role};
+
+use crate::attempt::AttemptEvents;
+use crate::attempt::divided::claim_of;
+use crate::error::JobsError;
+use crate::{Access, Shared, reached};
+
+/// How long the look for what a job left may take at its end.
+const LOOK_WITHIN: Duration = Duration::from_secs(20);
+
+/// Nodes that know no tags take this for the age of what they may remove, and so remove nothing.
+const OLDER_THAN_SECONDS: u64 = 100 * 365 * 24 * 3_600;
+
+impl Access<'_> {
+    /// The destination of a job that has ended, and the wish to remove what its attempts left there; for its owner and for admins.
+    ///
+    /// # Errors
+    /// The job is not known, is another's, or may go on; or another site ran it.
+    pub fn left_by(
+        &self,
+        user: &str,
+        role: Role,
+        id: &str,
+    ) -> Result<(Place, CleanPlace), JobsError> {
+        let reader = self.0.replica.reader();
+        let job = reader.job(id)?;
+        let job = job.ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
+        if role != Role::Admin && job.owner != user {
+            return Err(JobsError::Forbidden {
+                code: "not_granted",
+                detail: format!(
+                    "the job {id} is {}'s: its owner and admins remove what it left",
+                    job.owner
+                ),
+            });
+        }
+        if !job.state.ended() {
+            let what =
+                format!("the job {id} may go on, and needs its temporary files; cancel it first");
+            return Err(JobsError::invalid("conflict", what));
+        }
+        let tags = Agreed(&reader).placed(id)?.tags;
+        if tags.is_empty() {
+            let what = format!(
+                "this node knows no temporary files of the job {id}: it wrote nothing, or another site ran it; godwit clean PLACE removes there what nothing can resume"
+            );
+            return Err(JobsError::invalid("invalid", what));
+        }
+        let place = destination(&job)?;
+        let wish = wish(&job, &place, tags);
+        Ok((place, wish))
+    }
+}
+
+fn destination(job: &Job) -> Result<Place, JobsError> {
+    let place = &job.destination;
+    let text = format!("{}:{}", place.site, place.path);
+    let unread = |_error| JobsError::invalid("invalid", format!("{text:?} is no place"));
+    text.parse().map_err(unread)
+}
+
+fn wish(job: &Job, place: &Place, tags: Vec<u64>) -> CleanPlace {
+    CleanPlace {
+        path: Text(place.below_exports()),
+        dry_run: false,
+        older_than_seconds: OLDER_THAN_SECONDS,
+        tags,
+        claim: Some(claim_of(job)),
+    }
+}
+
+/// Says in the log of a cancelled job what it leaves, and how that is removed.
+pub(crate) fn tell(shared: &Shared, job: &Job, told: &AttemptEvents) {
+    let reader = shared.replica.reader();
+    let is_cancelled = |job: Job| job.state == JobState::Cancelled;
+    if !reader
+        .job(&job.id)
+        .is_ok_and(|job| job.is_some_and(is_cancelled))
+    {
+        return;
+    }
+    let (Ok(placed), Ok(place)) = (Agreed(&reader).placed(&job.id), destination(job)) else {
+        return;
+    };
+    if placed.tags.is_empty() || place.is_memory() {
+        return;
+    }
+    let question = Question::Clean(CleanPlace {
+        dry_run: true,
+        ..wish(job, &place, placed.tags)
+    });
+    let site = match place.site == HERE {
+        true => None,
+        false => match reader.object::<godwit_state::Site>(&place.site) {
+            Ok(Some(site)) => Some(reached::peer(&site)),
+            _ => return,
+        },
+    };
+    let until = Instant::now() + LOOK_WITHIN;
+    let sites = &shared.config.sites;
+    let answer = sites.ask(site.as_ref(), &question, &mut |_| Instant::now() < until);
+    let id = &job.id;
+    match answer {
+        Ok(Answer::Cleaned(found)) if found.files > 0 => told.note(&format!(
+            "the cancelled job leaves {} with {} at {place}; remove at once what it left: godwit clean --job {id}",
+            counted(found.files, "temporary file"),
+            human_size(found.bytes)
+        )),
+        Ok(_) => {}
+        Err(refusal) => told.note(&format!(
+            "what the cancelled job leaves at {place} is not known ({refusal}); godwit clean --job {id} removes it"
+        )),
+    }
+}
