@@ -149,6 +149,24 @@ pub struct Progress {
     /// This is the state at the end; never sent to others.
     #[serde(skip)]
     pub at_end: bool,
+    /// What this run delivered; never sent to others.
+    #[serde(skip)]
+    pub moved: Moved,
+}
+
+/// What a run of a transfer delivered so far, and what earlier runs had.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Moved {
+    /// Bytes of contents that are safe at the destination.
+    pub bytes: u64,
+    /// Complete files.
+    pub files: u64,
+    /// Bytes that were sent more than once.
+    pub again: u64,
+    /// Bytes that earlier runs of the same transfer had delivered.
+    pub held_bytes: u64,
+    /// Files that earlier runs of the same transfer had completed.
+    pub held_files: u64,
 }
 
 /// The tuner has changed a number.

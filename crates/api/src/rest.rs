@@ -28,7 +28,7 @@ pub use godwit_model::{FailureGroup, JobState, Reason, Timestamp};
 pub use grant::{ALL_EXPORTS, AccessOrigin, AccessView, NewAccess, RightName};
 pub use job::{
     AttemptView, CancelJob, ChangeJob, ChannelView, Divide, JobList, JobProgress, JobView,
-    LineOrigin, LogLine, LogPage, MissingNode, NewJob, ProgressView, SampleView,
+    LineOrigin, LogLine, LogPage, MissingNode, MovedView, NewJob, ProgressView, SampleView,
 };
 pub use place::{HERE, Place, PlaceError, check_site_name, whole_site};
 pub use problem::{Problem, is_request_id};

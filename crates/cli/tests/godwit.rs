@@ -97,6 +97,7 @@ mod godwit {
     pub(crate) mod sync;
     pub(crate) mod terminal;
     pub(crate) mod threads;
+    pub(crate) mod totals;
     pub(crate) mod trees;
     pub(crate) mod trust;
     pub(crate) mod tuning;

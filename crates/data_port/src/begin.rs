@@ -23,7 +23,7 @@ use godwit_proto::{Beacon, DigestKind, Direction, ErrorCode, Mapping, Open, Tran
 use godwit_store::Kind;
 use godwit_store::journal::Journal;
 use godwit_tree::synthetic::MemorySource;
-use godwit_tree::{DestinationRequest, Earlier, FoundRoot, Keeper, TreeRoot};
+use godwit_tree::{Arrived, DestinationRequest, Earlier, FoundRoot, Keeper, TreeRoot};
 
 use self::apart::{Marked, Sought, keep_apart, marked};
 pub(crate) use self::asked::may_write;
@@ -51,7 +51,7 @@ pub(crate) struct StartedEnd<'a> {
     pub(crate) key: Option<[u8; 32]>,
     pub(crate) alone: Arc<AtomicBool>,
     pub(crate) resumed: bool,
-    pub(crate) lost_bytes: u64,
+    pub(crate) arrived: Arrived,
     pub(crate) mapped: Vec<u8>,
     /// What the destination means, and the tag of temporary files; of a push to files.
     pub(crate) placed: Option<(Mapping, u64)>,
@@ -152,7 +152,7 @@ fn begin_push<'a>(
                 key: None,
                 alone,
                 resumed: false,
-                lost_bytes: 0,
+                arrived: Arrived::default(),
                 mapped: b"null:".to_vec(),
                 placed: None,
                 beacon: None,
@@ -206,7 +206,7 @@ fn begin_push<'a>(
             let may_read = shared.places.may_read(&who, &request.destination);
             prepared.config.hides_contents = request.may_not_read || may_read.is_err();
             prepared.config.keeper = Arc::new(Keeper::new(kept_at(place.gives_owners, request)));
-            let (resumed, lost_bytes) = (prepared.recovered.resumed, prepared.lost_bytes());
+            let (resumed, arrived) = (prepared.recovered.resumed, prepared.arrived());
             tell_damage(shared, &mut prepared);
             let Marked {
                 prepared,
@@ -248,7 +248,7 @@ fn begin_push<'a>(
                 key: holds.then_some(key),
                 alone,
                 resumed,
-                lost_bytes,
+                arrived,
                 mapped,
                 placed: Some(placed),
                 beacon,
@@ -416,7 +416,7 @@ fn begin_pull<'a>(
         key: None,
         alone,
         resumed: false,
-        lost_bytes: 0,
+        arrived: Arrived::default(),
         mapped: Vec::new(),
         placed: None,
         beacon: None,

@@ -155,7 +155,7 @@ fn run(
         transfer: transfer.0.to_vec(),
         tokens,
         resumed: session.resumed,
-        lost_bytes: session.lost_bytes,
+        lost_bytes: session.arrived.lost_bytes,
         destination: session.mapped.clone(),
         block_bytes,
         addresses: announced(&shared.config.announce, &shared.listening, stream),
@@ -171,6 +171,8 @@ fn run(
         tag: session.placed.map_or(0, |(_, tag)| tag),
         beacon,
         unproved,
+        held_bytes: session.arrived.held_bytes,
+        held_files: session.arrived.held_files,
     };
     let mut head = Vec::new();
     if opened.encode(&mut head).is_ok() && stream.send(&head, &[]).is_ok() {
@@ -217,7 +219,7 @@ impl Session {
             output_once: request.in_order,
             alone: begun.alone,
             resumed: begun.resumed,
-            lost_bytes: begun.lost_bytes,
+            arrived: begun.arrived,
             mapped: begun.mapped,
             placed: begun.placed,
             reached: AtomicBool::new(false),

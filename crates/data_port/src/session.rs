@@ -14,6 +14,7 @@ use godwit_net::IdentityId;
 use godwit_proto::limits::TOKENS_MAX;
 use godwit_proto::{Mapping, Token, TransferId};
 use godwit_store::journal::JournalHold;
+use godwit_tree::Arrived;
 
 use crate::claims::MemberLease;
 use crate::gate::Slot;
@@ -72,7 +73,7 @@ pub(crate) struct Session {
     /// No other transfer ran while this one did, so that the process's memory is its own.
     pub(crate) alone: Arc<AtomicBool>,
     pub(crate) resumed: bool,
-    pub(crate) lost_bytes: u64,
+    pub(crate) arrived: Arrived,
     /// Where it goes, for people.
     pub(crate) mapped: Vec<u8>,
     /// What the destination means, and the tag of temporary files; of a push to files.

@@ -179,6 +179,13 @@ impl Recorder {
             .filter(|sample| sample.attempt == self.attempt)
     }
 
+    /// The last sample that this node took of the attempt before.
+    pub fn before(&self) -> Option<&SampleView> {
+        let is_before =
+            |sample: &&SampleView| sample.site.is_none() && sample.attempt + 1 == self.attempt;
+        self.samples.iter().rev().find(is_before)
+    }
+
     /// Adds a sample.
     pub fn sample(&mut self, sample: SampleView) {
         if let (Some(file), Ok(mut text)) = (&mut self.file, serde_json::to_string(&sample)) {

@@ -73,6 +73,9 @@ pub fn make(known: Known) -> JobReport {
     let bytes_moved = attempts
         .iter()
         .fold(0_u64, |sum, attempt| sum.saturating_add(attempt.bytes));
+    let bytes_again = attempts.iter().fold(0_u64, |sum, attempt| {
+        sum.saturating_add(attempt.bytes_again)
+    });
     let mut time_line: Vec<LogLine> = log
         .into_iter()
         .filter(|line| {
@@ -96,6 +99,7 @@ pub fn make(known: Known) -> JobReport {
         failures,
         seconds_running,
         bytes_moved,
+        bytes_again,
         time_line,
         samples,
         missing,

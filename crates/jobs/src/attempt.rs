@@ -1,6 +1,7 @@
 //! One attempt of a job: a thread that runs the transfer, and says to the state how it ended.
 //! Does not decide when the next one comes, but for the delay that the job's policy gives.
 
+pub(crate) mod after_crash;
 pub(crate) mod divided;
 mod events;
 mod lack;
@@ -75,7 +76,7 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
         let work = AssertUnwindSafe(|| {
             match site::carry_out(&own, &job, epoch, limit, &told, &control) {
                 Away::Ended(op) => {
-                    op.into_iter().for_each(|op| settle(&own, &job.id, &op));
+                    op.into_iter().for_each(|op| settle(&own, &job, &op, &told));
                     None
                 }
                 Away::Not => {
@@ -270,6 +271,9 @@ fn conclude(
             if failure.code.is_interruption() && shared.stopping.load(Ordering::SeqCst) =>
         {
             // The next start of the node returns the job to the queue.
+            let moved = heard.moved;
+            drop(heard);
+            after_crash::tell(shared, &job.id, job.attempts + 1, moved);
             return;
         }
         _ if lacks_space => {
@@ -292,27 +296,32 @@ fn conclude(
                 outcome: Outcome::Failed,
                 reason: Some(Reason::new(code, clip(&failure.message))),
                 summary: heard.summary.clone().unwrap_or_else(|| "{}".to_owned()),
-                bytes: heard.bytes,
-                files: heard.files,
+                bytes: heard.moved.bytes,
+                files: heard.moved.files,
                 failures: heard.groups(),
             }))
         }
     };
     drop(heard);
-    settle(shared, &job.id, &op);
+    settle(shared, job, &op, told);
 }
 
-/// Reports to the state how an attempt ended, until the state takes it. Words that the state does not take are left out.
-fn settle(shared: &Shared, id: &str, op: &JobOp) {
+/// Reports to the state how an attempt ended, until the state takes it. Words that the state does not take are left out. Where the claim
+/// has ended, the state hears what the attempt moved.
+fn settle(shared: &Shared, job: &Job, op: &JobOp, told: &AttemptEvents) {
+    let (id, attempt, moved) = (job.id.as_str(), job.attempts + 1, told.moved());
+    if moved.again > 0 {
+        after_crash::tell(shared, id, attempt, moved);
+    }
     let mut plain = None;
     loop {
         let told = plain.as_ref().unwrap_or(op);
         match propose(shared, id, told.clone()) {
+            Ok(()) => return,
             // The claim has ended: a user stopped the job, or another node has it.
-            Ok(())
-            | Err(ProposeError::Refused(
+            Err(ProposeError::Refused(
                 CommandError::Stale { .. } | CommandError::NotFound { .. },
-            )) => return,
+            )) => return after_crash::tell(shared, id, attempt, moved),
             Err(ProposeError::Refused(error)) => {
                 (shared.config.log)(&format!(
                     "job {id}: the state does not take the end of the attempt: {error}"
@@ -389,8 +398,8 @@ fn backoff(shared: &Shared, job: &Job, epoch: u64, reason: Reason, heard: &Obser
         epoch,
         reason,
         next_attempt: job.retry.next_attempt(job.retries, shared.now()),
-        bytes: heard.bytes,
-        files: heard.files,
+        bytes: heard.moved.bytes,
+        files: heard.moved.files,
     }
 }
 
@@ -445,8 +454,8 @@ fn finish(epoch: u64, summary: &Summary, heard: &Observed) -> JobOp {
             }
         },
         summary: heard.summary.clone().unwrap_or_else(|| "{}".to_owned()),
-        bytes: heard.bytes,
-        files: heard.files,
+        bytes: heard.moved.bytes,
+        files: heard.moved.files,
         failures: heard.groups(),
     }))
 }

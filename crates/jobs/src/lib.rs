@@ -54,7 +54,7 @@ use godwit_api::ask::{AskSites, Peer};
 use godwit_api::grant::Grant;
 use godwit_api::record::HearTransfers;
 use godwit_api::rest::{
-    AttemptView, ChangeJob, FailureGroup, JobList, JobProgress, JobView, LogPage, NewJob,
+    AttemptView, ChangeJob, FailureGroup, JobList, JobProgress, JobView, LogPage, MovedView, NewJob,
     SampleView,
 };
 use godwit_run::Env;
@@ -414,9 +414,23 @@ impl Jobs {
     /// # Errors
     /// There is no such job, or the state cannot be read.
     pub fn attempts(&self, id: &str) -> Result<Vec<AttemptView>, JobsError> {
-        self.job(id)?;
+        let job = self.job(id)?;
         let attempts = self.shared.replica.reader().attempts(id)?;
-        Ok(attempts.into_iter().map(view::attempt).collect())
+        let mut attempts: Vec<AttemptView> = attempts.into_iter().map(view::attempt).collect();
+        // What runs has told the state nothing yet.
+        if let (Some(progress), Some(last)) = (job.progress, attempts.last_mut())
+            && last.ended.is_none()
+        {
+            let MovedView {
+                bytes,
+                files,
+                bytes_again,
+            } = progress.moved;
+            last.bytes = last.bytes.max(bytes);
+            last.files = last.files.max(files);
+            last.bytes_again = last.bytes_again.max(bytes_again);
+        }
+        Ok(attempts)
     }
 
     /// The failed entries of a job, grouped by reason.

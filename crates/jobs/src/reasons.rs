@@ -5,7 +5,7 @@
 
 use godwit_api::job::JobKind;
 use godwit_api::rest::{JobView, ProgressView};
-use godwit_state::{Job, Reason, Timestamp, reason};
+use godwit_state::{Delivered, Job, Reason, Timestamp, reason};
 
 use crate::error::JobsError;
 use crate::nodes::{NO_NODE, NODES_DRAINED, Nodes};
@@ -34,10 +34,11 @@ impl<'a> Now<'a> {
         let stored = self.shared.replica.reader().job_spec(&job.id)?;
         let kind: JobKind = view::kind_of(stored.as_deref());
         let progress = self.progress(&job);
+        let ended = Delivered(&self.shared.replica.reader()).of(&job.id)?;
         if let Some(reason) = why(&job, &self.nodes, self.at) {
             job.reason = Some(reason);
         }
-        Ok(view::job(job, kind, progress))
+        Ok(view::job(job, kind, progress, ended))
     }
 
     /// How far a job is that runs here or at another node of the cluster.

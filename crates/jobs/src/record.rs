@@ -7,7 +7,7 @@ use godwit_api::record::{
     TransferDirection, TransferNews, TransferRecord, TransferStart, shown_places,
 };
 use godwit_api::rest::{HERE, ProgressView, Timestamp};
-use godwit_state::{Job, Place};
+use godwit_state::{Attempt, Job, Moved, Place};
 
 use crate::Shared;
 use crate::clock::now;
@@ -20,8 +20,7 @@ pub(crate) struct Recording {
 
 /// What an attempt did.
 pub(crate) struct AttemptTotals {
-    pub(crate) bytes: u64,
-    pub(crate) files: u64,
+    pub(crate) moved: Moved,
     pub(crate) failed: u64,
     /// The last that was heard of it.
     pub(crate) progress: Option<ProgressView>,
@@ -30,44 +29,30 @@ pub(crate) struct AttemptTotals {
 impl Recording {
     /// Tells that an attempt begins.
     pub(crate) fn begin(shared: &Shared, job: &Job) -> Self {
-        let text = |place: &Place| match place.site.as_str() {
-            HERE => place.path.trim_start_matches('/').to_owned(),
-            site => format!("{site}:{}", place.path),
-        };
-        let source = job.sources.first();
-        let from_here = source.is_none_or(|place| place.site == HERE);
-        let to_here = job.destination.site == HERE;
-        let direction = match (from_here, to_here) {
-            (true, true) => TransferDirection::Local,
-            (true, false) => TransferDirection::Send,
-            (false, true) => TransferDirection::Receive,
-            (false, false) => TransferDirection::ThirdParty,
-        };
-        let mut sites: Vec<&str> = source
-            .into_iter()
-            .chain([&job.destination])
-            .map(|place| place.site.as_str())
-            .filter(|site| *site != HERE)
-            .collect();
-        sites.dedup();
-        let mut places = shown_places(job.sources.iter().map(text).collect());
-        places.push(text(&job.destination));
-        let start = TransferStart {
-            id: format!("{}-{}", job.id, job.attempts.saturating_add(1)),
-            job: Some(job.id.clone()),
-            identity: None,
-            peer: (!sites.is_empty()).then(|| sites.join(", ")),
-            owner: Some(job.owner.clone()),
-            direction,
-            places,
-            label: None,
-            request: job.request.clone(),
-        };
+        let start = start_of(job, job.attempts.saturating_add(1));
         (shared.config.tells)(&TransferNews::Started(start.clone()));
         Self {
             start,
             since: now(),
         }
+    }
+
+    /// Tells what an attempt moved that ended with the node, and told nothing itself.
+    pub(crate) fn tell_lost(shared: &Shared, job: &Job, attempt: &Attempt, moved: Moved) {
+        let record = TransferRecord {
+            start: start_of(job, attempt.number),
+            started: Timestamp(attempt.started.0),
+            ended: attempt.ended.map_or_else(timestamp, |at| Timestamp(at.0)),
+            bytes: moved.bytes,
+            files: moved.files,
+            failed: 0,
+            bytes_per_second: 0.0,
+            streams: 0,
+            bottleneck: None,
+            code: "interrupted".to_owned(),
+            message: attempt.reason.as_ref().map(|reason| reason.text.clone()),
+        };
+        (shared.config.tells)(&TransferNews::Ended(Box::new(record.with_rate())));
     }
 
     /// Tells how it ended.
@@ -83,8 +68,8 @@ impl Recording {
             start: self.start,
             started: self.since,
             ended: now(),
-            bytes: did.bytes,
-            files: did.files,
+            bytes: did.moved.bytes,
+            files: did.moved.files,
             failed: did.failed,
             bytes_per_second: 0.0,
             streams: did
@@ -96,5 +81,42 @@ impl Recording {
             message,
         };
         (shared.config.tells)(&TransferNews::Ended(Box::new(record.with_rate())));
+    }
+}
+
+/// An attempt of a job as a transfer.
+fn start_of(job: &Job, attempt: u32) -> TransferStart {
+    let text = |place: &Place| match place.site.as_str() {
+        HERE => place.path.trim_start_matches('/').to_owned(),
+        site => format!("{site}:{}", place.path),
+    };
+    let source = job.sources.first();
+    let from_here = source.is_none_or(|place| place.site == HERE);
+    let to_here = job.destination.site == HERE;
+    let direction = match (from_here, to_here) {
+        (true, true) => TransferDirection::Local,
+        (true, false) => TransferDirection::Send,
+        (false, true) => TransferDirection::Receive,
+        (false, false) => TransferDirection::ThirdParty,
+    };
+    let mut sites: Vec<&str> = source
+        .into_iter()
+        .chain([&job.destination])
+        .map(|place| place.site.as_str())
+        .filter(|site| *site != HERE)
+        .collect();
+    sites.dedup();
+    let mut places = shown_places(job.sources.iter().map(text).collect());
+    places.push(text(&job.destination));
+    TransferStart {
+        id: format!("{}-{attempt}", job.id),
+        job: Some(job.id.clone()),
+        identity: None,
+        peer: (!sites.is_empty()).then(|| sites.join(", ")),
+        owner: Some(job.owner.clone()),
+        direction,
+        places,
+        label: None,
+        request: job.request.clone(),
     }
 }

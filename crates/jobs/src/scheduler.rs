@@ -66,6 +66,9 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             // Other nodes of a cluster may have to be started before the state takes this.
             false => restart(shared),
         };
+        if !restarted && ready.is_ok() {
+            attempt::after_crash::recover(shared);
+        }
         restarted = restarted || ready.is_ok();
         let passed = ready
             .and_then(|()| history.prune(shared))

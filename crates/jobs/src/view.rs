@@ -2,8 +2,8 @@
 //! Reads nothing.
 
 use godwit_api::job::JobKind;
-use godwit_api::rest::{AttemptView, JobView, ProgressView};
-use godwit_state::{Attempt, Job, Place};
+use godwit_api::rest::{AttemptView, JobView, MovedView, ProgressView};
+use godwit_state::{Attempt, Job, Moved, Place};
 
 use crate::stored::Stored;
 
@@ -13,8 +13,15 @@ pub(crate) fn place(place: &Place) -> String {
 }
 
 /// The job as clients see it.
-pub(crate) fn job(job: Job, kind: JobKind, progress: Option<ProgressView>) -> JobView {
+pub(crate) fn job(
+    job: Job,
+    kind: JobKind,
+    progress: Option<ProgressView>,
+    ended: Moved,
+) -> JobView {
+    let running = progress.as_ref().map(|progress| progress.moved);
     JobView {
+        moved: moved(ended).plus(running.unwrap_or_default()),
         sources: job.sources.iter().map(place).collect(),
         destination: place(&job.destination),
         id: job.id,
@@ -42,6 +49,15 @@ pub(crate) fn job(job: Job, kind: JobKind, progress: Option<ProgressView>) -> Jo
     }
 }
 
+/// What was moved, as clients see it.
+pub(crate) const fn moved(moved: Moved) -> MovedView {
+    MovedView {
+        bytes: moved.bytes,
+        files: moved.files,
+        bytes_again: moved.again,
+    }
+}
+
 /// What the job does, as its stored description says.
 pub(crate) fn kind_of(spec: Option<&str>) -> JobKind {
     spec.and_then(|spec| Stored::parse(spec).ok())
@@ -57,7 +73,8 @@ pub(crate) fn attempt(attempt: Attempt) -> AttemptView {
         ended: attempt.ended,
         outcome: attempt.outcome,
         reason: attempt.reason,
-        bytes: attempt.bytes,
-        files: attempt.files,
+        bytes: attempt.moved.bytes,
+        files: attempt.moved.files,
+        bytes_again: attempt.moved.again,
     }
 }

@@ -72,8 +72,8 @@ pub use fault::{Fault, FaultKind};
 pub use model::*;
 pub use raft::{Answer, NoPeers, PROPOSE, Peers, is_short};
 pub use read::{
-    Agreed, AuditFilter, AuditLine, ById, Cursor, Deliveries, DeliveryLine, HeldItems, JobFilter,
-    JobPage, Kept, PendingDelivery, Reader, WorkKind, Works,
+    Agreed, AuditFilter, AuditLine, ById, Cursor, Delivered, Deliveries, DeliveryLine, HeldItems,
+    JobFilter, JobPage, Kept, PendingDelivery, Reader, WorkKind, Works,
 };
 pub use replica::{
     Done, Ended, FollowError, Follower, Member, Members, OpenError, Options, ProposeError, Replica,

@@ -149,6 +149,8 @@ pub struct Recovered {
     pub received_bytes: u64,
     /// How many bytes of content the records vouch for.
     pub vouched_bytes: u64,
+    /// How many files the records say to be complete.
+    pub vouched_files: u64,
     /// The highest epoch of the claim in which a run of it began; 0 if it was no member.
     pub epoch: u64,
     /// In words, what of the journal could not be used, if anything.
@@ -166,6 +168,7 @@ impl Recovered {
             done: DoneSet::default(),
             received_bytes: 0,
             vouched_bytes: 0,
+            vouched_files: 0,
             epoch: 0,
             damage,
         }

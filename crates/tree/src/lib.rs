@@ -8,7 +8,7 @@ pub mod synthetic;
 pub mod verification;
 
 pub use files::{
-    Beacon, BeaconPlace, CloseError, CommitError, DestinationError, DestinationRequest,
+    Arrived, Beacon, BeaconPlace, CloseError, CommitError, DestinationError, DestinationRequest,
     DirectoriesError, Earlier, Fence, FinishError, FoundRoot, Keeper, ListError, ListWork,
     Membership, NoNames, OwnFiles, PreparedDestination, Selecting, TreeRoot, TreeSink,
     TreeSinkConfig, TreeSource, TreeWork, WorkItem, root_fault,

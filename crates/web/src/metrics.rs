@@ -402,7 +402,7 @@ impl Metrics {
                 outcome: StaticText(known.unwrap_or("other")),
             };
             self.attempts.get_or_create(&label).inc();
-            self.bytes.inc_by(last.bytes);
+            self.bytes.inc_by(last.moved.bytes);
         }
     }
 

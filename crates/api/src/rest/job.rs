@@ -183,9 +183,35 @@ pub struct JobView {
     pub ended: Option<Timestamp>,
     /// How far the running attempt is; None while none runs here.
     pub progress: Option<ProgressView>,
+    /// What all attempts moved together.
+    #[serde(default)]
+    pub moved: MovedView,
     /// The summary of the last attempt that ended, as in `--json`.
     #[schema(value_type = Option<Object>)]
     pub summary: Option<serde_json::Value>,
+}
+
+/// What an attempt, or all attempts of a job, moved.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+pub struct MovedView {
+    /// Bytes of contents that arrived, each counted once.
+    pub bytes: u64,
+    /// Files that were finished.
+    pub files: u64,
+    /// Bytes that were sent more than once, beside the others.
+    pub bytes_again: u64,
+}
+
+impl MovedView {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            files: self.files.saturating_add(other.files),
+            bytes_again: self.bytes_again.saturating_add(other.bytes_again),
+        }
+    }
 }
 
 /// How far a running attempt is.
@@ -221,6 +247,9 @@ pub struct ProgressView {
     /// The network paths of the transfer.
     #[serde(default)]
     pub channels: Vec<ChannelView>,
+    /// What this attempt moved.
+    #[serde(default)]
+    pub moved: MovedView,
 }
 
 /// One network path of a running attempt.
@@ -306,6 +335,9 @@ pub struct AttemptView {
     pub bytes: u64,
     /// Files that it finished.
     pub files: u64,
+    /// Bytes that it sent more than once, beside the others.
+    #[serde(default)]
+    pub bytes_again: u64,
 }
 
 /// A line of a job's log.
@@ -375,6 +407,12 @@ pub struct SampleView {
     pub bytes_per_second: f64,
     /// Streams attached.
     pub streams: u32,
+    /// What the attempt had moved.
+    #[serde(default)]
+    pub moved: MovedView,
+    /// What earlier runs had moved when the attempt began, as the destination says.
+    #[serde(default)]
+    pub held: MovedView,
     /// What limited the transfer, as a word.
     pub bottleneck: Option<String>,
     /// What each stage did, by name of the figure, as in the event `progress` of `--json`.

@@ -27,6 +27,9 @@ pub struct JobReport {
     pub seconds_running: f64,
     /// Bytes that the attempts moved.
     pub bytes_moved: u64,
+    /// Bytes that attempts sent more than once, beside those.
+    #[serde(default)]
+    pub bytes_again: u64,
     /// Energy of the host's processor packages for each terabyte moved; None where the machine does not count it.
     pub joules_per_terabyte: Option<f64>,
     /// The part of the samples in which each stage was the bottleneck.

@@ -107,7 +107,7 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
         output_once: false,
         alone: Arc::default(),
         resumed: false,
-        lost_bytes: 0,
+        arrived: godwit_tree::Arrived::default(),
         mapped: Vec::new(),
         placed: None,
         tokens: Mutex::default(),

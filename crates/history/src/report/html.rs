@@ -97,6 +97,9 @@ fn facts(page: &mut String, report: &JobReport) -> std::fmt::Result {
             format!("{}, {rate} on average", human_size(report.bytes_moved)),
         ),
     ];
+    if report.bytes_again > 0 {
+        rows.push(("Sent again", human_size(report.bytes_again)));
+    }
     if let Some(joules) = report.joules_per_terabyte {
         rows.push((
             "Energy",

@@ -18,8 +18,8 @@ use godwit_controller::{Base, End, Mate, Node, Order, Worker, control, summed};
 use godwit_run::Control;
 use godwit_run::walk::PART_BYTES;
 use godwit_state::{
-    Actor, Command, FailureGroup, Job, JobState, Node as NodeRow, Op, Reader, Reason, Site, Work,
-    WorkOp, Works,
+    Actor, Command, FailureGroup, Job, JobState, Moved, Node as NodeRow, Op, Reader, Reason, Site,
+    Work, WorkOp, Works,
 };
 
 use crate::attempt::{AttemptEvents, Placing};
@@ -96,7 +96,7 @@ pub(crate) fn carry_out(
             let counted = (work.counts.bytes, work.counts.files);
             let now = Instant::now();
             let shown = steady.show(now, counted, |since| flights.since(since));
-            told.seen(view(work, shown, &flights.sum()));
+            told.seen(view(work, shown, &flights.sum()), moved(work));
         })
     });
     match end {
@@ -185,6 +185,16 @@ fn late(nodes: &[String]) -> String {
     )
 }
 
+/// What all attempts of the job moved, as the state has counted it.
+fn moved(work: &Work) -> Moved {
+    let (sum, _) = summed(work);
+    Moved {
+        bytes: sum.bytes.unwrap_or(0),
+        files: sum.files,
+        again: sum.resent_bytes,
+    }
+}
+
 fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
     let (mut summary, mut groups) = summed(work);
     let counts = &work.counts;
@@ -208,7 +218,10 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
         summary.status = godwit_api::event::Status::Partial;
         summary.failed += counts.scans_failed;
     }
-    told.lock().add_groups(groups);
+    let mut heard = told.lock();
+    heard.add_groups(groups);
+    heard.sums_up();
+    drop(heard);
     let summary = Summary::Transfer(Box::new(summary));
     told.tell(Event::Summary(summary.clone()));
     summary

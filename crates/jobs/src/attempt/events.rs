@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::JobPast;
 use godwit_api::event::{Channel, ConnectionLost, Event, EventSink, Progress, Summary};
 use godwit_api::job::JobKind;
-use godwit_api::rest::{ChannelView, ProgressView, SampleView, Timestamp};
+use godwit_api::rest::{ChannelView, MovedView, ProgressView, SampleView, Timestamp};
 use godwit_api::units::human_size;
 use godwit_run::Control;
-use godwit_state::{FailureGroup, Job, JobOp, JobState, Reason};
+use godwit_state::{Delivered, FailureGroup, Job, JobOp, JobState, Moved, Reason};
 
 use super::space::{Shortage, SpaceWatch};
-use super::{NO_SPACE, clip, propose, veil};
+use super::{NO_SPACE, after_crash, clip, propose, veil};
 use crate::clock::now;
 use crate::record::AttemptTotals;
-use crate::{Shared, manifest};
+use crate::{Shared, manifest, view};
 use godwit_history::{Host, Recorder};
 
 /// Groups of failed entries that are told; further ones are counted under one.
@@ -54,8 +54,14 @@ pub(crate) struct Observed {
     short: bool,
     groups: BTreeMap<String, FailureGroup>,
     failed: u64,
-    pub(super) bytes: u64,
-    pub(super) files: u64,
+    /// What this attempt moved.
+    pub(super) moved: Moved,
+    /// What earlier attempts moved, as the state knows.
+    earlier: Moved,
+    /// What is told is the sum over all attempts.
+    is_sum: bool,
+    /// What earlier runs had moved when this attempt began, as the destination says.
+    held: MovedView,
     /// Bytes of all files, as the transfer told them last.
     total: Option<u64>,
     /// Bytes that this attempt has delivered, known at its end.
@@ -113,6 +119,68 @@ impl Observed {
         self.space = space;
     }
 
+    /// How far the attempt is. What a verification reads is all that it moves.
+    fn progressed(&mut self, progress: &Progress) {
+        self.moved = match self.is_check {
+            true => Moved {
+                bytes: progress.bytes,
+                files: progress.files,
+                again: 0,
+            },
+            false => Moved {
+                bytes: progress.moved.bytes,
+                files: progress.moved.files,
+                again: progress.moved.again,
+            },
+        };
+    }
+
+    /// From now on sums over all attempts are told.
+    pub(crate) fn sums_up(&mut self) {
+        self.is_sum = true;
+    }
+
+    /// What all attempts together moved.
+    fn seen(&mut self, sum: Moved) {
+        self.moved = sum.minus(self.earlier);
+    }
+
+    /// The last word of a transfer. The summary of the job is that of all attempts.
+    fn ended(&mut self, summary: &Summary) {
+        let mut whole = summary.clone();
+        match &mut whole {
+            Summary::Transfer(whole) => {
+                self.delivered = whole.bytes;
+                let told = Moved {
+                    bytes: whole.bytes.unwrap_or(self.moved.bytes),
+                    files: whole.files,
+                    again: whole.resent_bytes,
+                };
+                self.moved = match self.is_sum {
+                    _ if whole.dry_run => Moved::default(),
+                    true => told.minus(self.earlier),
+                    false => told,
+                };
+                if !self.is_sum && !whole.dry_run {
+                    let earlier = self.earlier;
+                    whole.bytes = whole.bytes.map(|bytes| bytes.saturating_add(earlier.bytes));
+                    whole.files = whole.files.saturating_add(earlier.files);
+                    whole.resent_bytes = whole.resent_bytes.saturating_add(earlier.again);
+                    // What earlier attempts delivered was found by this one.
+                    whole.skipped = whole.skipped.saturating_sub(earlier.files);
+                }
+            }
+            Summary::Verify(whole) => {
+                self.moved = Moved {
+                    bytes: whole.bytes,
+                    files: whole.files,
+                    again: 0,
+                };
+            }
+        }
+        self.summary = serde_json::to_string(&whole).ok();
+    }
+
     fn failed(&mut self, code: &str, message: &str, path: &[u8]) {
         self.failed += 1;
         let full = self.groups.len() >= GROUPS_MAX && !self.groups.contains_key(code);
@@ -168,8 +236,12 @@ impl AttemptEvents {
                 short: false,
                 groups: BTreeMap::new(),
                 failed: 0,
-                bytes: 0,
-                files: 0,
+                moved: Moved::default(),
+                earlier: Delivered(&shared.replica.reader())
+                    .of(&job.id)
+                    .unwrap_or_default(),
+                is_sum: false,
+                held: MovedView::default(),
                 total: None,
                 delivered: None,
                 summary: None,
@@ -187,8 +259,7 @@ impl AttemptEvents {
         let progress = progress.unwrap_or_else(PoisonError::into_inner).clone();
         let heard = self.lock();
         AttemptTotals {
-            bytes: heard.bytes,
-            files: heard.files,
+            moved: heard.moved,
             failed: heard.failed,
             progress,
         }
@@ -217,6 +288,30 @@ impl AttemptEvents {
         self.report(phase, None);
     }
 
+    /// The destination says what earlier runs had moved. An attempt that a crash ended may have moved more than its last sample says.
+    fn recover(&self, heard: &mut Observed, moved: &godwit_api::event::Moved) {
+        let held = MovedView {
+            bytes: moved.held_bytes,
+            files: moved.held_files,
+            bytes_again: 0,
+        };
+        if held == heard.held || heard.held != MovedView::default() {
+            return;
+        }
+        heard.held = held;
+        let Some(before) = heard.recorder.before() else {
+            return;
+        };
+        let due = Moved {
+            bytes: held.bytes.saturating_sub(before.held.bytes),
+            files: held.files.saturating_sub(before.held.files),
+            again: 0,
+        };
+        if let Some(earlier) = after_crash::amend(&self.shared, &self.id, before.attempt, due) {
+            heard.earlier = earlier;
+        }
+    }
+
     fn report(&self, state: JobState, reason: Option<Reason>) {
         let report = JobOp::Report {
             epoch: self.epoch,
@@ -229,8 +324,8 @@ impl AttemptEvents {
 
     fn progress(&self, progress: &Progress) {
         let mut heard = self.lock();
-        heard.bytes = progress.bytes;
-        heard.files = progress.files;
+        heard.progressed(progress);
+        self.recover(&mut heard, &progress.moved);
         let at = now();
         let bottleneck = progress.bottleneck.as_ref();
         let view = ProgressView {
@@ -251,6 +346,7 @@ impl AttemptEvents {
             failed: heard.failed,
             stages: progress.stages.clone(),
             channels: ChannelView::of(progress, &heard.channels),
+            moved: view::moved(heard.moved),
         };
         if heard.recorder.is_due() {
             let sample = self.sample(&mut heard, &view);
@@ -271,10 +367,12 @@ impl AttemptEvents {
         self.enter(phase);
     }
 
-    /// How far another site is that runs the job.
-    pub(crate) fn seen(&self, view: ProgressView) {
+    /// How far another site, or all nodes of a divided job are, and what they moved in all attempts.
+    pub(crate) fn seen(&self, mut view: ProgressView, moved: Moved) {
         let mut heard = self.lock();
-        (heard.bytes, heard.files) = (view.bytes, view.files);
+        heard.sums_up();
+        heard.seen(moved);
+        view.moved = view::moved(heard.moved);
         // A site that tells its samples knows its host, too; this one has no part in the transfer.
         if !heard.copies && heard.recorder.is_due() {
             let sample = self.sample(&mut heard, &view);
@@ -311,10 +409,17 @@ impl AttemptEvents {
         self.copied(site, job) != before
     }
 
-    /// Bytes and files that were seen last.
-    pub(crate) fn last_seen(&self) -> (u64, u64) {
-        let heard = self.lock();
-        (heard.bytes, heard.files)
+    /// All attempts together moved so much; tells what this one did.
+    pub(crate) fn ends(&self, sum: Moved) -> Moved {
+        let mut heard = self.lock();
+        heard.sums_up();
+        heard.seen(sum);
+        heard.moved
+    }
+
+    /// What this attempt moved so far.
+    pub(crate) fn moved(&self) -> Moved {
+        self.lock().moved
     }
 
     fn sample(&self, heard: &mut Observed, view: &ProgressView) -> SampleView {
@@ -338,6 +443,8 @@ impl AttemptEvents {
             files: view.files,
             bytes_per_second: rate,
             streams: view.streams,
+            moved: view.moved,
+            held: heard.held,
             bottleneck: view.bottleneck.clone(),
             stages: view.stages.clone(),
             host: heard.host.figures(),
@@ -408,19 +515,7 @@ impl EventSink for AttemptEvents {
                     .failed("extra", "The entry is not in the manifest.", path);
             }
             Event::Summary(summary) => {
-                let mut heard = self.lock();
-                heard.summary = serde_json::to_string(summary).ok();
-                match summary {
-                    Summary::Transfer(summary) => {
-                        heard.delivered = summary.bytes;
-                        heard.bytes = summary.bytes.unwrap_or(heard.bytes);
-                        heard.files = summary.files;
-                    }
-                    Summary::Verify(summary) => {
-                        heard.bytes = summary.bytes;
-                        heard.files = summary.files;
-                    }
-                }
+                self.lock().ended(summary);
             }
             _ => {}
         }

@@ -277,6 +277,12 @@ pub struct Opened {
     /// In a push that deletes: no beacon could be made, so that nothing proves that the source is not in the destination.
     #[prost(bool, tag = "14")]
     pub unproved: bool,
+    /// Content that earlier runs of the transfer delivered, in bytes.
+    #[prost(uint64, tag = "15")]
+    pub held_bytes: u64,
+    /// Files that earlier runs of the transfer completed.
+    #[prost(uint64, tag = "16")]
+    pub held_files: u64,
 }
 
 impl Opened {
@@ -349,6 +355,8 @@ impl fmt::Debug for Opened {
             .field("tag", &self.tag)
             .field("beacon", &self.beacon)
             .field("unproved", &self.unproved)
+            .field("held_bytes", &self.held_bytes)
+            .field("held_files", &self.held_files)
             .finish()
     }
 }

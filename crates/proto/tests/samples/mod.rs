@@ -82,6 +82,11 @@ fn setup() -> Vec<(&'static str, Frame)> {
         unproved: true,
         ..opened.clone()
     };
+    let holding = Opened {
+        held_bytes: 685_000_000,
+        held_files: 2_927,
+        ..opened.clone()
+    };
     vec![
         ("hello", Frame::Hello(Hello::ours("godwit 0.1.0", 3))),
         ("open", Frame::Open(open)),
@@ -95,6 +100,7 @@ fn setup() -> Vec<(&'static str, Frame)> {
         ("opened_buffer", Frame::Opened(buffering)),
         ("opened_beacon", Frame::Opened(lit)),
         ("opened_unproved", Frame::Opened(unproved)),
+        ("opened_held", Frame::Opened(holding)),
         (
             "join",
             Frame::Join(Join::new(transfer(), Token([0x22; 16]), 0)),

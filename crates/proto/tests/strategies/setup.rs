@@ -258,6 +258,8 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     tag: lost_bytes.rotate_left(7),
                     beacon: resumed.then(|| beacon(lost_bytes)),
                     unproved: !resumed,
+                    held_bytes: buffer_bytes.rotate_left(9),
+                    held_files: lost_bytes.rotate_left(5),
                 })
             },
         );

@@ -98,7 +98,8 @@ impl<'a> Ends<'a> {
             && prepared
                 .as_ref()
                 .is_some_and(|prepared| prepared.recovered.resumed);
-        let lost_bytes = prepared.as_ref().map_or(0, PreparedDestination::lost_bytes);
+        let arrived = prepared.as_ref().map(PreparedDestination::arrived);
+        let arrived = arrived.unwrap_or_default();
         let mapped = prepared
             .as_ref()
             .map_or_else(|| self.job.nowhere(), |prepared| prepared.mapped.clone());
@@ -142,7 +143,7 @@ impl<'a> Ends<'a> {
             told,
         )?;
         let streams = self.job.settings.streams.hold(2);
-        let mut progressing = Progressing::local(self.job, Arc::clone(&counters));
+        let mut progressing = Progressing::local(self.job, Arc::clone(&counters), arrived);
         let end = run_local(&sender, &receiver, streams, &mut |engine| {
             progressing.show(Some(engine));
             self.job.run.goes_on()
@@ -158,7 +159,7 @@ impl<'a> Ends<'a> {
             &end,
             &sending.snapshot(),
             &counters.snapshot(),
-            lost_bytes,
+            arrived.lost_bytes,
             missing,
             self.job,
         ))

@@ -3,13 +3,14 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use godwit_api::event::{Event, Progress};
+use godwit_api::event::{Event, Moved, Progress};
 use godwit_engine::session::{Client, ClientReport, Engine, Refusal, Watch, run};
 use godwit_engine::{Chosen, Counters, End, Snapshot};
 use godwit_proto::{Open, Opened, TransferId};
+use godwit_tree::Arrived;
 
 use super::channels::{ChannelsTold, shown};
 use super::connection::{Following, Look};
@@ -19,21 +20,40 @@ use super::stages::stages;
 use super::window::Window;
 use super::{Job, elapsed_seconds};
 
-/// The counters of this side over all engines of one command, and what earlier runs had lost.
+/// The counters of this side over all engines of one command, and what earlier runs had brought.
 #[derive(Clone, Default)]
-pub(super) struct Totals(Arc<Mutex<(Vec<Arc<Counters>>, u64)>>);
+pub(super) struct Totals(Arc<Mutex<Counted>>);
+
+#[derive(Default)]
+struct Counted {
+    engines: Vec<Arc<Counters>>,
+    lost_bytes: u64,
+    /// What was there before the first engine.
+    held: Option<(u64, u64)>,
+}
 
 impl Totals {
-    pub(super) fn add(&self, counters: &Arc<Counters>, lost_bytes: u64) {
-        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.0.push(Arc::clone(counters));
-        inner.1 += lost_bytes;
+    fn lock(&self) -> MutexGuard<'_, Counted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, counters: &Arc<Counters>, arrived: Arrived) {
+        let mut inner = self.lock();
+        inner.engines.push(Arc::clone(counters));
+        inner.lost_bytes += arrived.lost_bytes;
+        let held = (arrived.held_bytes, arrived.held_files);
+        inner.held.get_or_insert(held);
+    }
+
+    /// Bytes and files that earlier runs had delivered.
+    pub(super) fn held(&self) -> (u64, u64) {
+        self.lock().held.unwrap_or_default()
     }
 
     pub(super) fn sum(&self, field: impl Fn(&Snapshot) -> u64) -> u64 {
-        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.lock();
         inner
-            .0
+            .engines
             .iter()
             .map(|counters| field(&counters.snapshot()))
             .sum()
@@ -41,8 +61,9 @@ impl Totals {
 
     /// The sum over all engines but the last: what was done before the transfer was opened anew.
     pub(super) fn earlier(&self, field: impl Fn(&Snapshot) -> u64) -> u64 {
-        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let earlier = inner.0.split_last().map_or(&[][..], |(_, earlier)| earlier);
+        let inner = self.lock();
+        let engines = inner.engines.split_last();
+        let earlier = engines.map_or(&[][..], |(_, earlier)| earlier);
         earlier
             .iter()
             .map(|counters| field(&counters.snapshot()))
@@ -50,12 +71,12 @@ impl Totals {
     }
 
     pub(super) fn lost_bytes(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1
+        self.lock().lost_bytes
     }
 
     pub(super) fn last(&self) -> Option<Snapshot> {
-        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.0.last().map(|counters| counters.snapshot())
+        let inner = self.lock();
+        inner.engines.last().map(|counters| counters.snapshot())
     }
 }
 
@@ -81,9 +102,9 @@ pub(super) struct Progressing<'a> {
 
 impl<'a> Progressing<'a> {
     /// Both ends are here.
-    pub(super) fn local(job: &'a Job<'a>, counters: Arc<Counters>) -> Self {
+    pub(super) fn local(job: &'a Job<'a>, counters: Arc<Counters>, arrived: Arrived) -> Self {
         let totals = Totals::default();
-        totals.add(&counters, 0);
+        totals.add(&counters, arrived);
         Self {
             local: true,
             ..Self::with(job, totals)
@@ -190,6 +211,25 @@ impl<'a> Progressing<'a> {
         report
     }
 
+    /// What this run has delivered so far, and what was there before it.
+    fn moved(&self, engine: &Engine) -> Moved {
+        let (held_bytes, held_files) = self.totals.held();
+        let resent = match engine {
+            Engine::Sender(_) => self.totals.sum(|counters| counters.bytes_resent),
+            Engine::Receiver(receiver) => {
+                let peer = receiver.peer_counters();
+                peer.map_or(0, |peer| peer.bytes_resent)
+            }
+        };
+        Moved {
+            bytes: self.totals.sum(|counters| counters.bytes_durable),
+            files: self.totals.sum(|counters| counters.files_done),
+            again: resent.saturating_add(self.totals.lost_bytes()),
+            held_bytes,
+            held_files,
+        }
+    }
+
     fn tell(&mut self, engine: Option<&Engine>, at_end: bool) {
         let Some(engine) = engine else { return };
         let Some(last) = self.totals.last() else {
@@ -261,6 +301,7 @@ impl<'a> Progressing<'a> {
             seconds: elapsed_seconds(self.job.env.started),
             channels: shown(channels.clone()),
             at_end,
+            moved: self.moved(engine),
         };
         self.told = Some(Progress {
             bytes_per_second: None,

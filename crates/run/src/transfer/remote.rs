@@ -15,7 +15,7 @@ use godwit_proto::{
     Direction, ErrorCode, Ground, Mapping, Open, Opened, Preserve, Sharing, Side, TransferId,
 };
 use godwit_store::digest;
-use godwit_tree::PreparedDestination;
+use godwit_tree::{Arrived, PreparedDestination};
 
 use super::Job;
 use super::ends::Ends;
@@ -149,7 +149,12 @@ impl<'a> WithNode<'a> {
             }
             self.say_begun(&shown, &place, opened.resumed && !job.from_input, transfer);
             let counters = Arc::new(Counters::default());
-            totals.add(&counters, opened.lost_bytes);
+            let arrived = Arrived {
+                lost_bytes: opened.lost_bytes,
+                held_bytes: opened.held_bytes,
+                held_files: opened.held_files,
+            };
+            totals.add(&counters, arrived);
             let digest = self.digest_in_force(opened)?;
             let roots = ReportRoots {
                 names: names.clone(),
@@ -254,10 +259,8 @@ impl<'a> WithNode<'a> {
                 transfer,
             );
             let counters = Arc::new(Counters::default());
-            totals.add(
-                &counters,
-                prepared.as_ref().map_or(0, PreparedDestination::lost_bytes),
-            );
+            let arrived = prepared.as_ref().map(PreparedDestination::arrived);
+            totals.add(&counters, arrived.unwrap_or_default());
             let copies = prepared
                 .as_ref()
                 .map_or_else(Vec::new, PreparedDestination::roots);

@@ -7,23 +7,10 @@ use super::jobs::{check_reason, clip, save, shift};
 use super::{Context, Stop, notices, sql, work};
 use crate::bounds;
 use crate::model::{
-    Cause, CommandError, Effect, FailureGroup, Finish, Job, JobState, Outcome, Reason, Route,
-    Runner, Timestamp, reason,
+    Cause, CommandError, Effect, FailureGroup, Finish, Job, JobState, Moved, Outcome, Reason,
+    Route, Runner, Timestamp, reason,
 };
 use crate::read::{job_by_id, job_route};
-
-/// What an attempt brought.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Moved {
-    bytes: u64,
-    files: u64,
-}
-
-impl Moved {
-    pub(super) const fn new(bytes: u64, files: u64) -> Self {
-        Self { bytes, files }
-    }
-}
 
 /// From: queued, scheduled. To: scanning.
 pub(super) fn claim(
@@ -122,6 +109,34 @@ pub(super) fn route(
     Ok(())
 }
 
+/// Notes what an attempt moved, whether or not it has ended. Leaves the state of the job as it is.
+pub(super) fn moved(
+    context: &Context<'_>,
+    job: &str,
+    attempt: u32,
+    moved: Moved,
+) -> Result<(), Stop> {
+    let changed = context
+        .db
+        .prepare_cached(
+            "UPDATE attempts SET bytes = max(bytes, ?3), files = max(files, ?4) WHERE job = ?1 AND number = ?2",
+        )?
+        .execute(params![job, attempt, sql(moved.bytes), sql(moved.files)])?;
+    if changed == 0 {
+        return Err(CommandError::not_found("attempt", &attempt.to_string()).into());
+    }
+    if moved.again > 0 {
+        context
+            .db
+            .prepare_cached(
+                "INSERT INTO sent_again (job, number, bytes) VALUES (?1, ?2, ?3) \
+                 ON CONFLICT (job, number) DO UPDATE SET bytes = max(bytes, ?3)",
+            )?
+            .execute(params![job, attempt, sql(moved.again)])?;
+    }
+    Ok(())
+}
+
 /// From: scanning, running, verifying. To: queued; failed, where the policy allows no other attempt.
 pub(super) fn backoff(
     context: &Context<'_>,
@@ -171,7 +186,11 @@ pub(super) fn finish(context: &Context<'_>, job: &mut Job, finish: &Finish) -> R
             return Err(CommandError::invalid("reason", "only a complete job has none").into());
         }
     };
-    let moved = Moved::new(finish.bytes, finish.files);
+    let moved = Moved {
+        bytes: finish.bytes,
+        files: finish.files,
+        again: 0,
+    };
     let to = finish.outcome.state();
     leave(context, job, Cause::Finish, to, why, moved)?;
     job.summary = Some(finish.summary.clone());
@@ -272,8 +291,8 @@ fn leave(
         context
             .db
             .prepare_cached(
-                "UPDATE attempts SET ended = ?3, outcome = ?4, reason_code = ?5, reason_text = ?6, bytes = ?7, \
-                 files = ?8 WHERE job = ?1 AND number = ?2",
+                "UPDATE attempts SET ended = ?3, outcome = ?4, reason_code = ?5, reason_text = ?6, \
+                 bytes = max(bytes, ?7), files = max(files, ?8) WHERE job = ?1 AND number = ?2",
             )?
             .execute(params![
                 job.id,

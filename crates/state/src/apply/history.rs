@@ -217,6 +217,7 @@ fn delete_jobs(context: &Context<'_>, ids: &[String]) -> Result<u64, Stop> {
         }
         for delete in [
             "DELETE FROM attempts WHERE job = ?1",
+            "DELETE FROM sent_again WHERE job = ?1",
             "DELETE FROM failures WHERE job = ?1",
             "DELETE FROM job_specs WHERE job = ?1",
             "DELETE FROM jobs WHERE id = ?1",

@@ -6,8 +6,8 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{Context, Stop, claims, knows_origin, notices, sql, work};
 use crate::bounds;
 use crate::model::{
-    Cause, CommandError, Effect, Job, JobChange, JobOp, JobState, NewJob, Reason, Timestamp,
-    allowed, reason,
+    Cause, CommandError, Effect, Job, JobChange, JobOp, JobState, Moved, NewJob, Reason,
+    Timestamp, allowed, reason,
 };
 use crate::read::{job_by_id, job_spec};
 
@@ -126,9 +126,14 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
             bytes,
             files,
         } => {
-            let moved = claims::Moved::new(*bytes, *files);
+            let moved = Moved {
+                bytes: *bytes,
+                files: *files,
+                again: 0,
+            };
             claims::backoff(context, &mut job, *epoch, reason, *next_attempt, moved)?;
         }
+        JobOp::Moved { attempt, moved } => claims::moved(context, id, *attempt, *moved)?,
         JobOp::Finish(finish) => claims::finish(context, &mut job, finish)?,
         JobOp::Explain { seen, reason } => explain(&mut job, *seen, reason)?,
         JobOp::Expire => expire(context, &mut job)?,

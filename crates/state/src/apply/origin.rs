@@ -11,7 +11,7 @@ use crate::model::{
     AccessRule, Actor, Change, Command, CommandError, JobOp, Node, Op, Prune, Role, Schedule,
     Timestamp, Token, User, Webhook, WorkOp,
 };
-use crate::read::{job_by_id, node_by_number, object_by_id};
+use crate::read::{attempt_node, job_by_id, node_by_number, object_by_id};
 
 /// Begins the names of other sites for which a node acts.
 pub(crate) const SITE: &str = "site:";
@@ -208,6 +208,10 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
             let job = job_by_id(db, id)?;
             let runner = job.and_then(|job| job.runner);
             runner.is_none_or(|runner| runner.node == node.name)
+        }
+        Op::Job(id, JobOp::Moved { attempt, .. }) => {
+            let ran_by = attempt_node(db, id, *attempt)?;
+            ran_by.is_none_or(|ran_by| ran_by == node.name)
         }
         Op::Job(_, op) => !op.by_user(),
         // Access for jobs.

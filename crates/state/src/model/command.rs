@@ -9,9 +9,9 @@ use godwit_model::millis;
 
 use super::prune::Prune;
 use super::{
-    AccessRule, Actor, FailureGroup, Invite, JobState, Join, Limit, Node, Object, Place, Reason,
-    RetryPolicy, Route, Runner, Schedule, Secret, Setting, Share, Site, Target, Timestamp, Token,
-    User, Webhook, WorkOp,
+    AccessRule, Actor, FailureGroup, Invite, JobState, Join, Limit, Moved, Node, Object, Place,
+    Reason, RetryPolicy, Route, Runner, Schedule, Secret, Setting, Share, Site, Target, Timestamp,
+    Token, User, Webhook, WorkOp,
 };
 
 /// Version of the commands that this program writes and the newest one that it reads.
@@ -231,6 +231,13 @@ pub enum JobOp {
         bytes: u64,
         /// Files that the attempt finished.
         files: u64,
+    },
+    /// A node tells what an attempt of it moved, also after its claim has ended. Of several such figures the highest count.
+    Moved {
+        /// Number of the attempt, from 1.
+        attempt: u32,
+        /// What it moved.
+        moved: Moved,
     },
     /// The runner ends the job.
     Finish(Box<Finish>),
@@ -463,6 +470,7 @@ impl JobOp {
             Self::Placed { .. } => "placed",
             Self::Route { .. } => "route",
             Self::Backoff { .. } => "backoff",
+            Self::Moved { .. } => "moved",
             Self::Finish(_) => "finish",
             Self::Explain { .. } => "explain",
             Self::Expire => "expire",

@@ -171,6 +171,40 @@ pub struct Job {
     pub request: Option<String>,
 }
 
+/// What an attempt, or all attempts of a job, moved.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Moved {
+    /// Bytes that arrived.
+    pub bytes: u64,
+    /// Files that were finished.
+    pub files: u64,
+    /// Bytes that were sent more than once.
+    pub again: u64,
+}
+
+impl Moved {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            files: self.files.saturating_add(other.files),
+            again: self.again.saturating_add(other.again),
+        }
+    }
+
+    /// What is more than the other.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(other.bytes),
+            files: self.files.saturating_sub(other.files),
+            again: self.again.saturating_sub(other.again),
+        }
+    }
+}
+
 /// One attempt of a job.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Attempt {
@@ -190,10 +224,8 @@ pub struct Attempt {
     pub outcome: Option<String>,
     /// Why it ended so.
     pub reason: Option<Reason>,
-    /// Bytes that it moved.
-    pub bytes: u64,
-    /// Files that it finished.
-    pub files: u64,
+    /// What it moved.
+    pub moved: Moved,
 }
 
 /// What attempts of a job found and left at its destination.

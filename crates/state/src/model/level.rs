@@ -31,6 +31,9 @@ pub const LEVEL_ROUTE: u32 = 4;
 /// no node names that account any more. [`Prune`](super::Prune) may name owners.
 pub const LEVEL_LEFT: u32 = 4;
 
+/// From this level on there is [`JobOp::Moved`].
+pub const LEVEL_MOVED: u32 = 4;
+
 /// From this level on there is [`Op::Sighted`].
 pub const LEVEL_SIGHTED: u32 = 4;
 
@@ -63,6 +66,7 @@ impl Op {
         match self {
             Self::Job(_, JobOp::Placed { .. }) | Self::Learn(_) => 2,
             Self::Job(_, JobOp::Route { .. }) => LEVEL_ROUTE,
+            Self::Job(_, JobOp::Moved { .. }) => LEVEL_MOVED,
             Self::Node(Change::Create(node) | Change::Put(node)) if !node.admins.is_empty() => {
                 LEVEL_ORIGIN
             }

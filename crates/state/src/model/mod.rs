@@ -24,10 +24,10 @@ pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, SITE_EVENTS, Topic};
 pub use godwit_model::{FailureGroup, JobState, Reason, Timestamp};
 pub use id::sortable_id;
-pub use job::{Attempt, Job, Place, Placed, Route, Runner, reason};
+pub use job::{Attempt, Job, Moved, Place, Placed, Route, Runner, reason};
 pub use level::{
-    FEATURE_LEVEL, LEVEL_FIRST, LEVEL_LEFT, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST, LEVEL_ROUTE,
-    LEVEL_SIGHTED, LEVEL_SITES, level_trouble,
+    FEATURE_LEVEL, LEVEL_FIRST, LEVEL_LEFT, LEVEL_MOVED, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST,
+    LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES, level_trouble,
 };
 pub use name::Names;
 pub(crate) use name::check_node;

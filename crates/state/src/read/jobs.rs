@@ -9,8 +9,8 @@ use crate::apply::sql;
 use crate::bounds::{PAGE_ROWS_MAX, SPEC_BYTES_MAX};
 use crate::fault::Fault;
 use crate::model::{
-    Attempt, DELAY_MAX_MS, FailureGroup, Job, JobState, LEVEL_LEFT, LEVEL_ORIGIN, Placed, Route,
-    Timestamp,
+    Attempt, DELAY_MAX_MS, FailureGroup, Job, JobState, LEVEL_LEFT, LEVEL_ORIGIN, Moved, Placed,
+    Route, Timestamp,
 };
 use crate::seal;
 
@@ -54,11 +54,24 @@ impl Reader {
     /// When the database cannot be read.
     pub fn attempts(&self, id: &str) -> Result<Vec<Attempt>, Fault> {
         self.with(|db| {
-            db.prepare_cached(&format!(
-                "SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE job = ?1 ORDER BY number"
-            ))?
-            .query_map([id], row::attempt)?
-            .collect()
+            let mut attempts: Vec<Attempt> = db
+                .prepare_cached(&format!(
+                    "SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE job = ?1 ORDER BY number"
+                ))?
+                .query_map([id], row::attempt)?
+                .collect::<rusqlite::Result<_>>()?;
+            let mut again =
+                db.prepare_cached("SELECT number, bytes FROM sent_again WHERE job = ?1")?;
+            let mut rows = again.query([id])?;
+            while let Some(row) = rows.next()? {
+                let number: u32 = row.get(0)?;
+                let bytes = row::unsigned(row, 1)?;
+                let of = |attempt: &&mut Attempt| attempt.number == number;
+                if let Some(attempt) = attempts.iter_mut().find(of) {
+                    attempt.moved.again = bytes;
+                }
+            }
+            Ok(attempts)
         })
     }
 
@@ -221,6 +234,32 @@ impl Kept<'_> {
                 Ok((row.get(0)?, Timestamp(row.get(1)?)))
             })?
             .collect()
+        })
+    }
+}
+
+/// What jobs have moved.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivered<'a>(pub &'a Reader);
+
+impl Delivered<'_> {
+    /// What the attempts of a job moved that have ended, or told it.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn of(self, id: &str) -> Result<Moved, Fault> {
+        self.0.with(|db| {
+            db.prepare_cached(
+                "SELECT coalesce(sum(bytes), 0), coalesce(sum(files), 0), \
+                 (SELECT coalesce(sum(bytes), 0) FROM sent_again WHERE job = ?1) FROM attempts WHERE job = ?1",
+            )?
+            .query_row([id], |row| {
+                Ok(Moved {
+                    bytes: row::unsigned(row, 0)?,
+                    files: row::unsigned(row, 1)?,
+                    again: row::unsigned(row, 2)?,
+                })
+            })
         })
     }
 }

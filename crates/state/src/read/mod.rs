@@ -18,11 +18,11 @@ use crate::fault::Fault;
 
 pub use by_id::ById;
 pub use deliveries::{Deliveries, DeliveryLine, PendingDelivery};
-pub use jobs::{Agreed, Kept};
+pub use jobs::{Agreed, Delivered, Kept};
 pub use lists::{AuditFilter, AuditLine};
 pub use page::{Cursor, JobFilter, JobPage};
 pub(crate) use row::{
-    committed_level, job_by_id, job_route, job_spec, node_by_number, object_by_id,
+    attempt_node, committed_level, job_by_id, job_route, job_spec, node_by_number, object_by_id,
 };
 pub(crate) use work::work_by_job;
 pub use work::{HeldItems, WorkKind, Works};

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
 
 use crate::model::{
-    Attempt, Job, JobState, LEVEL_FIRST, Node, Object, Reason, Route, Runner, Timestamp,
+    Attempt, Job, JobState, LEVEL_FIRST, Moved, Node, Object, Reason, Route, Runner, Timestamp,
 };
 use crate::seal::{self, select_objects};
 
@@ -65,8 +65,11 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         ended: time(row, 4)?,
         outcome: row.get(5)?,
         reason: reason(row.get(6)?, row.get(7)?),
-        bytes: unsigned(row, 8)?,
-        files: unsigned(row, 9)?,
+        moved: Moved {
+            bytes: unsigned(row, 8)?,
+            files: unsigned(row, 9)?,
+            again: 0,
+        },
     })
 }
 
@@ -110,6 +113,20 @@ pub(crate) fn job_route(
         }
     }
     Ok(noted)
+}
+
+/// The node that ran an attempt of a job.
+pub(crate) fn attempt_node(
+    db: &Connection,
+    job: &str,
+    number: u32,
+) -> rusqlite::Result<Option<String>> {
+    db.prepare_cached(&format!(
+        "SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE job = ?1 AND number = ?2"
+    ))?
+    .query_row(params![job, number], attempt)
+    .optional()
+    .map(|found| found.map(|attempt| attempt.node))
 }
 
 /// The specification of the job of that id.

@@ -26,6 +26,7 @@ pub(crate) const STATE: Schema = Schema {
         include_str!("v5.sql"),
         include_str!("v6.sql"),
         include_str!("v7.sql"),
+        include_str!("v8.sql"),
     ],
 };
 

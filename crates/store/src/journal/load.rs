@@ -46,6 +46,7 @@ pub(super) fn load(reader: impl Read) -> Result<Loaded, ReplayError> {
         done: Vec::new(),
         received_bytes: 0,
         done_bytes: 0,
+        done_files: 0,
         epoch: 0,
     };
     let damage = loop {
@@ -164,6 +165,7 @@ struct Replay {
     done: Vec<u64>,
     received_bytes: u64,
     done_bytes: u64,
+    done_files: u64,
     epoch: u64,
 }
 
@@ -180,6 +182,7 @@ impl Replay {
                 self.done
                     .push(done::fingerprint(&entry.key, entry.generation));
                 self.done_bytes = self.done_bytes.saturating_add(entry.bytes);
+                self.done_files += 1;
             }),
             Kind::Restart => record::decode_restart(body).map(|key| {
                 self.partial.remove(&key);
@@ -220,6 +223,7 @@ impl Replay {
         Recovered {
             resumed: true,
             vouched_bytes: partial_bytes.fold(self.done_bytes, u64::saturating_add),
+            vouched_files: self.done_files,
             header: self.header,
             partial: self.partial,
             forced: self.forced,

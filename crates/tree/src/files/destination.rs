@@ -84,12 +84,26 @@ pub struct PreparedDestination {
     pub into: bool,
 }
 
+/// What earlier runs of a transfer brought, as its journal says.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Arrived {
+    /// Content that had arrived and that nothing vouches for: it is sent again.
+    pub lost_bytes: u64,
+    /// Content that is there.
+    pub held_bytes: u64,
+    /// Files that are complete.
+    pub held_files: u64,
+}
+
 impl PreparedDestination {
-    /// Content that had arrived in an earlier run and that nothing vouches for: it is sent again.
-    pub fn lost_bytes(&self) -> u64 {
-        self.recovered
-            .received_bytes
-            .saturating_sub(self.recovered.vouched_bytes)
+    /// What earlier runs brought.
+    pub fn arrived(&self) -> Arrived {
+        let found = &self.recovered;
+        Arrived {
+            lost_bytes: found.received_bytes.saturating_sub(found.vouched_bytes),
+            held_bytes: found.vouched_bytes,
+            held_files: found.vouched_files,
+        }
     }
 
     /// Gives the destination back before anything was written to it: removes the directory and the journal that this run made.

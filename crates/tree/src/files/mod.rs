@@ -14,7 +14,9 @@ mod unusable;
 mod write;
 
 pub use beacon::{Beacon, BeaconPlace};
-pub use destination::{DestinationError, DestinationRequest, Earlier, PreparedDestination};
+pub use destination::{
+    Arrived, DestinationError, DestinationRequest, Earlier, PreparedDestination,
+};
 pub use error::{CloseError, CommitError, DirectoriesError, FinishError, ListError};
 pub use member::{Fence, Membership};
 pub use plan::choice::Selecting;

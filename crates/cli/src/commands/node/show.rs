@@ -66,6 +66,9 @@ pub(super) fn text(job: &JobView, clock: &Clock) -> String {
     lines.add("state", words::state(job.state));
     lines.add("", &words::why(job, clock).unwrap_or_default());
     progress(job, &mut lines);
+    if job.moved.bytes_again > 0 {
+        lines.add("sent again", &human_size(job.moved.bytes_again));
+    }
     lines.add("limit", &job.limit.map_or_else(String::new, human_rate));
     if job.priority != 0 {
         lines.add("priority", &job.priority.to_string());
@@ -155,6 +158,10 @@ fn progress(job: &JobView, lines: &mut Lines) {
             let size = human_size(manifest["bytes"].as_u64().unwrap_or(0));
             lines.add("manifest", &format!("{digest}, {entries}, {size}"));
         }
+    } else if job.moved.bytes > 0 {
+        let files = counted(job.moved.files, "file");
+        let moved = human_size(job.moved.bytes);
+        lines.add("copied", &format!("{moved} in {files} so far"));
     }
 }
 

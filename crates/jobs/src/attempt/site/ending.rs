@@ -4,8 +4,9 @@
 use godwit_api::ask::{JobSeen, Refusal, code};
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::JobState;
-use godwit_state::{FailureGroup, Finish, Job, JobOp, Outcome, Reason};
+use godwit_state::{FailureGroup, Finish, Job, JobOp, Moved, Outcome, Reason};
 
+use super::follow::moved;
 use super::{SiteAttempt, unseen};
 use crate::attempt::{AttemptEvents, LATE_CALLS, clip};
 use crate::error::JobsError;
@@ -26,11 +27,7 @@ pub(super) fn ended(third: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {
         |reason| (reason.code.as_str(), reason.text.as_str()),
     );
     let reason = border::reason(code, &format!("{lead}{text}"));
-    let number = |name: &str| {
-        let summary = view.summary.as_ref();
-        summary.and_then(|summary| summary.get(name)?.as_u64())
-    };
-    let progress = third.told.last_seen();
+    let moved = third.told.ends(moved(seen));
     JobOp::Finish(Box::new(Finish {
         epoch: third.epoch,
         outcome,
@@ -39,8 +36,8 @@ pub(super) fn ended(third: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {
             Some(summary) => summary.to_string(),
             None => "{}".to_owned(),
         },
-        bytes: number("bytes").unwrap_or(progress.0),
-        files: number("files").unwrap_or(progress.1),
+        bytes: moved.bytes,
+        files: moved.files,
         failures: seen
             .failures
             .iter()
@@ -83,7 +80,7 @@ pub(super) fn refused(
     let passing =
         refusal.retryable || [code::NO_SUCH_JOB, code::BROKEN].contains(&refusal.code.as_str());
     if passing || is_not_let_in {
-        let (bytes, files) = told.last_seen();
+        let Moved { bytes, files, .. } = told.moved();
         return JobOp::Backoff {
             epoch,
             reason,
@@ -106,7 +103,7 @@ pub(super) fn failed(epoch: u64, told: &AttemptEvents, error: &JobsError) -> Job
 
 /// The attempt failed for this reason.
 pub(super) fn finish(epoch: u64, told: &AttemptEvents, reason: Reason) -> JobOp {
-    let (bytes, files) = told.last_seen();
+    let Moved { bytes, files, .. } = told.moved();
     JobOp::Finish(Box::new(Finish {
         epoch,
         outcome: Outcome::Failed,

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, JobSeen, Question, Refusal, SteerJob};
 use godwit_api::event::EventSink as _;
-use godwit_state::{JobOp, JobState, Reason, Timestamp};
+use godwit_api::rest::{MovedView, ProgressView};
+use godwit_state::{JobOp, JobState, Moved, Reason, Timestamp};
 
 use super::let_in::Changed;
 use super::{Direction, SiteAttempt, Stop, is_denied, is_passing, is_stopped, other, renew_at};
@@ -67,7 +68,7 @@ impl<'a> Followed<'a> {
             told: None,
             moving: JobState::Scanning,
             away: false,
-            done_at_grant: third.told.last_seen().0,
+            done_at_grant: third.told.moved().bytes,
             given_again: false,
             losses: 0,
             lost_at: None,
@@ -93,7 +94,7 @@ impl<'a> Followed<'a> {
     /// Whether the job ended because its access did, after it had moved something with that access. Then the access is to be given
     /// again; a site that refuses the job from the start would refuse it again.
     fn lost_access(&mut self, seen: &JobSeen) -> bool {
-        let done = self.third.told.last_seen().0;
+        let done = self.third.told.moved().bytes;
         let lost = seen.view.ended.is_some()
             && is_denied(seen)
             && self.third.granter(self.way).is_some()
@@ -124,7 +125,7 @@ impl<'a> Followed<'a> {
             third.told.note(&format!("{runner} answers again"));
         }
         if let Some(progress) = &seen.view.progress {
-            third.told.seen(progress.clone());
+            third.told.seen(progress.clone(), moved(seen));
         }
         match seen.view.state {
             JobState::Scanning => self.moving = JobState::Scanning,
@@ -245,6 +246,31 @@ impl<'a> Followed<'a> {
         );
         self.third.told.note(&text);
         self.report("away", text);
+    }
+}
+
+/// What all attempts of the job moved there, as the site says.
+pub(super) fn moved(seen: &JobSeen) -> Moved {
+    let view = &seen.view;
+    let moved = view.moved;
+    if moved == MovedView::default() {
+        // A site of an earlier version tells its last attempt alone.
+        let progress = view.progress.as_ref();
+        let number = |name: &str, of: fn(&ProgressView) -> u64| {
+            let summary = view.summary.as_ref();
+            let told = summary.and_then(|summary| summary.get(name)?.as_u64());
+            told.or(progress.map(of)).unwrap_or(0)
+        };
+        return Moved {
+            bytes: number("bytes", |progress| progress.bytes),
+            files: number("files", |progress| progress.files),
+            again: 0,
+        };
+    }
+    Moved {
+        bytes: moved.bytes,
+        files: moved.files,
+        again: moved.bytes_again,
     }
 }
 

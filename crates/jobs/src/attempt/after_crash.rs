@@ -1,0 +1,79 @@
+//! What attempts moved that a crash of this node ended, or that the state heard nothing of: from their samples, and from what the
+//! destination held later.
+//! Runs nothing.
+
+use godwit_state::{Agreed, Attempt, Delivered, JobOp, LEVEL_MOVED, Moved};
+
+use super::propose;
+use crate::Shared;
+use crate::record::Recording;
+
+/// How an attempt ends in the state whose node was started again.
+const RESTART: &str = "restart";
+
+/// Tells the state what an attempt moved whose claim had ended before it could say so.
+pub(super) fn tell(shared: &Shared, id: &str, attempt: u32, moved: Moved) {
+    let level = Agreed(&shared.replica.reader()).level();
+    let is_known = level.is_ok_and(|level| level >= LEVEL_MOVED);
+    if !is_known || moved == Moved::default() {
+        return;
+    }
+    if let Err(error) = propose(shared, id, JobOp::Moved { attempt, moved }) {
+        (shared.config.log)(&format!(
+            "job {id}: the state does not take what attempt {attempt} moved: {error}"
+        ));
+    }
+}
+
+/// Tells what attempts had moved that ended with an earlier start of this node.
+pub(crate) fn recover(shared: &Shared) {
+    let reader = shared.replica.reader();
+    for id in godwit_history::ids(&shared.config.directory) {
+        let Some(attempt) = reader.attempts(&id).ok().and_then(|mut all| all.pop()) else {
+            continue;
+        };
+        if !is_lost(shared, &attempt) || attempt.moved != Moved::default() {
+            continue;
+        }
+        let samples = godwit_history::read_samples(&shared.config.directory, &id);
+        let mut samples = samples.unwrap_or_default().into_iter().rev();
+        let last = samples.find(|one| one.attempt == attempt.number && one.site.is_none());
+        if let Some(last) = last {
+            let moved = Moved {
+                bytes: last.moved.bytes,
+                files: last.moved.files,
+                again: last.moved.bytes_again,
+            };
+            tell(shared, &id, attempt.number, moved);
+            account(shared, &id, &attempt, moved);
+        }
+    }
+}
+
+/// An attempt moved at least so much; tells what all attempts moved together, if that is news.
+pub(super) fn amend(shared: &Shared, id: &str, number: u32, due: Moved) -> Option<Moved> {
+    let reader = shared.replica.reader();
+    let attempts = reader.attempts(id).ok()?;
+    let attempt = attempts.into_iter().find(|one| one.number == number)?;
+    let missing = due.minus(attempt.moved);
+    // Of an attempt that was stopped the destination may have kept more than it had said by then.
+    if attempt.node != shared.config.node || missing == Moved::default() {
+        return None;
+    }
+    tell(shared, id, number, due);
+    account(shared, id, &attempt, missing);
+    Delivered(&reader).of(id).ok()
+}
+
+fn is_lost(shared: &Shared, attempt: &Attempt) -> bool {
+    attempt.node == shared.config.node && attempt.outcome.as_deref() == Some(RESTART)
+}
+
+/// A record for the accounts of this node.
+fn account(shared: &Shared, id: &str, attempt: &Attempt, moved: Moved) {
+    if moved != Moved::default()
+        && let Ok(Some(job)) = shared.replica.reader().job(id)
+    {
+        Recording::tell_lost(shared, &job, attempt, moved);
+    }
+}

@@ -1,0 +1,56 @@
+//! Tests what the state keeps of what attempts moved: the highest figure that was told, from the node that ran the attempt alone.
+//! Leaves other commands of jobs to `commands`.
+
+mod support;
+
+use godwit_state::{Delivered, FEATURE_LEVEL, JobOp, Moved, Op, Reason};
+use support::state::State;
+use support::{at, claim, new_job};
+
+fn moved(attempt: u32, bytes: u64, files: u64, again: u64) -> JobOp {
+    JobOp::Moved {
+        attempt,
+        moved: Moved {
+            bytes,
+            files,
+            again,
+        },
+    }
+}
+
+#[test]
+fn what_attempts_moved_adds_up_however_they_ended() {
+    let mut state = State::new();
+    let job = Op::Submit(Box::new(new_job("job")));
+    state.op(0, job).expect("submit");
+    state.job(1, claim(0)).expect("claim");
+    let early = state.job(2, moved(1, 70, 2, 0)).expect_err("level 1");
+    assert!(early.to_string().contains("needs level 4"), "{early}");
+    state.op(2, Op::Level(FEATURE_LEVEL)).expect("alone");
+    state.job(3, moved(2, 1, 1, 1)).expect_err("no attempt");
+    // A user paused the job: its claim has ended, and the attempt tells what it moved.
+    state.job(4, JobOp::Pause).expect("paused");
+    state.job(5, moved(1, 70, 2, 5)).expect("moved");
+    state.job(6, moved(1, 60, 3, 4)).expect("less, and more");
+    state.job(7, JobOp::Resume).expect("resumed");
+    state.job(8, claim(3)).expect("claim");
+    state.job(9, moved(2, 20, 1, 1)).expect("moved");
+    let backoff = JobOp::Backoff {
+        epoch: 4,
+        reason: Reason::new("unreachable", "siteB does not answer."),
+        next_attempt: at(20),
+        bytes: 10,
+        files: 1,
+    };
+    state.job(10, backoff).expect("backoff");
+    let attempts = state.reader.attempts("job").expect("attempts");
+    let told: Vec<Moved> = attempts.iter().map(|attempt| attempt.moved).collect();
+    let figures = |bytes, files, again| Moved {
+        bytes,
+        files,
+        again,
+    };
+    assert_eq!(told, [figures(70, 3, 5), figures(20, 1, 1)]);
+    let sum = Delivered(&state.reader).of("job").expect("read");
+    assert_eq!(sum, figures(90, 4, 6));
+}
