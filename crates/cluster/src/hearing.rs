@@ -169,6 +169,7 @@ fn carry(shared: &Shared, from: u64, carried: &Carried) -> Result<ClusterAnswer,
 
 fn hear(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, Refusal> {
     let leads = shared.config.replica.is_leader();
+    let mut ages = Vec::new();
     if leads {
         let rows = shared.config.replica.reader().objects_by::<Node>(asker);
         let row = rows.ok().and_then(|rows| rows.into_iter().next());
@@ -189,11 +190,15 @@ fn hear(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, R
         as_said(&row, &said, true)
             .check()
             .map_err(|error| invalid(error.to_string()))?;
-        shared.live.lock().hear(said, Instant::now());
+        let now = Instant::now();
+        let mut live = shared.live.lock();
+        live.hear(said, now);
+        ages = live.ages(now);
     }
     Ok(ClusterAnswer::Heard {
         leads,
         leader: shared.leader(),
+        ages,
     })
 }
 

@@ -76,6 +76,21 @@ impl Shared {
         checked.err().map(|error| error.to_string())
     }
 
+    /// The leader lives, and tells when it heard the others: who leads after it knows as much.
+    fn note_ages(&self, leader: &str, ages: &[(u64, u64)]) {
+        let rows = self.config.replica.reader().objects_by::<Node>(leader);
+        let leader = rows
+            .ok()
+            .and_then(|rows| rows.first().map(|row| row.number));
+        let own = self.config.home.number;
+        let mut live = self.live.lock();
+        let now = Instant::now();
+        let others = ages.iter().filter(|(number, _)| *number != own);
+        for (number, age) in others.copied().chain(leader.map(|leader| (leader, 0))) {
+            live.told(number, Duration::from_millis(age), now);
+        }
+    }
+
     fn propose(&self, op: Op) -> Result<(), ProposeError> {
         let actor = Actor::node(self.config.home.name.clone());
         let command = Command::new((self.config.now)(), actor, op);
@@ -319,7 +334,13 @@ fn tell(shared: &Shared, to: &Peer, question: &Question) -> Result<Option<KnownN
     let answer = sites.ask(Some(to), question, &mut |_| Instant::now() < until)?;
     match answer {
         Answer::Cluster(answer) => match *answer {
-            ClusterAnswer::Heard { leads: true, .. } => Ok(None),
+            ClusterAnswer::Heard {
+                leads: true, ages, ..
+            } => {
+                let leader = to.identity.clone();
+                shared.note_ages(&leader, &ages);
+                Ok(None)
+            }
             ClusterAnswer::Heard {
                 leader: Some(leader),
                 ..

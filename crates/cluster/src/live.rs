@@ -1,5 +1,5 @@
 //! Owns what the leader hears from nodes: when it heard each, and what each has.
-//! Lives in memory: a new leader hears everybody anew within a second or two.
+//! Lives in memory: a new leader hears everybody within a second or two, and knows from the leader before it who lived a moment ago.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,6 +22,8 @@ pub(crate) struct Contacts {
     /// Since when this node leads.
     leads_since: Option<Instant>,
     nodes: HashMap<u64, Entry>,
+    /// When each node lived for the last time, as this node or a leader before it heard.
+    seen: HashMap<u64, Instant>,
     /// Nodes whose jobs were returned to the queue, and that were not heard since.
     told: HashSet<u64>,
 }
@@ -52,7 +54,31 @@ impl Contacts {
     pub(crate) fn hear(&mut self, said: Announce, now: Instant) {
         let number = said.node.number;
         self.told.remove(&number);
+        self.seen.insert(number, now);
         self.nodes.insert(number, Entry { at: now, said });
+    }
+
+    /// A leader heard the node so long ago.
+    pub(crate) fn told(&mut self, number: u64, age: Duration, now: Instant) {
+        let Some(at) = now.checked_sub(age) else {
+            return;
+        };
+        let seen = self.seen.entry(number).or_insert(at);
+        *seen = at.max(*seen);
+    }
+
+    /// How many milliseconds ago each node was heard.
+    pub(crate) fn ages(&self, now: Instant) -> Vec<(u64, u64)> {
+        let age = |at: &Instant| now.saturating_duration_since(*at).as_millis();
+        let ages = self.seen.iter();
+        ages.map(|(number, at)| (*number, u64::try_from(age(at)).unwrap_or(u64::MAX)))
+            .collect()
+    }
+
+    /// How long ago the node lived for the last time, whoever leads; None if nobody has said so.
+    pub(crate) fn age(&self, number: u64, now: Instant) -> Option<Duration> {
+        let at = self.seen.get(&number)?;
+        Some(now.saturating_duration_since(*at))
     }
 
     pub(crate) fn of(&self, number: u64) -> Option<&Entry> {
@@ -85,6 +111,7 @@ impl Contacts {
     /// Forgets nodes that are none any more.
     pub(crate) fn keep(&mut self, is_node: impl Fn(u64) -> bool) {
         self.nodes.retain(|number, _| is_node(*number));
+        self.seen.retain(|number, _| is_node(*number));
         self.told.retain(|number| is_node(*number));
     }
 }
@@ -131,6 +158,28 @@ mod tests {
         heard.hear(said(2), after(9));
         assert!(!heard.is_lost(2, after(10)));
         assert!(heard.tell_lost(2, after(15)));
+    }
+
+    #[test]
+    fn a_new_leader_knows_who_lived_a_moment_ago() {
+        let start = Instant::now();
+        let after = |seconds: u64| start + Duration::from_secs(seconds);
+        let mut heard = Contacts::default();
+        // The leader of before, number 1, heard node 2 two seconds ago; it dies at once.
+        heard.told(1, Duration::ZERO, after(10));
+        heard.told(2, Duration::from_secs(2), after(10));
+        heard.leads(true, after(11));
+        assert_eq!(heard.age(2, after(11)), Some(Duration::from_secs(3)));
+        assert_eq!(heard.age(3, after(11)), None);
+        heard.hear(said(2), after(12));
+        assert_eq!(heard.age(2, after(12)), Some(Duration::ZERO));
+        assert!(heard.age(1, after(16)).expect("told") > LOST_AFTER);
+        // What runs there goes on elsewhere no earlier than before.
+        assert!(!heard.is_lost(1, after(16)));
+        assert!(heard.is_lost(1, after(17)));
+        let mut ages = heard.ages(after(13));
+        ages.sort_unstable();
+        assert_eq!(ages, [(1, 3_000), (2, 1_000)]);
     }
 
     #[test]

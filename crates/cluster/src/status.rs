@@ -11,6 +11,7 @@ use godwit_state::{
     Op, ProposeError,
 };
 
+use crate::live::LOST_AFTER;
 use crate::{Cluster, Shared, peer};
 
 /// How long the leader may take to tell how the cluster is.
@@ -83,16 +84,14 @@ impl Cluster {
                 let running = running.get(&row.name).copied().unwrap_or(0);
                 let heard = shared.live.lock();
                 let entry = heard.of(row.number).filter(|_| leads);
-                let heard_ms = entry.map(|entry| {
-                    u64::try_from(now.saturating_duration_since(entry.at).as_millis())
-                        .unwrap_or(u64::MAX)
-                });
-                let is_lost = heard.is_lost(row.number, now) && !own;
+                let age = heard.age(row.number, now);
+                let heard_ms = age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+                let is_silent = age.is_some_and(|age| age > LOST_AFTER);
+                let is_lost = (is_silent || heard.is_lost(row.number, now)) && !own;
                 let resources = entry.map(|entry| entry.said.resources.clone());
                 let said = entry.and_then(|entry| entry.said.problem.clone());
                 drop(heard);
                 let state = Known {
-                    leads,
                     own,
                     is_lost,
                     is_member: member.is_some() || rows.len() <= 1,
@@ -223,14 +222,12 @@ fn running(shared: &Shared) -> Result<HashMap<String, u64>, godwit_state::Fault>
 
 /// What the leader, or another node, knows of a node.
 struct Known {
-    /// This node leads.
-    leads: bool,
     /// It is this node.
     own: bool,
     is_lost: bool,
     /// It takes part in the consensus, or is alone.
     is_member: bool,
-    /// The leader has heard it since it leads.
+    /// This leader, or one before it, has heard it.
     is_heard: bool,
     draining: bool,
     running: u64,
@@ -239,10 +236,9 @@ struct Known {
 impl Known {
     const fn state(&self) -> NodeState {
         match () {
-            () if !self.leads && !self.own => NodeState::Unknown,
             () if self.is_lost => NodeState::Lost,
             () if !self.is_member => NodeState::Joining,
-            // A new leader has not heard everybody yet, and knows nothing of who may be gone.
+            // No leader has heard it yet.
             () if !self.own && !self.is_heard => NodeState::Unknown,
             () if self.draining && self.running > 0 => NodeState::Draining,
             () if self.draining => NodeState::Drained,
@@ -258,7 +254,6 @@ mod tests {
     #[test]
     fn a_new_leader_calls_no_node_up_that_it_has_not_heard() {
         let heard = |own, is_heard| Known {
-            leads: true,
             own,
             is_lost: false,
             is_member: true,

@@ -69,6 +69,9 @@ pub enum ClusterAnswer {
         leads: bool,
         /// The node that leads, if it is known.
         leader: Option<KnownNode>,
+        /// How many milliseconds ago the leader heard each other node, by its number.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ages: Vec<(u64, u64)>,
     },
     /// How the cluster is.
     Status(Box<ClusterView>),

@@ -2,13 +2,13 @@
 //! Leaves what the nodes do to `divided`.
 
 use std::fs;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::super::rig::Rig;
 use super::super::sites::{submit, wait_for};
-use super::{DEADLINE, Site, archive, runner};
+use super::{DEADLINE, Site, archive, runner, state_of, up};
 
 fn told(rig: &Rig, line: &[&str]) -> String {
     let outcome = rig.admin(line);
@@ -83,4 +83,40 @@ fn any_node_shows_the_nodes_and_who_does_what_of_a_divided_job() {
         "work ends with its job: {ended}"
     );
     drop(there);
+}
+
+/// The first seconds after the death of the leader: nobody who lives is unknown, and who is dead is not up for long.
+#[test]
+fn states_of_nodes_are_so_while_another_node_begins_to_lead() {
+    let mut site = Site::of(3);
+    let leader = site.leader(0);
+    let asked = (leader + 1) % 3;
+    let other = (leader + 2) % 3;
+    let views = [asked, other].map(|node| site.view(node).expect("a view"));
+    let names: Vec<String> = (0..3)
+        .map(|place| {
+            let is_it = |name: &&str| site.place_of(name) == place;
+            let known = up(&views[0]).into_iter().find(is_it);
+            known.expect("up").to_owned()
+        })
+        .collect();
+    site.nodes[leader].kill_daemon();
+    let died = Instant::now();
+    let mut was_lost = false;
+    while died.elapsed() < Duration::from_secs(9) {
+        let began = died.elapsed();
+        let view = site.view(asked).expect("a view");
+        let after = died.elapsed();
+        if began > Duration::from_secs(1) {
+            assert_eq!(state_of(&view, &names[asked]), "up", "{after:?}: {view}");
+            assert_eq!(state_of(&view, &names[other]), "up", "{after:?}: {view}");
+        }
+        let dead = state_of(&view, &names[leader]);
+        if began > Duration::from_secs(6) {
+            assert_eq!(dead, "lost", "{after:?}: {view}");
+        }
+        was_lost |= dead == "lost";
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(was_lost);
 }
