@@ -289,6 +289,10 @@ fn doctor() -> Command {
              transfer, 2 usage.",
         )
         .arg(switch("json", "Print one JSON object instead of text"))
+        .arg(switch(
+            "path",
+            "Measure the path to a node from memory to memory, for three seconds: it is loaded with all it takes",
+        ))
         .arg(
             positional("endpoint", "ENDPOINT", "A path, another side, or one of each")
                 .required(false)

@@ -19,6 +19,7 @@ use godwit_run::reports::{refuse_inputs, refuse_source};
 use godwit_run::{Control, Env, GivenList, Process, Runner, read_selection};
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -203,7 +204,26 @@ fn env(
         .transpose()
         .map_err(streams)?;
     let log = settings.reports.log_file.iter();
+    let kept_out = log
+        .map(|path| (format!("--log-file {}", path.display()), path.clone()))
+        .collect();
     Ok(Env {
+        input,
+        output,
+        list,
+        ..plain_env(settings, home, started, umask, kept_out)
+    })
+}
+
+/// Without streams and lists.
+fn plain_env(
+    settings: &CpSettings,
+    home: &Home,
+    started: Instant,
+    umask: u32,
+    kept_out: Vec<(String, PathBuf)>,
+) -> Env {
+    Env {
         process: Process::with_pool(settings.memory_bytes),
         home: home.clone(),
         base: None,
@@ -215,19 +235,22 @@ fn env(
         connectors: Arc::new(Ways {
             quiet: settings.json,
         }),
-        input,
-        output,
-        list,
-        kept_out: log
-            .map(|path| (format!("--log-file {}", path.display()), path.clone()))
-            .collect(),
+        input: None,
+        output: None,
+        list: None,
+        kept_out,
         tells: None,
         label: None,
         mandate: None,
         hides_names: false,
         hides_contents: false,
         attempts: None,
-    })
+    }
+}
+
+/// What a transfer between memories needs of this process.
+pub(crate) fn memory_env(settings: &CpSettings, home: &Home) -> Env {
+    plain_env(settings, home, Instant::now(), 0o022, Vec::new())
 }
 
 /// Refuses what was typed to choose among entries, for standard input is but one, and of no known size or time. What stands in

@@ -31,6 +31,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
             directory,
             far,
             far_gives,
+            measures_path: matches.get_flag("path"),
         },
         matches.get_flag("json"),
     ))

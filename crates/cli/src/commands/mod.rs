@@ -19,6 +19,7 @@ use crate::args;
 use crate::exit::{Exit, Failure};
 use crate::home::{self, Home};
 use clap::ArgMatches;
+pub(crate) use copy::memory_env;
 use godwit_api::settings::{ConfigFile, Scope, ServeSettings, Typed, Values, resolve};
 use godwit_net::aead::use_library;
 use godwit_node::plan;

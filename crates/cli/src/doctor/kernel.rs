@@ -90,6 +90,9 @@ pub(super) fn look(path: Option<&Path>, settings: &CpSettings, findings: &mut Fi
     congestion(path, findings);
 }
 
+/// Bytes a second that no machine moves.
+const BOUND_MAX: u64 = 1_000_000_000_000;
+
 fn weigh(buffer: &Buffer, round_trip: Duration, streams: u64, findings: &mut Findings) {
     let micros = u64::try_from(round_trip.as_micros())
         .unwrap_or(u64::MAX)
@@ -103,11 +106,15 @@ fn weigh(buffer: &Buffer, round_trip: Duration, streams: u64, findings: &mut Fin
         Some(whose) => (format!("on {whose}, "), format!(" of {whose}")),
         None => (String::new(), String::new()),
     };
+    let has_bound = bound < BOUND_MAX;
+    let at_most = match has_bound {
+        true => format!("{} at most with this round trip", human_rate(bound)),
+        false => "which bounds nothing with this round trip".to_owned(),
+    };
     let message = format!(
-        "{}{of}: {} for each of {streams} connections, {} at most with this round trip",
+        "{}{of}: {} for each of {streams} connections, {at_most}",
         buffer.name,
         human_size(buffer.most),
-        human_rate(bound)
     );
     let needed = scaled(wanted, micros, 1_000_000) / streams * 2;
     let needed = needed.next_power_of_two().clamp(1 << 16, BUFFER_BYTES_MAX);
@@ -131,6 +138,10 @@ fn weigh(buffer: &Buffer, round_trip: Duration, streams: u64, findings: &mut Fin
         findings.note(name, message, Some(mend.clone()));
     } else {
         findings.fine(name, message);
+    }
+    // More than any machine moves is no bound, and would only be taken for one.
+    if !has_bound {
+        return;
     }
     findings.limits.push(Limit {
         name,

@@ -12,6 +12,7 @@ mod interfaces;
 mod kernel;
 mod machine;
 mod node;
+mod path;
 mod print;
 mod ssh;
 mod storage;
@@ -38,6 +39,8 @@ pub(crate) struct Subject {
     pub(crate) far: Option<OtherSide>,
     /// It is where data would come from: nothing is written there.
     pub(crate) far_gives: bool,
+    /// The path is measured: the user gave leave to load it.
+    pub(crate) measures_path: bool,
 }
 
 /// A directory of this machine, or a file in one.
@@ -83,6 +86,11 @@ pub(crate) fn run(subject: &Subject, json: bool) -> Exit {
         Some(OtherSide::Ssh(place)) => ssh::look(place, subject, &mut findings),
         None => None,
     };
+    if let (Some(OtherSide::Node(node)), true) = (&subject.far, subject.measures_path)
+        && !findings.would_stop()
+    {
+        path::look(node, subject, &mut findings);
+    }
     machine::look(&subject.settings, &mut findings);
     storage::look(&subject.directory, &mut findings);
     interfaces::look(&mut findings);

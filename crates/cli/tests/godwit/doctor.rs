@@ -379,3 +379,34 @@ fn the_library_that_encrypts_is_named() {
     let words = format!("({})", godwit_net::aead::library());
     assert!(chosen.checks("processor")[0].to_string().contains(&words));
 }
+
+/// Memory to memory, in the direction in which data would go; nothing is written, and no bound is one that no machine reaches.
+#[test]
+fn the_path_to_a_node_is_measured_where_the_user_asks_for_it() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    rig.write("export/d/f", "f");
+    let place = rig.url("d");
+    let limits = |found: &Found| found.object["limits"].as_array().expect("a list").clone();
+    let is_path = |limit: &Value| limit["name"] == "path";
+    let found = doctor(&rig, &["export", &place]);
+    assert!(
+        !limits(&found).iter().any(is_path),
+        "without leave: {}",
+        found.object
+    );
+    let before = names(&rig.export);
+    let found = doctor(&rig, &["--path", "export", &place]);
+    found.is_fine();
+    let all = limits(&found);
+    let path = all.iter().find(|limit| is_path(limit)).expect("measured");
+    let rate = path["bytes_per_second"].as_u64().expect("a number");
+    assert!((1_000_000..1_000_000_000_000).contains(&rate), "{path}");
+    assert_eq!(path["way"], "sending");
+    let rates = all
+        .iter()
+        .filter_map(|limit| limit["bytes_per_second"].as_u64());
+    assert!(rates.max() < Some(1_000_000_000_000), "{all:?}");
+    assert!(found.checks("storage there").len() + found.checks("storage").len() == 2);
+    assert_eq!(names(&rig.export), before);
+}
