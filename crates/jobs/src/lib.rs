@@ -134,6 +134,12 @@ pub fn sites_of(jobs: &Jobs) -> &Arc<dyn AskSites> {
     &jobs.shared.config.sites
 }
 
+/// Where the node keeps what it writes of jobs beside the state.
+#[must_use]
+pub fn directory_of(jobs: &Jobs) -> &std::path::Path {
+    &jobs.shared.config.directory
+}
+
 /// How far the attempts are that run here. Asks only the attempts: whoever watches asks each second.
 #[must_use]
 pub fn progress_of(jobs: &Jobs) -> Vec<JobProgress> {

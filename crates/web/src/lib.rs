@@ -28,6 +28,7 @@ mod password;
 mod places;
 mod problem;
 mod rates;
+mod rates_file;
 mod refusals;
 mod routes;
 mod secret;

@@ -1,17 +1,19 @@
 //! Owns the rates of the node's jobs over the last hours, by node, site and network path.
-//! Keeps them in memory only: the reports of jobs have the samples that last.
+//! Leaves to `rates_file` what outlives the process; the reports of jobs have the samples that last longer.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use godwit_api::rest::{HERE, JobView, RateKind, RateSeries, RatesView, Timestamp};
-use godwit_jobs::{is_for_other_site, now};
+use godwit_jobs::{directory_of, is_for_other_site, now};
 use godwit_state::JobFilter;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::app::App;
+use crate::rates_file::RatesFile;
 use crate::server::stopped;
 
 /// How often running jobs are looked at.
@@ -26,7 +28,7 @@ const STEP_SECONDS: u32 = 30;
 const _: () = assert!(LOOK_EVERY.as_secs() * LOOKS as u64 == STEP_SECONDS as u64);
 
 /// Values that are kept: those of a day.
-const STEPS_MAX: usize = 86_400 / STEP_SECONDS as usize;
+pub(crate) const STEPS_MAX: usize = 86_400 / STEP_SECONDS as usize;
 
 /// Sites and channels of one value; 16 bytes of each are kept for a day, so all take some 5 MB at most.
 const NAMES_MAX: usize = 100;
@@ -38,13 +40,13 @@ const RUNNING_MAX: usize = 1_000;
 const FRESH_MS: i64 = 10_000;
 
 /// The rate of each thing that had one.
-type Step = BTreeMap<Key, f64>;
+pub(crate) type Step = BTreeMap<Key, f64>;
 
 /// What has a rate.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct Key {
+#[derive(Clone, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+pub(crate) struct Key {
     kind: RateKind,
-    name: Arc<str>,
+    name: Box<str>,
     /// A site of jobs that run for other sites. As in the outlines of those jobs, only admins see its name.
     for_others: bool,
 }
@@ -53,7 +55,7 @@ impl Key {
     fn new(kind: RateKind, name: &str) -> Self {
         Self {
             kind,
-            name: Arc::from(name),
+            name: Box::from(name),
             for_others: false,
         }
     }
@@ -65,8 +67,8 @@ pub(crate) struct Rates(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    /// The values of each step; the last one ended at `ended`.
-    steps: VecDeque<Step>,
+    /// The values of each step; the last one ended at `ended`. None is a step in which the node did not look.
+    steps: VecDeque<Option<Step>>,
     ended: Timestamp,
     /// The sums of the looks of the step that goes on.
     sums: Step,
@@ -78,43 +80,54 @@ impl Rates {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what the jobs that run do at `at`.
-    fn look(&self, jobs: &[JobView], at: Timestamp) {
+    /// Goes on with what an earlier start of the node kept.
+    pub(crate) fn resume(&self, steps: Vec<(Timestamp, Step)>) {
+        let mut kept = self.lock();
+        for (at, step) in steps {
+            kept.push(step, at);
+        }
+    }
+
+    /// Takes what the jobs that run do at `at`; tells the values of a step that has ended.
+    fn look(&self, jobs: &[JobView], at: Timestamp) -> Option<Step> {
         let mut kept = self.lock();
         for job in jobs {
             kept.add(job, at);
         }
         kept.looks += 1;
         if kept.looks < LOOKS {
-            return;
+            return None;
         }
         let mut step = std::mem::take(&mut kept.sums);
         for rate in step.values_mut() {
             *rate = (*rate / f64::from(LOOKS)).round();
         }
         kept.looks = 0;
-        kept.ended = at;
-        kept.steps.push_back(step);
-        if kept.steps.len() > STEPS_MAX {
-            kept.steps.pop_front();
-        }
+        kept.push(step.clone(), at);
+        Some(step)
     }
 
     /// The values of all steps that an admin, or another user, may see.
     pub(crate) fn view(&self, is_admin: bool) -> RatesView {
         let kept = self.lock();
         let node = Key::new(RateKind::Node, "node");
-        let mut keys: BTreeSet<&Key> = kept.steps.iter().flat_map(BTreeMap::keys).collect();
+        let mut keys: BTreeSet<&Key> = kept
+            .steps
+            .iter()
+            .flatten()
+            .flat_map(BTreeMap::keys)
+            .collect();
         keys.retain(|key| is_admin || !key.for_others);
         keys.insert(&node);
         let mut series: Vec<RateSeries> = Vec::new();
         for key in keys.into_iter().take(NAMES_MAX + 1) {
-            let value = |step: &Step| step.get(key).copied().unwrap_or(0.0);
+            let of = |step: &Step| step.get(key).copied().unwrap_or(0.0);
+            let value = |step: &Option<Step>| step.as_ref().map(of);
             let values = kept.steps.iter().map(value);
             match series.last_mut() {
                 Some(last) if (last.kind, &*last.name) == (key.kind, &*key.name) => {
                     let sums = last.bytes_per_second.iter_mut().zip(values);
-                    sums.for_each(|(sum, value)| *sum += value);
+                    sums.for_each(|(sum, value)| *sum = sum.zip(value).map(|(a, b)| a + b));
                 }
                 _ => series.push(RateSeries {
                     kind: key.kind,
@@ -133,6 +146,21 @@ impl Rates {
 }
 
 impl Kept {
+    /// Adds a step. What lies between it and the one before is a gap.
+    fn push(&mut self, step: Step, at: Timestamp) {
+        let step_ms = i64::from(STEP_SECONDS) * 1_000;
+        let since = at.0.saturating_sub(self.ended.0);
+        if self.ended.0 > 0 && since > step_ms {
+            let missing = usize::try_from((since + step_ms / 2) / step_ms - 1).unwrap_or(0);
+            let missing = missing.min(STEPS_MAX);
+            self.steps.extend(std::iter::repeat_n(None, missing));
+        }
+        self.ended = at;
+        self.steps.push_back(Some(step));
+        let surplus = self.steps.len().saturating_sub(STEPS_MAX);
+        self.steps.drain(..surplus);
+    }
+
     fn add(&mut self, job: &JobView, at: Timestamp) {
         let Some(progress) = &job.progress else {
             return;
@@ -168,6 +196,9 @@ impl Kept {
 
 /// Looks at the running jobs until the server stops.
 pub(crate) async fn follow(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
+    let file = RatesFile::beside(directory_of(&app.jobs));
+    let (file, steps) = file.open(Timestamp(now().0));
+    app.rates.resume(steps);
     let mut ticks = interval(LOOK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
@@ -181,7 +212,10 @@ pub(crate) async fn follow(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
         });
         // A state that cannot be read now has no rates.
         let jobs = looked.await.unwrap_or_default();
-        app.rates.look(&jobs, now());
+        let at = now();
+        if let Some(step) = app.rates.look(&jobs, at) {
+            file.add(at, &step);
+        }
     }
 }
 
@@ -222,15 +256,15 @@ mod tests {
             rates.look(&[to_a, old], Timestamp(at));
         }
         let view = rates.view(false);
-        let found: Vec<(RateKind, &str, &[f64])> = view
+        let found: Vec<(RateKind, &str, &[Option<f64>])> = view
             .series
             .iter()
             .map(|one| (one.kind, &*one.name, &*one.bytes_per_second))
             .collect();
-        let expected: [(RateKind, &str, &[f64]); 3] = [
-            (RateKind::Node, "node", &[20.0]),
-            (RateKind::Site, "a", &[20.0]),
-            (RateKind::Channel, "eth0", &[20.0]),
+        let expected: [(RateKind, &str, &[Option<f64>]); 3] = [
+            (RateKind::Node, "node", &[Some(20.0)]),
+            (RateKind::Site, "a", &[Some(20.0)]),
+            (RateKind::Channel, "eth0", &[Some(20.0)]),
         ];
         assert_eq!(found, expected);
     }
@@ -251,7 +285,7 @@ mod tests {
             let series = rates.view(is_admin).series.into_iter();
             let sites = series.filter(|one| one.kind == RateKind::Site);
             sites
-                .map(|one| (one.name, one.bytes_per_second[0]))
+                .map(|one| (one.name, one.bytes_per_second[0].expect("looked")))
                 .collect()
         };
         assert_eq!(sites(false), [("a".to_owned(), 5.0)]);
@@ -259,7 +293,7 @@ mod tests {
             sites(true),
             [("a".to_owned(), 15.0), ("secret".to_owned(), 10.0)]
         );
-        assert_eq!(rates.view(false).series[0].bytes_per_second, [25.0]);
+        assert_eq!(rates.view(false).series[0].bytes_per_second, [Some(25.0)]);
     }
 
     #[test]
@@ -274,5 +308,34 @@ mod tests {
         assert_eq!(view.series[0].bytes_per_second.len(), STEPS_MAX);
         let last = view.begin.0 + (i64::try_from(STEPS_MAX).expect("few") - 1) * 30_000;
         assert_eq!(last, (looks - 1) * 5_000);
+    }
+
+    #[test]
+    fn the_values_outlive_the_node_and_the_time_without_it_is_a_gap() {
+        let home = tempfile::tempdir().expect("a directory");
+        let jobs = home.path().join("jobs");
+        let (file, steps) = RatesFile::beside(&jobs).open(Timestamp(0));
+        assert!(steps.is_empty());
+        let rates = Rates::default();
+        let look = |rates: &Rates, file: &RatesFile, begin: i64, rate: f64| {
+            for look in 1..=i64::from(LOOKS) {
+                let at = begin + look * 5_000;
+                let step = rates.look(&[job("a:/x", rate, at)], Timestamp(at));
+                step.iter().for_each(|step| file.add(Timestamp(at), step));
+            }
+        };
+        look(&rates, &file, 1_000_000, 10.0);
+        look(&rates, &file, 1_030_000, 20.0);
+        // The node is down for about a minute.
+        let (file, steps) = RatesFile::beside(&jobs).open(Timestamp(1_120_000));
+        let rates = Rates::default();
+        rates.resume(steps);
+        look(&rates, &file, 1_125_000, 30.0);
+        let view = rates.view(false);
+        let expected = [Some(10.0), Some(20.0), None, None, Some(30.0)];
+        assert_eq!(view.series[0].bytes_per_second, expected);
+        // What is older than a day is not kept.
+        let (_, steps) = RatesFile::beside(&jobs).open(Timestamp(1_000_000 + 86_400_000 + 40_000));
+        assert_eq!(steps.len(), 2, "{steps:?}");
     }
 }

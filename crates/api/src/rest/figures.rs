@@ -24,8 +24,8 @@ pub struct RateSeries {
     pub kind: RateKind,
     /// Name of the node, site or channel.
     pub name: String,
-    /// Bytes per second, the oldest value first.
-    pub bytes_per_second: Vec<f64>,
+    /// Bytes per second, the oldest value first; null for a time in which the node did not run.
+    pub bytes_per_second: Vec<Option<f64>>,
 }
 
 /// What rates are of.
