@@ -28,12 +28,13 @@ pub use godwit_model::{FailureGroup, JobState, Reason, Timestamp};
 pub use grant::{ALL_EXPORTS, AccessOrigin, AccessView, NewAccess, RightName};
 pub use job::{
     AttemptView, CancelJob, ChangeJob, ChannelView, Divide, JobList, JobProgress, JobView,
-    LineOrigin, LogLine, LogPage, MissingNode, MovedView, NewJob, ProgressView, SampleView,
+    LineOrigin, LogLine, LogPage, MissingNode, MovedView, NewJob, NodeProgress, ProgressView,
+    SampleView,
 };
 pub use place::{HERE, Place, PlaceError, check_site_name, whole_site};
 pub use problem::{Problem, is_request_id};
 pub use rate::RateInput;
-pub use report::{Distribution, JobReport};
+pub use report::{Distribution, JobReport, NodeShare};
 pub use rules::{
     AuditView, DeliveryView, Health, LimitScopeName, LimitView, NewLimit, NewSchedule, NewShare,
     NewWebhook, NewWindow, ScheduleView, ShareView, WebhookView, WindowView,

@@ -301,6 +301,7 @@ pub fn summed(work: &Work) -> (TransferSummary, Vec<FailureGroup>) {
         status: Status::Complete,
         bytes: Some(work.counts.bytes),
         files: work.counts.files,
+        resent_bytes: work.counts.looked.again,
         began: true,
         ..TransferSummary::default()
     };

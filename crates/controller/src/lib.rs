@@ -15,6 +15,7 @@
 //! `claims`, `course`, `pace`, `rates`, `watch` and `batch` are pure: time, answers, leased items and events are arguments.
 
 mod batch;
+mod census;
 mod claims;
 mod control;
 mod course;
@@ -38,6 +39,7 @@ use godwit_state::{
 };
 
 pub use batch::{Base, summed};
+pub use census::census;
 pub use control::{End, Mate, Order, control};
 pub use sending::Flight;
 pub use vouching::{AskNode, of_site, which_nodes};

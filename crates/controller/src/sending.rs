@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use godwit_api::event::{Channel, Event, EventSink, Summary};
+use godwit_api::event::{Channel, Event, EventSink, Limited, Summary};
 use godwit_api::failure::{Culprit, Failure, FailureCode, Retry};
 use godwit_api::job::JobSpec;
-use godwit_api::rest::ChannelView;
+use godwit_api::rest::{ChannelView, MovedView};
 use godwit_run::{Control, GivenList, Runner};
 use godwit_state::{Target, Work, Works};
 
@@ -87,7 +87,7 @@ impl Sending<'_> {
             env.list.clone_from(&list);
             let control = self.steering.begin(to.limit);
             let patience = brings.then(|| Patience::new(left, to.limit));
-            self.begin_flight(&target.identity);
+            self.begin_flight(&target, !brings);
             let (is_left, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
             let ended = thread::scope(|scope| {
                 let watch = scope.spawn({
@@ -201,10 +201,13 @@ impl Sending<'_> {
         })
     }
 
-    fn begin_flight(&self, to: &str) {
+    fn begin_flight(&self, target: &Target, closes: bool) {
         let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
         *flight = Flight {
-            to: to.to_owned(),
+            to: target.identity.clone(),
+            to_name: target.name.clone(),
+            closes,
+            earlier: flight.moved(),
             ..Flight::default()
         };
     }
@@ -297,16 +300,36 @@ enum Chosen {
 pub struct Flight {
     /// Identity of the node of the destination that it goes to; empty where none is on its way.
     pub to: String,
-    /// Bytes that the transfer has brought so far.
+    /// Name of that node.
+    pub to_name: String,
+    /// It is the close, which finds there what was brought before.
+    pub closes: bool,
+    /// Bytes that are done, those that were there before included.
     pub bytes: u64,
     /// Files that it has brought so far.
     pub files: u64,
+    /// What this try delivered.
+    pub(crate) delivered: MovedView,
+    /// What earlier tries of the same items delivered.
+    pub(crate) earlier: MovedView,
+    /// What each stage did in the last seconds.
+    pub stages: BTreeMap<String, f64>,
+    /// What limits it.
+    pub bottleneck: Option<Limited>,
     /// Rate of the last seconds.
     pub bytes_per_second: f64,
     /// Streams attached.
     pub streams: u32,
     /// The network paths.
     pub channels: Vec<ChannelView>,
+}
+
+impl Flight {
+    /// Bytes and files that are safe at the destination, over all tries.
+    #[must_use]
+    pub fn moved(&self) -> MovedView {
+        self.delivered.plus(self.earlier)
+    }
 }
 
 struct ProgressSink {
@@ -333,10 +356,20 @@ impl EventSink for ProgressSink {
             let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
             *flight = Flight {
                 to: std::mem::take(&mut flight.to),
+                to_name: std::mem::take(&mut flight.to_name),
+                closes: flight.closes,
                 bytes: progress.bytes,
                 files: progress.files,
+                delivered: MovedView {
+                    bytes: progress.moved.bytes,
+                    files: progress.moved.files,
+                    bytes_again: progress.moved.again,
+                },
+                earlier: flight.earlier,
                 bytes_per_second: progress.bytes_per_second.unwrap_or(0.0),
                 streams: progress.streams,
+                stages: progress.stages.clone(),
+                bottleneck: progress.bottleneck.clone(),
                 channels,
             };
         }

@@ -13,15 +13,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use godwit_api::event::Summary;
+use godwit_api::event::{Summary, TransferSummary};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::ClaimId;
+use godwit_api::rest::MovedView;
 use godwit_api::sight::is_same_sight;
 use godwit_run::GivenList;
 use godwit_run::walk::{Walk, WalkLimits, Walked};
 use godwit_state::{
-    Effect, Found, Op, Pair, Settle, Settled, Settlement, TakeWork, Task, WORK_LIST_MAX,
-    WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkKind, WorkOp, WorkPath, Works,
+    Agreed, Effect, Found, LEVEL_MOVED, Looked, Op, Pair, Settle, Settled, Settlement, TakeWork,
+    Task, WORK_LIST_MAX, WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkKind, WorkOp, WorkPath, Works,
 };
 
 use crate::batch::{Base, BatchOutcome, ItemTransfer, To, closed, item_of, settlements};
@@ -308,6 +309,7 @@ impl JobContext<'_> {
                 bytes: brought.bytes,
                 trouble: brought.trouble,
                 cut: brought.cut,
+                looked: self.tells_looks().then_some(brought.looked),
             }));
             // From now on the state counts it.
             *self
@@ -320,6 +322,40 @@ impl JobContext<'_> {
             self.node.insist(&op, &|| self.goes_on());
         }
         took
+    }
+
+    /// Whether all nodes of the cluster know what is told of looks.
+    fn tells_looks(&self) -> bool {
+        let level = Agreed(&self.node.replica.reader()).level();
+        level.is_ok_and(|level| level >= LEVEL_MOVED)
+    }
+
+    fn flight(&self) -> Flight {
+        let flight = self.shared.flight.lock();
+        flight.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Counts what a transfer did. Of one that was cut only the last progress says it.
+    fn count(&self, brought: &mut Brought, ended: Option<&TransferSummary>) {
+        let flight = self.flight();
+        let moved = match ended {
+            Some(summary) => flight.earlier.plus(MovedView {
+                bytes: summary.bytes.unwrap_or(0),
+                files: summary.files,
+                bytes_again: summary.resent_bytes,
+            }),
+            None => flight.moved(),
+        };
+        (brought.files, brought.bytes) = (moved.files, moved.bytes);
+        brought.looked.again = moved.bytes_again;
+        if let Some(summary) = ended {
+            let (there_bytes, there_files) = match flight.closes {
+                true => (0, 0),
+                false => (flight.bytes, summary.skipped),
+            };
+            brought.looked.done_bytes = moved.bytes.max(there_bytes);
+            brought.looked.done_files = moved.files.saturating_add(there_files);
+        }
     }
 
     fn way<'a>(&'a self, leased: &Leased<'a>, to: To) -> Result<ItemTransfer<'a>, Failure> {
@@ -363,6 +399,10 @@ impl JobContext<'_> {
                 });
             }
         };
+        let mut brought = Brought::default();
+        if let Summary::Transfer(summary) = &ended {
+            self.count(&mut brought, Some(summary));
+        }
         let heard = sent.heard.with_lack(&ended, &leased.work.counts);
         let outcome = Settlement::Closed(Box::new(closed(leased.root, &ended, heard)));
         let settled = vec![Settled {
@@ -372,7 +412,14 @@ impl JobContext<'_> {
         Ok(Brought {
             settled,
             cut: sent.cut,
-            ..Brought::default()
+            // What a close delivered is in its own end.
+            files: 0,
+            bytes: 0,
+            looked: Looked {
+                again: 0,
+                ..brought.looked
+            },
+            ..brought
         })
     }
 
@@ -384,6 +431,7 @@ impl JobContext<'_> {
             .members(Vec::new(), false)?;
         let mut names = Vec::new();
         let mut failed = Vec::new();
+        let mut found = Looked::default();
         let mut walk = None;
         for item in items {
             let Task::Scan {
@@ -410,6 +458,7 @@ impl JobContext<'_> {
             match walked {
                 Some(Ok(mut walked)) => {
                     names.append(&mut walked.names);
+                    found = found.plus(found_by(&walked));
                     if !self.tell_finds(item.number, leased.lease, &walked) {
                         thread::sleep(LOOK_EVERY);
                         return Ok(back(items, None));
@@ -428,16 +477,17 @@ impl JobContext<'_> {
             let sent = self.sending().transfer(&make, list, true);
             (heard, brought.cut) = (sent.heard, sent.cut);
             match sent.ended {
-                Ok(Summary::Transfer(summary)) => {
-                    brought.files = summary.files;
-                    brought.bytes = summary.bytes.unwrap_or(0);
-                }
+                Ok(Summary::Transfer(summary)) => self.count(&mut brought, Some(&summary)),
                 Ok(Summary::Verify(_)) => {}
                 Err(failure) => {
+                    self.count(&mut brought, None);
                     is_over = false;
                     brought.trouble = self.goes_on().then(|| trouble(&failure));
                 }
             }
+        }
+        if is_over {
+            brought.looked = brought.looked.plus(found);
         }
         brought.settled = settlements(items, &heard, is_over);
         for settled in &mut brought.settled {
@@ -481,5 +531,15 @@ impl JobContext<'_> {
             finds.push(find);
         }
         finds.is_empty() || tell(&mut finds)
+    }
+}
+
+/// What a walk found, whoever brings it.
+pub(crate) fn found_by(walked: &Walked) -> Looked {
+    let large = walked.large.iter().map(|file| file.bytes);
+    Looked {
+        found_files: (walked.files + walked.large.len()) as u64,
+        found_bytes: large.fold(walked.bytes, u64::saturating_add),
+        ..Looked::default()
     }
 }

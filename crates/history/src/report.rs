@@ -2,6 +2,7 @@
 //! Reads no file and no state; draws nothing (`html`).
 
 mod html;
+mod nodes;
 
 use std::collections::BTreeMap;
 
@@ -92,6 +93,7 @@ pub fn make(known: Known) -> JobReport {
         joules_per_terabyte: joules_per_terabyte(&samples),
         bottlenecks: bottlenecks(&samples),
         figures: figures(&samples),
+        nodes: nodes::shares(&samples),
         made,
         job,
         description,

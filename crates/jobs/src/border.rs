@@ -15,7 +15,9 @@ use godwit_api::event::Event;
 use godwit_api::failure::FailureCode;
 use godwit_api::grant::Mandate;
 use godwit_api::grant::is_job_id;
-use godwit_api::rest::{ChannelView, FailureGroup, LogLine, ProgressView, SampleView, Timestamp};
+use godwit_api::rest::{
+    ChannelView, FailureGroup, LogLine, NodeProgress, ProgressView, SampleView, Timestamp,
+};
 use godwit_run::STAGE_FIGURES;
 use godwit_state::Reason;
 use serde_json::{Map, Value};
@@ -44,6 +46,9 @@ const FIGURES_MAX: usize = 64;
 
 /// Network paths of one transfer, as many as HELLO allows.
 const CHANNELS_MAX: usize = 64;
+
+/// Nodes that bring a divided job: more than a cluster has.
+const NODES_MAX: usize = 64;
 
 /// Groups of failed entries. The state takes four more.
 const GROUPS_MAX: usize = 60;
@@ -220,9 +225,23 @@ fn progress(told: &mut ProgressView) {
     told.bottleneck_text = None;
     bottleneck(&mut told.bottleneck);
     stages(&mut told.stages);
+    nodes(&mut told.nodes);
     told.channels.truncate(CHANNELS_MAX);
     for ChannelView { name, number, .. } in &mut told.channels {
         *name = format!("path {number}");
+    }
+}
+
+/// Nodes have numbers: their names are words of the other site.
+fn nodes(told: &mut Vec<NodeProgress>) {
+    told.truncate(NODES_MAX);
+    for (number, node) in (1..).zip(told) {
+        node.node = format!("node {number}");
+        node.to.clear();
+        node.bottleneck_text = None;
+        bottleneck(&mut node.bottleneck);
+        stages(&mut node.stages);
+        figures(&mut node.host);
     }
 }
 
@@ -253,9 +272,11 @@ fn past(told: &mut JobPast) {
         host,
         site,
         node,
+        nodes,
         ..
     } in &mut told.samples
     {
+        self::nodes(nodes);
         bottleneck(stage);
         self::stages(stages);
         figures(host);

@@ -1,6 +1,7 @@
 //! Follows what the nodes of the cluster bring of one divided job at this moment: asked for each second while the job is controlled here.
 //! Keeps nothing that is settled: the state does.
 
+mod nodes;
 pub(crate) mod steady;
 
 use std::collections::BTreeSet;
@@ -9,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use godwit_api::rest::{ChannelView, ProgressView};
+use godwit_api::rest::{ChannelView, NodeProgress, ProgressView};
 use godwit_controller::Traffic;
 use godwit_state::{Node, Works};
 
@@ -83,7 +84,7 @@ impl Flights {
     }
 
     /// All rates and paths together; without a rate while nothing moves.
-    pub(crate) fn sum(&self) -> ProgressView {
+    pub(crate) fn sum(&self, limit: u64) -> ProgressView {
         let mut sum = ProgressView::default();
         let mut rate = 0.0;
         let told = self.lock();
@@ -93,6 +94,10 @@ impl Flights {
             if one.at.elapsed() < OLD_AFTER {
                 sum.streams = sum.streams.saturating_add(view.streams);
                 rate += view.bytes_per_second.unwrap_or(0.0);
+                sum.nodes.extend(view.nodes.iter().map(|told| NodeProgress {
+                    node: node.clone(),
+                    ..told.clone()
+                }));
                 for channel in view.channels.iter().take(CHANNELS_MAX) {
                     sum.channels.push(ChannelView {
                         number: channel.number.saturating_add(first),
@@ -103,6 +108,11 @@ impl Flights {
             }
         }
         sum.bytes_per_second = (rate > 0.0).then_some(rate);
+        sum.nodes.sort_by(|one, other| one.node.cmp(&other.node));
+        sum.stages = nodes::stages(&sum.nodes);
+        if let Some((stage, text)) = nodes::limited(&sum.nodes, limit) {
+            (sum.bottleneck, sum.bottleneck_text) = (Some(stage), Some(text));
+        }
         sum
     }
 
@@ -139,12 +149,17 @@ impl Flights {
         Ends(self)
     }
 
+    /// Whether the job is controlled here no more.
+    pub(crate) fn have_ended(&self) -> bool {
+        self.lock().has_ended
+    }
+
     /// Body of the thread that asks, until the end. Each node is asked on a thread of its own, for which nobody waits: one that does not
     /// answer would hold up the others, and the end of the job.
     pub(crate) fn follow(self: &Arc<Self>, shared: &Arc<Shared>) {
         loop {
             let asked = Instant::now();
-            let own = shared.workers.flights();
+            let own = shared.workers.flights(&shared.config.node);
             self.update(
                 &shared.config.node,
                 asked,
@@ -249,7 +264,7 @@ mod tests {
             };
             flights.update(node, Instant::now(), Some((view, String::new())));
         }
-        assert_eq!(flights.sum().streams, u32::MAX);
+        assert_eq!(flights.sum(0).streams, u32::MAX);
         let before = start.checked_sub(Duration::from_secs(1)).unwrap_or(start);
         assert_eq!(flights.since(before), (u64::MAX, u64::MAX));
         for traffic in flights.traffic() {

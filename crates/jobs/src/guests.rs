@@ -319,7 +319,7 @@ fn running(jobs: &Jobs) -> Vec<RunningJob> {
             to: String::new(),
         })
     })
-    .chain(jobs.shared.workers.flights())
+    .chain(jobs.shared.workers.flights(&jobs.shared.config.node))
     .collect()
 }
 

@@ -166,6 +166,7 @@ impl Seen {
         {
             for sample in samples.iter_mut().filter(|sample| sample.site.is_some()) {
                 sample.stages.clear();
+                sample.nodes.clear();
                 sample.host.clear();
             }
         }
@@ -248,6 +249,7 @@ impl Seen {
             job.summary = job.summary.take().and_then(of_program);
             if let Some(progress) = &mut job.progress {
                 progress.stages.clear();
+                progress.nodes.clear();
             }
         }
         job.summary = job.summary.as_ref().and_then(figures);

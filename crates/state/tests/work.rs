@@ -72,6 +72,7 @@ fn settle(lease: u64, node: &str, ended: &[(u64, Settlement)]) -> WorkOp {
         outcome: outcome.clone(),
     };
     WorkOp::Settle(Box::new(Settle {
+        looked: None,
         runner: runner(node, "first"),
         lease,
         items: ended.iter().map(settled).collect(),

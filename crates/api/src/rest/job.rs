@@ -250,6 +250,30 @@ pub struct ProgressView {
     /// What this attempt moved.
     #[serde(default)]
     pub moved: MovedView,
+    /// The nodes that bring a divided job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeProgress>,
+}
+
+/// What one node brings of a divided job now.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct NodeProgress {
+    /// Its name.
+    pub node: String,
+    /// The node of the destination that it sends to; empty while it sends to none.
+    pub to: String,
+    /// Rate of the last seconds, in bytes per second.
+    pub bytes_per_second: f64,
+    /// Streams attached.
+    pub streams: u32,
+    /// What limits it, as a word.
+    pub bottleneck: Option<String>,
+    /// What limits it and what would help, as a sentence.
+    pub bottleneck_text: Option<String>,
+    /// What each stage did between the two nodes, by name of the figure.
+    pub stages: BTreeMap<String, f64>,
+    /// What its host did, by name of the figure.
+    pub host: BTreeMap<String, f64>,
 }
 
 /// One network path of a running attempt.
@@ -420,6 +444,9 @@ pub struct SampleView {
     pub stages: BTreeMap<String, f64>,
     /// What the host did meanwhile, by name of the figure.
     pub host: BTreeMap<String, f64>,
+    /// What the nodes did that brought a divided job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeProgress>,
     /// Name of the site that measured, if another site ran the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,

@@ -36,6 +36,9 @@ pub struct JobReport {
     pub bottlenecks: BTreeMap<String, f64>,
     /// How each figure of the samples was distributed.
     pub figures: BTreeMap<String, Distribution>,
+    /// What each node did that brought a divided job, as the samples show it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeShare>,
     /// Changes that the tuner made, lost connections, notes and errors, the oldest first.
     pub time_line: Vec<LogLine>,
     /// The samples, the oldest first.
@@ -62,4 +65,21 @@ pub struct Distribution {
     pub max: f64,
     /// Samples in each of ten equal steps from the least to the greatest.
     pub histogram: Vec<u64>,
+}
+
+/// What one node did of a divided job.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct NodeShare {
+    /// Its name.
+    pub node: String,
+    /// When it was first seen to bring something.
+    pub began: Timestamp,
+    /// When it was last seen to bring something.
+    pub ended: Timestamp,
+    /// Its mean rate between the two, in bytes per second.
+    pub bytes_per_second: f64,
+    /// Its part of what all nodes brought.
+    pub share: f64,
+    /// What limited it most of the time.
+    pub bottleneck: Option<String>,
 }

@@ -13,6 +13,7 @@ mod past;
 mod recovery;
 mod shown;
 mod sites;
+mod story;
 mod subjects;
 mod taken_over;
 

@@ -2,7 +2,7 @@
 //! Brings nothing.
 
 use godwit_api::failure::{Failure, FailureCode};
-use godwit_state::{Reason, Settled, Settlement, Task, Work, WorkItem, WorkRoot};
+use godwit_state::{Looked, Reason, Settled, Settlement, Task, Work, WorkItem, WorkRoot};
 
 use crate::batch::clip;
 
@@ -15,6 +15,7 @@ pub(super) struct Brought {
     pub(super) trouble: Option<Reason>,
     /// A transfer was cut.
     pub(super) cut: bool,
+    pub(super) looked: Looked,
 }
 
 /// Whether an item is one of those by which the pace of nodes is measured.

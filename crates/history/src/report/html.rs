@@ -5,6 +5,7 @@ mod plot;
 
 use std::fmt::Write as _;
 
+use super::nodes as shares;
 use godwit_api::rest::{JobReport, Timestamp};
 use godwit_api::shown::printable;
 use godwit_api::units::{counted, human_rate, human_size};
@@ -62,6 +63,7 @@ fn write(page: &mut String, report: &JobReport) -> std::fmt::Result {
     }
     facts(page, report)?;
     plot::all(page, &report.samples)?;
+    nodes(page, report)?;
     distributions(page, report)?;
     attempts(page, report)?;
     failures(page, report)?;
@@ -140,6 +142,37 @@ fn facts(page: &mut String, report: &JobReport) -> std::fmt::Result {
     if !settings.is_empty() {
         write!(page, "<p>Settings: {}</p>", escape(&settings.join("; ")))?;
     }
+    Ok(())
+}
+
+/// The nodes that brought a divided job, and how evenly.
+fn nodes(page: &mut String, report: &JobReport) -> std::fmt::Result {
+    if report.nodes.is_empty() {
+        return Ok(());
+    }
+    page.push_str("<h2>Nodes</h2>");
+    if let Some(even) = shares::evenness(&report.nodes) {
+        write!(
+            page,
+            "<p>The node that brought least brought {:.0} % of what the one brought that brought most. The last node ended {:.1} s after the first one.</p>",
+            even * 100.0,
+            shares::spread(&report.nodes)
+        )?;
+    }
+    page.push_str("<table><tr><th>Node<th>First seen<th>Last seen<th class=n>Rate<th class=n>Share<th>Limited by");
+    for node in &report.nodes {
+        write!(
+            page,
+            "<tr><td>{}<td>{}<td>{}<td class=n>{}<td class=n>{:.0} %<td>{}",
+            escape(&node.node),
+            node.began,
+            node.ended,
+            rate_text(node.bytes_per_second),
+            node.share * 100.0,
+            escape(node.bottleneck.as_deref().unwrap_or("–"))
+        )?;
+    }
+    page.push_str("</table>");
     Ok(())
 }
 

@@ -13,16 +13,17 @@ use godwit_api::event::{Event, EventSink as _, Summary};
 use godwit_api::failure::Failure;
 use godwit_api::grant::{Mandate, Right};
 use godwit_api::job::{ClaimId, JobKind};
-use godwit_api::rest::ProgressView;
-use godwit_controller::{Base, End, Mate, Node, Order, Worker, control, summed};
+use godwit_api::rest::{NodeProgress, ProgressView};
+use godwit_controller::{Base, End, Mate, Node, Order, Worker, census, control, summed};
+use godwit_history::Host;
 use godwit_run::Control;
 use godwit_run::walk::PART_BYTES;
 use godwit_state::{
-    Actor, Command, FailureGroup, Job, JobState, Moved, Node as NodeRow, Op, Reader, Reason, Site,
-    Work, WorkOp, Works,
+    Actor, Command, FailureGroup, HeldItems, Job, JobState, Looked, Moved, Node as NodeRow, Op,
+    Reader, Reason, Site, Work, WorkKind, WorkOp, Works,
 };
 
-use crate::attempt::{AttemptEvents, Placing};
+use crate::attempt::{AttemptEvents, Placing, limited_text};
 use crate::clock::now;
 use crate::error::JobsError;
 use crate::flights::Flights;
@@ -85,18 +86,34 @@ pub(crate) fn carry_out(
         sites: Arc::clone(&shared.config.sites),
         mandate: mandate.cloned(),
     });
+    let counted: Mutex<Option<Looked>> = Mutex::default();
+    let count = |work: &Work| {
+        let goes_on = || goes_on() && !flights.have_ended();
+        let found = census(&node, &order.base, work, &goes_on);
+        *counted.lock().unwrap_or_else(PoisonError::into_inner) = found;
+    };
     let end = std::thread::scope(|scope| {
         scope.spawn(|| flights.follow(shared));
         let _ends = flights.ends();
         let mut steady = Steady::new(Instant::now());
+        let mut scans = Scans::default();
+        let mut is_counted = false;
+        let count = &count;
         control(&node, sites, &order, &limit, &goes_on, &mut |work| {
             if work.counts.leases > 0 {
                 told.enter(JobState::Running);
             }
-            let counted = (work.counts.bytes, work.counts.files);
             let now = Instant::now();
-            let shown = steady.show(now, counted, |since| flights.since(since));
-            told.seen(view(work, shown, &flights.sum()), moved(work));
+            let shown = steady.show(now, done(work), |since| flights.since(since));
+            if !std::mem::replace(&mut is_counted, true) {
+                let work = work.clone();
+                scope.spawn(move || count(&work));
+            }
+            let found = match scans.are_open(shared, &job.id, now) {
+                true => *counted.lock().unwrap_or_else(PoisonError::into_inner),
+                false => Some(work.counts.looked),
+            };
+            told.seen(view(work, shown, found, flights.sum(limit())), moved(work));
         })
     });
     match end {
@@ -227,16 +244,53 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
     summary
 }
 
-fn view(work: &Work, (bytes, files): Amount, flight: &ProgressView) -> ProgressView {
+/// Bytes and files that are done with, as the state has counted them.
+fn done(work: &Work) -> Amount {
+    let (counts, looked) = (&work.counts, &work.counts.looked);
+    (
+        counts.bytes.max(looked.done_bytes),
+        counts.files.max(looked.done_files),
+    )
+}
+
+/// Whether directories are still to be looked at: asked for no more than once a second.
+#[derive(Default)]
+struct Scans(Option<(Instant, bool)>);
+
+impl Scans {
+    fn are_open(&mut self, shared: &Shared, job: &str, now: Instant) -> bool {
+        if let Some((at, are_open)) = self.0
+            && now.saturating_duration_since(at) < Duration::from_secs(1)
+        {
+            return are_open;
+        }
+        let items = Works(&shared.replica.reader()).open_items(job);
+        let is_scan = |item: &HeldItems| item.kind == WorkKind::Scan;
+        let are_open = items.is_ok_and(|items| items.iter().any(is_scan));
+        self.0 = Some((now, are_open));
+        are_open
+    }
+}
+
+/// How far the job is. `found` is what there is to bring, once that is known.
+fn view(
+    work: &Work,
+    (bytes, files): Amount,
+    found: Option<Looked>,
+    flights: ProgressView,
+) -> ProgressView {
+    // Nodes of an earlier level do not tell what they found.
+    let found = found.filter(|found| found.found_files > 0);
+    let so_far = found.unwrap_or(work.counts.looked).found_files;
+    let total = found.map(|found| found.found_bytes);
     ProgressView {
         at: now(),
-        bytes,
-        files,
-        scanning: work.open > 0,
-        bytes_per_second: flight.bytes_per_second,
-        streams: flight.streams,
-        channels: flight.channels.clone(),
-        ..ProgressView::default()
+        bytes: total.map_or(bytes, |total| bytes.min(total)),
+        bytes_total: total,
+        files: found.map_or(files, |found| files.min(found.found_files)),
+        files_total: so_far.max(files),
+        scanning: found.is_none(),
+        ..flights
     }
 }
 
@@ -284,11 +338,39 @@ fn node(shared: &Arc<Shared>, sites: &[Site], job: &str, mandate: Option<&Mandat
 
 /// The workers of this node, by the ids of their jobs.
 #[derive(Default)]
-pub(crate) struct Workers(Mutex<BTreeMap<String, Worker>>);
+pub(crate) struct Workers {
+    workers: Mutex<BTreeMap<String, Worker>>,
+    host: Mutex<HostSeen>,
+}
+
+/// What the host did, looked at no more than twice a second: several nodes may ask.
+#[derive(Default)]
+struct HostSeen {
+    host: Option<Host>,
+    at: Option<Instant>,
+    figures: BTreeMap<String, f64>,
+}
+
+/// Between two looks at the host.
+const HOST_EVERY: Duration = Duration::from_millis(500);
 
 impl Workers {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Worker>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn host(&self) -> BTreeMap<String, f64> {
+        let mut seen = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let is_new = seen
+            .at
+            .is_some_and(|at| now.duration_since(at) < HOST_EVERY);
+        if !is_new {
+            let host = seen.host.get_or_insert_with(Host::new);
+            seen.figures = host.figures();
+            seen.at = Some(now);
+        }
+        seen.figures.clone()
     }
 
     /// Makes the workers as the state says: one for each job with open work that moves and whose sources are here, and none where
@@ -352,19 +434,40 @@ impl Workers {
     }
 
     /// What the workers bring now, each for another node or this one.
-    pub(crate) fn flights(&self) -> Vec<RunningJob> {
+    pub(crate) fn flights(&self, own: &str) -> Vec<RunningJob> {
         let workers = self.lock();
+        let host = match workers.is_empty() {
+            true => BTreeMap::new(),
+            false => self.host(),
+        };
         let flights = workers.iter().map(|(id, worker)| {
             let flight = worker.flight();
+            let told = flight.bottleneck.as_ref();
+            let node = NodeProgress {
+                node: own.to_owned(),
+                to: flight.to_name.clone(),
+                bytes_per_second: flight.bytes_per_second,
+                streams: flight.streams,
+                bottleneck: told.map(|limited| limited.stage.clone()),
+                bottleneck_text: told.map(limited_text),
+                stages: flight.stages.clone(),
+                host: host.clone(),
+            };
             RunningJob {
                 id: id.clone(),
                 progress: ProgressView {
                     at: now(),
-                    bytes: flight.bytes,
+                    // A close finds what was brought before.
+                    bytes: match flight.closes {
+                        true => flight.moved().bytes,
+                        false => flight.bytes,
+                    },
                     files: flight.files,
                     bytes_per_second: Some(flight.bytes_per_second),
                     streams: flight.streams,
+                    moved: flight.moved(),
                     channels: flight.channels,
+                    nodes: vec![node],
                     ..ProgressView::default()
                 },
                 works: true,

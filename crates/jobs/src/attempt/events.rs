@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::JobPast;
-use godwit_api::event::{Channel, ConnectionLost, Event, EventSink, Progress, Summary};
+use godwit_api::event::{Channel, ConnectionLost, Event, EventSink, Limited, Progress, Summary};
 use godwit_api::job::JobKind;
 use godwit_api::rest::{ChannelView, MovedView, ProgressView, SampleView, Timestamp};
 use godwit_api::units::human_size;
@@ -338,15 +338,12 @@ impl AttemptEvents {
             scanning: progress.scanning,
             streams: progress.streams,
             bottleneck: bottleneck.map(|limited| limited.stage.clone()),
-            bottleneck_text: bottleneck.map(|limited| {
-                let advice = limited.told.advice.as_deref();
-                let advice = advice.map_or_else(String::new, |advice| format!("; {advice}"));
-                format!("{}: {}{advice}", limited.stage, limited.told.figure)
-            }),
+            bottleneck_text: bottleneck.map(limited_text),
             failed: heard.failed,
             stages: progress.stages.clone(),
             channels: ChannelView::of(progress, &heard.channels),
             moved: view::moved(heard.moved),
+            nodes: Vec::new(),
         };
         if heard.recorder.is_due() {
             let sample = self.sample(&mut heard, &view);
@@ -376,10 +373,12 @@ impl AttemptEvents {
         // A site that tells its samples knows its host, too; this one has no part in the transfer.
         if !heard.copies && heard.recorder.is_due() {
             let sample = self.sample(&mut heard, &view);
-            heard.recorder.sample(SampleView {
-                host: BTreeMap::new(),
-                ..sample
-            });
+            // The node that controls a divided job is one of those that bring it.
+            let host = match view.nodes.is_empty() {
+                true => BTreeMap::new(),
+                false => sample.host.clone(),
+            };
+            heard.recorder.sample(SampleView { host, ..sample });
         }
         drop(heard);
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
@@ -448,6 +447,7 @@ impl AttemptEvents {
             bottleneck: view.bottleneck.clone(),
             stages: view.stages.clone(),
             host: heard.host.figures(),
+            nodes: view.nodes.clone(),
             site: None,
             node: None,
         }
@@ -478,6 +478,13 @@ impl AttemptEvents {
             self.report(phase, None);
         }
     }
+}
+
+/// What limits a transfer and what would help, as a sentence.
+pub(crate) fn limited_text(limited: &Limited) -> String {
+    let advice = limited.told.advice.as_deref();
+    let advice = advice.map_or_else(String::new, |advice| format!("; {advice}"));
+    format!("{}: {}{advice}", limited.stage, limited.told.figure)
 }
 
 /// A time span in whole seconds or minutes.

@@ -5,7 +5,7 @@
 //! never falls. Until then no node proposes what an older one could not read, and a command does what it does at an older one: or voters of
 //! two programs would differ. A program of level n works with clusters of level n and n − 1.
 
-use super::{Change, Command, JobOp, Op};
+use super::{Change, Command, JobOp, Op, WorkOp};
 
 /// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]),
 /// parts leased in no order and none to nodes that rest ([`LEVEL_REST`]). 3: what a command says of its origin ([`LEVEL_ORIGIN`]),
@@ -31,7 +31,7 @@ pub const LEVEL_ROUTE: u32 = 4;
 /// no node names that account any more. [`Prune`](super::Prune) may name owners.
 pub const LEVEL_LEFT: u32 = 4;
 
-/// From this level on there is [`JobOp::Moved`].
+/// From this level on there is [`JobOp::Moved`], and nodes tell what they [looked](super::Looked) at.
 pub const LEVEL_MOVED: u32 = 4;
 
 /// From this level on there is [`Op::Sighted`].
@@ -67,6 +67,7 @@ impl Op {
             Self::Job(_, JobOp::Placed { .. }) | Self::Learn(_) => 2,
             Self::Job(_, JobOp::Route { .. }) => LEVEL_ROUTE,
             Self::Job(_, JobOp::Moved { .. }) => LEVEL_MOVED,
+            Self::Work(_, WorkOp::Settle(settle)) if settle.looked.is_some() => LEVEL_MOVED,
             Self::Node(Change::Create(node) | Change::Put(node)) if !node.admins.is_empty() => {
                 LEVEL_ORIGIN
             }

@@ -42,7 +42,7 @@ pub use prune::Prune;
 pub use secret::Secret;
 pub use transition::{Cause, TRANSITIONS, allowed, transition_table};
 pub use work::{
-    Closed, FILE_PARTS_MAX, Found, OpenWork, Pair, ROOTS_MAX, SHARES_MAX, SetPairs, Settle,
+    Closed, FILE_PARTS_MAX, Found, Looked, OpenWork, Pair, ROOTS_MAX, SHARES_MAX, SetPairs, Settle,
     Settled, Settlement, TARGETS_MAX, TakeWork, Taken, Target, Task, WORK_LIST_MAX,
     WORK_PATHS_BYTES_MAX, Work, WorkCounts, WorkItem, WorkOp, WorkPart, WorkPath, WorkRoot,
     WorkTargets,

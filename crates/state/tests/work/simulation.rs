@@ -208,6 +208,7 @@ impl World<'_> {
         }
         let outcomes: Vec<Settled> = items.iter().map(|item| self.outcome(item)).collect();
         let effect = self.work(WorkOp::Settle(Box::new(Settle {
+            looked: None,
             runner: runner(&node, &start),
             lease,
             items: outcomes.clone(),

@@ -120,6 +120,16 @@ fn progress(job: &JobView, lines: &mut Lines) {
             .as_ref()
             .or(progress.bottleneck.as_ref());
         lines.add("limited by", bottleneck.map_or("", String::as_str));
+        for node in &progress.nodes {
+            let limited = node.bottleneck.as_ref();
+            let limited = limited.map_or_else(String::new, |stage| format!(", limited by {stage}"));
+            let to = match node.to.as_str() {
+                "" => String::new(),
+                to => format!(" to {to}"),
+            };
+            let rate = human_rate(words::whole(node.bytes_per_second));
+            lines.add("node", &format!("{}{to}: {rate}{limited}", node.node));
+        }
         if progress.failed > 0 {
             lines.add("failed", &counted(progress.failed, "entry"));
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_api::rest::{ClusterView, JobView, WorkView};
+use godwit_api::rest::{ClusterView, JobView, NodeProgress, WorkView};
 use godwit_api::units::human_rate;
 use godwit_client::{Client, JobFilter};
 use serde::Serialize;
@@ -124,12 +124,31 @@ fn screen(client: &Client, seen: &Seen) -> String {
     if !jobs.is_empty() {
         parts.push(table::jobs(jobs, &clock, table::width()));
     }
+    parts.extend(moving.clone().filter_map(nodes_of));
     parts.extend(moving.filter_map(channels));
     let works = seen.work.iter();
     parts.extend(works.map(|work| format!("{} is {}", printable(&work.job), work::text(work))));
     let text = parts.join("\n\n");
     let lines = text.lines().map(|line| table::cut(line, table::width()));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The nodes that bring a divided job.
+fn nodes_of(job: &JobView) -> Option<String> {
+    let nodes = &job.progress.as_ref()?.nodes;
+    let row = |node: &NodeProgress| {
+        vec![
+            printable(&job.id),
+            printable(&node.node),
+            printable(&node.to),
+            node.streams.to_string(),
+            human_rate(words::whole(node.bytes_per_second)),
+            printable(node.bottleneck.as_deref().unwrap_or_default()),
+        ]
+    };
+    let rows: Vec<Vec<String>> = nodes.iter().map(row).collect();
+    let head = ["JOB", "NODE", "TO", "STREAMS", "RATE", "LIMITED BY"];
+    (!rows.is_empty()).then(|| table::plain(&head, &rows))
 }
 
 /// The network paths of a job that has several.
@@ -141,13 +160,7 @@ fn channels(job: &JobView) -> Option<String> {
     let rows: Vec<Vec<String>> = channels
         .iter()
         .map(|channel| {
-            // Rates fit, and a part of a byte does not matter.
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "the cast saturates, and no rate is negative"
-            )]
-            let rate = channel.bytes_per_second.map(|rate| rate.round() as u64);
+            let rate = channel.bytes_per_second.map(words::whole);
             vec![
                 printable(&job.id),
                 printable(&channel.name),

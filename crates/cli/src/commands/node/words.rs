@@ -93,14 +93,17 @@ pub(super) fn rate(job: &JobView) -> String {
 
 /// The rate of the last seconds in whole bytes.
 pub(super) fn bytes_per_second(job: &JobView) -> Option<u64> {
-    let rate = job.progress.as_ref()?.bytes_per_second?;
-    // Rates fit, and a part of a byte does not matter.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the cast saturates, and no rate is negative"
-    )]
-    Some(rate.round() as u64)
+    job.progress.as_ref()?.bytes_per_second.map(whole)
+}
+
+/// A rate in whole bytes: rates fit, and a part of a byte does not matter.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, and no rate is negative"
+)]
+pub(super) const fn whole(rate: f64) -> u64 {
+    rate.round() as u64
 }
 
 /// The time that is left at this rate.

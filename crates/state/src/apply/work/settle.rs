@@ -139,9 +139,12 @@ pub(super) fn settle(
         items += 1;
         settled += u64::from(item(context, work, &row, &one.outcome)?);
     }
-    if settled > 0 {
-        work.work.counts.files = work.work.counts.files.saturating_add(told.files);
-        work.work.counts.bytes = work.work.counts.bytes.saturating_add(told.bytes);
+    // A program of an earlier level tells nothing of a transfer that was cut.
+    if settled > 0 || (items > 0 && told.looked.is_some()) {
+        let counts = &mut work.work.counts;
+        counts.files = counts.files.saturating_add(told.files);
+        counts.bytes = counts.bytes.saturating_add(told.bytes);
+        counts.looked = counts.looked.plus(told.looked.unwrap_or_default());
     }
     if told.cut {
         let taken = &mut work.work.targets.taken;

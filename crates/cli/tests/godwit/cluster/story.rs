@@ -1,0 +1,126 @@
+//! A job that three nodes bring to three others says all that a job of one node says, and all of it is so.
+//! Leaves what arrives to `divided`.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::super::judge::assert_identical_to_rsync;
+use super::super::sites::{submit, wait_for};
+use super::super::totals::{accounted, counted, json};
+use super::Site;
+use super::sites::know;
+
+/// Under a limit that makes the job take some seconds.
+const LIMIT: u64 = 24_000_000;
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(-1.0)
+}
+
+/// The nodes of a document that bring something to a node of the other site, and have figures of stages and of the host.
+fn telling(progress: &Value) -> usize {
+    let nodes = progress["nodes"].as_array().cloned().unwrap_or_default();
+    let tells = |node: &&Value| {
+        !node["to"].as_str().unwrap_or_default().is_empty()
+            && number(&node["stages"]["send_bytes_per_second"]) >= 0.0
+            && number(&node["host"]["cpu_busy"])
+                .max(number(&node["host"]["memory_available_bytes"]))
+                >= 0.0
+    };
+    nodes.iter().filter(tells).count()
+}
+
+#[test]
+fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
+    let (from, to) = (Site::of(3), Site::of(3));
+    know(&from, &to);
+    let set = from.nodes[0].export.join("set");
+    for n in 0..240_u32 {
+        let directory = set.join(format!("d{}", n % 24));
+        fs::create_dir_all(&directory).expect("made");
+        let content: Vec<u8> = (0..250_000_u32)
+            .flat_map(|at| (at ^ n).to_le_bytes())
+            .collect();
+        fs::write(directory.join(format!("f{n}")), content).expect("written");
+    }
+    let limit = LIMIT.to_string();
+    let line = ["--limit", limit.as_str(), "--divide", "always"];
+    let asked = &from.nodes[1];
+    let id = submit(asked, "here:/data/set", "siteB:/data/copy", &line);
+    let all = counted(&set);
+    // All of it is known once the scans are done, and all nodes tell.
+    let job = wait_for(asked, &id, |job| {
+        assert!(job["ended"].is_null(), "too early: {job}");
+        let progress = &job["progress"];
+        let rate = number(&progress["bytes_per_second"]);
+        progress["bytes_total"] == all.0
+            && progress["files_total"] == all.1
+            && progress["scanning"] == false
+            && telling(progress) == 3
+            && progress["bottleneck"].is_string()
+            && rate > 0.0
+    });
+    let progress = &job["progress"];
+    let text = progress["bottleneck_text"].as_str().expect("a sentence");
+    assert!(text.contains("24.0 MB/s") || text.contains(" at "), "{text}");
+    let done = number(&progress["bytes"]);
+    assert!(
+        done > 0.0 && done <= number(&progress["bytes_total"]),
+        "{progress}"
+    );
+    assert!(
+        number(&progress["stages"]["write_bytes_per_second"]) >= 0.0,
+        "{progress}"
+    );
+    let shown = asked.admin(&["job", "show", &id]).out;
+    for word in [
+        "rate",
+        "left",
+        "limited by",
+        "node ",
+        " of 240 MB",
+        " of 240 files",
+    ] {
+        assert!(shown.contains(word), "{word}: {shown}");
+    }
+    let top = asked.admin(&["top", "--once"]).out;
+    assert!(top.contains("LIMITED BY") && top.contains('%'), "{top}");
+    let ended = wait_for(asked, &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    let copy = to.nodes[0].export.join("copy");
+    assert_identical_to_rsync("-aH", &set, &copy);
+    let copied = counted(&copy);
+    assert_eq!(copied, all);
+    for of in ["moved", "summary"] {
+        let figures = &ended[of];
+        assert_eq!(
+            (&figures["bytes"], &figures["files"]),
+            (&copied.0.into(), &copied.1.into()),
+            "{ended}"
+        );
+    }
+    let report = json(asked, &["job", "report", &id, "--json"]);
+    assert_eq!(report["bytes_moved"], copied.0, "{report}");
+    let nodes = report["nodes"].as_array().expect("nodes");
+    assert_eq!(nodes.len(), 3, "{nodes:?}");
+    let shares: f64 = nodes.iter().map(|node| number(&node["share"])).sum();
+    assert!((shares - 1.0).abs() < 0.01, "{nodes:?}");
+    // By the clock: the limit held, and no sample says otherwise.
+    let seconds = number(&report["seconds_running"]);
+    assert!(
+        number(&report["bytes_moved"]) / seconds < 1.15 * LIMIT as f64,
+        "{seconds} s"
+    );
+    let samples = report["samples"].as_array().expect("samples");
+    let most = samples
+        .iter()
+        .map(|one| number(&one["bytes"]))
+        .fold(0.0, f64::max);
+    assert!(most <= number(&report["bytes_moved"]), "{most}");
+    let sum = from.nodes.iter().fold((0, 0), |sum, node| {
+        let (bytes, files) = accounted(node, &id);
+        (sum.0 + bytes, sum.1 + files)
+    });
+    assert_eq!(sum, copied);
+}

@@ -1,0 +1,139 @@
+//! Makes one story of what the nodes of a divided job tell: the figures of each stage over all of them, and what limits the job, and where.
+//! Asks nobody.
+
+use std::collections::BTreeMap;
+
+use godwit_api::rest::NodeProgress;
+use godwit_api::units::human_rate;
+
+/// The word for the limit of the job.
+const LIMIT: &str = "limit";
+
+/// The figures of all nodes: rates and counts together, shares of time on average.
+pub(super) fn stages(nodes: &[NodeProgress]) -> BTreeMap<String, f64> {
+    let mut sums: BTreeMap<&str, (f64, u32)> = BTreeMap::new();
+    for (name, figure) in nodes.iter().flat_map(|node| &node.stages) {
+        let (sum, count) = sums.entry(name).or_default();
+        *sum += figure;
+        *count += 1;
+    }
+    let figure = |(name, (sum, count)): (&str, (f64, u32))| match adds_up(name) {
+        true => (name.to_owned(), sum),
+        false => (name.to_owned(), sum / f64::from(count)),
+    };
+    sums.into_iter().map(figure).collect()
+}
+
+fn adds_up(name: &str) -> bool {
+    name.ends_with("_per_second") || name.ends_with("_bytes") || name.contains("_processors")
+}
+
+/// What limits the job: the stage that limits most nodes, the one of the slowest node where several do; and a sentence that names them.
+pub(super) fn limited(nodes: &[NodeProgress], limit: u64) -> Option<(String, String)> {
+    let named = |node: &&NodeProgress| node.bottleneck.is_some();
+    let mut slowest: Vec<&NodeProgress> = nodes.iter().filter(named).collect();
+    slowest.sort_by(|one, other| one.bytes_per_second.total_cmp(&other.bytes_per_second));
+    let count = |stage: &Option<String>| {
+        let same = slowest.iter().filter(|node| node.bottleneck == *stage);
+        same.count()
+    };
+    // Of equal ones the first is taken last.
+    let most = slowest
+        .iter()
+        .rev()
+        .max_by_key(|node| count(&node.bottleneck));
+    let stage = most?.bottleneck.clone()?;
+    if stage == LIMIT && limit > 0 {
+        let text = format!("{LIMIT}: {} for all nodes together", human_rate(limit));
+        return Some((stage, text));
+    }
+    let of_stage = slowest
+        .iter()
+        .filter(|node| node.bottleneck.as_ref() == Some(&stage));
+    let mut places: Vec<String> = of_stage.clone().map(|node| place(&stage, node)).collect();
+    let why = of_stage
+        .clone()
+        .find_map(|node| node.bottleneck_text.as_deref());
+    let figure = why.and_then(|text| text.strip_prefix(&stage)).unwrap_or("");
+    places.sort();
+    places.dedup();
+    Some((
+        stage.clone(),
+        format!("{stage} at {}{figure}", listed(&places)),
+    ))
+}
+
+/// Where a stage is.
+fn place(stage: &str, node: &NodeProgress) -> String {
+    match stage.split(' ').next() {
+        _ if node.to.is_empty() => node.node.clone(),
+        Some("destination") => node.to.clone(),
+        Some("network") => format!("{} to {}", node.node, node.to),
+        _ => node.node.clone(),
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, to: &str, rate: f64, stage: Option<&str>) -> NodeProgress {
+        NodeProgress {
+            node: name.to_owned(),
+            to: to.to_owned(),
+            bytes_per_second: rate,
+            bottleneck: stage.map(str::to_owned),
+            bottleneck_text: stage.map(|stage| format!("{stage}: busy 97 % at {to}")),
+            stages: BTreeMap::from([
+                ("write_busy".to_owned(), rate / 10.0),
+                ("write_bytes_per_second".to_owned(), rate),
+            ]),
+            ..NodeProgress::default()
+        }
+    }
+
+    #[test]
+    fn the_sentence_names_stage_and_nodes() {
+        let writing = Some("destination storage");
+        let nodes = [
+            node("a1", "b1", 2.0, Some("network")),
+            node("a2", "b2", 1.0, writing),
+            node("a3", "b3", 3.0, writing),
+        ];
+        let text = |nodes: &[NodeProgress], limit| limited(nodes, limit).map(|(_, text)| text);
+        assert_eq!(
+            text(&nodes, 0).as_deref(),
+            Some("destination storage at b2 and b3: busy 97 % at b2")
+        );
+        // One of each: the slowest node decides.
+        assert_eq!(
+            text(&nodes[..2], 0).as_deref(),
+            Some("destination storage at b2: busy 97 % at b2")
+        );
+        assert_eq!(
+            text(&nodes[..1], 0).as_deref(),
+            Some("network at a1 to b1: busy 97 % at b1")
+        );
+        assert_eq!(text(&[node("a1", "b1", 1.0, None)], 0), None);
+        let held = [node("a1", "b1", 1.0, Some("limit"))];
+        let (stage, text) = limited(&held, 20_000_000).expect("limited");
+        assert_eq!(stage, "limit");
+        assert!(text.contains("20 MB/s"), "{text}");
+    }
+
+    #[test]
+    fn rates_add_up_and_shares_are_averages() {
+        let nodes = [node("a1", "b1", 2.0, None), node("a2", "b2", 4.0, None)];
+        let found = stages(&nodes);
+        assert!((found["write_bytes_per_second"] - 6.0).abs() < 1e-9);
+        assert!((found["write_busy"] - 0.3).abs() < 1e-9);
+    }
+}
