@@ -9,6 +9,7 @@ mod grant;
 mod job;
 mod place;
 mod problem;
+mod progress;
 mod rate;
 mod report;
 mod rules;
@@ -28,11 +29,11 @@ pub use godwit_model::{FailureGroup, JobState, Reason, Timestamp};
 pub use grant::{ALL_EXPORTS, AccessOrigin, AccessView, NewAccess, RightName};
 pub use job::{
     AttemptView, CancelJob, ChangeJob, ChannelView, Divide, JobList, JobProgress, JobView,
-    LineOrigin, LogLine, LogPage, MissingNode, MovedView, NewJob, NodeProgress, ProgressView,
-    SampleView,
+    LineOrigin, LogLine, LogPage, MissingNode, NewJob, ProgressView, SampleView,
 };
 pub use place::{HERE, Place, PlaceError, check_site_name, whole_site};
 pub use problem::{Problem, is_request_id};
+pub use progress::{MovedView, NodeProgress};
 pub use rate::RateInput;
 pub use report::{Distribution, JobReport, NodeShare};
 pub use rules::{

@@ -4,6 +4,7 @@
 //! What passes by itself is tried again here, with the same items. What does not is told to the state with the items, and the
 //! controller ends the attempt.
 
+mod count;
 mod leased;
 mod memory;
 
@@ -13,22 +14,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use godwit_api::event::{Summary, TransferSummary};
+use godwit_api::event::Summary;
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::ClaimId;
-use godwit_api::rest::MovedView;
 use godwit_api::sight::is_same_sight;
 use godwit_run::GivenList;
 use godwit_run::walk::{Walk, WalkLimits, Walked};
 use godwit_state::{
-    Agreed, Effect, Found, LEVEL_MOVED, Looked, Op, Pair, Settle, Settled, Settlement, TakeWork,
-    Task, WORK_LIST_MAX, WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkKind, WorkOp, WorkPath, Works,
+    Effect, Found, Looked, Op, Pair, Settle, Settled, Settlement, TakeWork, Task, WORK_LIST_MAX,
+    WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkKind, WorkOp, WorkPath, Works,
 };
 
 use crate::batch::{Base, BatchOutcome, ItemTransfer, To, closed, item_of, settlements};
 use crate::pace::{Left, Pace, Took};
 use crate::sending::{Flight, Sending, Steering};
 use crate::{Node, measure};
+pub(crate) use count::found_by;
 use leased::{Brought, Leased, back, is_paced, trouble};
 
 /// How often an idle worker looks for items.
@@ -324,40 +325,6 @@ impl JobContext<'_> {
         took
     }
 
-    /// Whether all nodes of the cluster know what is told of looks.
-    fn tells_looks(&self) -> bool {
-        let level = Agreed(&self.node.replica.reader()).level();
-        level.is_ok_and(|level| level >= LEVEL_MOVED)
-    }
-
-    fn flight(&self) -> Flight {
-        let flight = self.shared.flight.lock();
-        flight.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Counts what a transfer did. Of one that was cut only the last progress says it.
-    fn count(&self, brought: &mut Brought, ended: Option<&TransferSummary>) {
-        let flight = self.flight();
-        let moved = match ended {
-            Some(summary) => flight.earlier.plus(MovedView {
-                bytes: summary.bytes.unwrap_or(0),
-                files: summary.files,
-                bytes_again: summary.resent_bytes,
-            }),
-            None => flight.moved(),
-        };
-        (brought.files, brought.bytes) = (moved.files, moved.bytes);
-        brought.looked.again = moved.bytes_again;
-        if let Some(summary) = ended {
-            let (there_bytes, there_files) = match flight.closes {
-                true => (0, 0),
-                false => (flight.bytes, summary.skipped),
-            };
-            brought.looked.done_bytes = moved.bytes.max(there_bytes);
-            brought.looked.done_files = moved.files.saturating_add(there_files);
-        }
-    }
-
     fn way<'a>(&'a self, leased: &Leased<'a>, to: To) -> Result<ItemTransfer<'a>, Failure> {
         let claim: ClaimId = leased.work.claim.parse().map_err(Failure::local)?;
         Ok(ItemTransfer {
@@ -531,15 +498,5 @@ impl JobContext<'_> {
             finds.push(find);
         }
         finds.is_empty() || tell(&mut finds)
-    }
-}
-
-/// What a walk found, whoever brings it.
-pub(crate) fn found_by(walked: &Walked) -> Looked {
-    let large = walked.large.iter().map(|file| file.bytes);
-    Looked {
-        found_files: (walked.files + walked.large.len()) as u64,
-        found_bytes: large.fold(walked.bytes, u64::saturating_add),
-        ..Looked::default()
     }
 }

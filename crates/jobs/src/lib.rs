@@ -54,8 +54,7 @@ use godwit_api::ask::{AskSites, Peer};
 use godwit_api::grant::Grant;
 use godwit_api::record::HearTransfers;
 use godwit_api::rest::{
-    AttemptView, ChangeJob, FailureGroup, JobList, JobProgress, JobView, LogPage, MovedView, NewJob,
-    SampleView,
+    AttemptView, ChangeJob, FailureGroup, JobList, JobProgress, JobView, LogPage, NewJob, SampleView,
 };
 use godwit_run::Env;
 use godwit_state::{
@@ -423,19 +422,7 @@ impl Jobs {
         let job = self.job(id)?;
         let attempts = self.shared.replica.reader().attempts(id)?;
         let mut attempts: Vec<AttemptView> = attempts.into_iter().map(view::attempt).collect();
-        // What runs has told the state nothing yet.
-        if let (Some(progress), Some(last)) = (job.progress, attempts.last_mut())
-            && last.ended.is_none()
-        {
-            let MovedView {
-                bytes,
-                files,
-                bytes_again,
-            } = progress.moved;
-            last.bytes = last.bytes.max(bytes);
-            last.files = last.files.max(files);
-            last.bytes_again = last.bytes_again.max(bytes_again);
-        }
+        view::add_running(&mut attempts, job.progress.as_ref());
         Ok(attempts)
     }
 

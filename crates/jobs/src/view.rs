@@ -1,6 +1,7 @@
 //! Turns what the state holds into the documents of the API.
 //! Reads nothing.
 
+use godwit_api::event::Limited;
 use godwit_api::job::JobKind;
 use godwit_api::rest::{AttemptView, JobView, MovedView, ProgressView};
 use godwit_state::{Attempt, Job, Moved, Place};
@@ -77,4 +78,22 @@ pub(crate) fn attempt(attempt: Attempt) -> AttemptView {
         files: attempt.moved.files,
         bytes_again: attempt.moved.again,
     }
+}
+
+/// What runs has told the state nothing yet.
+pub(crate) fn add_running(attempts: &mut [AttemptView], progress: Option<&ProgressView>) {
+    let last = attempts.last_mut().filter(|last| last.ended.is_none());
+    if let (Some(progress), Some(last)) = (progress, last) {
+        let moved = progress.moved;
+        last.bytes = last.bytes.max(moved.bytes);
+        last.files = last.files.max(moved.files);
+        last.bytes_again = last.bytes_again.max(moved.bytes_again);
+    }
+}
+
+/// What limits a transfer and what would help, as a sentence.
+pub(crate) fn limited(limited: &Limited) -> String {
+    let advice = limited.told.advice.as_deref();
+    let advice = advice.map_or_else(String::new, |advice| format!("; {advice}"));
+    format!("{}: {}{advice}", limited.stage, limited.told.figure)
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::progress::{MovedView, NodeProgress};
 use super::rate::{self, RateInput};
 use super::{JobState, Reason, Timestamp};
 use crate::event::{Channel, Progress};
@@ -191,29 +192,6 @@ pub struct JobView {
     pub summary: Option<serde_json::Value>,
 }
 
-/// What an attempt, or all attempts of a job, moved.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
-pub struct MovedView {
-    /// Bytes of contents that arrived, each counted once.
-    pub bytes: u64,
-    /// Files that were finished.
-    pub files: u64,
-    /// Bytes that were sent more than once, beside the others.
-    pub bytes_again: u64,
-}
-
-impl MovedView {
-    /// Both together.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_add(other.bytes),
-            files: self.files.saturating_add(other.files),
-            bytes_again: self.bytes_again.saturating_add(other.bytes_again),
-        }
-    }
-}
-
 /// How far a running attempt is.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct ProgressView {
@@ -253,27 +231,6 @@ pub struct ProgressView {
     /// The nodes that bring a divided job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeProgress>,
-}
-
-/// What one node brings of a divided job now.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
-pub struct NodeProgress {
-    /// Its name.
-    pub node: String,
-    /// The node of the destination that it sends to; empty while it sends to none.
-    pub to: String,
-    /// Rate of the last seconds, in bytes per second.
-    pub bytes_per_second: f64,
-    /// Streams attached.
-    pub streams: u32,
-    /// What limits it, as a word.
-    pub bottleneck: Option<String>,
-    /// What limits it and what would help, as a sentence.
-    pub bottleneck_text: Option<String>,
-    /// What each stage did between the two nodes, by name of the figure.
-    pub stages: BTreeMap<String, f64>,
-    /// What its host did, by name of the figure.
-    pub host: BTreeMap<String, f64>,
 }
 
 /// One network path of a running attempt.

@@ -1,6 +1,7 @@
 //! Jobs that are divided among nodes: which are, their controller as an attempt, and the worker of this node for each of them.
 //! Divides nothing itself: `controller` does.
 
+mod told;
 mod wish;
 
 use std::collections::BTreeMap;
@@ -19,19 +20,20 @@ use godwit_history::Host;
 use godwit_run::Control;
 use godwit_run::walk::PART_BYTES;
 use godwit_state::{
-    Actor, Command, FailureGroup, HeldItems, Job, JobState, Looked, Moved, Node as NodeRow, Op,
-    Reader, Reason, Site, Work, WorkKind, WorkOp, Works,
+    Actor, Command, FailureGroup, Job, JobState, Looked, Node as NodeRow, Op, Reader, Reason, Site,
+    Work, WorkOp, Works,
 };
 
-use crate::attempt::{AttemptEvents, Placing, limited_text};
+use crate::attempt::{AttemptEvents, Placing};
 use crate::clock::now;
 use crate::error::JobsError;
 use crate::flights::Flights;
-use crate::flights::steady::{Amount, Steady};
+use crate::flights::steady::Steady;
 use crate::nodes::reaches;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
-use crate::{Shared, access, attempt, guests, reached};
+use crate::{Shared, access, attempt, guests, reached, view};
+use told::{Scans, done, moved, shown_as};
 pub(crate) use wish::{Wish, can_divide, mates, wish};
 
 /// How long a node tries where the settings of a job do not say.
@@ -113,7 +115,10 @@ pub(crate) fn carry_out(
                 true => *counted.lock().unwrap_or_else(PoisonError::into_inner),
                 false => Some(work.counts.looked),
             };
-            told.seen(view(work, shown, found, flights.sum(limit())), moved(work));
+            told.seen(
+                shown_as(work, shown, found, flights.sum(limit())),
+                moved(work),
+            );
         })
     });
     match end {
@@ -202,16 +207,6 @@ fn late(nodes: &[String]) -> String {
     )
 }
 
-/// What all attempts of the job moved, as the state has counted it.
-fn moved(work: &Work) -> Moved {
-    let (sum, _) = summed(work);
-    Moved {
-        bytes: sum.bytes.unwrap_or(0),
-        files: sum.files,
-        again: sum.resent_bytes,
-    }
-}
-
 fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
     let (mut summary, mut groups) = summed(work);
     let counts = &work.counts;
@@ -242,56 +237,6 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
     let summary = Summary::Transfer(Box::new(summary));
     told.tell(Event::Summary(summary.clone()));
     summary
-}
-
-/// Bytes and files that are done with, as the state has counted them.
-fn done(work: &Work) -> Amount {
-    let (counts, looked) = (&work.counts, &work.counts.looked);
-    (
-        counts.bytes.max(looked.done_bytes),
-        counts.files.max(looked.done_files),
-    )
-}
-
-/// Whether directories are still to be looked at: asked for no more than once a second.
-#[derive(Default)]
-struct Scans(Option<(Instant, bool)>);
-
-impl Scans {
-    fn are_open(&mut self, shared: &Shared, job: &str, now: Instant) -> bool {
-        if let Some((at, are_open)) = self.0
-            && now.saturating_duration_since(at) < Duration::from_secs(1)
-        {
-            return are_open;
-        }
-        let items = Works(&shared.replica.reader()).open_items(job);
-        let is_scan = |item: &HeldItems| item.kind == WorkKind::Scan;
-        let are_open = items.is_ok_and(|items| items.iter().any(is_scan));
-        self.0 = Some((now, are_open));
-        are_open
-    }
-}
-
-/// How far the job is. `found` is what there is to bring, once that is known.
-fn view(
-    work: &Work,
-    (bytes, files): Amount,
-    found: Option<Looked>,
-    flights: ProgressView,
-) -> ProgressView {
-    // Nodes of an earlier level do not tell what they found.
-    let found = found.filter(|found| found.found_files > 0);
-    let so_far = found.unwrap_or(work.counts.looked).found_files;
-    let total = found.map(|found| found.found_bytes);
-    ProgressView {
-        at: now(),
-        bytes: total.map_or(bytes, |total| bytes.min(total)),
-        bytes_total: total,
-        files: found.map_or(files, |found| files.min(found.found_files)),
-        files_total: so_far.max(files),
-        scanning: found.is_none(),
-        ..flights
-    }
 }
 
 fn base(prepared: &Prepared) -> Base {
@@ -449,7 +394,7 @@ impl Workers {
                 bytes_per_second: flight.bytes_per_second,
                 streams: flight.streams,
                 bottleneck: told.map(|limited| limited.stage.clone()),
-                bottleneck_text: told.map(limited_text),
+                bottleneck_text: told.map(view::limited),
                 stages: flight.stages.clone(),
                 host: host.clone(),
             };

@@ -1,12 +1,14 @@
 //! Hears what the transfer of an attempt tells, and keeps it: figures, log, samples, failed entries, and the phase of the job.
 //! Decides nothing about the end of the attempt.
 
+mod moved;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::JobPast;
-use godwit_api::event::{Channel, ConnectionLost, Event, EventSink, Limited, Progress, Summary};
+use godwit_api::event::{Channel, ConnectionLost, Event, EventSink, Progress};
 use godwit_api::job::JobKind;
 use godwit_api::rest::{ChannelView, MovedView, ProgressView, SampleView, Timestamp};
 use godwit_api::units::human_size;
@@ -117,68 +119,6 @@ impl Observed {
     pub(super) fn begin(&mut self, verifies: bool, space: Option<SpaceWatch>) {
         self.verifies = verifies;
         self.space = space;
-    }
-
-    /// How far the attempt is. What a verification reads is all that it moves.
-    fn progressed(&mut self, progress: &Progress) {
-        self.moved = match self.is_check {
-            true => Moved {
-                bytes: progress.bytes,
-                files: progress.files,
-                again: 0,
-            },
-            false => Moved {
-                bytes: progress.moved.bytes,
-                files: progress.moved.files,
-                again: progress.moved.again,
-            },
-        };
-    }
-
-    /// From now on sums over all attempts are told.
-    pub(crate) fn sums_up(&mut self) {
-        self.is_sum = true;
-    }
-
-    /// What all attempts together moved.
-    fn seen(&mut self, sum: Moved) {
-        self.moved = sum.minus(self.earlier);
-    }
-
-    /// The last word of a transfer. The summary of the job is that of all attempts.
-    fn ended(&mut self, summary: &Summary) {
-        let mut whole = summary.clone();
-        match &mut whole {
-            Summary::Transfer(whole) => {
-                self.delivered = whole.bytes;
-                let told = Moved {
-                    bytes: whole.bytes.unwrap_or(self.moved.bytes),
-                    files: whole.files,
-                    again: whole.resent_bytes,
-                };
-                self.moved = match self.is_sum {
-                    _ if whole.dry_run => Moved::default(),
-                    true => told.minus(self.earlier),
-                    false => told,
-                };
-                if !self.is_sum && !whole.dry_run {
-                    let earlier = self.earlier;
-                    whole.bytes = whole.bytes.map(|bytes| bytes.saturating_add(earlier.bytes));
-                    whole.files = whole.files.saturating_add(earlier.files);
-                    whole.resent_bytes = whole.resent_bytes.saturating_add(earlier.again);
-                    // What earlier attempts delivered was found by this one.
-                    whole.skipped = whole.skipped.saturating_sub(earlier.files);
-                }
-            }
-            Summary::Verify(whole) => {
-                self.moved = Moved {
-                    bytes: whole.bytes,
-                    files: whole.files,
-                    again: 0,
-                };
-            }
-        }
-        self.summary = serde_json::to_string(&whole).ok();
     }
 
     fn failed(&mut self, code: &str, message: &str, path: &[u8]) {
@@ -338,7 +278,7 @@ impl AttemptEvents {
             scanning: progress.scanning,
             streams: progress.streams,
             bottleneck: bottleneck.map(|limited| limited.stage.clone()),
-            bottleneck_text: bottleneck.map(limited_text),
+            bottleneck_text: bottleneck.map(view::limited),
             failed: heard.failed,
             stages: progress.stages.clone(),
             channels: ChannelView::of(progress, &heard.channels),
@@ -478,13 +418,6 @@ impl AttemptEvents {
             self.report(phase, None);
         }
     }
-}
-
-/// What limits a transfer and what would help, as a sentence.
-pub(crate) fn limited_text(limited: &Limited) -> String {
-    let advice = limited.told.advice.as_deref();
-    let advice = advice.map_or_else(String::new, |advice| format!("; {advice}"));
-    format!("{}: {}{advice}", limited.stage, limited.told.figure)
 }
 
 /// A time span in whole seconds or minutes.

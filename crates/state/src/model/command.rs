@@ -9,9 +9,9 @@ use godwit_model::millis;
 
 use super::prune::Prune;
 use super::{
-    AccessRule, Actor, FailureGroup, Invite, JobState, Join, Limit, Moved, Node, Object, Place,
-    Reason, RetryPolicy, Route, Runner, Schedule, Secret, Setting, Share, Site, Target, Timestamp,
-    Token, User, Webhook, WorkOp,
+    AccessRule, Actor, FailureGroup, Invite, JobState, Join, Limit, Moved, Node, Object, Outcome,
+    Place, Reason, RetryPolicy, Route, Runner, Schedule, Secret, Setting, Share, Site, Target,
+    Timestamp, Token, User, Webhook, WorkOp,
 };
 
 /// Version of the commands that this program writes and the newest one that it reads.
@@ -302,30 +302,6 @@ pub struct Finish {
     pub files: u64,
     /// Failed entries grouped by reason.
     pub failures: Vec<FailureGroup>,
-}
-
-/// How a job ended.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// All of it is done.
-    Complete,
-    /// It is done except for failed entries.
-    Partial,
-    /// It failed.
-    Failed,
-}
-
-impl Outcome {
-    /// The state of a job that ended so.
-    #[must_use]
-    pub const fn state(self) -> JobState {
-        match self {
-            Self::Complete => JobState::Complete,
-            Self::Partial => JobState::Partial,
-            Self::Failed => JobState::Failed,
-        }
-    }
 }
 
 /// The password of a user, changed by the user. Nothing else of the user changes, whatever an admin does at the same time.

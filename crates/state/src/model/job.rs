@@ -171,6 +171,30 @@ pub struct Job {
     pub request: Option<String>,
 }
 
+/// How a job ended.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// All of it is done.
+    Complete,
+    /// It is done except for failed entries.
+    Partial,
+    /// It failed.
+    Failed,
+}
+
+impl Outcome {
+    /// The state of a job that ended so.
+    #[must_use]
+    pub const fn state(self) -> JobState {
+        match self {
+            Self::Complete => JobState::Complete,
+            Self::Partial => JobState::Partial,
+            Self::Failed => JobState::Failed,
+        }
+    }
+}
+
 /// What an attempt, or all attempts of a job, moved.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]

@@ -7,6 +7,7 @@ mod event;
 mod id;
 mod job;
 mod level;
+mod looked;
 mod name;
 mod node;
 mod object;
@@ -18,17 +19,18 @@ mod work;
 
 pub use command::{
     AuditEntry, COMMAND_BYTES_MAX, COMMAND_VERSION, Change, Command, Delivery, Finish, JobChange,
-    JobOp, Learn, NewJob, NewPassword, Op, Outcome, Sighted,
+    JobOp, Learn, NewJob, NewPassword, Op, Sighted,
 };
 pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, SITE_EVENTS, Topic};
 pub use godwit_model::{FailureGroup, JobState, Reason, Timestamp};
 pub use id::sortable_id;
-pub use job::{Attempt, Job, Moved, Place, Placed, Route, Runner, reason};
+pub use job::{Attempt, Job, Moved, Outcome, Place, Placed, Route, Runner, reason};
 pub use level::{
     FEATURE_LEVEL, LEVEL_FIRST, LEVEL_LEFT, LEVEL_MOVED, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST,
     LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES, level_trouble,
 };
+pub use looked::Looked;
 pub use name::Names;
 pub(crate) use name::check_node;
 pub use node::{FormerNode, Invite, Join, Node};
@@ -42,7 +44,7 @@ pub use prune::Prune;
 pub use secret::Secret;
 pub use transition::{Cause, TRANSITIONS, allowed, transition_table};
 pub use work::{
-    Closed, FILE_PARTS_MAX, Found, Looked, OpenWork, Pair, ROOTS_MAX, SHARES_MAX, SetPairs, Settle,
+    Closed, FILE_PARTS_MAX, Found, OpenWork, Pair, ROOTS_MAX, SHARES_MAX, SetPairs, Settle,
     Settled, Settlement, TARGETS_MAX, TakeWork, Taken, Target, Task, WORK_LIST_MAX,
     WORK_PATHS_BYTES_MAX, Work, WorkCounts, WorkItem, WorkOp, WorkPart, WorkPath, WorkRoot,
     WorkTargets,

@@ -9,7 +9,7 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{CommandError, FailureGroup, Reason, Runner};
+use super::{CommandError, FailureGroup, Looked, Reason, Runner};
 use crate::bounds;
 
 /// Most finds of one command, and most items of one settlement.
@@ -322,36 +322,6 @@ pub struct Settle {
     /// What the node found and did otherwise; programs of an earlier level do not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked: Option<Looked>,
-}
-
-/// What a node found, and what is done of it.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Looked {
-    /// Files that scans found.
-    pub found_files: u64,
-    /// Their bytes.
-    pub found_bytes: u64,
-    /// Files that were delivered, or were there before.
-    pub done_files: u64,
-    /// Bytes that were delivered, or were there before.
-    pub done_bytes: u64,
-    /// Bytes that were sent more than once.
-    pub again: u64,
-}
-
-impl Looked {
-    /// Both together.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            found_files: self.found_files.saturating_add(other.found_files),
-            found_bytes: self.found_bytes.saturating_add(other.found_bytes),
-            done_files: self.done_files.saturating_add(other.done_files),
-            done_bytes: self.done_bytes.saturating_add(other.done_bytes),
-            again: self.again.saturating_add(other.again),
-        }
-    }
 }
 
 /// How one item ended.

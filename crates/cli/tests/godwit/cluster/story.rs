@@ -63,7 +63,10 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
     });
     let progress = &job["progress"];
     let text = progress["bottleneck_text"].as_str().expect("a sentence");
-    assert!(text.contains("24.0 MB/s") || text.contains(" at "), "{text}");
+    assert!(
+        text.contains("24.0 MB/s") || text.contains(" at "),
+        "{text}"
+    );
     let done = number(&progress["bytes"]);
     assert!(
         done > 0.0 && done <= number(&progress["bytes_total"]),

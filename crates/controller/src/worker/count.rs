@@ -1,0 +1,59 @@
+//! Counts what a lease found and did beyond what it settles.
+//! Settles nothing.
+
+use std::sync::PoisonError;
+
+use godwit_api::event::TransferSummary;
+use godwit_api::rest::MovedView;
+use godwit_run::walk::Walked;
+use godwit_state::{Agreed, LEVEL_MOVED, Looked};
+
+use super::JobContext;
+use super::leased::Brought;
+use crate::sending::Flight;
+
+impl JobContext<'_> {
+    /// Whether all nodes of the cluster know what is told of looks.
+    pub(super) fn tells_looks(&self) -> bool {
+        let level = Agreed(&self.node.replica.reader()).level();
+        level.is_ok_and(|level| level >= LEVEL_MOVED)
+    }
+
+    fn flight(&self) -> Flight {
+        let flight = self.shared.flight.lock();
+        flight.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Counts what a transfer did. Of one that was cut only the last progress says it.
+    pub(super) fn count(&self, brought: &mut Brought, ended: Option<&TransferSummary>) {
+        let flight = self.flight();
+        let moved = match ended {
+            Some(summary) => flight.earlier.plus(MovedView {
+                bytes: summary.bytes.unwrap_or(0),
+                files: summary.files,
+                bytes_again: summary.resent_bytes,
+            }),
+            None => flight.moved(),
+        };
+        (brought.files, brought.bytes) = (moved.files, moved.bytes);
+        brought.looked.again = moved.bytes_again;
+        if let Some(summary) = ended {
+            let (there_bytes, there_files) = match flight.closes {
+                true => (0, 0),
+                false => (flight.bytes, summary.skipped),
+            };
+            brought.looked.done_bytes = moved.bytes.max(there_bytes);
+            brought.looked.done_files = moved.files.saturating_add(there_files);
+        }
+    }
+}
+
+/// What a walk found, whoever brings it.
+pub(crate) fn found_by(walked: &Walked) -> Looked {
+    let large = walked.large.iter().map(|file| file.bytes);
+    Looked {
+        found_files: (walked.files + walked.large.len()) as u64,
+        found_bytes: large.fold(walked.bytes, u64::saturating_add),
+        ..Looked::default()
+    }
+}

@@ -1,0 +1,72 @@
+//! Says how far a divided job is, by what the state has counted and what nodes tell.
+//! Asks nobody.
+
+use std::time::{Duration, Instant};
+
+use godwit_api::rest::ProgressView;
+use godwit_controller::summed;
+use godwit_state::{HeldItems, Looked, Moved, Work, WorkKind, Works};
+
+use crate::Shared;
+use crate::clock::timestamp;
+use crate::flights::steady::Amount;
+
+/// What all attempts of the job moved, as the state has counted it.
+pub(super) fn moved(work: &Work) -> Moved {
+    let (sum, _) = summed(work);
+    Moved {
+        bytes: sum.bytes.unwrap_or(0),
+        files: sum.files,
+        again: sum.resent_bytes,
+    }
+}
+
+/// Bytes and files that are done with, as the state has counted them.
+pub(super) fn done(work: &Work) -> Amount {
+    let (counts, looked) = (&work.counts, &work.counts.looked);
+    (
+        counts.bytes.max(looked.done_bytes),
+        counts.files.max(looked.done_files),
+    )
+}
+
+/// Whether directories are still to be looked at: asked for no more than once a second.
+#[derive(Default)]
+pub(super) struct Scans(Option<(Instant, bool)>);
+
+impl Scans {
+    pub(super) fn are_open(&mut self, shared: &Shared, job: &str, now: Instant) -> bool {
+        if let Some((at, are_open)) = self.0
+            && now.saturating_duration_since(at) < Duration::from_secs(1)
+        {
+            return are_open;
+        }
+        let items = Works(&shared.replica.reader()).open_items(job);
+        let is_scan = |item: &HeldItems| item.kind == WorkKind::Scan;
+        let are_open = items.is_ok_and(|items| items.iter().any(is_scan));
+        self.0 = Some((now, are_open));
+        are_open
+    }
+}
+
+/// How far the job is. `found` is what there is to bring, once that is known.
+pub(super) fn shown_as(
+    work: &Work,
+    (bytes, files): Amount,
+    found: Option<Looked>,
+    flights: ProgressView,
+) -> ProgressView {
+    // Nodes of an earlier level do not tell what they found.
+    let found = found.filter(|found| found.found_files > 0);
+    let so_far = found.unwrap_or(work.counts.looked).found_files;
+    let total = found.map(|found| found.found_bytes);
+    ProgressView {
+        at: timestamp(),
+        bytes: total.map_or(bytes, |total| bytes.min(total)),
+        bytes_total: total,
+        files: found.map_or(files, |found| files.min(found.found_files)),
+        files_total: so_far.max(files),
+        scanning: found.is_none(),
+        ..flights
+    }
+}

@@ -1,0 +1,71 @@
+//! What an attempt moved, by what its transfer tells: how far it is, and its last word.
+//! Tells nothing.
+
+use godwit_api::event::{Progress, Summary};
+use godwit_state::Moved;
+
+use super::Observed;
+
+impl Observed {
+    /// How far the attempt is. What a verification reads is all that it moves.
+    pub(super) fn progressed(&mut self, progress: &Progress) {
+        self.moved = match self.is_check {
+            true => Moved {
+                bytes: progress.bytes,
+                files: progress.files,
+                again: 0,
+            },
+            false => Moved {
+                bytes: progress.moved.bytes,
+                files: progress.moved.files,
+                again: progress.moved.again,
+            },
+        };
+    }
+
+    /// From now on sums over all attempts are told.
+    pub(crate) fn sums_up(&mut self) {
+        self.is_sum = true;
+    }
+
+    /// What all attempts together moved.
+    pub(super) fn seen(&mut self, sum: Moved) {
+        self.moved = sum.minus(self.earlier);
+    }
+
+    /// The last word of a transfer. The summary of the job is that of all attempts.
+    pub(super) fn ended(&mut self, summary: &Summary) {
+        let mut whole = summary.clone();
+        match &mut whole {
+            Summary::Transfer(whole) => {
+                self.delivered = whole.bytes;
+                let told = Moved {
+                    bytes: whole.bytes.unwrap_or(self.moved.bytes),
+                    files: whole.files,
+                    again: whole.resent_bytes,
+                };
+                self.moved = match self.is_sum {
+                    _ if whole.dry_run => Moved::default(),
+                    true => told.minus(self.earlier),
+                    false => told,
+                };
+                if !self.is_sum && !whole.dry_run {
+                    let earlier = self.earlier;
+                    whole.bytes = whole.bytes.map(|bytes| bytes.saturating_add(earlier.bytes));
+                    whole.files = whole.files.saturating_add(earlier.files);
+                    whole.resent_bytes = whole.resent_bytes.saturating_add(earlier.again);
+                    // What earlier attempts delivered was found by this one.
+                    whole.skipped = whole.skipped.saturating_sub(earlier.files);
+                }
+            }
+            Summary::Verify(whole) => {
+                self.moved = Moved {
+                    bytes: whole.bytes,
+                    files: whole.files,
+                    again: 0,
+                };
+            }
+        }
+        self.summary = serde_json::to_string(&whole).ok();
+    }
+}

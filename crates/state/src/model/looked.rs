@@ -1,0 +1,34 @@
+//! Owns what nodes tell of a divided job beside what they settle: what there is, and what is done of it.
+//! Does not add it to the counts (`apply::work`).
+
+use serde::{Deserialize, Serialize};
+
+/// What a node found, and what is done of it.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Looked {
+    /// Files that scans found.
+    pub found_files: u64,
+    /// Their bytes.
+    pub found_bytes: u64,
+    /// Files that were delivered, or were there before.
+    pub done_files: u64,
+    /// Bytes that were delivered, or were there before.
+    pub done_bytes: u64,
+    /// Bytes that were sent more than once.
+    pub again: u64,
+}
+
+impl Looked {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            found_files: self.found_files.saturating_add(other.found_files),
+            found_bytes: self.found_bytes.saturating_add(other.found_bytes),
+            done_files: self.done_files.saturating_add(other.done_files),
+            done_bytes: self.done_bytes.saturating_add(other.done_bytes),
+            again: self.again.saturating_add(other.again),
+        }
+    }
+}
