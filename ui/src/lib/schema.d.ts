@@ -1035,6 +1035,11 @@ export interface components {
              * @description Bytes that it moved.
              */
             bytes: number;
+            /**
+             * Format: int64
+             * @description Bytes that it sent more than once, beside the others.
+             */
+            bytes_again?: number;
             ended?: components["schemas"]["Timestamp"] | null;
             /**
              * Format: int64
@@ -1424,6 +1429,11 @@ export interface components {
             };
             /**
              * Format: int64
+             * @description Bytes that attempts sent more than once, beside those.
+             */
+            bytes_again?: number;
+            /**
+             * Format: int64
              * @description Bytes that the attempts moved.
              */
             bytes_moved: number;
@@ -1446,6 +1456,8 @@ export interface components {
             made: components["schemas"]["Timestamp"];
             /** @description Nodes of the cluster that ran attempts of the job and do not tell now what they wrote: their lines and samples are missing. */
             missing?: components["schemas"]["MissingNode"][];
+            /** @description What each node did that brought a divided job, as the samples show it. */
+            nodes?: components["schemas"]["NodeShare"][];
             /** @description The samples, the oldest first. */
             samples: components["schemas"]["SampleView"][];
             /**
@@ -1488,6 +1500,8 @@ export interface components {
              * @description Limit in bytes per second.
              */
             limit?: number | null;
+            /** @description What all attempts moved together. */
+            moved?: components["schemas"]["MovedView"];
             next_attempt?: components["schemas"]["Timestamp"] | null;
             /** @description The node that runs the job. */
             node?: string | null;
@@ -1617,6 +1631,24 @@ export interface components {
             node: string;
             /** @description Why it does not tell, and what helps. */
             why: string;
+        };
+        /** @description What an attempt, or all attempts of a job, moved. */
+        MovedView: {
+            /**
+             * Format: int64
+             * @description Bytes of contents that arrived, each counted once.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description Bytes that were sent more than once, beside the others.
+             */
+            bytes_again: number;
+            /**
+             * Format: int64
+             * @description Files that were finished.
+             */
+            files: number;
         };
         /** @description An access rule to add or replace. */
         NewAccess: {
@@ -1835,6 +1867,35 @@ export interface components {
              */
             name: string;
         };
+        /** @description What one node brings of a divided job now. */
+        NodeProgress: {
+            /** @description What limits it, as a word. */
+            bottleneck?: string | null;
+            /** @description What limits it and what would help, as a sentence. */
+            bottleneck_text?: string | null;
+            /**
+             * Format: double
+             * @description Rate of the last seconds, in bytes per second.
+             */
+            bytes_per_second: number;
+            /** @description What its host did, by name of the figure. */
+            host: {
+                [key: string]: number;
+            };
+            /** @description Its name. */
+            node: string;
+            /** @description What each stage did between the two nodes, by name of the figure. */
+            stages: {
+                [key: string]: number;
+            };
+            /**
+             * Format: int32
+             * @description Streams attached.
+             */
+            streams: number;
+            /** @description The node of the destination that it sends to; empty while it sends to none. */
+            to: string;
+        };
         /** @description What a node has. */
         NodeResources: {
             /**
@@ -1873,6 +1934,27 @@ export interface components {
              * @default null
              */
             free_bytes: number | null;
+        };
+        /** @description What one node did of a divided job. */
+        NodeShare: {
+            /** @description When it was first seen to bring something. */
+            began: components["schemas"]["Timestamp"];
+            /** @description What limited it most of the time. */
+            bottleneck?: string | null;
+            /**
+             * Format: double
+             * @description Its mean rate between the two, in bytes per second.
+             */
+            bytes_per_second: number;
+            /** @description When it was last seen to bring something. */
+            ended: components["schemas"]["Timestamp"];
+            /** @description Its name. */
+            node: string;
+            /**
+             * Format: double
+             * @description Its part of what all nodes brought.
+             */
+            share: number;
         };
         /**
          * @description How a node is.
@@ -1952,6 +2034,10 @@ export interface components {
              * @description Files that the scan has found so far; all of them once it has ended.
              */
             files_total?: number;
+            /** @description What this attempt moved. */
+            moved?: components["schemas"]["MovedView"];
+            /** @description The nodes that bring a divided job. */
+            nodes?: components["schemas"]["NodeProgress"][];
             /** @description The source is still being scanned. */
             scanning?: boolean;
             /** @description What each stage did in the last seconds, by name of the figure, as in the event `progress` of `--json`. */
@@ -1973,8 +2059,8 @@ export interface components {
         RateKind: "node" | "site" | "channel";
         /** @description The rates of one thing. */
         RateSeries: {
-            /** @description Bytes per second, the oldest value first. */
-            bytes_per_second: number[];
+            /** @description Bytes per second, the oldest value first; null for a time in which the node did not run. */
+            bytes_per_second: (number | null)[];
             /** @description What the rates are of. */
             kind: components["schemas"]["RateKind"];
             /** @description Name of the node, site or channel. */
@@ -2090,12 +2176,18 @@ export interface components {
              * @description Files done.
              */
             files: number;
+            /** @description What earlier runs had moved when the attempt began, as the destination says. */
+            held?: components["schemas"]["MovedView"];
             /** @description What the host did meanwhile, by name of the figure. */
             host: {
                 [key: string]: number;
             };
+            /** @description What the attempt had moved. */
+            moved?: components["schemas"]["MovedView"];
             /** @description Name of the node of the cluster that measured, if that is not the node that answers. */
             node?: string | null;
+            /** @description What the nodes did that brought a divided job. */
+            nodes?: components["schemas"]["NodeProgress"][];
             /** @description Name of the site that measured, if another site ran the job. */
             site?: string | null;
             /** @description What each stage did, by name of the figure, as in the event `progress` of `--json`. */
