@@ -345,19 +345,9 @@ impl fmt::Debug for Opened {
             .field("tokens", &self.tokens.len())
             .field("resumed", &self.resumed)
             .field("lost_bytes", &self.lost_bytes)
-            .field("destination", &self.destination)
-            .field("block_bytes", &self.block_bytes)
-            .field("streams_max", &self.streams_max)
-            .field("addresses", &self.addresses)
-            .field("digest", &self.digest)
-            .field("buffer_bytes", &self.buffer_bytes)
-            .field("mapping", &self.mapping)
-            .field("tag", &self.tag)
-            .field("beacon", &self.beacon)
-            .field("unproved", &self.unproved)
             .field("held_bytes", &self.held_bytes)
-            .field("held_files", &self.held_files)
-            .finish()
+            .field("destination", &self.destination)
+            .finish_non_exhaustive()
     }
 }
 

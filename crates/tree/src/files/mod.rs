@@ -1,6 +1,7 @@
 //! Files of a storage as the source and as the sink of a transfer.
 //! Does not map names and does not open storages; `run` and `data_port` do.
 
+mod arrived;
 mod beacon;
 mod destination;
 mod error;
@@ -13,10 +14,9 @@ mod target;
 mod unusable;
 mod write;
 
+pub use arrived::Arrived;
 pub use beacon::{Beacon, BeaconPlace};
-pub use destination::{
-    Arrived, DestinationError, DestinationRequest, Earlier, PreparedDestination,
-};
+pub use destination::{DestinationError, DestinationRequest, Earlier, PreparedDestination};
 pub use error::{CloseError, CommitError, DirectoriesError, FinishError, ListError};
 pub use member::{Fence, Membership};
 pub use plan::choice::Selecting;
