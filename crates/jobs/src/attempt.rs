@@ -31,7 +31,7 @@ use crate::record::Recording;
 use crate::scheduler::actor;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
-use crate::{Shared, access, guests, left, manifest, reached, view};
+use crate::{Shared, access, guests, left, manifest, reached};
 pub(crate) use events::AttemptEvents;
 use events::Observed;
 pub(crate) use placed::Placing;

@@ -54,7 +54,8 @@ use godwit_api::ask::{AskSites, Peer};
 use godwit_api::grant::Grant;
 use godwit_api::record::HearTransfers;
 use godwit_api::rest::{
-    AttemptView, ChangeJob, FailureGroup, JobList, JobProgress, JobView, LogPage, NewJob, SampleView,
+    AttemptView, ChangeJob, FailureGroup, JobList, JobProgress, JobView, LogPage, NewJob,
+    SampleView,
 };
 use godwit_run::Env;
 use godwit_state::{

@@ -41,8 +41,8 @@ impl Recording {
     pub(crate) fn tell_lost(shared: &Shared, job: &Job, attempt: &Attempt, moved: Moved) {
         let record = TransferRecord {
             start: start_of(job, attempt.number),
-            started: Timestamp(attempt.started.0),
-            ended: attempt.ended.map_or_else(timestamp, |at| Timestamp(at.0)),
+            started: attempt.started,
+            ended: attempt.ended.unwrap_or_else(now),
             bytes: moved.bytes,
             files: moved.files,
             failed: 0,

@@ -47,7 +47,7 @@ fn a_job_is_retried_until_its_policy_ends_it() {
     let attempts = state.reader.attempts("job").expect("read");
     assert_eq!(attempts.len(), 3);
     assert_eq!(
-        (attempts[0].bytes, attempts[0].outcome.as_deref()),
+        (attempts[0].moved.bytes, attempts[0].outcome.as_deref()),
         (10, Some("backoff"))
     );
     assert_eq!(attempts[2].outcome.as_deref(), Some("failed"));

@@ -197,7 +197,7 @@ impl Kept {
 /// Looks at the running jobs until the server stops.
 pub(crate) async fn follow(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let file = RatesFile::beside(directory_of(&app.jobs));
-    let (file, steps) = file.open(Timestamp(now().0));
+    let (file, steps) = file.open(now());
     app.rates.resume(steps);
     let mut ticks = interval(LOOK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);

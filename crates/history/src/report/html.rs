@@ -165,8 +165,8 @@ fn nodes(page: &mut String, report: &JobReport) -> std::fmt::Result {
             page,
             "<tr><td>{}<td>{}<td>{}<td class=n>{}<td class=n>{:.0} %<td>{}",
             escape(&node.node),
-            node.began,
-            node.ended,
+            node.began.utc(),
+            node.ended.utc(),
             rate_text(node.bytes_per_second),
             node.share * 100.0,
             escape(node.bottleneck.as_deref().unwrap_or("–"))

@@ -311,7 +311,7 @@ impl Workers {
             .at
             .is_some_and(|at| now.duration_since(at) < HOST_EVERY);
         if !is_new {
-            let host = seen.host.get_or_insert_with(Host::new);
+            let host = seen.host.get_or_insert_with(Host::begin);
             seen.figures = host.figures();
             seen.at = Some(now);
         }

@@ -6,8 +6,8 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{Context, Stop, claims, knows_origin, notices, sql, work};
 use crate::bounds;
 use crate::model::{
-    Cause, CommandError, Effect, Job, JobChange, JobOp, JobState, Moved, NewJob, Reason,
-    Timestamp, allowed, reason,
+    Cause, CommandError, Effect, Job, JobChange, JobOp, JobState, Moved, NewJob, Reason, Timestamp,
+    allowed, reason,
 };
 use crate::read::{job_by_id, job_spec};
 

@@ -8,7 +8,7 @@ use godwit_controller::summed;
 use godwit_state::{HeldItems, Looked, Moved, Work, WorkKind, Works};
 
 use crate::Shared;
-use crate::clock::timestamp;
+use crate::clock::now;
 use crate::flights::steady::Amount;
 
 /// What all attempts of the job moved, as the state has counted it.
@@ -61,7 +61,7 @@ pub(super) fn shown_as(
     let so_far = found.unwrap_or(work.counts.looked).found_files;
     let total = found.map(|found| found.found_bytes);
     ProgressView {
-        at: timestamp(),
+        at: now(),
         bytes: total.map_or(bytes, |total| bytes.min(total)),
         bytes_total: total,
         files: found.map_or(files, |found| files.min(found.found_files)),
