@@ -1,8 +1,7 @@
 //! Does the items of one divided job at one node, on a thread of its own: leases some, walks, brings, settles, and again.
 //! Decides nothing about the job: the state does, and whoever stops the worker.
 //!
-//! What passes by itself is tried again here, with the same items. What does not is told to the state with the items, and the
-//! controller ends the attempt.
+//! A passing failure is tried again here, with the same items. Any other goes to the state, and the controller ends the attempt.
 
 mod count;
 mod leased;
@@ -34,8 +33,7 @@ use leased::{Brought, Leased, back, is_paced, trouble};
 
 /// How often an idle worker looks for items.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A node whose transfer was cut begins no other one before each node of the destination has ended what is left of that one, which would end
-/// the next one, too; longer than this it does not wait.
+/// The longest wait for the nodes of the destination to end what is left of a transfer that was cut: it would end the next one, too.
 const FENCED_WITHIN: Duration = Duration::from_secs(5);
 
 /// A worker that runs, or has ended.
