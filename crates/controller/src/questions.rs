@@ -175,7 +175,7 @@ impl Destination {
             identity: mate.identity.clone(),
             paths: vec![self.path.clone()],
             write: true,
-            until: until,
+            until,
             lasts_ms: Some(GRANT_MS),
         });
         self.site.ask(peer, &question).map(drop)

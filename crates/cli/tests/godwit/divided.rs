@@ -109,7 +109,7 @@ fn what_the_destination_has_decides_in_a_divided_job_too() {
         ["large", "old", "newer", "absent"].map(content)
     };
     let (own, theirs) = (Some("source".len()), Some("destination's".len()));
-    let whole = Some(fs::metadata(from.join("d/large")).expect("there").len() as usize);
+    let whole = Some(fs::read(from.join("d/large")).expect("there").len());
     let future = 4_000_000_000;
     there_is("old", 1);
     assert_eq!(bring("existing"), [None, own, None, None]);

@@ -35,10 +35,10 @@ pub(super) fn reason(
             let found = counted(heard.failed_with(NO_SPACE), "entry");
             let full = || format!("{found} found the storage or a quota full");
             let needs = lacking.unwrap_or_else(full);
-            let there = free_there(shared, job);
-            there.map_or(needs.clone(), |bytes| {
-                format!("{needs}, and {}", free(bytes))
-            })
+            match free_there(shared, job) {
+                Some(bytes) => format!("{needs}, and {}", free(bytes)),
+                None => needs,
+            }
         }
     };
     let text =

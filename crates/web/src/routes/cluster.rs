@@ -62,7 +62,7 @@ async fn invite(
         let token = cluster.invite(caller.actor(), expires)?;
         Ok(InviteView {
             token: token.text(),
-            expires: expires,
+            expires,
             addresses: cluster.addresses(),
         })
     })

@@ -253,7 +253,7 @@ fn schedule_view(jobs: &Jobs, seen: &Seen, schedule: Schedule) -> ScheduleView {
         seen.reason(&schedule.owner, job.as_ref(), reason)
     });
     ScheduleView {
-        next: next,
+        next,
         job: job.map(|job| seen.template(&schedule.owner, job)),
         id: schedule.id,
         owner: schedule.owner,

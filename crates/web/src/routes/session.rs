@@ -153,7 +153,7 @@ fn view(app: &App, found: Option<Identified>) -> Result<SessionView, ApiError> {
     Ok(SessionView {
         user,
         role: role.map(role_name),
-        expires: expires,
+        expires,
         users: users.iter().any(can_sign_in),
     })
 }

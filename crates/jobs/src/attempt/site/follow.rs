@@ -259,7 +259,7 @@ pub(super) fn moved(seen: &JobSeen) -> Moved {
         let number = |name: &str, of: fn(&ProgressView) -> u64| {
             let summary = view.summary.as_ref();
             let told = summary.and_then(|summary| summary.get(name)?.as_u64());
-            told.or(progress.map(of)).unwrap_or(0)
+            told.or_else(|| progress.map(of)).unwrap_or(0)
         };
         return Moved {
             bytes: number("bytes", |progress| progress.bytes),
