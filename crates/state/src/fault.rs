@@ -131,3 +131,38 @@ impl From<Fault> for io::Error {
         Self::new(kind, fault)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::ffi;
+
+    fn failed(code: i32) -> rusqlite::Error {
+        rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)
+    }
+
+    #[test]
+    fn only_the_check_at_a_start_calls_a_file_damaged() {
+        let file = Path::new("state.db");
+        let used = |code| Fault::sqlite(file, failed(code)).to_string();
+        let opened = |code| Fault::sqlite_opening(file, failed(code)).to_string();
+        for code in [ffi::SQLITE_CORRUPT, ffi::SQLITE_NOTADB] {
+            assert!(used(code).contains("Restart the node"), "{}", used(code));
+            assert!(!used(code).contains("restore"), "{}", used(code));
+            assert!(opened(code).contains("restore a backup"), "{code}");
+        }
+        // The power of the disk is gone: that says nothing about the file.
+        for code in [
+            ffi::SQLITE_IOERR_READ,
+            ffi::SQLITE_IOERR_WRITE,
+            ffi::SQLITE_IOERR_FSYNC,
+            ffi::SQLITE_CANTOPEN,
+        ] {
+            for said in [used(code), opened(code)] {
+                assert!(!said.contains("damaged"), "{said}");
+                assert!(!said.contains("restore"), "{said}");
+            }
+        }
+        assert!(Fault::sqlite(file, failed(ffi::SQLITE_FULL)).is_full());
+    }
+}
