@@ -321,7 +321,10 @@ fn settle(shared: &Shared, job: &Job, op: &JobOp, told: &AttemptEvents) {
             // The claim has ended: a user stopped the job, or another node has it.
             Err(ProposeError::Refused(
                 CommandError::Stale { .. } | CommandError::NotFound { .. },
-            )) => return after_crash::tell(shared, id, attempt, moved),
+            )) => {
+                after_crash::tell(shared, id, attempt, moved);
+                return;
+            }
             Err(ProposeError::Refused(error)) => {
                 (shared.config.log)(&format!(
                     "job {id}: the state does not take the end of the attempt: {error}"

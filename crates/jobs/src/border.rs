@@ -16,7 +16,8 @@ use godwit_api::failure::FailureCode;
 use godwit_api::grant::Mandate;
 use godwit_api::grant::is_job_id;
 use godwit_api::rest::{
-    ChannelView, FailureGroup, LogLine, NodeProgress, ProgressView, SampleView, Timestamp,
+    ChannelView, FailureGroup, LogLine, MovedView, NodeProgress, ProgressView, SampleView,
+    Timestamp,
 };
 use godwit_run::STAGE_FIGURES;
 use godwit_state::Reason;
@@ -24,6 +25,9 @@ use serde_json::{Map, Value};
 
 use crate::attempt::clip;
 use asked::{Asked, Named};
+
+/// The largest amount that a site is believed: 8 PiB, and as many files.
+const AMOUNT_MAX: u64 = 1 << 53;
 
 /// The longest code, and the longest name of a figure.
 const WORD_BYTES_MAX: usize = 64;
@@ -165,6 +169,7 @@ fn job(seen: &mut JobSeen) {
         text: clip(&told.text),
     });
     view.summary = view.summary.take().and_then(summary);
+    view.moved = moved(view.moved);
     if let Some(told) = &mut view.progress {
         progress(told);
     }
@@ -221,7 +226,19 @@ fn groups(told: Vec<FailureGroup>) -> Vec<FailureGroup> {
 }
 
 /// Progress is shown to all who may look: no text of another site stays in it.
+/// Nobody moves more: sums of such figures stay whole.
+fn moved(told: MovedView) -> MovedView {
+    MovedView {
+        bytes: told.bytes.min(AMOUNT_MAX),
+        files: told.files.min(AMOUNT_MAX),
+        bytes_again: told.bytes_again.min(AMOUNT_MAX),
+    }
+}
+
 fn progress(told: &mut ProgressView) {
+    told.moved = moved(told.moved);
+    told.bytes = told.bytes.min(AMOUNT_MAX);
+    told.files = told.files.min(AMOUNT_MAX);
     told.bottleneck_text = None;
     bottleneck(&mut told.bottleneck);
     stages(&mut told.stages);

@@ -235,11 +235,13 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
 
 /// Has a job that is there run again, if that is wanted. The rights of its asker are looked at before the attempt.
 fn go_on(jobs: &Jobs, asker: &str, wish: &RunJob, found: Job) -> Result<Answer, Refusal> {
+    let state = found.state;
+    if state != JobState::Complete {
+        check_sight(&jobs.shared, &found, wish)?;
+    }
     if wish.again {
-        let state = found.state;
         let is_paused = state == JobState::Paused;
         if is_paused || (state.ended() && state != JobState::Complete) {
-            check_sight(&jobs.shared, &found, wish)?;
             check_once(jobs, asker, &wish.job)?;
             take_change(jobs, asker)?;
             let changed = match is_paused {

@@ -13,7 +13,7 @@ use godwit_state::{Agreed, Job, JobState, Role};
 use crate::attempt::AttemptEvents;
 use crate::attempt::divided::claim_of;
 use crate::error::JobsError;
-use crate::{Access, Shared, reached};
+use crate::{Access, Shared, guests, reached};
 
 /// How long the look for what a job left may take at its end.
 const LOOK_WITHIN: Duration = Duration::from_secs(20);
@@ -92,7 +92,9 @@ pub(crate) fn tell(shared: &Shared, job: &Job, told: &AttemptEvents) {
     let (Ok(placed), Ok(place)) = (Agreed(&reader).placed(&job.id), destination(job)) else {
         return;
     };
-    if placed.tags.is_empty() || place.is_memory() {
+    // Of a job for another node, that node asks: this one has no rights there but for the transfer.
+    let is_for_other = guests::asker_of(job).is_some() && place.site != HERE;
+    if placed.tags.is_empty() || place.is_memory() || is_for_other {
         return;
     }
     let question = Question::Clean(CleanPlace {

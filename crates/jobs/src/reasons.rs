@@ -34,7 +34,11 @@ impl<'a> Now<'a> {
         let stored = self.shared.replica.reader().job_spec(&job.id)?;
         let kind: JobKind = view::kind_of(stored.as_deref());
         let progress = self.progress(&job);
-        let ended = Delivered(&self.shared.replica.reader()).of(&job.id)?;
+        let reader = self.shared.replica.reader();
+        let ended = match progress.is_some() {
+            true => Delivered(&reader).ended(&job.id)?,
+            false => Delivered(&reader).of(&job.id)?,
+        };
         if let Some(reason) = why(&job, &self.nodes, self.at) {
             job.reason = Some(reason);
         }

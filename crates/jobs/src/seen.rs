@@ -10,8 +10,8 @@
 use godwit_api::event::{Status, Summary, Verdict};
 use godwit_api::grant::Right;
 use godwit_api::rest::{
-    AttemptView, FailureGroup, JobList, JobReport, JobState, JobView, LogPage, NewJob, Place,
-    Reason, SampleView, WorkView,
+    AttemptView, FailureGroup, JobList, JobReport, JobState, JobView, LogPage, NewJob,
+    NodeProgress, Place, Reason, SampleView, WorkView,
 };
 use godwit_api::settings::{Kind, Scope, Setting};
 use godwit_state::{Cursor, JobFilter, Role, reason};
@@ -162,8 +162,12 @@ impl Seen {
     /// As [`Jobs::samples`].
     pub fn samples(&self, id: &str) -> Result<Vec<SampleView>, JobsError> {
         let mut samples = self.jobs.samples(id)?;
-        if samples.iter().any(|sample| sample.site.is_some()) && !self.is_whole(&self.jobs.job(id)?)
-        {
+        let is_chosen = |sample: &SampleView| sample.site.is_some() || !sample.nodes.is_empty();
+        if samples.iter().any(is_chosen) && !self.is_whole(&self.jobs.job(id)?) {
+            // Another site chooses the names of its nodes.
+            samples
+                .iter_mut()
+                .for_each(|sample| unnamed(&mut sample.nodes));
             for sample in samples.iter_mut().filter(|sample| sample.site.is_some()) {
                 sample.stages.clear();
                 sample.nodes.clear();
@@ -251,6 +255,12 @@ impl Seen {
                 progress.stages.clear();
                 progress.nodes.clear();
             }
+        }
+        if let Some(progress) = &mut job.progress
+            && !progress.nodes.is_empty()
+        {
+            unnamed(&mut progress.nodes);
+            progress.bottleneck_text = None;
         }
         job.summary = job.summary.as_ref().and_then(figures);
         job
@@ -449,6 +459,14 @@ fn figures(summary: &Value) -> Option<Value> {
             });
             Some(Value::Object(fields.collect::<Map<String, Value>>()))
         }
+    }
+}
+
+/// Hides what another site may have chosen.
+fn unnamed(nodes: &mut [NodeProgress]) {
+    for node in nodes {
+        node.to.clear();
+        node.bottleneck_text = None;
     }
 }
 

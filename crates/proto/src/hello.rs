@@ -57,6 +57,8 @@ pub mod capability {
     pub const ONE_FILE_SYSTEM: u64 = 65536;
     /// What the owner of a job may see at its destination: `may_list` and `may_read` of a question to run it.
     pub const OWNER_SIGHT: u64 = 131_072;
+    /// Parts of files that are judged by what is there: `member` with `update`, `existing` or `ignore_existing` of a comparison.
+    pub const JUDGED_PARTS: u64 = 262_144;
     /// All that this program knows.
     pub const ALL: u64 = PLAIN_PAYLOAD
         | BLAKE3
@@ -75,7 +77,8 @@ pub mod capability {
         | RANDOM_ORDER
         | MANDATE
         | ONE_FILE_SYSTEM
-        | OWNER_SIGHT;
+        | OWNER_SIGHT
+        | JUDGED_PARTS;
 
     /// What people call the lowest of these capabilities; empty if there is none that is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -97,6 +100,9 @@ pub mod capability {
             EARLIER => "going on with a job that another node began",
             RANDOM_ORDER => "sending in a random order (--order random)",
             ONE_FILE_SYSTEM => "leaving out what is mounted in a tree (--one-file-system)",
+            JUDGED_PARTS => {
+                "sparing what is there in a job of many nodes (--update, --existing, --ignore-existing); update it, or submit the job undivided"
+            }
             OWNER_SIGHT => "hiding what the owner of a job may not see",
             MANDATE => "acting for a job of another site",
             SHARING => "--priority background and --congestion",

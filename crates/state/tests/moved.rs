@@ -54,3 +54,27 @@ fn what_attempts_moved_adds_up_however_they_ended() {
     let sum = Delivered(&state.reader).of("job").expect("read");
     assert_eq!(sum, figures(90, 4, 6));
 }
+
+#[test]
+fn figures_beyond_all_measure_are_summed_up() {
+    let mut state = State::new();
+    let job = Op::Submit(Box::new(new_job("job")));
+    state.op(0, job).expect("submit");
+    state.op(1, Op::Level(FEATURE_LEVEL)).expect("alone");
+    state.job(2, claim(0)).expect("claim");
+    state.job(3, JobOp::Pause).expect("paused");
+    state
+        .job(4, moved(1, u64::MAX, u64::MAX, u64::MAX))
+        .expect("moved");
+    state.job(5, JobOp::Resume).expect("resumed");
+    state.job(6, claim(3)).expect("claim");
+    state
+        .job(7, moved(2, u64::MAX, u64::MAX, u64::MAX))
+        .expect("moved");
+    let delivered = Delivered(&state.reader);
+    let (all, ended) = (delivered.of("job"), delivered.ended("job"));
+    let most = i64::MAX.unsigned_abs();
+    assert!(all.expect("read").bytes > most);
+    // The attempt that runs is not in it.
+    assert_eq!(ended.expect("read").bytes, most);
+}

@@ -120,22 +120,28 @@ impl Rates {
         keys.retain(|key| is_admin || !key.for_others);
         keys.insert(&node);
         let mut series: Vec<RateSeries> = Vec::new();
-        for key in keys.into_iter().take(NAMES_MAX + 1) {
+        // Other sites choose names, too: those do not take the room of this site's own.
+        let (others, own): (Vec<&Key>, Vec<&Key>) =
+            keys.into_iter().partition(|key| key.for_others);
+        for key in own.into_iter().chain(others).take(NAMES_MAX + 1) {
             let of = |step: &Step| step.get(key).copied().unwrap_or(0.0);
             let value = |step: &Option<Step>| step.as_ref().map(of);
             let values = kept.steps.iter().map(value);
-            match series.last_mut() {
-                Some(last) if (last.kind, &*last.name) == (key.kind, &*key.name) => {
+            let is_same =
+                |known: &&mut RateSeries| (known.kind, &*known.name) == (key.kind, &*key.name);
+            match series.iter_mut().find(is_same) {
+                Some(last) => {
                     let sums = last.bytes_per_second.iter_mut().zip(values);
                     sums.for_each(|(sum, value)| *sum = sum.zip(value).map(|(a, b)| a + b));
                 }
-                _ => series.push(RateSeries {
+                None => series.push(RateSeries {
                     kind: key.kind,
                     name: key.name.to_string(),
                     bytes_per_second: values.collect(),
                 }),
             }
         }
+        series.sort_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
         let steps = i64::try_from(kept.steps.len().saturating_sub(1)).unwrap_or(0);
         RatesView {
             begin: Timestamp(kept.ended.0 - steps * i64::from(STEP_SECONDS) * 1_000),

@@ -76,11 +76,11 @@ pub struct RunJob {
     pub other: Option<Peer>,
     /// The owner of the job may list its destination. Else, or where an older node does not say so, nothing names what only the
     /// destination has. An older node does not look at it, and so is asked for no job whose owner may not list or read there.
-    #[serde(default)]
-    pub may_list: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_list: Option<bool>,
     /// The same of reading: else no file that is there gets a further name by its size and time.
-    #[serde(default)]
-    pub may_read: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_read: Option<bool>,
 }
 
 /// What is to change of a job that is run for the asker.

@@ -108,8 +108,8 @@ fn every_question_is_known() {
             new: serde_json::from_str(r#"{"sources":["here:/a"],"destination":"b:/c"}"#)
                 .expect("a job"),
             other: Some(peer()),
-            may_list: true,
-            may_read: true,
+            may_list: Some(true),
+            may_read: Some(true),
         })),
         Question::Job {
             job: "1".to_owned(),

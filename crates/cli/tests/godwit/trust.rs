@@ -75,8 +75,8 @@ impl Trust {
             deadline_ms: None,
             new,
             other,
-            may_list: true,
-            may_read: true,
+            may_list: Some(true),
+            may_read: Some(true),
         }));
         match self.c_asks(&self.a, &question)? {
             Answer::Job(seen) => Ok(*seen),

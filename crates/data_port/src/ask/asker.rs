@@ -219,7 +219,7 @@ impl Asker {
 /// Whether a question asks for a job whose owner may not see all of its destination.
 const fn hides(question: &Question) -> bool {
     match question {
-        Question::Run(wish) => !(wish.may_list && wish.may_read),
+        Question::Run(wish) => !matches!((wish.may_list, wish.may_read), (Some(true), Some(true))),
         _ => false,
     }
 }

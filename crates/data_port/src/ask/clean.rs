@@ -19,6 +19,9 @@ use godwit_store::{
 use super::change::{note_failure, note_path};
 use super::here::{Found, given_up};
 
+/// Tags of one question: the state keeps as many for a job.
+const TAGS_MAX: usize = 64;
+
 const CLAIMED: &str = "a transfer that runs or can be resumed needs it";
 const YOUNG: &str =
     "it was written to a short while ago; a transfer of another machine may need it";
@@ -36,6 +39,10 @@ pub(super) fn clean(
             code::NOT_A_DIRECTORY,
             format!("{} is not a directory", found.shown()),
         ));
+    }
+    if wish.tags.len() > TAGS_MAX {
+        let message = format!("tags: at most {TAGS_MAX}, as many as a job has");
+        return Err(Refusal::new(code::INVALID, message));
     }
     let claim = wish.claim.map(|claim| claim_tag(&claim.0));
     let tags: Vec<u64> = wish.tags.iter().copied().chain(claim).collect();

@@ -11,18 +11,20 @@ use crate::record::Recording;
 /// How an attempt ends in the state whose node was started again.
 const RESTART: &str = "restart";
 
-/// Tells the state what an attempt moved whose claim had ended before it could say so.
-pub(super) fn tell(shared: &Shared, id: &str, attempt: u32, moved: Moved) {
+/// Tells the state what an attempt moved whose claim had ended before it could say so; whether the state took it.
+pub(super) fn tell(shared: &Shared, id: &str, attempt: u32, moved: Moved) -> bool {
     let level = Agreed(&shared.replica.reader()).level();
     let is_known = level.is_ok_and(|level| level >= LEVEL_MOVED);
     if !is_known || moved == Moved::default() {
-        return;
+        return false;
     }
-    if let Err(error) = propose(shared, id, JobOp::Moved { attempt, moved }) {
+    let told = propose(shared, id, JobOp::Moved { attempt, moved });
+    if let Err(error) = &told {
         (shared.config.log)(&format!(
             "job {id}: the state does not take what attempt {attempt} moved: {error}"
         ));
     }
+    told.is_ok()
 }
 
 /// Tells what attempts had moved that ended with an earlier start of this node.
@@ -44,8 +46,9 @@ pub(crate) fn recover(shared: &Shared) {
                 files: last.moved.files,
                 again: last.moved.bytes_again,
             };
-            tell(shared, &id, attempt.number, moved);
-            account(shared, &id, &attempt, moved);
+            if tell(shared, &id, attempt.number, moved) {
+                account(shared, &id, &attempt, moved);
+            }
         }
     }
 }
@@ -60,7 +63,9 @@ pub(super) fn amend(shared: &Shared, id: &str, number: u32, due: Moved) -> Optio
     if attempt.node != shared.config.node || missing == Moved::default() {
         return None;
     }
-    tell(shared, id, number, due);
+    if !tell(shared, id, number, due) {
+        return None;
+    }
     account(shared, id, &attempt, missing);
     Delivered(&reader).of(id).ok()
 }

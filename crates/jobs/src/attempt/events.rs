@@ -229,7 +229,8 @@ impl AttemptEvents {
     }
 
     /// The destination says what earlier runs had moved. An attempt that a crash ended may have moved more than its last sample says.
-    fn recover(&self, heard: &mut Observed, moved: &godwit_api::event::Moved) {
+    fn recover(&self, moved: &godwit_api::event::Moved) {
+        let mut heard = self.lock();
         let held = MovedView {
             bytes: moved.held_bytes,
             files: moved.held_files,
@@ -242,13 +243,20 @@ impl AttemptEvents {
         let Some(before) = heard.recorder.before() else {
             return;
         };
+        // An older version did not say what an attempt had moved.
+        if before.moved == MovedView::default() {
+            return;
+        }
         let due = Moved {
             bytes: held.bytes.saturating_sub(before.held.bytes),
             files: held.files.saturating_sub(before.held.files),
             again: 0,
         };
-        if let Some(earlier) = after_crash::amend(&self.shared, &self.id, before.attempt, due) {
-            heard.earlier = earlier;
+        let attempt = before.attempt;
+        // The state may answer late.
+        drop(heard);
+        if let Some(earlier) = after_crash::amend(&self.shared, &self.id, attempt, due) {
+            self.lock().earlier = earlier;
         }
     }
 
@@ -263,9 +271,9 @@ impl AttemptEvents {
     }
 
     fn progress(&self, progress: &Progress) {
+        self.recover(&progress.moved);
         let mut heard = self.lock();
         heard.progressed(progress);
-        self.recover(&mut heard, &progress.moved);
         let at = now();
         let bottleneck = progress.bottleneck.as_ref();
         let view = ProgressView {

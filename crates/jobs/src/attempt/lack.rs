@@ -9,7 +9,7 @@ use godwit_state::{Job, Reason, Site};
 
 use super::events::Observed;
 use super::{NO_SPACE, Shortage, clip};
-use crate::{Shared, reached, view};
+use crate::{Shared, guests, reached, view};
 
 /// How long another site may take to say what is free there.
 const WITHIN: Duration = Duration::from_secs(4);
@@ -48,6 +48,10 @@ pub(super) fn reason(
 
 /// Bytes that are free in the export of a destination at another site, as that site says.
 fn free_there(shared: &Shared, job: &Job) -> Option<u64> {
+    // A job for another node goes by the rights of that one, which are for the transfer alone.
+    if guests::asker_of(job).is_some() {
+        return None;
+    }
     let reader = shared.replica.reader();
     let site = reader.object::<Site>(&job.destination.site).ok()??;
     let path = job.destination.path.trim_start_matches('/');

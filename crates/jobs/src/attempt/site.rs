@@ -309,8 +309,8 @@ impl<'a> SiteAttempt<'a> {
             request: self.job.request.clone(),
             new,
             other: self.granter(way).cloned(),
-            may_list: access::may_there(self.shared, self.job, Right::List),
-            may_read: access::may_there(self.shared, self.job, Right::Read),
+            may_list: Some(access::may_there(self.shared, self.job, Right::List)),
+            may_read: Some(access::may_there(self.shared, self.job, Right::Read)),
         }));
         match self.ask(runner, &question)? {
             Answer::Job(seen) => Ok(*seen),

@@ -123,10 +123,12 @@ fn said(shared: &Shared, job: &Job) -> Option<Guest> {
     Stored::parse(&spec).ok()?.guest
 }
 
-/// Refuses to go on with a job whose owner may see less of the destination than when the job was submitted.
+/// Refuses to go on with a job whose owner may see less of the destination than when the job was submitted. A node of an older version
+/// says nothing about that.
 pub(super) fn check_sight(shared: &Shared, job: &Job, wish: &RunJob) -> Result<(), Refusal> {
     let less = said(shared, job).is_some_and(|guest| {
-        (guest.may_list && !wish.may_list) || (guest.may_read && !wish.may_read)
+        (guest.may_list && wish.may_list == Some(false))
+            || (guest.may_read && wish.may_read == Some(false))
     });
     if !less {
         return Ok(());

@@ -122,8 +122,8 @@ pub(super) fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, 
     let guest = Guest {
         asker: asker.to_owned(),
         other,
-        may_list: wish.may_list && is_read,
-        may_read: wish.may_read && is_read,
+        may_list: wish.may_list == Some(true) && is_read,
+        may_read: wish.may_read == Some(true) && is_read,
     };
     Ok(Stored::for_guest(new, guest))
 }

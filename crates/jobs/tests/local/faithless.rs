@@ -47,7 +47,7 @@ impl AskSites for Faithless {
             Question::Job { .. } => Err(Refusal::new(code::NO_SUCH_JOB, "not here")),
             Question::Run(wish) => {
                 let mut sights = self.sights.lock().expect("no panic");
-                sights.push((wish.may_list, wish.may_read));
+                sights.push((wish.may_list == Some(true), wish.may_read == Some(true)));
                 Ok(Answer::Job(Box::new(self.seen.clone())))
             }
             Question::Steer(_) => Ok(Answer::Job(Box::new(self.seen.clone()))),

@@ -63,8 +63,8 @@ fn a_job_is_refused_with_a_setting_that_only_a_command_takes() {
             request: None,
             deadline_ms: None,
             other: None,
-            may_list: true,
-            may_read: true,
+            may_list: Some(true),
+            may_read: Some(true),
         }));
         let asked = guests.answer("gw1-a", None, &question, &|_, _, _| Ok(()));
         let refusal = asked.expect_err("refused");

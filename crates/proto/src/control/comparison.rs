@@ -57,6 +57,11 @@ impl Comparison {
         }
     }
 
+    /// Whether some of what is there stays as it is, whatever the source has.
+    pub(crate) fn spares(asked: Option<Self>) -> bool {
+        asked.is_some_and(|asked| asked.update || asked.existing || asked.ignore_existing)
+    }
+
     /// See [`Judge`].
     pub fn judge(&self) -> Judge {
         Judge(self.judge)

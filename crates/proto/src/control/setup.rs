@@ -163,6 +163,10 @@ impl Open {
             )
             | need(self.direct, capability::DIRECT)
             | need(self.member.is_some(), capability::PARTS)
+            | need(
+                self.member.is_some() && Comparison::spares(self.comparison),
+                capability::JUDGED_PARTS,
+            )
             | need(self.earlier.is_some(), capability::EARLIER)
             | need(self.random_order, capability::RANDOM_ORDER)
             | need(self.mandate.is_some(), capability::MANDATE)

@@ -40,7 +40,7 @@ impl Totals {
     pub(super) fn add(&self, counters: &Arc<Counters>, arrived: Arrived) {
         let mut inner = self.lock();
         inner.engines.push(Arc::clone(counters));
-        inner.lost_bytes += arrived.lost_bytes;
+        inner.lost_bytes = inner.lost_bytes.saturating_add(arrived.lost_bytes);
         let held = (arrived.held_bytes, arrived.held_files);
         inner.held.get_or_insert(held);
     }

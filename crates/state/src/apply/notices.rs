@@ -1,6 +1,7 @@
 //! Owns what follows a change: its event, and its deliveries to webhooks.
 //! Sends nothing: readers follow the events, and a node delivers.
 
+use godwit_model::millis;
 use rusqlite::params;
 use serde::Serialize;
 
@@ -18,7 +19,9 @@ struct JobBody<'a> {
     owner: &'a str,
     state: JobState,
     reason: Option<&'a Reason>,
+    #[serde(with = "millis")]
     since: Timestamp,
+    #[serde(with = "millis::option")]
     next_attempt: Option<Timestamp>,
     epoch: u64,
 }

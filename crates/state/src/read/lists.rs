@@ -25,7 +25,7 @@ pub struct AuditFilter {
 }
 
 /// A line of the audit log.
-#[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct AuditLine {
     /// Number; later lines have greater ones.
     pub seq: u64,

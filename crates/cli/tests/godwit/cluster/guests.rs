@@ -27,8 +27,8 @@ fn end_of(site: &Site, there: &Site, c: &Rig, job: &str, destination: &str) -> J
         deadline_ms: None,
         new,
         other: Some(peer(&there.nodes[0], "siteB")),
-        may_list: true,
-        may_read: true,
+        may_list: Some(true),
+        may_read: Some(true),
     }));
     let until = Instant::now() + DEADLINE;
     let mut question = run;

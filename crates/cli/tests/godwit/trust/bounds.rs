@@ -223,8 +223,8 @@ fn a_job_does_not_tell_its_asker_by_its_times_what_is_at_an_address() {
                 // It is at none of them.
                 identity: trust.c.identity.clone(),
             }),
-            may_list: true,
-            may_read: true,
+            may_list: Some(true),
+            may_read: Some(true),
         }));
         trust.c_asks(&trust.a, &run).expect("taken");
     }
@@ -358,8 +358,8 @@ fn the_audit_log_names_the_node_that_acts_for_an_asker() {
         deadline_ms: None,
         new: serde_json::from_value(new).expect("a job"),
         other: None,
-        may_list: true,
-        may_read: true,
+        may_list: Some(true),
+        may_read: Some(true),
     }));
     trust.c_asks(&trust.a, &run).expect("taken");
     let given = trust.c_asks(&trust.a, &let_in("j", &trust.b, 1));

@@ -68,8 +68,8 @@ fn the_deadline_of_a_job_goes_by_the_clock_of_the_site_that_runs_it() {
         request: None,
         new: serde_json::from_value(new.clone()).expect("a job"),
         other: Some(peer(&trust.b, "siteB")),
-        may_list: true,
-        may_read: true,
+        may_list: Some(true),
+        may_read: Some(true),
     }));
     trust.c_asks(&trust.a, &run).expect("taken");
     let seen = trust.end_of(JOB, &new).expect("it runs");

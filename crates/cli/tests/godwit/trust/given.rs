@@ -140,8 +140,8 @@ fn a_dry_run_for_another_site_needs_the_right_of_that_site_to_list() {
         new,
         deadline_ms: None,
         other: None,
-        may_list: true,
-        may_read: true,
+        may_list: Some(true),
+        may_read: Some(true),
     }));
     let refusal = trust.c_asks(&trust.a, &run).expect_err("no right to list");
     assert_eq!(refusal.code, code::NOT_GRANTED, "{refusal:?}");
@@ -155,8 +155,8 @@ fn a_dry_run_for_another_site_needs_the_right_of_that_site_to_list() {
         new: serde_json::from_value(verify).expect("a job"),
         deadline_ms: None,
         other: None,
-        may_list: true,
-        may_read: true,
+        may_list: Some(true),
+        may_read: Some(true),
     }));
     let refusal = trust.c_asks(&trust.a, &run).expect_err("no right to read");
     assert_eq!(refusal.code, code::NOT_GRANTED, "{refusal:?}");
@@ -180,8 +180,8 @@ fn a_job_names_nothing_at_its_destination_that_its_asker_may_not_list() {
             new: serde_json::from_value(new).expect("a job"),
             deadline_ms: None,
             other: None,
-            may_list,
-            may_read: true,
+            may_list: Some(may_list),
+            may_read: Some(true),
         }));
         trust.c_asks(&trust.a, &run).expect("taken");
         let until = std::time::Instant::now() + super::DEADLINE;

@@ -46,8 +46,8 @@ fn a_job_runs_for_one_node_of_a_cluster_at_a_time() {
         deadline_ms: None,
         new: serde_json::from_value(new).expect("a job"),
         other: None,
-        may_list: true,
-        may_read: true,
+        may_list: Some(true),
+        may_read: Some(true),
     }));
     ask(&trust.b, &trust.a, None, &run).expect("it runs for B");
     // C says that B is of its cluster.

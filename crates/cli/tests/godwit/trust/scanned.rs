@@ -43,8 +43,8 @@ fn jobs_of_another_site_try_few_addresses_and_say_nothing_about_them() {
                 addresses: vec![address.clone()],
                 identity: trust.b.identity.clone(),
             }),
-            may_list: true,
-            may_read: true,
+            may_list: Some(true),
+            may_read: Some(true),
         }));
         trust.c_asks(&trust.a, &question).expect("accepted");
     }

@@ -1,5 +1,5 @@
 //! Decides whether a job is divided among nodes: by its description, by the nodes of both sites, and by what an earlier attempt of it did.
-//! Divides nothing, and decides no route: `third` does.
+//! Divides nothing, and decides no route: `site` does.
 
 use std::time::{Duration, Instant};
 

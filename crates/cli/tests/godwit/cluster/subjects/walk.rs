@@ -345,7 +345,7 @@ fn run(job: &str, to: &str) -> Question {
         deadline_ms: None,
         new: serde_json::from_value(new).expect("a job"),
         other: None,
-        may_list: true,
-        may_read: true,
+        may_list: Some(true),
+        may_read: Some(true),
     }))
 }
