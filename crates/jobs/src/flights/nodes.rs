@@ -126,7 +126,7 @@ mod tests {
         let held = [node("a1", "b1", 1.0, Some("limit"))];
         let (stage, text) = limited(&held, 20_000_000).expect("limited");
         assert_eq!(stage, "limit");
-        assert!(text.contains("20 MB/s"), "{text}");
+        assert!(text.contains("20.0 MB/s"), "{text}");
     }
 
     #[test]

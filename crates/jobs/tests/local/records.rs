@@ -20,7 +20,7 @@ fn fill(world: &World, id: &str) {
 #[test]
 fn the_oldest_records_of_a_user_make_way_and_its_log_says_so() {
     let world = World::new();
-    world.write("from/a", &[7; 40_000]);
+    world.write("from/a", &vec![7; 4_000_000]);
     let jobs = world.start(2);
     let old = submit(&jobs, &new("here:/from/a", "here:/to/old"));
     wait_for(&jobs, &old, |job| job.ended.is_some());
@@ -30,7 +30,7 @@ fn the_oldest_records_of_a_user_make_way_and_its_log_says_so() {
     // A look is due where none was since the start.
     let jobs = world.start(2);
     let slow = NewJob {
-        limit: Some(10_000),
+        limit: Some(1_000_000),
         ..new("here:/from/a", "here:/to/new")
     };
     let running = submit(&jobs, &slow);
