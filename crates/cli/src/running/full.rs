@@ -89,12 +89,15 @@ impl Seen {
 
 impl EventSink for StopsWhenFull {
     fn tell(&self, event: Event) {
-        let is_full = |code: Option<&str>| code == Some(FailureCode::NoSpace.as_str());
+        let is = |failed: &Failed, code: FailureCode| failed.code.as_deref() == Some(code.as_str());
         match event {
-            Event::Failed(failed) if is_full(failed.code.as_deref()) => {
+            Event::Failed(failed) if is(&failed, FailureCode::NoSpace) => {
                 let mut seen = self.lock();
                 seen.full.get_or_insert_with(|| (failed, Instant::now()));
             }
+            // A further name of a file that found no room.
+            Event::Failed(failed)
+                if is(&failed, FailureCode::NotFound) && self.lock().full.is_some() => {}
             Event::Error(_) if self.lock().full.is_some() => self.tell_once(),
             Event::Summary(Summary::Transfer(mut summary)) if self.lock().full.is_some() => {
                 self.tell_once();

@@ -172,7 +172,7 @@ fn proof(code: FailureCode) -> Proof {
         Different => Test("verify", "each_difference_is_named_here_and_there"),
         NoSpace => Test(
             "full",
-            "a_full_destination_ends_partial_and_finishes_once_there_is_room",
+            "a_full_destination_ends_the_transfer_with_one_message_and_it_finishes_once_there_is_room",
         ),
         Permission => Test(
             "entries",
