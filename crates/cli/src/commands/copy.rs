@@ -115,8 +115,12 @@ fn transfer(
         }
     };
     let steered = Arc::new(Steered::new(Arc::new(output), home, &control));
-    let full = Arc::new(StopsWhenFull::new(steered, &control));
-    let events = Arc::clone(&full) as Arc<dyn EventSink>;
+    let full = Arc::new(StopsWhenFull::new(Arc::clone(&steered) as _, &control));
+    // A standard input is one entry, which ends the transfer itself.
+    let events: Arc<dyn EventSink> = match sources.contains(&Endpoint::Stdio) {
+        true => steered,
+        false => Arc::clone(&full) as _,
+    };
     for note in taken_for_a_machine(&spec, &sources) {
         events.note(&note);
     }
