@@ -2,6 +2,7 @@
 //! Leaves a node that is alone to `job_troubles`.
 
 use super::super::job_troubles::{fill, with_mount};
+use super::super::process::wait_until;
 use super::super::sites::{submit, wait_for};
 use super::{Site, nodes, up};
 
@@ -42,9 +43,13 @@ fn a_leader_without_room_hands_over_and_the_status_names_it() {
             && up(view).len() == 3
     });
     for node in 0..3 {
-        let shown = site.nodes[node].admin(&["cluster", "status"]);
-        let line = "node1 takes no changes: ";
-        assert!(shown.complaint.contains(line), "{shown:?}");
+        // On a busy machine the leader may change once more: a new one hears this within a second.
+        let shown = wait_until(|| {
+            let shown = site.nodes[node].admin(&["cluster", "status"]);
+            let line = "node1 takes no changes: ";
+            shown.complaint.contains(line).then_some(shown)
+        });
+        let shown = shown.expect("the status names it");
         assert!(!shown.complaint.contains("recover"), "{shown:?}");
     }
     // Each node takes jobs: the full one passes them on to the leader.
