@@ -4,7 +4,6 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::endpoint::Place;
 use godwit_api::grant::{
@@ -16,6 +15,7 @@ use godwit_proto::{ErrorCode, Open};
 
 use crate::export::{Export, ExportError, ExportPath, locate};
 use crate::grants::Grants;
+use crate::news::now;
 
 /// The access rules of a node's state. They are asked often, so both answers must be cheap.
 pub trait StateRules: Send + Sync {
@@ -363,13 +363,6 @@ fn no_job(mandate: &Mandate, options: &str) -> Denial {
 
 fn options(place: Option<(&str, &[u8])>, right: Right) -> String {
     Wish { place, right }.options()
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// What a path names, for a peer that is known.

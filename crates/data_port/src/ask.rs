@@ -11,7 +11,7 @@ mod list;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, ClusterQuestion, Question, Refusal, code};
 use godwit_api::grant::Right;
@@ -205,7 +205,7 @@ fn answer(
         }
         shared
             .places
-            .may_use(who, export, path, right, now())
+            .may_use(who, export, path, right, news::now())
             .map_err(refusal)
     };
     let held = held::Held::new(&may_now);
@@ -335,13 +335,6 @@ fn too_many(full: Full) -> Refusal {
         Full::All => "this node answers as many questions as it may at once; try again later",
     };
     Refusal::later(code::BUSY, message)
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// The words of a denial, with a code for programs.

@@ -19,7 +19,8 @@ pub use recorder::Recorder;
 pub use report::{Known, make, render};
 
 /// The time by the clock of this machine.
-fn now() -> Timestamp {
+#[must_use]
+pub fn now() -> Timestamp {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::rest::Timestamp;
+pub use godwit_history::now;
 
 /// What tells the time to the jobs of a node.
 #[derive(Clone)]
@@ -27,15 +28,6 @@ impl Default for Clock {
     fn default() -> Self {
         Self::new(now)
     }
-}
-
-/// Milliseconds since 1970-01-01 UTC by the clock of this machine.
-#[must_use]
-pub fn now() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Random bits; the time stands in where the system gives none.

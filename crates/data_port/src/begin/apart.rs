@@ -11,7 +11,7 @@ use crate::allow::Denial;
 /// The destination of a push that its source does not meet, as far as this node can tell.
 pub(super) struct Marked {
     pub(super) prepared: PreparedDestination,
-    /// What the source looks for.
+    /// The mark that the source looks for.
     pub(super) beacon: Option<Beacon>,
     /// It deletes, and no beacon could be made.
     pub(super) unproved: bool,
@@ -49,7 +49,7 @@ pub(super) struct Sought {
     pub(super) root: TreeRoot,
     /// Its real path.
     pub(super) real: Vec<u8>,
-    /// What messages call it.
+    /// The name in messages.
     pub(super) shown: Vec<u8>,
     /// Its name where it goes into a directory.
     pub(super) name: Vec<u8>,

@@ -73,7 +73,7 @@ pub(super) fn prepare(
     prepared.map_err(no)
 }
 
-/// What a peer hears of a damaged journal: where that lies is nothing for it. The log has the path.
+/// Said to a peer of a damaged journal. The log has the path, which is not for the peer.
 const DAMAGED: &str = "what an earlier run of this transfer had noted of it is damaged at the other side, so this run sends some of it again; the log there says more";
 
 /// Logs what was damaged in the journal, and leaves words for the peer without a path of this machine. An agent's client may know where its
