@@ -149,12 +149,12 @@ pub struct Progress {
     /// This is the state at the end; never sent to others.
     #[serde(skip)]
     pub at_end: bool,
-    /// What this run delivered; never sent to others.
+    /// Amounts of this run; never sent to others.
     #[serde(skip)]
     pub moved: Moved,
 }
 
-/// What a run of a transfer delivered so far, and what earlier runs had.
+/// Amounts that a run of a transfer has delivered so far, beside those of earlier runs.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Moved {
     /// Bytes of contents that are safe at the destination.

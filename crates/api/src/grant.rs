@@ -117,7 +117,7 @@ pub fn allows_at<'a>(
 }
 
 impl<'a> Wish<'a> {
-    /// What is wished at a path of an export, or of the memory of a node. Memory (`mem:`, `null:`) belongs to no export: any grant of the
+    /// A wish for a path of an export, or for the memory of a node. Memory (`mem:`, `null:`) belongs to no export: any grant of the
     /// right opens it. This alone decides who may measure.
     #[must_use]
     pub fn at(export: &'a str, path: &'a [u8], right: Right) -> Self {

@@ -220,7 +220,7 @@ fn running(shared: &Shared) -> Result<HashMap<String, u64>, godwit_state::Fault>
     Ok(counts)
 }
 
-/// What the leader, or another node, knows of a node.
+/// Knowledge of the asked node about another node.
 struct Known {
     /// It is this node.
     own: bool,

@@ -308,13 +308,13 @@ pub struct Flight {
     pub bytes: u64,
     /// Files that it has brought so far.
     pub files: u64,
-    /// What this try delivered.
+    /// Amounts of this try.
     pub(crate) delivered: MovedView,
-    /// What earlier tries of the same items delivered.
+    /// Amounts of earlier tries of the same items.
     pub(crate) earlier: MovedView,
-    /// What each stage did in the last seconds.
+    /// Figures of the stages in the last seconds.
     pub stages: BTreeMap<String, f64>,
-    /// What limits it.
+    /// The stage that limits the transfer.
     pub bottleneck: Option<Limited>,
     /// Rate of the last seconds.
     pub bytes_per_second: f64,

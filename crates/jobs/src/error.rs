@@ -69,7 +69,7 @@ impl From<godwit_history::Unreadable> for JobsError {
 pub const OWN_FILE_FAILS: &str = "the node cannot use a file of its own; an admin of the node sees which by the same request, or by: godwit access list";
 
 impl JobsError {
-    /// What users and other sites read of it: paths of the machine, and lines of its files, are for admins.
+    /// The message for users and other sites: paths of the machine, and lines of its files, are for admins.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Grants(_)

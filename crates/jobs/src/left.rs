@@ -1,4 +1,4 @@
-//! What a job that has ended left at its destination: temporary files by their tags, and who may have them removed.
+//! Owns the temporary files that an ended job left at its destination: how many there are, and the right to remove them.
 //! Removes nothing: the site of the destination does.
 
 use std::time::{Duration, Instant};

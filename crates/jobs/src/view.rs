@@ -50,7 +50,7 @@ pub(crate) fn job(
     }
 }
 
-/// What was moved, as clients see it.
+/// Amounts as clients see them.
 pub(crate) const fn moved(moved: Moved) -> MovedView {
     MovedView {
         bytes: moved.bytes,
@@ -80,7 +80,7 @@ pub(crate) fn attempt(attempt: Attempt) -> AttemptView {
     }
 }
 
-/// What runs has told the state nothing yet.
+/// Adds the running attempt, of which the state has no amounts yet.
 pub(crate) fn add_running(attempts: &mut [AttemptView], progress: Option<&ProgressView>) {
     let last = attempts.last_mut().filter(|last| last.ended.is_none());
     if let (Some(progress), Some(last)) = (progress, last) {
@@ -91,7 +91,7 @@ pub(crate) fn add_running(attempts: &mut [AttemptView], progress: Option<&Progre
     }
 }
 
-/// What limits a transfer and what would help, as a sentence.
+/// The stage that limits a transfer and the advice, as a sentence.
 pub(crate) fn limited(limited: &Limited) -> String {
     let advice = limited.told.advice.as_deref();
     let advice = advice.map_or_else(String::new, |advice| format!("; {advice}"));

@@ -23,9 +23,9 @@ pub struct Plan {
     pub listen: Vec<SocketAddr>,
     /// Where API and page are served; empty is the data port.
     pub manage: Vec<SocketAddr>,
-    /// What the node says of its own addresses to clients.
+    /// The addresses that clients hear.
     pub announce: Announce,
-    /// What the API proves itself with.
+    /// Certificate and key of the API.
     pub certificate: CertificateSource,
     /// The Unix socket of the API.
     pub socket: PathBuf,

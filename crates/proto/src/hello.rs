@@ -55,7 +55,7 @@ pub mod capability {
     pub const MANDATE: u64 = 32768;
     /// Trees without what is mounted in them: `one_file_system` of a selection.
     pub const ONE_FILE_SYSTEM: u64 = 65536;
-    /// What the owner of a job may see at its destination: `may_list` and `may_read` of a question to run it.
+    /// Rights of the owner of a job to see its destination: `may_list` and `may_read` of a question to run it.
     pub const OWNER_SIGHT: u64 = 131_072;
     /// Parts of files that are judged by what is there: `member` with `update`, `existing` or `ignore_existing` of a comparison.
     pub const JUDGED_PARTS: u64 = 262_144;

@@ -1456,7 +1456,7 @@ export interface components {
             made: components["schemas"]["Timestamp"];
             /** @description Nodes of the cluster that ran attempts of the job and do not tell now what they wrote: their lines and samples are missing. */
             missing?: components["schemas"]["MissingNode"][];
-            /** @description What each node did that brought a divided job, as the samples show it. */
+            /** @description Each node that brought a divided job, as the samples show it. */
             nodes?: components["schemas"]["NodeShare"][];
             /** @description The samples, the oldest first. */
             samples: components["schemas"]["SampleView"][];
@@ -1500,7 +1500,7 @@ export interface components {
              * @description Limit in bytes per second.
              */
             limit?: number | null;
-            /** @description What all attempts moved together. */
+            /** @description Sum over all attempts. */
             moved?: components["schemas"]["MovedView"];
             next_attempt?: components["schemas"]["Timestamp"] | null;
             /** @description The node that runs the job. */
@@ -1632,7 +1632,7 @@ export interface components {
             /** @description Why it does not tell, and what helps. */
             why: string;
         };
-        /** @description What an attempt, or all attempts of a job, moved. */
+        /** @description Amounts that an attempt, or all attempts of a job, moved. */
         MovedView: {
             /**
              * Format: int64
@@ -1867,24 +1867,24 @@ export interface components {
              */
             name: string;
         };
-        /** @description What one node brings of a divided job now. */
+        /** @description One node at work on a divided job. */
         NodeProgress: {
-            /** @description What limits it, as a word. */
+            /** @description The stage that limits the node. */
             bottleneck?: string | null;
-            /** @description What limits it and what would help, as a sentence. */
+            /** @description The stage that limits the node and the advice, as a sentence. */
             bottleneck_text?: string | null;
             /**
              * Format: double
              * @description Rate of the last seconds, in bytes per second.
              */
             bytes_per_second: number;
-            /** @description What its host did, by name of the figure. */
+            /** @description Figures of the host of the node, by name. */
             host: {
                 [key: string]: number;
             };
             /** @description Its name. */
             node: string;
-            /** @description What each stage did between the two nodes, by name of the figure. */
+            /** @description Figures of the stages between the two nodes, by name. */
             stages: {
                 [key: string]: number;
             };
@@ -1935,11 +1935,11 @@ export interface components {
              */
             free_bytes: number | null;
         };
-        /** @description What one node did of a divided job. */
+        /** @description The share of one node in a divided job. */
         NodeShare: {
             /** @description When it was first seen to bring something. */
             began: components["schemas"]["Timestamp"];
-            /** @description What limited it most of the time. */
+            /** @description The stage that limited the node most of the time. */
             bottleneck?: string | null;
             /**
              * Format: double
@@ -2034,7 +2034,7 @@ export interface components {
              * @description Files that the scan has found so far; all of them once it has ended.
              */
             files_total?: number;
-            /** @description What this attempt moved. */
+            /** @description Amounts of this attempt. */
             moved?: components["schemas"]["MovedView"];
             /** @description The nodes that bring a divided job. */
             nodes?: components["schemas"]["NodeProgress"][];
@@ -2176,17 +2176,17 @@ export interface components {
              * @description Files done.
              */
             files: number;
-            /** @description What earlier runs had moved when the attempt began, as the destination says. */
+            /** @description Amounts that earlier runs had moved when the attempt began, as the destination says. */
             held?: components["schemas"]["MovedView"];
             /** @description What the host did meanwhile, by name of the figure. */
             host: {
                 [key: string]: number;
             };
-            /** @description What the attempt had moved. */
+            /** @description Amounts that the attempt had moved by then. */
             moved?: components["schemas"]["MovedView"];
             /** @description Name of the node of the cluster that measured, if that is not the node that answers. */
             node?: string | null;
-            /** @description What the nodes did that brought a divided job. */
+            /** @description The nodes that brought a divided job, each with its figures. */
             nodes?: components["schemas"]["NodeProgress"][];
             /** @description Name of the site that measured, if another site ran the job. */
             site?: string | null;

@@ -184,7 +184,7 @@ pub struct JobView {
     pub ended: Option<Timestamp>,
     /// How far the running attempt is; None while none runs here.
     pub progress: Option<ProgressView>,
-    /// What all attempts moved together.
+    /// Sum over all attempts.
     #[serde(default)]
     pub moved: MovedView,
     /// The summary of the last attempt that ended, as in `--json`.
@@ -225,7 +225,7 @@ pub struct ProgressView {
     /// The network paths of the transfer.
     #[serde(default)]
     pub channels: Vec<ChannelView>,
-    /// What this attempt moved.
+    /// Amounts of this attempt.
     #[serde(default)]
     pub moved: MovedView,
     /// The nodes that bring a divided job.
@@ -388,10 +388,10 @@ pub struct SampleView {
     pub bytes_per_second: f64,
     /// Streams attached.
     pub streams: u32,
-    /// What the attempt had moved.
+    /// Amounts that the attempt had moved by then.
     #[serde(default)]
     pub moved: MovedView,
-    /// What earlier runs had moved when the attempt began, as the destination says.
+    /// Amounts that earlier runs had moved when the attempt began, as the destination says.
     #[serde(default)]
     pub held: MovedView,
     /// What limited the transfer, as a word.
@@ -401,7 +401,7 @@ pub struct SampleView {
     pub stages: BTreeMap<String, f64>,
     /// What the host did meanwhile, by name of the figure.
     pub host: BTreeMap<String, f64>,
-    /// What the nodes did that brought a divided job.
+    /// The nodes that brought a divided job, each with its figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeProgress>,
     /// Name of the site that measured, if another site ran the job.

@@ -1,4 +1,4 @@
-//! What attempts moved, and what each node of a divided job does.
+//! Owns the documents of amounts that attempts moved, and of each node at work on a divided job.
 //! Leaves the job and its attempts to `job`.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What an attempt, or all attempts of a job, moved.
+/// Amounts that an attempt, or all attempts of a job, moved.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct MovedView {
     /// Bytes of contents that arrived, each counted once.
@@ -29,7 +29,7 @@ impl MovedView {
     }
 }
 
-/// What one node brings of a divided job now.
+/// One node at work on a divided job.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct NodeProgress {
     /// Its name.
@@ -40,12 +40,12 @@ pub struct NodeProgress {
     pub bytes_per_second: f64,
     /// Streams attached.
     pub streams: u32,
-    /// What limits it, as a word.
+    /// The stage that limits the node.
     pub bottleneck: Option<String>,
-    /// What limits it and what would help, as a sentence.
+    /// The stage that limits the node and the advice, as a sentence.
     pub bottleneck_text: Option<String>,
-    /// What each stage did between the two nodes, by name of the figure.
+    /// Figures of the stages between the two nodes, by name.
     pub stages: BTreeMap<String, f64>,
-    /// What its host did, by name of the figure.
+    /// Figures of the host of the node, by name.
     pub host: BTreeMap<String, f64>,
 }

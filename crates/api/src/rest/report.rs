@@ -36,7 +36,7 @@ pub struct JobReport {
     pub bottlenecks: BTreeMap<String, f64>,
     /// How each figure of the samples was distributed.
     pub figures: BTreeMap<String, Distribution>,
-    /// What each node did that brought a divided job, as the samples show it.
+    /// Each node that brought a divided job, as the samples show it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeShare>,
     /// Changes that the tuner made, lost connections, notes and errors, the oldest first.
@@ -67,7 +67,7 @@ pub struct Distribution {
     pub histogram: Vec<u64>,
 }
 
-/// What one node did of a divided job.
+/// The share of one node in a divided job.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct NodeShare {
     /// Its name.
@@ -80,6 +80,6 @@ pub struct NodeShare {
     pub bytes_per_second: f64,
     /// Its part of what all nodes brought.
     pub share: f64,
-    /// What limited it most of the time.
+    /// The stage that limited the node most of the time.
     pub bottleneck: Option<String>,
 }

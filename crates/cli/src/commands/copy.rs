@@ -252,7 +252,7 @@ fn plain_env(
     }
 }
 
-/// What a transfer between memories needs of this process.
+/// Needs of a transfer between memories in this process.
 pub(crate) fn memory_env(settings: &CpSettings, home: &Home) -> Env {
     plain_env(settings, home, Instant::now(), 0o022, Vec::new())
 }

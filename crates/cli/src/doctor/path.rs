@@ -20,7 +20,7 @@ const MEASURED_FOR: Duration = Duration::from_secs(3);
 /// More than any path takes in that time.
 const MEMORY: &str = "mem:16TiB";
 
-/// What was seen of the bytes.
+/// Bytes seen so far.
 #[derive(Default)]
 struct Seen {
     /// When the first ones had arrived, and how many.

@@ -1,4 +1,4 @@
-//! What a job says to have moved, compared with what rsync counts at its destination, whatever became of its attempts.
+//! Totals of a job, compared with the count of rsync at its destination, however the attempts of the job ended.
 //! Leaves what arrives to `job_kills`.
 
 use std::process::Command;

@@ -179,7 +179,7 @@ fn a_destination_in_the_source_is_met_by_the_scan() {
     }
 }
 
-/// What a node exports is a part of the destination, which the other end sees by another mount.
+/// The export of a node is a part of the destination, which the other end sees by another mount.
 #[test]
 fn a_destination_above_the_export_of_the_source_is_met() {
     let Some(world) = World::new() else {

@@ -48,7 +48,7 @@ impl JobContext<'_> {
     }
 }
 
-/// What a walk found, whoever brings it.
+/// Entries that a walk found, whichever node brings them.
 pub(crate) fn found_by(walked: &Walked) -> Looked {
     let large = walked.large.iter().map(|file| file.bytes);
     Looked {

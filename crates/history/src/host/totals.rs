@@ -1,4 +1,4 @@
-//! Owns what the kernel has counted since the machine started, core by core and interface by interface.
+//! Owns the counts of the kernel since the machine started, core by core and interface by interface.
 //! Makes no rates: the reader of the figures does.
 
 use std::fs;
@@ -8,7 +8,7 @@ use super::counts::{self, Ticks};
 /// Ticks of `/proc/stat` in a second: fixed in the interface of the kernel to programs (`USER_HZ`).
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// What a core did, as the figures name it.
+/// Modes of a core, as the figures name them.
 const MODES: [&str; 6] = ["user", "system", "idle", "iowait", "interrupts", "steal"];
 
 /// Counts of one network interface.
@@ -26,7 +26,7 @@ pub struct Interface {
     pub sent_packets: u64,
 }
 
-/// What the kernel has counted. A figure that the machine does not have is left out.
+/// Counts of the kernel. A figure that the machine does not have is left out.
 #[derive(Clone, Debug, Default)]
 pub struct HostTotals {
     /// Seconds of each core by what it did.
@@ -45,7 +45,7 @@ pub struct HostTotals {
     pub interfaces: Vec<Interface>,
 }
 
-/// Looks at what the kernel has counted.
+/// Reads the counts.
 #[must_use]
 pub fn host_totals() -> HostTotals {
     // What cannot be read is not there.

@@ -7,7 +7,7 @@ use godwit_api::rest::{NodeShare, SampleView, Timestamp};
 
 use super::{float, seconds, steps};
 
-/// What was seen of one node.
+/// Samples of one node.
 #[derive(Default)]
 struct Seen {
     began: Timestamp,

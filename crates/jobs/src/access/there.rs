@@ -68,7 +68,7 @@ fn known(shared: &Shared, job: &Job, right: Right) -> Option<bool> {
     }
 }
 
-/// What the owner of a job may see of its destination: an attempt goes by what it was at the beginning.
+/// Rights of the owner of a job to see its destination, as they were when the attempt began.
 #[derive(Clone, Copy)]
 pub(crate) struct Sight {
     /// The names there.

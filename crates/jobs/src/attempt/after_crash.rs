@@ -1,5 +1,4 @@
-//! What attempts moved that a crash of this node ended, or that the state heard nothing of: from their samples, and from what the
-//! destination held later.
+//! Owns the amounts of attempts that ended without a report, as by a crash: from their samples, and from what the destination held later.
 //! Runs nothing.
 
 use godwit_state::{Agreed, Attempt, Delivered, JobOp, LEVEL_MOVED, Moved};

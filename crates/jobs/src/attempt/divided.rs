@@ -288,7 +288,7 @@ pub(crate) struct Workers {
     host: Mutex<HostSeen>,
 }
 
-/// What the host did, looked at no more than twice a second: several nodes may ask.
+/// Figures of the host, read at most twice a second: several nodes may ask.
 #[derive(Default)]
 struct HostSeen {
     host: Option<Host>,

@@ -56,13 +56,13 @@ pub(crate) struct Observed {
     short: bool,
     groups: BTreeMap<String, FailureGroup>,
     failed: u64,
-    /// What this attempt moved.
+    /// Amounts of this attempt.
     pub(super) moved: Moved,
-    /// What earlier attempts moved, as the state knows.
+    /// Amounts of earlier attempts, as the state knows.
     earlier: Moved,
-    /// What is told is the sum over all attempts.
+    /// The transfer reports sums over all attempts.
     is_sum: bool,
-    /// What earlier runs had moved when this attempt began, as the destination says.
+    /// Amounts that earlier runs had moved when this attempt began, as the destination says.
     held: MovedView,
     /// Bytes of all files, as the transfer told them last.
     total: Option<u64>,
@@ -364,7 +364,7 @@ impl AttemptEvents {
         heard.moved
     }
 
-    /// What this attempt moved so far.
+    /// Amounts of this attempt so far.
     pub(crate) fn moved(&self) -> Moved {
         self.lock().moved
     }

@@ -28,7 +28,7 @@ fn adds_up(name: &str) -> bool {
     name.ends_with("_per_second") || name.ends_with("_bytes") || name.contains("_processors")
 }
 
-/// What limits the job: the stage that limits most nodes, the one of the slowest node where several do; and a sentence that names them.
+/// The stage that limits the job, with a sentence that names its nodes. That is the stage of most nodes, else that of the slowest node.
 pub(super) fn limited(nodes: &[NodeProgress], limit: u64) -> Option<(String, String)> {
     let named = |node: &&NodeProgress| node.bottleneck.is_some();
     let mut slowest: Vec<&NodeProgress> = nodes.iter().filter(named).collect();

@@ -117,7 +117,7 @@ pub(crate) fn may_there(shared: &Shared, asker: &str, job: &Job, right: Right) -
     Some(owner_may && (!named.is_here() || asker_may()))
 }
 
-/// What the node that asked for a job said of it.
+/// The statement of the node that asked for the job.
 fn said(shared: &Shared, job: &Job) -> Option<Guest> {
     let spec = shared.replica.reader().job_spec(&job.id).ok().flatten()?;
     Stored::parse(&spec).ok()?.guest

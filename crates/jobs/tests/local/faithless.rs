@@ -20,7 +20,7 @@ struct Faithless {
     seen: JobSeen,
     /// Bytes of each sample that it tells.
     sample_bytes: usize,
-    /// What it heard that owners of jobs may list and read.
+    /// Rights of owners that it was asked to go by: to list, to read.
     sights: Mutex<Vec<(bool, bool)>>,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Totals(Arc<Mutex<Counted>>);
 struct Counted {
     engines: Vec<Arc<Counters>>,
     lost_bytes: u64,
-    /// What was there before the first engine.
+    /// Amounts of earlier runs, known from the first engine on.
     held: Option<(u64, u64)>,
 }
 
@@ -211,7 +211,7 @@ impl<'a> Progressing<'a> {
         report
     }
 
-    /// What this run has delivered so far, and what was there before it.
+    /// Amounts of this run so far, and those of earlier runs.
     fn moved(&self, engine: &Engine) -> Moved {
         let (held_bytes, held_files) = self.totals.held();
         let resent = match engine {

@@ -236,7 +236,7 @@ pub enum JobOp {
     Moved {
         /// Number of the attempt, from 1.
         attempt: u32,
-        /// What it moved.
+        /// Amounts of the attempt.
         moved: Moved,
     },
     /// The runner ends the job.

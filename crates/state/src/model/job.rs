@@ -195,7 +195,7 @@ impl Outcome {
     }
 }
 
-/// What an attempt, or all attempts of a job, moved.
+/// Amounts that an attempt, or all attempts of a job, moved.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Moved {
@@ -218,7 +218,7 @@ impl Moved {
         }
     }
 
-    /// What is more than the other.
+    /// The difference; 0 where the other is larger.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self {
@@ -248,7 +248,7 @@ pub struct Attempt {
     pub outcome: Option<String>,
     /// Why it ended so.
     pub reason: Option<Reason>,
-    /// What it moved.
+    /// Amounts of the attempt.
     pub moved: Moved,
 }
 

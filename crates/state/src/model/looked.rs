@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a node found, and what is done of it.
+/// Entries that a node found, and those of them that are done.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Looked {

@@ -319,7 +319,7 @@ pub struct Settle {
     /// A transfer of the lease was cut: what it sent may still be written.
     #[serde(default)]
     pub cut: bool,
-    /// What the node found and did otherwise; programs of an earlier level do not tell it.
+    /// Entries that the node found or did beside its items. Programs of an earlier level leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked: Option<Looked>,
 }
@@ -424,7 +424,7 @@ pub struct WorkCounts {
     pub files: u64,
     /// Bytes that were delivered.
     pub bytes: u64,
-    /// What was found, and what is done of it.
+    /// Entries that were found, and those of them that are done.
     pub looked: Looked,
 }
 

@@ -238,12 +238,12 @@ impl Kept<'_> {
     }
 }
 
-/// What jobs have moved.
+/// Amounts that jobs have moved.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered<'a>(pub &'a Reader);
 
 impl Delivered<'_> {
-    /// What the attempts of a job moved that have ended, or told it.
+    /// Sum over the attempts of a job that have ended or reported amounts.
     ///
     /// # Errors
     /// When the database cannot be read.

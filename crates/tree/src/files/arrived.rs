@@ -3,7 +3,7 @@
 
 use super::destination::PreparedDestination;
 
-/// What earlier runs of a transfer brought, as its journal says.
+/// Amounts that earlier runs of a transfer brought, as its journal says.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Arrived {
     /// Content that had arrived and that nothing vouches for: it is sent again.
@@ -15,7 +15,7 @@ pub struct Arrived {
 }
 
 impl PreparedDestination {
-    /// What earlier runs brought.
+    /// Amounts of earlier runs.
     pub fn arrived(&self) -> Arrived {
         let found = &self.recovered;
         Arrived {

@@ -1,4 +1,4 @@
-//! What a cancelled job leaves at its destination: it is said in the log, and its owner removes it at once.
+//! Temporary files of a cancelled job at its destination: the log names their number, and the owner of the job removes them at once.
 //! Leaves the rules for other temporary files to `places`.
 
 use serde_json::json;

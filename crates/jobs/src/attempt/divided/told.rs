@@ -11,7 +11,7 @@ use crate::Shared;
 use crate::clock::now;
 use crate::flights::steady::Amount;
 
-/// What all attempts of the job moved, as the state has counted it.
+/// Amounts of all attempts of the job, as the state has counted them.
 pub(super) fn moved(work: &Work) -> Moved {
     let (sum, _) = summed(work);
     Moved {

@@ -1,5 +1,5 @@
-//! What an attempt moved, by what its transfer tells: how far it is, and its last word.
-//! Tells nothing.
+//! Owns the amounts of an attempt, taken from the progress and the summary of its transfer.
+//! Reports nothing.
 
 use godwit_api::event::{Progress, Summary};
 use godwit_state::Moved;
@@ -28,7 +28,7 @@ impl Observed {
         self.is_sum = true;
     }
 
-    /// What all attempts together moved.
+    /// Takes the sum over all attempts.
     pub(super) fn seen(&mut self, sum: Moved) {
         self.moved = sum.minus(self.earlier);
     }

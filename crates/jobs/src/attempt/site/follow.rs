@@ -249,7 +249,7 @@ impl<'a> Followed<'a> {
     }
 }
 
-/// What all attempts of the job moved there, as the site says.
+/// Sum over all attempts of the job there, as the site says.
 pub(super) fn moved(seen: &JobSeen) -> Moved {
     let view = &seen.view;
     let moved = view.moved;
