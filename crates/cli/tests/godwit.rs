@@ -40,7 +40,6 @@ mod godwit {
     pub(crate) mod habits;
     pub(crate) mod held;
     pub(crate) mod hostile;
-    pub(crate) mod how_fast;
     pub(crate) mod ipv6;
     pub(crate) mod itself;
     pub(crate) mod job_choices;
@@ -70,6 +69,7 @@ mod godwit {
     pub(crate) mod own;
     pub(crate) mod owners;
     pub(crate) mod page;
+    pub(crate) mod page_links;
     pub(crate) mod parts;
     pub(crate) mod places;
     pub(crate) mod power;
@@ -101,6 +101,7 @@ mod godwit {
     pub(crate) mod trees;
     pub(crate) mod trust;
     pub(crate) mod tuning;
+    pub(crate) mod tuning_page;
     pub(crate) mod two_views;
     pub(crate) mod unkept;
     pub(crate) mod unread;

@@ -9,7 +9,7 @@
 //! changes. `docs/tuning.md` has the figures.
 //!
 //! The size and number of blocks are not tuned: no block waits for a round trip, and our windows are larger than any socket's
-//! (`docs/performance.md`, "Blocks").
+//! (`docs/decisions/blocks.md`).
 
 mod background;
 mod backoff;

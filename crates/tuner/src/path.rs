@@ -25,7 +25,7 @@ pub struct Start {
     pub reason: Option<String>,
 }
 
-/// Streams to begin with where their windows suffice. On two cores and a short way, more are slower and one is, too (docs/performance.md).
+/// Streams to begin with where their windows suffice. On two cores and a short path, one and four are slower (docs/decisions/threads.md).
 const USUAL: u32 = 2;
 
 /// What the windows of the first streams shall hold together: 1 Gbit/s. A faster link shows in that they remain full.
@@ -266,7 +266,7 @@ impl Reading {
     }
 }
 
-/// On a way shorter than this the processors limit (docs/performance.md).
+/// Below this round trip the processors limit (docs/decisions/threads.md).
 pub(super) const SHORT: Duration = Duration::from_millis(2);
 
 /// A queue that makes the round trip longer by a quarter is a standing one; what processors and schedulers add is below that

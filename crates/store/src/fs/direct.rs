@@ -3,7 +3,7 @@
 //!
 //! The second handle takes what begins and ends with a page (or with what else `statx` says that the file system wants), in the
 //! file and in memory. Blocks lie on page boundaries anyway, so nothing above knows of it. `--direct` is off by default: see
-//! `docs/performance.md`.
+//! `docs/decisions/direct-io.md`.
 
 use crate::handles::with_room;
 use rustix::fd::{AsRawFd, OwnedFd};

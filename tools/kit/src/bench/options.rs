@@ -252,3 +252,6 @@ impl Options {
         self.contenders.is_empty() || self.contenders.iter().any(named)
     }
 }
+
+#[cfg(test)]
+mod tests;

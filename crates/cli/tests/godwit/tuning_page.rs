@@ -1,8 +1,8 @@
-//! Owns the test of docs/how-fast.md: each of its commands is run, in order, at smaller sizes, against a real node.
+//! Owns the tests of docs/tuning.md: its commands and options run at smaller sizes, and its figures are those of the program.
 //! Judges no speed.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,20 @@ use serde_json::Value;
 
 use super::rig::Rig;
 
-/// What stands in the page, and what it is here.
+/// Each text of the page, and its replacement in this test.
 const SMALLER: [(&str, &str); 3] = [
     ("10GiB", "3MiB"),
     ("-t 20", "-t 1"),
     ("1000000x8KiB", "4000x100"),
 ];
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(docs().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
 
 struct Page {
     text: String,
@@ -24,15 +32,14 @@ struct Page {
 
 impl Page {
     fn read() -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-fast.md");
-        let text = fs::read_to_string(path).expect("the page");
+        let text = read("tuning.md");
         let lines = text.lines().filter_map(|line| line.strip_prefix("    "));
         let commands = lines.map(str::to_owned).collect();
         Self { text, commands }
     }
 }
 
-/// A server of iperf3 for one test of it; ends with that, or when dropped.
+/// An iperf3 server for one test. It ends with that test, or when dropped.
 struct Iperf(Child);
 
 impl Iperf {
@@ -41,7 +48,7 @@ impl Iperf {
         command.args(["-s", "-1", "-B", host]).stdout(Stdio::null());
         let server = command.spawn();
         let server = Self(server.expect("run it; scripts/setup.sh installs iperf3"));
-        // It says nothing when it is ready, and takes whoever comes for its client.
+        // iperf3 prints nothing when it is ready, and takes any connection for its client.
         let table = || fs::read_to_string("/proc/net/tcp").expect("the kernel tells");
         let [a, b, c, d] = host
             .parse::<std::net::Ipv4Addr>()
@@ -106,7 +113,7 @@ fn run(rig: &Rig, host: &str, command: &str) {
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{command}: {said}");
         }
-        _ => panic!("{command}: whose is it?"),
+        _ => panic!("{command}: no test knows this command"),
     }
 }
 
@@ -154,7 +161,6 @@ fn the_fields_of_the_page_are_there() {
 #[test]
 fn the_pictures_of_the_page_are_there_and_of_any_colour_scheme() {
     let page = Page::read();
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let pictures: Vec<&str> = page
         .text
         .split("](")
@@ -164,7 +170,7 @@ fn the_pictures_of_the_page_are_there_and_of_any_colour_scheme() {
         .collect();
     assert_eq!(pictures.len(), 4);
     for name in pictures {
-        let picture = fs::read_to_string(directory.join(name)).expect("a picture");
+        let picture = read(name);
         assert!(picture.contains("prefers-color-scheme:dark"), "{name}");
         assert!(picture.len() < 20_000, "{name} is large");
     }
@@ -172,16 +178,19 @@ fn the_pictures_of_the_page_are_there_and_of_any_colour_scheme() {
 
 #[test]
 fn the_picture_of_processors_shows_the_rows_of_the_table() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let read = |name: &str| fs::read_to_string(docs.join(name)).expect("part of the documentation");
-    let table = read("performance.md");
+    let table = read("performance/results/full.tsv");
     let rows = ["memory-plain", "memory-tls", "forty-plain", "forty-tls"];
     let measured = rows.map(|case| {
-        let (_, rest) = table.split_once(&format!("(`{case}`)\n")).expect(case);
-        let godwit = rest.lines().find(|line| line.starts_with("| godwit |"));
-        let cell = godwit.expect(case).split('|').nth(6).expect("both ends");
-        let (source, destination) = cell.split_once(" + ").expect("two figures");
-        [source.trim().to_owned(), destination.trim().to_owned()]
+        let lines = || table.lines().filter(|line| !line.starts_with('#'));
+        let heads: Vec<&str> = lines().next().expect("heads").split('\t').collect();
+        let row: Vec<&str> = lines()
+            .map(|line| line.split('\t').collect::<Vec<_>>())
+            .find(|row| row[0] == case && row[2] == "godwit")
+            .expect(case);
+        ["CPU s/GB source", "CPU s/GB destination"].map(|head| {
+            let column = heads.iter().position(|found| *found == head);
+            row[column.expect(head)].to_owned()
+        })
     });
     let picture = read("how-fast/cpu.svg");
     let shown = picture
@@ -190,4 +199,91 @@ fn the_picture_of_processors_shows_the_rows_of_the_table() {
         .filter(|text| text.parse::<f64>().is_ok());
     let shown: Vec<&str> = shown.collect();
     assert_eq!(shown, measured.as_flattened());
+}
+
+#[test]
+fn the_options_of_the_page_are_taken() {
+    let page = Page::read();
+    let part = part(&page.text, "Overrule");
+    let options: Vec<&str> = code(part).filter(|code| code.starts_with("--")).collect();
+    assert!(options.len() >= 10, "{options:?}");
+    let rig = Rig::new();
+    for option in options {
+        let mut words = vec!["cp"];
+        words.extend(option.split_whitespace());
+        words.extend(["mem:1MiB", "null:"]);
+        let outcome = rig.client(&words);
+        assert_eq!(outcome.code, Some(0), "{option}: {}", outcome.said());
+    }
+}
+
+/// The part of a page below the heading that begins so.
+fn part<'a>(text: &'a str, heading: &str) -> &'a str {
+    let of = |mark: &str| {
+        text.split(mark)
+            .find(|part| part.starts_with(heading))
+            .map(|part| part.split("\n#").next().unwrap_or_default())
+    };
+    of("\n### ").or_else(|| of("\n## ")).expect(heading)
+}
+
+/// What stands between backquotes.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn the_parameters_of_the_page_are_those_of_the_tuner() {
+    let page = Page::read();
+    let rows = part(&page.text, "Parameters")
+        .lines()
+        .filter(|line| line.starts_with("| `"));
+    let mut count = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let name = cells[1].trim_matches('`');
+        let (module, constant) = name.split_once("::").expect("module::CONSTANT");
+        assert_eq!(figure(cells[2]), in_source(module, constant), "{name}");
+        count += 1;
+    }
+    assert!(count >= 25, "{count} rows");
+}
+
+/// A figure of the page in seconds, or without a unit.
+fn figure(shown: &str) -> f64 {
+    let (number, unit) = shown.split_once(' ').unwrap_or((shown, ""));
+    let number: f64 = number
+        .parse()
+        .unwrap_or_else(|_| panic!("{shown}: no figure"));
+    match unit {
+        "" | "s" => number,
+        "ms" => number / 1e3,
+        _ => panic!("{shown}: which unit?"),
+    }
+}
+
+/// The value of a constant of the tuner, durations in seconds.
+fn in_source(module: &str, constant: &str) -> f64 {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tuner/src");
+    let paths = [format!("{module}.rs"), format!("streams/{module}.rs")];
+    let mut paths = paths.iter().map(|path| directory.join(path));
+    let path = paths.find(|path| path.is_file()).expect(module);
+    let source = fs::read_to_string(path).expect("source of the tuner");
+    let (_, rest) = source
+        .split_once(&format!("const {constant}: "))
+        .unwrap_or_else(|| panic!("no constant {constant} in {module}"));
+    let (_, rest) = rest.split_once(" = ").expect("a value");
+    let (value, _) = rest.split_once(';').expect("its end");
+    let number = |text: &str| -> f64 {
+        let text = text.trim_end_matches(')').replace('_', "");
+        text.parse()
+            .unwrap_or_else(|_| panic!("{constant}: {value}"))
+    };
+    if let Some(seconds) = value.strip_prefix("Duration::from_secs(") {
+        number(seconds)
+    } else if let Some(milliseconds) = value.strip_prefix("Duration::from_millis(") {
+        number(milliseconds) / 1e3
+    } else {
+        number(value)
+    }
 }
