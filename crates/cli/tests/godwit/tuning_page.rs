@@ -241,7 +241,7 @@ fn the_parameters_of_the_page_are_those_of_the_tuner() {
     let mut count = 0;
     for row in rows {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let name = cells[1].trim_matches('`');
+        let name = code(cells[1]).next().expect("a name");
         let (module, constant) = name.split_once("::").expect("module::CONSTANT");
         assert_eq!(figure(cells[2]), in_source(module, constant), "{name}");
         count += 1;
