@@ -37,7 +37,7 @@ impl Sameness {
                 "access lists" => same.flags.push("-A"),
                 "special files" => same.flags.push("-D"),
                 "standard output" => same.output = true,
-                "names told" => same.names = true,
+                "printed names" => same.names = true,
                 "nothing changes" => same.nothing_changes = true,
                 other => return Err(other),
             }
