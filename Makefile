@@ -1,6 +1,6 @@
 # Thin: cargo does the work.
 
-.PHONY: build test demo demo-node demo-cluster pictures
+.PHONY: build test demo demo-node demo-cluster pictures book
 
 # Always under this directory, wherever CARGO_TARGET_DIR points.
 build:
@@ -37,3 +37,8 @@ pictures:
 	scripts/ui.sh deps
 	cargo build --locked
 	GODWIT=$${CARGO_TARGET_DIR:-target}/debug/godwit node ui/tests/walk.mjs docs/page
+
+# The documents as a book, in target/book.
+book:
+	@command -v mdbook >/dev/null || { echo "make book: mdbook is missing; get it with: cargo install --locked mdbook" >&2; exit 1; }
+	mdbook build docs
