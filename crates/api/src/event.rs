@@ -1,5 +1,5 @@
 //! The events of a job as owned values: what `--json` prints, what agents send to their clients, what a sink receives.
-//! Prints nothing; names and order of the fields are a contract that `docs/manual.md` lists.
+//! Prints nothing; names and order of the fields are a contract that `docs/events.md` lists.
 
 mod blame;
 mod connection;

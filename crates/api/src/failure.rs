@@ -2,7 +2,7 @@
 //! Prints nothing, and decides nothing about retries.
 
 mod catalogue;
-pub mod manual;
+pub mod page;
 
 use std::fmt::{self, Display};
 

@@ -368,8 +368,8 @@ fn switch(name: &'static str, help: &'static str) -> Arg {
 
 #[cfg(test)]
 mod tests {
-    use super::setting::SHORTS;
     use super::*;
+    use godwit_api::settings::table::LETTERS;
 
     fn typed_of(line: &[&str]) -> Typed {
         let matches = command().try_get_matches_from(line).expect("valid");
@@ -405,7 +405,7 @@ mod tests {
     #[test]
     fn letters_can_be_joined() {
         let typed = typed_of(&["godwit", "cp", "-anv", "-r", "a", "-0cux", "b"]);
-        for (name, _) in SHORTS {
+        for (name, _) in LETTERS {
             let values = typed.get(name).map(Vec::as_slice);
             assert_eq!(values, Some(&["true".into()][..]), "{name}");
         }

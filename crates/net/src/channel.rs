@@ -2,7 +2,7 @@
 //! Finds none (`pairing`, `channels`), and makes no connections itself (`connect`).
 //!
 //! The client numbers channels; the connection that opens a transfer is over channel 0. Only sockets that dial are bound to a
-//! device. For accepted sockets the routing of the kernel holds, because a wrong guess would break a path that works; the manual
+//! device. For accepted sockets the routing of the kernel holds, because a wrong guess would break a path that works; `docs/guide.md`
 //! says what the administrator can set.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Every event keeps the fields of the manual and comes back from its own line.
+//! Every event keeps the fields of `docs/events.md` and comes back from its own line.
 //! Does not test who tells an event.
 
 use super::*;
@@ -10,7 +10,7 @@ fn check(event: &Event, line: &str) {
 }
 
 #[test]
-fn the_summary_has_the_fields_of_the_manual_in_its_order() {
+fn the_summary_has_the_fields_of_the_page_in_its_order() {
     let mut summary = TransferSummary {
         status: Status::Partial,
         bytes: Some(7),
@@ -182,7 +182,7 @@ fn progress_without_a_total_says_null() {
 }
 
 #[test]
-fn channels_have_the_fields_of_the_manual() {
+fn channels_have_the_fields_of_the_page() {
     let channels = Channels {
         channels: vec![Channel {
             number: 1,

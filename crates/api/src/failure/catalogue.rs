@@ -8,14 +8,14 @@ macro_rules! catalogue {
         $name:ident $word:literal $scope:ident $number:literal, $culprit:ident, $retry:ident, $exit:ident:
         $meaning:literal, $advice:literal;
     )*) => {
-        /// The code of a failure. The order is that of the manual.
+        /// The code of a failure. The order is that of `docs/failures.md`.
         #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
         pub enum FailureCode {
             $(#[doc = $meaning] $name,)*
         }
 
         impl FailureCode {
-            /// All codes, in the manual's order.
+            /// All codes, in the order of `docs/failures.md`.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
         }
 

@@ -17,7 +17,7 @@ pub(super) const CHOICES: &[Setting] = &[
         obeyed_by: ObeyedBy::Rules,
         given_in: CHOOSING,
         help: "Leave out what matches (repeatable)",
-        detail: "See \"Choosing entries\".",
+        detail: "See docs/choosing.md.",
     },
     Setting {
         name: "include",
@@ -126,7 +126,7 @@ pub(super) const CHOICES: &[Setting] = &[
         obeyed_by: ObeyedBy::Rules,
         given_in: CHOOSING,
         help: "Take only what this list names, one name a line, relative to the source; - is standard input",
-        detail: "See \"Lists of names\".",
+        detail: "See \"Lists of names\" in docs/choosing.md.",
     },
     Setting {
         name: "from0",

@@ -1,4 +1,4 @@
-//! Settings: one table, from which flags, environment variables, the file and the manual are derived.
+//! Settings: one table, from which flags, environment variables, the file and `docs/settings.md` are derived.
 //! Parses no command line; a front hands over what was typed, by the names of the table.
 //!
 //! A value comes from the first of: flag, environment variable, settings file, default. It is parsed once,
@@ -10,7 +10,7 @@ mod comparing;
 pub mod file;
 mod general;
 mod machine;
-pub mod manual;
+pub mod page;
 mod preserve;
 mod reports;
 pub mod resolve;
@@ -34,4 +34,4 @@ pub use typed::{
     Export, GenSettings, JoinSettings, Judge, LogFormat, LogLevel, ManifestSettings, Order,
     ReportSettings, ServeEncryption, ServeSettings, VerifySettings,
 };
-pub use value::{Bounds, Value, ValueError, parse_value, range_text};
+pub use value::{Bounds, Value, ValueError, parse_value, placeholder, range_text};

@@ -21,7 +21,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// All of them, in the manual's order.
+    /// All of them, in the order of `--help`.
     pub const ALL: [Self; 6] = [
         Self::Cp,
         Self::Sync,
@@ -204,7 +204,7 @@ pub struct Setting {
     pub given_in: GivenIn,
     /// One line.
     pub help: &'static str,
-    /// More, for the manual and `--help`; may be empty.
+    /// More, for `docs/settings.md` and `--help`; may be empty.
     pub detail: &'static str,
 }
 
@@ -222,12 +222,31 @@ impl Setting {
             .filter(move |setting| setting.scopes.contains(&scope))
     }
 
+    /// The letter by which people know the flag.
+    #[must_use]
+    pub fn letter(&self) -> Option<char> {
+        let (_, letter) = LETTERS.iter().find(|(name, _)| *name == self.name)?;
+        Some(*letter)
+    }
+
     /// Whether it may be given more than once.
     #[must_use]
     pub fn is_list(&self) -> bool {
         matches!(self.kind, Kind::List { .. })
     }
 }
+
+/// Settings that people know by a letter, as rsync and scp have it.
+pub const LETTERS: &[(&str, char)] = &[
+    ("archive", 'a'),
+    ("checksum", 'c'),
+    ("dry-run", 'n'),
+    ("from0", '0'),
+    ("one-file-system", 'x'),
+    ("recursive", 'r'),
+    ("update", 'u'),
+    ("verbose", 'v'),
+];
 
 /// The most streams of one transfer.
 pub const STREAMS_MAX: u32 = 128;
@@ -236,7 +255,7 @@ pub const THREADS_MAX: u64 = 1024;
 /// The table.
 pub const SETTINGS: &[Setting] = &joined(GROUPS);
 
-/// Its parts, in the manual's order.
+/// Its parts.
 const GROUPS: [&[Setting]; 9] = [
     super::general::GENERAL,
     super::serving::SERVING,

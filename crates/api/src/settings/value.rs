@@ -280,6 +280,22 @@ pub fn range_text(kind: &Kind) -> String {
     }
 }
 
+/// The word for the value behind the flag in usage lines; None for a plain flag.
+#[must_use]
+pub fn placeholder(kind: &Kind) -> Option<String> {
+    match kind {
+        Kind::Size { .. } => Some("SIZE".to_owned()),
+        Kind::Rate => Some("RATE".to_owned()),
+        Kind::Duration { .. } => Some("DURATION".to_owned()),
+        Kind::Count { .. } | Kind::Bounds { .. } | Kind::CountOrNone => Some("N".to_owned()),
+        Kind::Flag => None,
+        Kind::Choice(choices) => Some(choices.join("|")),
+        Kind::Ports => Some("PORTS".to_owned()),
+        Kind::Text { form } | Kind::List { form } => Some((*form).to_owned()),
+        Kind::File => Some("FILE".to_owned()),
+    }
+}
+
 /// Splits the text of an environment variable: a list's elements are separated by `;`.
 #[must_use]
 pub fn split_variable(setting: &Setting, text: &OsStr) -> Vec<OsString> {

@@ -3,8 +3,7 @@
 
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction};
-use godwit_api::settings::manual::placeholder;
-use godwit_api::settings::{Kind, Setting};
+use godwit_api::settings::{Kind, Setting, placeholder};
 
 /// The flag of a setting.
 pub(super) fn setting_arg(setting: &'static Setting) -> Arg {
@@ -32,8 +31,8 @@ pub(super) fn setting_arg(setting: &'static Setting) -> Arg {
         .help(help)
         .long_help(long_help)
         .help_heading(setting.heading.text());
-    let arg = match SHORTS.iter().find(|(name, _)| *name == setting.name) {
-        Some((_, short)) => arg.short(*short),
+    let arg = match setting.letter() {
+        Some(letter) => arg.short(letter),
         None => arg,
     };
     match setting.kind {
@@ -55,15 +54,3 @@ pub(super) fn setting_arg(setting: &'static Setting) -> Arg {
             .overrides_with(setting.name),
     }
 }
-
-/// Settings that people know by a letter.
-pub(super) const SHORTS: &[(&str, char)] = &[
-    ("archive", 'a'),
-    ("checksum", 'c'),
-    ("dry-run", 'n'),
-    ("from0", '0'),
-    ("one-file-system", 'x'),
-    ("recursive", 'r'),
-    ("update", 'u'),
-    ("verbose", 'v'),
-];

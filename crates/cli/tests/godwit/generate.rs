@@ -1,4 +1,4 @@
-//! Owns the tests of `godwit gen`: what the manual says of seeds, `--scale` and `--compressible`.
+//! Owns the tests of `godwit gen`: what the guide says of seeds, `--scale` and `--compressible`.
 //! The specifications themselves are tested with the generator, in the store.
 
 use std::collections::BTreeMap;
