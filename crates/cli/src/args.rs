@@ -2,6 +2,8 @@
 //! Parses no value: that is the table's, so that flags, environment and file agree.
 
 mod cluster;
+#[cfg(test)]
+mod documented;
 mod node;
 mod rules;
 mod setting;
