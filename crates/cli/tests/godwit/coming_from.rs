@@ -1,6 +1,7 @@
 //! Owns the test of docs/coming-from.md: each command of another program and ours beside it do the same to the same data.
 //! Knows no command: they stand in the page. What the words behind "The same:" mean is in `judge`.
 
+mod guide;
 mod judge;
 mod page;
 mod world;

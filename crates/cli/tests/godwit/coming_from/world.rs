@@ -1,4 +1,4 @@
-//! Owns the machines and the data that the commands of docs/coming-from.md are run on, three times the same.
+//! Owns the machines and the data that the commands of docs/coming-from.md and docs/guide.md are run on, three times the same.
 //! Does not know what becomes of them.
 
 use std::fs::{self, Permissions};
@@ -84,6 +84,11 @@ impl Machines {
             fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("ours");
         }
         Self { far }
+    }
+
+    /// The account on the other machines.
+    pub(super) fn user(&self) -> String {
+        self.far.user()
     }
 }
 
