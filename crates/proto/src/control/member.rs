@@ -1,5 +1,5 @@
 //! Owns what OPEN says of a transfer that is one of several of a job.
-//! Knows no claims; a node does. `docs/wire.md`, "Members".
+//! Knows no claims; a node does. `docs/wire.md`, "Parts".
 
 use prost::Message;
 

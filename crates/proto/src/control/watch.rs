@@ -1,5 +1,5 @@
 //! Owns the messages that watch a transfer and end it, well or badly.
-//! Counts nothing itself. `docs/wire.md`, "FINISH" to "CANCEL".
+//! Counts nothing itself. `docs/wire.md`, "FINISH and FINISHED", "Control messages".
 
 use prost::Message;
 
