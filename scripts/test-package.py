@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Installs the Debian package on copies of this machine and runs every command of docs/operating.md and docs/operating-cluster.md there, in order.
+"""Installs the Debian package on copies of this machine and runs every command of docs/operating.md there, in order.
 
 usage: test-package.py BINARY    (root)
 
-Each machine is an overlay of this one's files in namespaces of its own, with systemd as its first process; both share a network that
-nobody else sees. Nothing of this machine changes. The machines of the cluster share what is at /data. In a guide, a line `<!-- on MACHINE -->` before a block says where it is run. A word in
-capitals that begins with `THE-` stands for what an earlier command printed; `<!-- THE-WORD is COMMAND on MACHINE -->` says which.
+Each machine is an overlay of this one's files in its own namespaces, with systemd as its first process. All share a private network.
+Nothing of this machine changes. The machines of the cluster share the files at /data. The blocks of the two sites run first, then those of the cluster.
+In the guide, a line `<!-- on MACHINE -->` before a block names its machine. A word in capitals that begins with `THE-` stands for the output of an
+earlier command; `<!-- THE-WORD is COMMAND on MACHINE -->` names that command.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "operating.md"
-CLUSTER_GUIDE = ROOT / "docs" / "operating-cluster.md"
 HOSTS = {"dtn1": "10.77.0.1", "dtn2": "10.77.0.2"}
 CLUSTER = {"a1": "10.77.0.3", "a2": "10.77.0.4", "a3": "10.77.0.5"}
 BOOT_WITHIN = 120.0
@@ -163,7 +163,7 @@ class Block:
 
 
 def blocks(path: Path) -> list[Block]:
-    """The blocks of a guide, with what the comments before each say."""
+    """Gives the blocks of the guide, with the machine and the words that the comments before each name."""
     found: list[Block] = []
     machine, names, lines, start = "", [], None, 0
     for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -184,11 +184,11 @@ def blocks(path: Path) -> list[Block]:
     return found
 
 
-def guide(path: Path, machines: dict[str, Machine]) -> int:
-    """Runs every block of a guide; gives how many commands that were."""
+def guide(path: Path, names: list[str], machines: dict[str, Machine]) -> int:
+    """Runs the blocks of the guide that belong to machines of these names; gives the number of commands."""
     known: dict[str, str] = {}
     count = 0
-    for block in blocks(path):
+    for block in [block for block in blocks(path) if block.machine in names]:
         for name, command, machine in block.names:
             known[name] = machines[machine].run(command).stdout.strip().splitlines()[-1]
         script = re.sub(r"THE-[A-Z0-9-]+", lambda word: known[word[0]], block.script)
@@ -262,9 +262,12 @@ def main() -> int:
             (place / name).mkdir()
             machines[name] = Machine(name, place / name)
             machines[name].boot(package)
-        count = guide(GUIDE, machines)
+        strangers = {block.machine for block in blocks(GUIDE)} - set(HOSTS) - set(CLUSTER)
+        if strangers:
+            raise Fault(f"{GUIDE.name} names machines that do not exist: {sorted(strangers)}")
+        count = guide(GUIDE, list(HOSTS), machines)
         kill_and_purge(machines["dtn1"])
-        print(f"{count} commands of {GUIDE.name} ran as it says; the package was killed and purged")
+        print(f"{count} commands of {GUIDE.name} for sites ran as it says; the package was killed and purged")
         shared = place / "shared"
         shared.mkdir()
         for name in CLUSTER:
@@ -272,8 +275,8 @@ def main() -> int:
             machines[name] = Machine(name, place / name)
             machines[name].boot(package, shared)
             machines[name].run("dpkg -i godwit.deb")
-        count = guide(CLUSTER_GUIDE, machines)
-        print(f"{count} commands of {CLUSTER_GUIDE.name} ran as it says")
+        count = guide(GUIDE, list(CLUSTER), machines)
+        print(f"{count} commands of {GUIDE.name} for a cluster ran as it says")
         return 0
     except (Fault, subprocess.TimeoutExpired) as fault:
         print(f"test-package: {fault}", file=sys.stderr)
