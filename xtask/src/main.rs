@@ -15,12 +15,17 @@ fn main() -> anyhow::Result<()> {
         .subcommand(cluster::command())
         .subcommand(pipe::command())
         .subcommand(scan::command())
+        .subcommand(
+            Command::new("ease")
+                .about("Prints the reading ease of the documents, 0 to 100, and their words"),
+        )
         .subcommand(Command::new("tidy").about("Checks the house rules over the whole tree"));
     match cli.get_matches().subcommand() {
         Some(("bench", matches)) => bench::run(matches),
         Some(("cluster", matches)) => cluster::run(matches),
         Some(("pipe", matches)) => pipe::run(matches),
         Some(("scan", matches)) => scan::run(matches),
+        Some(("ease", _)) => tidy::ease(),
         Some(("tidy", _)) => tidy::run(),
         _ => anyhow::bail!("no such chore"),
     }

@@ -2,8 +2,10 @@
 //! Leaves to clippy and rustfmt what they know.
 
 mod edges;
+mod links;
 mod methods;
 mod modules;
+mod prose;
 mod text;
 mod tree;
 
@@ -49,6 +51,8 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     edges::check(&files, &mut findings);
     modules::check(&files, &mut findings);
     methods::check(&files, &mut findings);
+    links::check(&files, &mut findings);
+    prose::check(&files, &mut findings);
     Ok(findings)
 }
 
@@ -65,6 +69,23 @@ pub(crate) fn run() -> anyhow::Result<()> {
         0 => Ok(()),
         count => bail!("{count} house rules are broken"),
     }
+}
+
+/// Prints the reading ease of the documents that people read from the beginning.
+///
+/// # Errors
+/// When the tree cannot be read.
+pub(crate) fn ease() -> anyhow::Result<()> {
+    for file in tree::read(godwit_kit::bench::workspace())? {
+        let is_document = file.path.ends_with(".md")
+            && (file.path.starts_with("docs/") || !file.path.contains('/'));
+        if is_document && !file.path.starts_with("docs/decisions/") {
+            let words = file.text.split_whitespace().count();
+            let ease = prose::ease(&file.text);
+            writeln!(std::io::stdout(), "{ease:5.1} {words:6} {}", file.path)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
