@@ -10,13 +10,7 @@ if [ ! -x "$binary" ]; then
     exit 1
 fi
 
-# Built once and kept, as cargo-deny is by .ci/run.
-version=3.8.0
-deb=$(command -v cargo-deb || echo target/tools/bin/cargo-deb)
-if ! "$deb" --version >/dev/null 2>&1; then
-    cargo install --quiet --locked --debug --root target/tools cargo-deb --version "$version" >&2
-    deb=target/tools/bin/cargo-deb
-fi
+deb=$(scripts/tool.sh cargo-deb)
 
 # What is packaged stands where the manifest says, whichever binary it is.
 stage=target/package
