@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use godwit_testkit::needs_root;
 use support::air::{Cluster, site, wait_until};
 
 const MIB: usize = 1 << 20;
@@ -39,7 +40,7 @@ impl Drop for Small<'_> {
 #[test]
 fn a_leader_without_room_hands_over_and_changes_go_on() {
     // Only root mounts.
-    if !rustix::process::geteuid().is_root() {
+    if !needs_root() {
         return;
     }
     let homes = tempfile::tempdir().expect("a directory");

@@ -1,8 +1,10 @@
-//! Owns the storages of tests: one in memory, and one that fails, loses and crashes as a test tells it.
+//! Owns the storages of tests: one in memory, and one that fails, loses and crashes as a test says. And the line of a skipped test.
 //! Is no part of the program: other crates use it as a dev-dependency only.
 
 mod hostile;
 mod memory;
+mod needs;
 
 pub use hostile::{Faults, Hook, HostileStorage, Operation, Rule, When};
 pub use memory::MemoryStorage;
+pub use needs::{needs_fuse, needs_root, skip};

@@ -7,10 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::rest::{NewAccess, RightName, Timestamp};
 use godwit_client::Client;
+use godwit_testkit::needs_root;
 use serde_json::Value;
 
 use super::process::{Outcome, wait_until};
-use super::rig::{NOBODY, Rig, is_root};
+use super::rig::{NOBODY, Rig};
 
 fn us(rig: &Rig) -> String {
     rig.client(&["id"]).out.trim().to_owned()
@@ -369,7 +370,7 @@ fn the_old_commands_name_the_new_ones() {
 /// What root writes into the home of a service, the service must be able to read.
 #[test]
 fn files_that_root_writes_belong_to_the_owner_of_the_home() {
-    if !is_root() {
+    if !needs_root() {
         return;
     }
     let rig = Rig::new();

@@ -1,12 +1,13 @@
 //! Tests addresses of IPv6: listening beside IPv4, zones of link-local addresses, and what is said of those without brackets.
 //! Channels over several addresses are tested in `channels`.
 
-use super::full::unshare;
-use super::rig::{Rig, is_root};
+use godwit_testkit::needs_root;
+
+use super::rig::Rig;
 
 /// A daemon and a client that share a network of their own, where the daemon gets its usual port. `script` ends in starting it.
 fn apart(rig: &mut Rig, script: &str) -> bool {
-    if !is_root() || unshare().is_none() {
+    if !needs_root() {
         // Only a superuser makes such a network.
         return false;
     }

@@ -5,10 +5,12 @@ use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::time::{Duration, SystemTime};
 
+use godwit_testkit::needs_root;
+
 use super::metadata::tool;
 use super::power::Disk;
 use super::process::Outcome;
-use super::rig::{NOBODY, Rig, is_root};
+use super::rig::{NOBODY, Rig};
 
 /// 2065, which the file system cannot keep.
 const LATE: Duration = Duration::from_secs(3_000_000_000);
@@ -75,7 +77,7 @@ fn times_beyond_a_file_system_are_told_and_their_contents_compared() {
 /// `chmod` drops the bit without a word where the group is not one of the owner's.
 #[test]
 fn a_set_id_bit_that_the_kernel_drops_is_told() {
-    if !is_root() {
+    if !needs_root() {
         // Only a superuser gives a directory to a group of others.
         return;
     }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
+use godwit_testkit::needs_root;
+
 use super::data::{Seeded, first_seed, write_file};
 use super::judge::{assert_identical_to_rsync, assert_tidy};
 use super::rig::{NOBODY, Rig, is_root};
@@ -289,7 +291,7 @@ fn closed_directories_are_filled_and_closed_again() {
 /// At a daemon on whose machine the same users have other numbers.
 #[test]
 fn users_are_who_they_are_called() {
-    if !is_root() {
+    if !needs_root() {
         // Only a superuser gives files away; that the others are told so is tested elsewhere.
         return;
     }
@@ -390,7 +392,7 @@ fn what_goes_with_listed_entries_arrives() {
 /// As rsync does. Labels of security modules are this machine's own.
 #[test]
 fn security_attributes_that_only_the_destination_has_go() {
-    if !is_root() {
+    if !needs_root() {
         return;
     }
     let rig = Rig::for_user(false);

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use godwit_api::failure::FailureCode;
+use godwit_testkit::{needs_fuse, needs_root};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::process::wait_until;
@@ -50,6 +51,7 @@ impl Mount {
         let until = Instant::now() + Duration::from_secs(60);
         while device() == before {
             if program.try_wait().expect("a child").is_some() {
+                assert!(!needs_fuse() || !needs_root(), "{command:?} has ended");
                 return None;
             }
             assert!(Instant::now() < until, "{command:?} does not mount");

@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use godwit_sys::shutdown::{Shutdown, file_system};
+use godwit_testkit::needs_root;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
 use super::data::{Seeded, first_seed, make_tree};
 use super::judge::{assert_finals_whole, assert_finals_whole_of, assert_identical, assert_tidy};
 use super::process::wait_until;
-use super::rig::{Rig, is_root};
+use super::rig::Rig;
 
 /// A file system in a file. Goes away when dropped.
 pub(crate) struct Disk {
@@ -42,7 +43,7 @@ impl Disk {
         fs::create_dir(&disk.at).expect("made");
         let image = File::create(&disk.image).expect("made");
         image.set_len(384 << 20).expect("set");
-        if !is_root() {
+        if !needs_root() {
             return None;
         }
         let mut disk = disk;

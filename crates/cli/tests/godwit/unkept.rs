@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use godwit_testkit::needs_root;
 use rustix::fs::XattrFlags;
 
 use super::metadata::{GRANTS, assert_archived, tool};
@@ -67,7 +68,7 @@ fn without_attributes(rig: &mut Rig) {
 
 #[test]
 fn what_a_file_system_does_not_hold_is_told_once_for_each_kind() {
-    if !is_root() {
+    if !needs_root() {
         // Only a superuser mounts such a file system.
         return;
     }
@@ -93,7 +94,7 @@ fn what_a_file_system_does_not_hold_is_told_once_for_each_kind() {
 
 #[test]
 fn what_an_export_does_not_grant_is_not_applied() {
-    if !is_root() {
+    if !needs_root() {
         // Without rights nothing of this could be made to begin with.
         return;
     }

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use godwit_state::{Change, Node, Op, Role, Schedule, Timestamp, User};
+use godwit_testkit::needs_root;
 use rustix::process::Uid;
 use serde_json::{Value, json};
 
@@ -177,7 +178,7 @@ fn a_later_user_of_a_name_does_not_see_the_schedules_of_an_earlier_one() {
 /// The account `daemon` is an admin of another machine of the cluster, and somebody else on this one.
 #[test]
 fn an_account_of_another_machine_is_no_admin_on_this_one() {
-    if !rustix::process::geteuid().is_root() {
+    if !needs_root() {
         return;
     }
     let world = World::new();

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 
+use godwit_testkit::needs_root;
 use rustix::process::Uid;
 use serde_json::{Value, json};
 
@@ -406,7 +407,7 @@ impl Walk {
         if subject != OTHER_UID {
             return self.clients[subject].as_ref().map(send);
         }
-        if !rustix::process::geteuid().is_root() {
+        if !needs_root() {
             return None;
         }
         let socket = self.world.web.socket();

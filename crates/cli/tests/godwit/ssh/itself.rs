@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use super::super::full::unshare;
+use godwit_testkit::needs_root;
+
 use super::super::process::{Outcome, Process};
-use super::super::rig::is_root;
 use super::super::sync::state;
 use super::far::Far;
 use super::third::nobody_is_left;
@@ -90,7 +90,7 @@ fn between_this_machine_and_itself() {
     let run = |line: &[&str]| run_in("", line);
     refuses(&far, run, "far:", "./");
     refuses(&far, run, "./", "far:");
-    if unshare().is_some() && is_root() {
+    if needs_root() {
         let before = state(&far.path("home/w"));
         // Only this end has the mount: the other one has other paths for the same directories.
         let around = "unshare --mount sh -c 'mount --bind w/s w/other && exec \"$@\"' sh";

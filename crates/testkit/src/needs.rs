@@ -1,0 +1,33 @@
+//! Owns the line of a test that cannot run where it is: without root, without FUSE, without namespaces.
+//! Does not look for what `scripts/setup.sh` installs: a test that misses such a program fails.
+
+use std::fs::OpenOptions;
+
+/// Says that the calling test, or a part of it, cannot run here. `scripts/test.sh` counts each test that says so as skipped.
+#[allow(
+    clippy::print_stdout,
+    reason = "the runner reads the output of the test"
+)]
+pub fn skip(needed: &str) {
+    println!("\nskipped: {needed}");
+}
+
+/// Whether root runs the test. Otherwise the test is skipped.
+#[must_use]
+pub fn needs_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        skip("it needs root");
+    }
+    root
+}
+
+/// Whether the test can make mounts by FUSE. Otherwise the test is skipped.
+#[must_use]
+pub fn needs_fuse() -> bool {
+    let device = OpenOptions::new().read(true).write(true).open("/dev/fuse");
+    if let Err(error) = &device {
+        skip(&format!("it needs /dev/fuse: {error}"));
+    }
+    device.is_ok()
+}
