@@ -1,6 +1,8 @@
 # Thin: cargo does the work.
 
-.PHONY: build test demo demo-node demo-cluster pictures book
+.PHONY: book build check test demo demo-node demo-cluster demo-build install package pictures
+
+PREFIX ?= /usr/local
 
 # Always under this directory, wherever CARGO_TARGET_DIR points.
 build:
@@ -12,24 +14,44 @@ build:
 	target/release/godwit completions zsh >target/release/completions/_godwit
 	target/release/godwit completions fish >target/release/completions/godwit.fish
 
+# While a change is made: format, lints, unit tests, tests that start no program, and the house rules, which are tests of xtask.
+check:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	scripts/test.sh --lib --bins $(addprefix --test ,$(pure))
+
+# Tests of formats and of storage.
+pure = corpus golden round_trip create digest journal_corpus manifest pool generator objects pages routes rows moved
+
 test:
 	scripts/setup.sh
-	cargo test --workspace --locked
+	scripts/test.sh
 
-demo:
-	scripts/setup.sh
-	$(MAKE) --no-print-directory build
-	scripts/demo.sh
+# The demonstrations need no fast program: they are built without what takes most of the time of a release.
+demo: demo-build
+	GODWIT=$(CURDIR)/target/demo/godwit scripts/demo.sh
 
-demo-node:
-	scripts/setup.sh
-	$(MAKE) --no-print-directory build
-	scripts/demo-node.sh
+demo-node: demo-build
+	GODWIT=$(CURDIR)/target/demo/godwit scripts/demo-node.sh
 
-demo-cluster:
-	scripts/setup.sh
-	$(MAKE) --no-print-directory build
-	scripts/demo-cluster.sh
+demo-cluster: demo-build
+	GODWIT=$(CURDIR)/target/demo/godwit scripts/demo-cluster.sh
+
+demo-build:
+	scripts/setup.sh demo
+	cargo build --profile demo --locked --target-dir target
+
+# The program without its debug information, its man pages and completions.
+install: build
+	install -D -s -m 755 target/release/godwit $(DESTDIR)$(PREFIX)/bin/godwit
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 target/release/man/* $(DESTDIR)$(PREFIX)/share/man/man1
+	install -D -m 644 target/release/completions/godwit.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/godwit
+	install -D -m 644 target/release/completions/_godwit $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_godwit
+	install -D -m 644 target/release/completions/godwit.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/godwit.fish
+
+package: build
+	scripts/package.sh
 
 # The pictures of docs/page.md.
 pictures:

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-godwit=$PWD/target/release/godwit
+godwit=${GODWIT:-$PWD/target/release/godwit}
 if [ ! -x "$godwit" ]; then
     echo "demo: $godwit is missing: run make build" >&2
     exit 1

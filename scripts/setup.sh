@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Makes sure that what the build and the tests call is there: installs it when root on a Debian-like system,
 # and otherwise names what is missing. Does nothing where nothing is missing.
+# usage: setup.sh [demo]; with demo, what the build and the demonstrations call
 set -euo pipefail
 
 # command:package
 needed=(
     cc:build-essential     # aws-lc, the cryptography, is C; it needs a compiler but no cmake
     rsync:rsync            # the judge of whether two trees are the same
+)
+tests=(
     rclone:rclone          # docs/coming-from.md is run beside it, and beside rsync and scp
     socat:socat            # tar over socat, to compare with; garbage clients
     ssh:openssh-client     # tar over ssh, to compare with
@@ -36,7 +39,16 @@ needed=(
     systemd-analyze:systemd # runs the package's service
     adduser:adduser        # and makes its user
     dpkg-shlibdeps:dpkg-dev # finds what the package depends on
+    python3:python3        # counts the results
 )
+case ${1:-} in
+    demo) ;;
+    "") needed+=("${tests[@]}") ;;
+    *)
+        echo "usage: setup.sh [demo]" >&2
+        exit 2
+        ;;
+esac
 
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 packages=()
