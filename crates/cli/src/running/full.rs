@@ -95,9 +95,6 @@ impl EventSink for StopsWhenFull {
                 let mut seen = self.lock();
                 seen.full.get_or_insert_with(|| (failed, Instant::now()));
             }
-            // A further name of a file that found no room.
-            Event::Failed(failed)
-                if is(&failed, FailureCode::NotFound) && self.lock().full.is_some() => {}
             Event::Error(_) if self.lock().full.is_some() => self.tell_once(),
             Event::Summary(Summary::Transfer(mut summary)) if self.lock().full.is_some() => {
                 self.tell_once();

@@ -165,7 +165,8 @@ impl Finisher {
         let base = target.config.mapping.get(usize::from(root)).cloned();
         let base = base.unwrap_or_default();
         let below = below(&base, path);
-        self.undelivered.note(root, below, Undelivered::Failed);
+        let why = Undelivered::by(fault.code);
+        self.undelivered.note(root, below, why);
         target.fail(fault, root, below);
     }
 

@@ -123,6 +123,13 @@ impl Linker<'_> {
                     "was not delivered, so there is nothing to link to; copy again once that works";
                 return Err(undelivered(FaultCode::NOT_FOUND, why));
             }
+            // The code of the file itself: whoever groups by codes has both in one group.
+            Ok(Some(Undelivered::NoRoom)) => {
+                let message = format!(
+                    "{name}: its first name {first}: no space left, so there is nothing to link to; copy again once there is room"
+                );
+                return Err(destination_fault(link.id, FaultCode::NO_SPACE, message));
+            }
             // Seen too late, because its manifest was: the next time it is known from the beginning.
             Ok(Some(Undelivered::Left)) => {
                 let why = "stays as it is, which is not as the source has it; copy again, and this name gets its own file";

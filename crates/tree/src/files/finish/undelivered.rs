@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use godwit_engine::lock;
-use godwit_proto::{EntryKind, Record, RecordFlags};
+use godwit_proto::{EntryKind, FaultCode, Record, RecordFlags};
 use godwit_store::journal::PathKey;
 use godwit_store::seen::SeenSet;
 
@@ -24,8 +24,20 @@ pub(crate) enum Undelivered {
     Failed,
     /// It was to be left as it is.
     Left,
+    /// The destination had no room for it.
+    NoRoom,
     /// Nothing shows that the sender has it, and the sender may not read it.
     Foreign,
+}
+
+impl Undelivered {
+    /// Why a file is not there that failed with this code.
+    pub(crate) fn by(code: FaultCode) -> Self {
+        match code {
+            FaultCode::NO_SPACE => Self::NoRoom,
+            _ => Self::Failed,
+        }
+    }
 }
 
 /// Files that did not arrive, by root and path, however many they are.
@@ -103,7 +115,7 @@ impl UndeliveredSet {
         if let Some(failure) = &inner.failure {
             return Err(failure.clone());
         }
-        for why in [Undelivered::Failed, Undelivered::Left] {
+        for why in [Undelivered::NoRoom, Undelivered::Failed, Undelivered::Left] {
             if inner.any && inner.seen.contains(&key(root, path, why))? {
                 return Ok(Some(why));
             }
@@ -121,7 +133,7 @@ impl UndeliveredSet {
 const PROVEN_IN_MEMORY: usize = 64 << 10;
 
 fn key(root: u16, path: &[u8], why: Undelivered) -> [u8; 17] {
-    let mut key = [u8::from(why == Undelivered::Left); 17];
+    let mut key = [why as u8; 17];
     key[1..].copy_from_slice(&PathKey::new(root, path).0);
     key
 }

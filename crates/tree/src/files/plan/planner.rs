@@ -116,7 +116,8 @@ impl Planner {
             });
         planned.unwrap_or_else(|mut fault| {
             fault.entry = record.id;
-            self.undelivered.note_record(record, Undelivered::Failed);
+            let why = Undelivered::by(fault.code);
+            self.undelivered.note_record(record, why);
             self.keep_held(record);
             Verdict::Failed(fault)
         })

@@ -88,8 +88,7 @@ impl Writer {
         });
         if let Err(fault) = &mut result {
             fault.entry = slice.record.id;
-            // What did arrive of it is worth keeping if only room was lacking.
-            self.give_up(slice.record, fault.code == FaultCode::NO_SPACE);
+            self.give_up_by(slice.record, fault.code);
             self.target.acks.durable(&[seq]);
         }
         result
@@ -113,7 +112,7 @@ impl Writer {
                 // A source that is away for a whole run may come back; one that went while it was sent will not.
                 let may_return = record.path.is_empty() && !self.has_gone(record);
                 self.note_unseen(record, may_return);
-                self.give_up(record, may_return);
+                self.give_up(record, Undelivered::Failed, may_return);
             } else if record.flags & RecordFlags::END != 0 {
                 let noted = self.open_file(record).and_then(|file| match file {
                     Some(file) => self.note(&file, record, None, seq, epoch).map(|()| true),
@@ -123,7 +122,7 @@ impl Writer {
                     Ok(noted) => noted_ends += usize::from(noted),
                     Err(mut fault) => {
                         fault.entry = record.id;
-                        self.give_up(record, fault.code == FaultCode::NO_SPACE);
+                        self.give_up_by(record, fault.code);
                         faults.push(fault);
                     }
                 }
@@ -140,7 +139,8 @@ impl Writer {
                     Err(mut fault) => {
                         fault.entry = record.id;
                         lock(&self.replace).remove(&record.id);
-                        self.undelivered.note_record(record, Undelivered::Failed);
+                        let why = Undelivered::by(fault.code);
+                        self.undelivered.note_record(record, why);
                         faults.push(fault);
                     }
                 }
@@ -255,9 +255,15 @@ impl Writer {
         self.target.counters.bytes_durable.take_back(counted);
     }
 
-    pub(crate) fn give_up(&self, record: &Record, keep: bool) {
+    /// What did arrive of a file is worth keeping if only room was lacking.
+    fn give_up_by(&self, record: &Record, code: FaultCode) {
+        let why = Undelivered::by(code);
+        self.give_up(record, why, why == Undelivered::NoRoom);
+    }
+
+    pub(crate) fn give_up(&self, record: &Record, why: Undelivered, keep: bool) {
         lock(&self.floors).raise(record.id, FLOOR_FAILED);
-        self.undelivered.note_record(record, Undelivered::Failed);
+        self.undelivered.note_record(record, why);
         if let Some(file) = lock(&self.files).remove(&record.id) {
             self.abandon(&file);
         }

@@ -229,7 +229,8 @@ impl Committer {
             let _ = self.target.config.storage.discard(file.path, file.temp);
         }
         let below = below_root(&self.target.config.mapping, file.root, file.path);
-        self.undelivered.note(file.root, below, Undelivered::Failed);
+        let why = Undelivered::by(code);
+        self.undelivered.note(file.root, below, why);
         self.target.acks.fault(
             file.seq,
             destination_fault(file.id, code, message),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use godwit_engine::entry::digest_to_wire;
 use godwit_proto::{Comparison, EntryKind, FaultCode, Judge, RecordFlags, Verdict};
 use godwit_store::digest::{DigestKind, digest_slice};
-use godwit_testkit::MemoryStorage;
+use godwit_testkit::{Faults, HostileStorage, MemoryStorage};
 
 use crate::files::plan::spelling::tests::{Run, at, put};
 
@@ -125,4 +125,24 @@ fn an_empty_file_gets_no_further_name_by_its_digest() {
     let mut file = run.record(EntryKind::FILE, "secret", "");
     file.flags = RecordFlags::HAS_NAMES;
     assert_ne!(run.plan(&file), Verdict::Skip);
+}
+
+/// Whoever groups failures by their codes has all names of the file in one group.
+#[test]
+fn a_further_name_of_a_file_without_room_has_the_code_of_the_file() {
+    let mut faults = Faults::new(1);
+    faults.space_bytes = Some(2);
+    let storage = HostileStorage::new(Arc::new(MemoryStorage::new()), faults);
+    let mut run = Run::blind(Arc::new(storage), None);
+    let file = run.record(EntryKind::FILE, "a", "content");
+    assert_eq!(run.plan(&file), Verdict::Send);
+    let faults = run.write(&file, "content");
+    assert!(
+        matches!(&faults[..], [fault] if fault.code == FaultCode::NO_SPACE),
+        "{faults:?}"
+    );
+    let link = run.record(EntryKind::HARD_LINK, "b", "a");
+    assert_eq!(run.plan(&link), Verdict::Done);
+    let told = run.finish();
+    assert_eq!(told["out/b"].code, FaultCode::NO_SPACE, "{told:?}");
 }

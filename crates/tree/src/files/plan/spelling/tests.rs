@@ -130,7 +130,7 @@ impl Run {
         self.sink.plan(std::slice::from_ref(record)).remove(0)
     }
 
-    fn write(&mut self, record: &Record, content: &str) -> Vec<Fault> {
+    pub(crate) fn write(&mut self, record: &Record, content: &str) -> Vec<Fault> {
         self.next += 1;
         let records = std::slice::from_ref(record);
         let seq = Seq(self.next);

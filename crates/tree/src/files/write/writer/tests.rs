@@ -135,7 +135,7 @@ fn bytes_in(directory: &std::path::Path) -> u64 {
 fn once_something_was_kept_of_a_failed_file_each_new_one_is_struck_out_in_the_journal() {
     let journals = tempfile::tempdir().unwrap();
     let sink = sink(100, journals.path());
-    sink.writer.give_up(&record(1), true);
+    sink.writer.give_up_by(&record(1), FaultCode::NO_SPACE);
     let before = bytes_in(journals.path());
     write_byte(&sink, 2, 0).unwrap();
     assert!(bytes_in(journals.path()) > before, "{before} bytes");
