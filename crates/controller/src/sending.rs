@@ -373,6 +373,45 @@ impl EventSink for ProgressSink {
                 channels,
             };
         }
+        // A try that is left has brought some since its last progress.
+        if let Event::Summary(Summary::Transfer(summary)) = &event {
+            let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
+            let last = flight.delivered;
+            flight.delivered = MovedView {
+                bytes: summary.bytes.unwrap_or(0).max(last.bytes),
+                files: summary.files.max(last.files),
+                ..last
+            };
+        }
         self.lock().hear(&event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_api::event::{Progress, TransferSummary};
+
+    use super::*;
+
+    #[test]
+    fn a_try_that_is_left_counts_what_it_brought_after_its_last_progress() {
+        let flight = Arc::new(Mutex::new(Flight::default()));
+        let sink = ProgressSink {
+            heard: Mutex::default(),
+            flight: Arc::clone(&flight),
+            channels: Mutex::default(),
+        };
+        let mut progress = Progress::default();
+        progress.moved.files = 3;
+        progress.moved.bytes = 300;
+        sink.tell(Event::Progress(progress));
+        let summary = TransferSummary {
+            files: 18,
+            bytes: Some(1_800),
+            ..TransferSummary::default()
+        };
+        sink.tell(Event::Summary(Summary::Transfer(Box::new(summary))));
+        let moved = flight.lock().expect("no panic").moved();
+        assert_eq!((moved.files, moved.bytes), (18, 1_800));
     }
 }
