@@ -244,9 +244,7 @@ fn progress(told: &mut ProgressView) {
     stages(&mut told.stages);
     nodes(&mut told.nodes);
     told.channels.truncate(CHANNELS_MAX);
-    for ChannelView { name, number, .. } in &mut told.channels {
-        *name = format!("path {number}");
-    }
+    told.channels.iter_mut().for_each(ChannelView::unnamed);
 }
 
 /// Nodes have numbers: their names are words of the other site.

@@ -7,11 +7,13 @@
 //! Another site may have run a job whose sources are there. What it says of the end is its words, whatever code they come with. An outline
 //! has none of them: codes that the program knows, the figures that a summary has, and no text.
 
+mod moved;
+
 use godwit_api::event::{Status, Summary, Verdict};
 use godwit_api::grant::Right;
 use godwit_api::rest::{
-    AttemptView, FailureGroup, JobList, JobReport, JobState, JobView, LogPage, NewJob,
-    NodeProgress, Place, Reason, SampleView, WorkView,
+    AttemptView, FailureGroup, JobList, JobReport, JobState, JobView, LogPage, NewJob, Place,
+    Reason, SampleView, WorkView,
 };
 use godwit_api::settings::{Kind, Scope, Setting};
 use godwit_state::{Cursor, JobFilter, Role, reason};
@@ -117,7 +119,7 @@ impl Seen {
                 // A runner elsewhere gives reasons for these ends alone.
                 let ends = ["partial", "failed", "backoff"];
                 let ended = ends.map(Some).contains(&attempt.outcome.as_deref());
-                let by = if ended && is_elsewhere(&job) {
+                let by = if ended && is_elsewhere(&job.sources) {
                     foreign
                 } else {
                     outlined
@@ -138,7 +140,7 @@ impl Seen {
         if !self.is_whole(&job) {
             for group in &mut failures {
                 HIDDEN_REASON.clone_into(&mut group.reason.text);
-                if is_elsewhere(&job) {
+                if is_elsewhere(&job.sources) {
                     known_code(&mut group.reason.code);
                 }
                 group.examples.clear();
@@ -167,7 +169,7 @@ impl Seen {
             // Another site chooses the names of its nodes.
             samples
                 .iter_mut()
-                .for_each(|sample| unnamed(&mut sample.nodes));
+                .for_each(|sample| moved::unnamed(&mut sample.nodes));
             for sample in samples.iter_mut().filter(|sample| sample.site.is_some()) {
                 sample.stages.clear();
                 sample.nodes.clear();
@@ -240,7 +242,7 @@ impl Seen {
         if is_of_site(&job.owner) {
             job.label.clear();
         }
-        let is_elsewhere = is_elsewhere(&job);
+        let is_elsewhere = is_elsewhere(&job.sources);
         let is_end = matches!(job.state, JobState::Partial | JobState::Failed);
         let waits = job.next_attempt.is_some();
         let by = if is_elsewhere && (is_end || waits) {
@@ -251,16 +253,9 @@ impl Seen {
         job.reason = job.reason.take().map(by);
         if is_elsewhere {
             job.summary = job.summary.take().and_then(of_program);
-            if let Some(progress) = &mut job.progress {
-                progress.stages.clear();
-                progress.nodes.clear();
-            }
         }
-        if let Some(progress) = &mut job.progress
-            && !progress.nodes.is_empty()
-        {
-            unnamed(&mut progress.nodes);
-            progress.bottleneck_text = None;
+        if let Some(progress) = &mut job.progress {
+            moved::outline(progress, is_elsewhere);
         }
         job.summary = job.summary.as_ref().and_then(figures);
         job
@@ -405,12 +400,12 @@ pub(crate) fn is_plain_reason(code: &str) -> bool {
 }
 
 /// Whether another site may have run the job.
-fn is_elsewhere(job: &JobView) -> bool {
+fn is_elsewhere(sources: &[String]) -> bool {
     let is_here = |source: &String| {
         let place: Result<Place, _> = source.parse();
         place.is_ok_and(|place| place.is_here())
     };
-    !job.sources.iter().any(is_here)
+    !sources.iter().any(is_here)
 }
 
 /// The fields of a summary that the program knows.
@@ -459,14 +454,6 @@ fn figures(summary: &Value) -> Option<Value> {
             });
             Some(Value::Object(fields.collect::<Map<String, Value>>()))
         }
-    }
-}
-
-/// Hides what another site may have chosen.
-fn unnamed(nodes: &mut [NodeProgress]) {
-    for node in nodes {
-        node.to.clear();
-        node.bottleneck_text = None;
     }
 }
 

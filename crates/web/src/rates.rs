@@ -47,7 +47,7 @@ pub(crate) type Step = BTreeMap<Key, f64>;
 pub(crate) struct Key {
     kind: RateKind,
     name: Box<str>,
-    /// A site of jobs that run for other sites. As in the outlines of those jobs, only admins see its name.
+    /// A site, or a network path, of jobs that run for other sites. As in the outlines of those jobs, only admins see its name.
     for_others: bool,
 }
 
@@ -182,14 +182,15 @@ impl Kept {
             .map(|(site, _)| site)
             .filter(|site| *site != HERE)
             .collect();
+        let for_others = is_for_other_site(&job.owner);
         for site in sites {
-            let for_others = is_for_other_site(&job.owner);
             let key = Key::new(RateKind::Site, site);
             self.sum(Key { for_others, ..key }, rate);
         }
         for channel in &progress.channels {
             let rate = channel.bytes_per_second.unwrap_or(0.0);
-            self.sum(Key::new(RateKind::Channel, &channel.name), rate);
+            let key = Key::new(RateKind::Channel, &channel.name);
+            self.sum(Key { for_others, ..key }, rate);
         }
     }
 
@@ -287,18 +288,22 @@ mod tests {
             let [hidden, shared] = guests;
             rates.look(&[hidden, shared, job("a:/x", 5.0, at)], Timestamp(at));
         }
-        let sites = |is_admin: bool| -> Vec<(String, f64)> {
+        let of = |kind: RateKind, is_admin: bool| -> Vec<(String, f64)> {
             let series = rates.view(is_admin).series.into_iter();
-            let sites = series.filter(|one| one.kind == RateKind::Site);
+            let sites = series.filter(|one| one.kind == kind);
             sites
                 .map(|one| (one.name, one.bytes_per_second[0].expect("looked")))
                 .collect()
         };
-        assert_eq!(sites(false), [("a".to_owned(), 5.0)]);
+        assert_eq!(of(RateKind::Site, false), [("a".to_owned(), 5.0)]);
         assert_eq!(
-            sites(true),
+            of(RateKind::Site, true),
             [("a".to_owned(), 15.0), ("secret".to_owned(), 10.0)]
         );
+        // The name of a path has addresses of that site.
+        let path = |rate| [("eth0".to_owned(), rate)];
+        assert_eq!(of(RateKind::Channel, false), path(5.0));
+        assert_eq!(of(RateKind::Channel, true), path(25.0));
         assert_eq!(rates.view(false).series[0].bytes_per_second, [Some(25.0)]);
     }
 

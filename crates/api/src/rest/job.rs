@@ -257,6 +257,11 @@ pub struct ChannelView {
 }
 
 impl ChannelView {
+    /// Leaves the number of the path: its name has addresses.
+    pub fn unnamed(&mut self) {
+        self.name = format!("path {}", self.number);
+    }
+
     /// The paths of a transfer as they are now. The rates of several were told apart; the rate of one is that of the transfer.
     #[must_use]
     pub fn of(progress: &Progress, told: &[Channel]) -> Vec<Self> {

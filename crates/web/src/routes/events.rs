@@ -13,6 +13,7 @@ use axum::response::IntoResponse;
 use axum::response::sse::{Event, Sse};
 use futures_util::Stream;
 use futures_util::stream::unfold;
+use godwit_api::rest::JobProgress;
 use godwit_jobs::JobsError;
 use godwit_state::{FollowError, Follower, PAGE_BYTES, Role, Topic};
 use serde::{Deserialize, Serialize};
@@ -146,7 +147,7 @@ struct EventStream {
     follower: Option<Follower>,
     job: Option<String>,
     newest: watch::Receiver<u64>,
-    moved: watch::Receiver<Arc<Vec<godwit_api::rest::JobProgress>>>,
+    moved: watch::Receiver<Arc<Vec<JobProgress>>>,
     stopping: watch::Receiver<bool>,
     pending: VecDeque<Event>,
     /// Jobs that changed, whose events come after those.
@@ -192,15 +193,35 @@ impl EventStream {
                 }
                 changed = self.moved.changed() => {
                     changed.ok()?;
-                    let moved = Arc::clone(&self.moved.borrow_and_update());
-                    let is_wanted = |id: &str| self.job.as_deref().is_none_or(|job| job == id);
-                    let wanted = moved.iter().filter(|one| is_wanted(&one.id));
-                    self.pending.extend(wanted.map(|one| event("progress", None, one).0));
+                    self.read_progress().await?;
                 }
                 () = sleep_until(ping) => return Some(Event::default().comment("")),
                 () = sleep_until(self.lasting.next()) => {}
             }
         }
+    }
+
+    /// Takes how far running jobs are, as the caller may see that now.
+    async fn read_progress(&mut self) -> Option<()> {
+        let is_wanted = |id: &str| self.job.as_deref().is_none_or(|job| job == id);
+        let moved = Arc::clone(&self.moved.borrow_and_update());
+        let wanted = moved.iter().filter(|one| is_wanted(&one.id)).cloned();
+        let wanted: Vec<JobProgress> = wanted.collect();
+        if wanted.is_empty() {
+            return Some(());
+        }
+        let request = self.lasting.request().clone();
+        let read = self.app.run_for(self.holder.clone(), move |app| {
+            let seen = app.seen(&request.caller(Need::Role(Role::Viewer), app)?)?;
+            let mut events = Vec::with_capacity(wanted.len());
+            for one in wanted {
+                let told = seen.progress(one)?;
+                events.extend(told.map(|told| event("progress", None, &told).0));
+            }
+            Ok(events)
+        });
+        self.pending.extend(read.await.ok()?);
+        Some(())
     }
 
     /// Reads what has changed since the last look.

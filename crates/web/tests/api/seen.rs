@@ -405,3 +405,92 @@ fn only_admins_read_paths_of_the_machine() {
     assert_eq!(reason.code, "local_failure");
     assert!(!reason.text.contains(&machine), "{}", reason.text);
 }
+
+/// How far a job is comes by itself, and with the job: both say the same.
+#[test]
+fn no_outline_of_progress_has_addresses_or_words_of_another_site() {
+    let world = World::new();
+    drop(token(&world, "vera", "viewer"));
+    let job = json!({
+        "sources": ["here:/data/run4"], "destination": "there:/archive/copy/", "not_before": "2100-01-01T00:00:00Z",
+    });
+    let site = json!({"addresses": ["192.0.2.1"], "identity": format!("gw1-{}", "a".repeat(52))});
+    world
+        .client()
+        .json("PUT", "/api/v1/sites/there", &site)
+        .expect(200);
+    let made = world.client().post("/api/v1/jobs", &job).expect(201).json();
+    let progress = json!({
+        "at": made["since"], "bytes": 1, "bytes_total": null, "bytes_per_second": 1.0, "files": 0, "streams": 1,
+        "bottleneck": "network", "bottleneck_text": "word", "failed": 0, "stages": {"network": 0.5},
+        "channels": [{"number": 3, "name": "word (192.0.2.1) to 192.0.2.2", "streams": 1, "round_trip_seconds": 0.1, "cuts": 0,
+            "bytes_per_second": 1.0}],
+        "nodes": [{"node": "node1", "to": "word", "bytes_per_second": 1.0, "streams": 1, "bottleneck": "network",
+            "bottleneck_text": "word", "stages": {}, "host": {}}],
+    });
+    let progress: godwit_api::rest::ProgressView = serde_json::from_value(progress).unwrap();
+    let mut own: godwit_api::rest::JobView = serde_json::from_value(made).unwrap();
+    own.progress = Some(progress.clone());
+    let running = godwit_api::rest::JobProgress {
+        id: own.id.clone(),
+        progress,
+    };
+    let seen = |role| godwit_jobs::Seen::by(&world.jobs, "vera", role).unwrap();
+    let viewer = seen(godwit_state::Role::Viewer);
+    let shown = viewer.view(own).progress.unwrap();
+    let text = serde_json::to_string(&shown).unwrap();
+    assert!(
+        !text.contains("word") && !text.contains("192.0.2"),
+        "{text}"
+    );
+    assert_eq!(shown.channels[0].name, "path 3");
+    assert_eq!(shown.nodes[0].node, "node1");
+    let told = viewer.progress(running.clone()).unwrap().unwrap();
+    assert_eq!(told.progress, shown);
+    let told = seen(godwit_state::Role::Admin).progress(running.clone());
+    assert_eq!(told.unwrap().as_ref(), Some(&running));
+    let unknown = godwit_api::rest::JobProgress {
+        id: "nosuchjob".to_owned(),
+        ..running
+    };
+    assert_eq!(viewer.progress(unknown).unwrap(), None);
+}
+
+#[test]
+fn a_stream_tells_the_progress_of_others_as_an_outline() {
+    let world = World::new();
+    let user = |name: &str, role: &str| world.client().token(&token(&world, name, role).0);
+    let (owner, viewer) = (user("otto", "operator"), user("vera", "viewer"));
+    world.grant("otto", "* read,write");
+    fs::create_dir(world.path("data/run")).unwrap();
+    fs::write(world.path("data/run/big"), vec![7; 8 << 20]).unwrap();
+    let job = json!({"sources": ["here:/data/run"], "destination": "here:/archive/copy/", "limit": 100_000});
+    let made = owner.post("/api/v1/jobs", &job).expect(201).json();
+    let id = made["id"].as_str().unwrap().to_owned();
+    let progress = |client: &Client| -> Value {
+        let until = Instant::now() + DEADLINE;
+        loop {
+            let stream = text(client, &format!("/api/v1/events?job={id}&limit=3"));
+            let told = stream
+                .split("\n\n")
+                .filter(|event| event.contains("event: progress"));
+            let data = told.filter_map(|event| event.split_once("data: "));
+            let mut data = data.map(|(_, data)| serde_json::from_str::<Value>(data).unwrap());
+            let of_bottleneck = |told: &Value| told["progress"]["bottleneck"].is_string();
+            if let Some(found) = data.find(of_bottleneck) {
+                assert_eq!(found["id"], *id);
+                return found["progress"].clone();
+            }
+            assert!(Instant::now() < until, "no progress is told: {stream}");
+        }
+    };
+    let (whole, outline) = (progress(&owner), progress(&viewer));
+    assert!(whole["bottleneck_text"].is_string(), "{whole}");
+    assert!(outline["bottleneck_text"].is_null(), "{outline}");
+    for channel in outline["channels"].as_array().unwrap() {
+        assert_eq!(channel["name"], format!("path {}", channel["number"]));
+    }
+    owner
+        .post(&format!("/api/v1/jobs/{id}/cancel"), &json!({}))
+        .expect(200);
+}

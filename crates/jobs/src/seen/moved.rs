@@ -1,0 +1,47 @@
+//! Owns what a caller sees of how far running jobs are.
+//! Leaves everything else of a job to `seen`.
+
+use godwit_api::rest::{ChannelView, JobProgress, NodeProgress, ProgressView};
+
+use super::{Seen, is_elsewhere};
+use crate::error::JobsError;
+use crate::view;
+
+impl Seen {
+    /// How far a job is, as the caller sees it; None if there is no such job.
+    ///
+    /// # Errors
+    /// The state cannot be read.
+    pub fn progress(&self, mut told: JobProgress) -> Result<Option<JobProgress>, JobsError> {
+        if self.granted.is_admin() {
+            return Ok(Some(told));
+        }
+        let Some(job) = self.jobs.shared.replica.reader().job(&told.id)? else {
+            return Ok(None);
+        };
+        let sources: Vec<String> = job.sources.iter().map(view::place).collect();
+        if !self.sees_all(&job.owner, &sources, &view::place(&job.destination)) {
+            outline(&mut told.progress, is_elsewhere(&sources));
+        }
+        Ok(Some(told))
+    }
+}
+
+/// Leaves no word that another site may have chosen, and no address. Another site may have run a job that is elsewhere.
+pub(super) fn outline(progress: &mut ProgressView, is_elsewhere: bool) {
+    progress.bottleneck_text = None;
+    if is_elsewhere {
+        progress.stages.clear();
+        progress.nodes.clear();
+    }
+    unnamed(&mut progress.nodes);
+    progress.channels.iter_mut().for_each(ChannelView::unnamed);
+}
+
+/// Hides what another site may have chosen.
+pub(super) fn unnamed(nodes: &mut [NodeProgress]) {
+    for node in nodes {
+        node.to.clear();
+        node.bottleneck_text = None;
+    }
+}
