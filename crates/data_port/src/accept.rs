@@ -16,7 +16,8 @@ use godwit_store::close_kept_handles;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Shared;
-use crate::gate::{Full, StrangerSlot};
+use crate::allow::{Denial, Who};
+use crate::gate::{Full, Slot, StrangerSlot};
 use crate::{ask, examine, news, open};
 
 /// After the system refused a connection for want of descriptors or memory: there is no event for their return.
@@ -191,8 +192,11 @@ pub(crate) fn dispatch(
 ) {
     match frame {
         Frame::Open(request) => match rest_of(shared, stream, peer, request) {
-            Some(request) => open::open(shared, stream, peer, &request),
-            None => stream.shutdown(),
+            Ok((request, heard)) => open::open(shared, stream, peer, &request, heard),
+            Err(no) => {
+                send_error(stream, no.code, &no.message, no.retryable);
+                stream.shutdown();
+            }
         },
         Frame::Join(request) => open::join(shared, stream, peer, &request),
         Frame::Examine(question) => examine::serve(shared, stream, peer, question),
@@ -212,31 +216,41 @@ pub(crate) fn dispatch(
     }
 }
 
-/// The whole of an OPEN. One that takes several frames is heard to its end only from a peer with a grant; `None` if it is not.
+/// The whole of an OPEN. One that takes several frames is heard to its end only from a peer that may have what the first one names, and
+/// in one of few places: until the transfer is admitted nothing else bounds its sources.
 fn rest_of(
     shared: &Arc<Shared>,
     stream: &mut dyn Stream,
     peer: IdentityId,
     request: Open,
-) -> Option<Open> {
-    if request.more
-        && let Err(no) = shared.places.may_ask(peer)
-    {
-        news::refused(
-            shared,
-            peer,
-            &stream.peer().to_string(),
-            Some(&request),
-            &no,
-        );
-        send_error(stream, no.code, &no.message, no.retryable);
-        return None;
+) -> Result<(Open, Option<Slot<IdentityId>>), Denial> {
+    if !request.more {
+        return Ok((request, None));
     }
-    let whole = receive_rest(stream, request, shared.config.handshake_deadline);
-    whole
-        .inspect_err(|error| {
-            shared.log(&error.to_string());
-            send_error(stream, ErrorCode::PROTOCOL, &error.to_string(), false);
+    let may = shared
+        .places
+        .may_open(&Who::opens(peer, &request), &request);
+    let heard = may.and_then(|()| {
+        let place = shared.gate.long_open(&shared.places.counted_as(peer));
+        place.map_err(|_full| Denial {
+            retryable: true,
+            ..Denial::new(
+                ErrorCode::LIMIT,
+                "this daemon hears as many requests with long lists of sources as it may at once; try again later",
+            )
         })
-        .ok()
+    });
+    let heard = heard.inspect_err(|no| {
+        news::refused(shared, peer, &stream.peer().to_string(), Some(&request), no);
+    })?;
+    match receive_rest(stream, request, shared.config.handshake_deadline) {
+        Ok(whole) => Ok((whole, Some(heard))),
+        Err(error) => {
+            shared.log(&error.to_string());
+            Err(Denial::new(ErrorCode::PROTOCOL, error.to_string()))
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

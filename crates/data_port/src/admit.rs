@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use godwit_engine::governor::{Class, Lease, Needs};
-use godwit_proto::ErrorCode;
+use godwit_proto::{ErrorCode, Open};
 
 use crate::Shared;
 use crate::allow::Denial;
@@ -12,14 +12,30 @@ use crate::allow::Denial;
 /// How long a peer waits for its turn before it is told to come again: less than the minute that it waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A place for this end of a transfer, in the order of arrival.
-pub(crate) fn admit(shared: &Shared, needs: Needs) -> Result<Lease, Denial> {
+/// Copies of a source's path, and of its name, that a transfer keeps: as it was named, as it was found, and in its root.
+const COPIES: usize = 4;
+
+/// Beside its path, for each source.
+const SOURCE_BYTES: usize = 256;
+
+/// Memory that the sources of a request take for as long as its transfer lasts.
+pub(crate) fn bytes_of_sources(request: &Open) -> u64 {
+    let texts = request.sources.iter().chain(&request.names);
+    let each = |text: &Vec<u8>| (COPIES * text.len() + SOURCE_BYTES) as u64;
+    texts.map(each).sum()
+}
+
+/// A place for this end of a transfer with the sources of its request, in the order of arrival.
+pub(crate) fn admit(shared: &Shared, needs: Needs, request: &Open) -> Result<Lease, Denial> {
+    let beside = bytes_of_sources(request);
+    let needs = needs.beside(beside);
     let until = Instant::now() + PATIENCE;
     let governor = &shared.config.process.governor;
     let admitted = governor.admit(Class::Accepted, &[needs], &mut |_| {
         !shared.stopping() && Instant::now() < until
     });
     let lease = admitted.and_then(|leases| leases.into_iter().next());
+    let lease = lease.inspect(|lease| lease.keep(beside));
     lease.ok_or_else(|| Denial {
         retryable: true,
         ..Denial::new(

@@ -47,7 +47,7 @@ where
 }
 
 /// The other end of a connection, and the job of another node that its request names.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Who {
     pub(crate) peer: IdentityId,
     pub(crate) mandate: Option<Mandate>,
@@ -98,26 +98,44 @@ pub(crate) struct Grantor<'a> {
     pub(crate) rules: &'a dyn StateRules,
 }
 
+/// What both sources of grants say at one moment.
+pub(crate) struct AllGrants {
+    file: Vec<Grant>,
+    rules: Arc<Vec<Grant>>,
+}
+
 /// What a peer is granted at one moment.
+#[derive(Debug)]
 pub(crate) struct Granted {
     requester: Requester,
     rights: AskerRights,
     now: Timestamp,
-    /// Of the peer, and of the askers of jobs that the peer was let in for.
+    /// Of the peer for what it acts for, and of the asker of the job that it names.
     grants: Vec<Grant>,
     /// Some grant lets the peer in, for itself or for a job.
     is_known: bool,
 }
 
 impl Grantor<'_> {
+    /// All grants as they are now.
+    pub(crate) fn all(&self) -> Result<AllGrants, Denial> {
+        let file = Grants::new(self.home).list();
+        Ok(AllGrants {
+            file: file.map_err(|_error| unreadable())?,
+            rules: self.rules.grants().map_err(|_error| unreadable())?,
+        })
+    }
+
     /// What `who` is granted now.
     pub(crate) fn granted(&self, who: &Who) -> Result<Granted, Denial> {
+        self.granted_of(&self.all()?, who)
+    }
+
+    /// The same, of grants that were read at this moment.
+    pub(crate) fn granted_of(&self, all: &AllGrants, who: &Who) -> Result<Granted, Denial> {
         let peer = Subject::Identity(who.peer.to_string());
         let now = now();
-        let file = Grants::new(self.home)
-            .list()
-            .map_err(|_error| unreadable())?;
-        let rules = self.rules.grants().map_err(|_error| unreadable())?;
+        let AllGrants { file, rules } = all;
         // Rules about other sites are for users of this node, not for peers.
         let holds =
             |grant: &&Grant| grant.site.is_none() && grant.holds(now) && !grant.rights.is_empty();
@@ -134,7 +152,7 @@ impl Grantor<'_> {
             Subject::Identity(identity) => askers.contains(identity.as_str()),
             Subject::User(_) => false,
         };
-        let grants: Vec<Grant> = all()
+        let mut grants: Vec<Grant> = all()
             .filter(|grant| of_peer(grant) || of_asker(grant))
             .cloned()
             .collect();
@@ -168,6 +186,13 @@ impl Grantor<'_> {
             Some(mandate) => self.rights_of(mandate)?,
             None => AskerRights::Granted,
         };
+        // The rest was of use for the question whether the peer is known. Each look at a right goes through what is left.
+        grants.retain(|grant| match (&who.mandate, &grant.mandate) {
+            (None, None) => of_peer(&grant),
+            (Some(named), Some(of)) => named == of && of_peer(&grant),
+            (Some(named), None) => grant.subject == Subject::Identity(named.asker.clone()),
+            (None, Some(_)) => false,
+        });
         Ok(Granted {
             rights,
             requester: Requester {
@@ -253,6 +278,28 @@ impl Granted {
         let wish = Wish { place, right };
         self.requester
             .may(&self.grants, self.rights, wish, self.now)
+    }
+
+    /// Whether the decisions about all places are the same as by the other grants.
+    pub(crate) fn says(&self, other: &Self) -> bool {
+        (self.rights, &self.requester, &self.grants)
+            == (other.rights, &other.requester, &other.grants)
+    }
+
+    /// The areas of grants in which all of this is allowed, the widest first.
+    pub(crate) fn areas(&self, exports: &[Export], right: Right) -> Vec<Area> {
+        let named = self.grants.iter().flat_map(|grant| match &grant.area {
+            Area::All => exports.iter().map(|it| (it.name.as_str(), "")).collect(),
+            Area::Export { name, path } => vec![(name.as_str(), path.as_str())],
+        });
+        let may = |(name, path): &(&str, &str)| self.may(Some((name, path.as_bytes())), right);
+        let mut areas: Vec<(&str, &str)> = named.filter(may).collect();
+        areas.sort_unstable_by_key(|(name, path)| (path.len(), *name, *path));
+        areas.dedup();
+        let areas = areas.into_iter();
+        areas
+            .map(|(name, path)| Area::asked(name, path.as_bytes()))
+            .collect()
     }
 
     /// Whether this is allowed anywhere in an export.
@@ -384,85 +431,4 @@ pub(crate) fn refuse_export(error: &ExportError) -> Denial {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn identity(letter: &str) -> IdentityId {
-        let text = format!("gw1-{}a", letter.repeat(51));
-        text.parse().expect("an identity")
-    }
-
-    /// Rules of a site of which the asker m is a node.
-    struct WithOwn(Arc<Vec<Grant>>);
-
-    impl StateRules for WithOwn {
-        fn grants(&self) -> Result<Arc<Vec<Grant>>, String> {
-            Ok(Arc::clone(&self.0))
-        }
-
-        fn own_job(&self, mandate: &Mandate) -> Result<Option<bool>, String> {
-            Ok((mandate.asker == identity("m").to_string()).then_some(true))
-        }
-    }
-
-    #[test]
-    fn a_stranger_hears_nothing_of_the_file_of_grants() {
-        let home = tempfile::tempdir().expect("a directory");
-        std::fs::write(home.path().join("grants"), "somebody data read\n").expect("written");
-        let rules = WithOwn(Arc::default());
-        let grantor = Grantor {
-            home: home.path(),
-            rules: &rules,
-        };
-        let stranger = Who::itself(identity("q"));
-        let no = grantor.granted(&stranger).err().expect("unreadable");
-        assert_eq!(no.code, ErrorCode::INTERNAL);
-        for secret in ["somebody", &home.path().display().to_string()] {
-            assert!(!no.message.contains(secret), "{}", no.message);
-        }
-        assert!(no.message.contains("godwit access list"), "{}", no.message);
-    }
-
-    #[test]
-    fn identities_that_an_asker_let_in_count_as_the_asker() {
-        let grant = |who: &str, asker: Option<&str>| Grant {
-            subject: Subject::Identity(identity(who).to_string()),
-            site: None,
-            area: Area::asked("data", b""),
-            rights: "read".parse().expect("rights"),
-            expires: None,
-            comment: String::new(),
-            mandate: asker.map(|asker| Mandate {
-                asker: identity(asker).to_string(),
-                job: "j".to_owned(),
-            }),
-        };
-        let all = Arc::new(vec![
-            grant("q", None),
-            grant("b", Some("q")),
-            grant("c", Some("q")),
-            grant("c", Some("a")),
-            grant("d", Some("q")),
-            grant("d", None),
-            grant("f", Some("q")),
-            grant("f", Some("m")),
-        ]);
-        let rules = WithOwn(all);
-        let home = std::env::temp_dir().join("godwit-no-such-home");
-        let grantor = Grantor {
-            home: &home,
-            rules: &rules,
-        };
-        for (peer, givers) in [("q", "q"), ("b", "q"), ("c", "aq"), ("d", "d"), ("e", "e")] {
-            let mut found: Vec<String> = grantor
-                .givers(identity(peer))
-                .iter()
-                .map(ToString::to_string)
-                .collect();
-            found.sort();
-            let givers = givers.chars().map(|giver| identity(&giver.to_string()));
-            let givers: Vec<String> = givers.map(|giver| giver.to_string()).collect();
-            assert_eq!(found, givers, "{peer}");
-        }
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@ mod apart;
 mod asked;
 mod free;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -143,7 +143,7 @@ fn begin_push<'a>(
                 journal: None,
                 _slot: place_for(shared, peer, None)?,
             };
-            let lease = admit(shared, needs)?;
+            let lease = admit(shared, needs, request)?;
             let receiver = start(request.digest_kind(), lease, Sinks::Nothing)?;
             Ok(StartedEnd {
                 entering: None,
@@ -199,7 +199,7 @@ fn begin_push<'a>(
             };
             let key = make_request().key().0;
             let counted = place_for(shared, peer, (!is_dry).then_some(&key))?;
-            let admitted = admit(shared, needs)?;
+            let admitted = admit(shared, needs, request)?;
             let mut prepared = prepare(shared, peer, &key, &request.destination, make_request)?;
             let may_list = shared.places.may_tell(&who, &request.destination);
             prepared.config.hides_names = may_list.is_err();
@@ -383,7 +383,7 @@ fn begin_pull<'a>(
         shared.config.readers.most,
     );
     let end = EndConfig {
-        lease: Some(admit(shared, needs)?),
+        lease: Some(admit(shared, needs, request)?),
         transfer,
         digest: request.digest_kind(),
         block_bytes,

@@ -26,6 +26,12 @@ const QUESTIONS: Limits = Limits {
     all: 32,
 };
 
+/// Requests whose sources take several frames, until their transfers are admitted: each may have 32 MiB of names.
+const LONG_OPENS: Limits = Limits {
+    per_peer: 4,
+    all: 16,
+};
+
 /// How many there may be of something.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
@@ -50,6 +56,7 @@ pub(crate) struct Gate {
     peers: Arc<Counts<IdentityId>>,
     transferring: Arc<Counts<IdentityId>>,
     asking: Arc<Counts<IdentityId>>,
+    opening: Arc<Counts<IdentityId>>,
 }
 
 struct Counts<K> {
@@ -96,6 +103,7 @@ impl Gate {
             peers: Arc::new(Counts::default()),
             transferring: Arc::new(Counts::default()),
             asking: Arc::new(Counts::default()),
+            opening: Arc::new(Counts::default()),
         }
     }
 
@@ -139,6 +147,11 @@ impl Gate {
     /// A place for a question, in the same way, for as long as it is worked at.
     pub(crate) fn question(&self, one_of: &[IdentityId]) -> Result<Slot<IdentityId>, Full> {
         Counts::take(&self.asking, one_of, QUESTIONS)
+    }
+
+    /// A place for a request of several frames, in the same way, until its transfer is admitted.
+    pub(crate) fn long_open(&self, one_of: &[IdentityId]) -> Result<Slot<IdentityId>, Full> {
+        Counts::take(&self.opening, one_of, LONG_OPENS)
     }
 
     /// The limits on transfers.

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use godwit_engine::End;
 
 use crate::allow::Denial;
+use crate::leave::Round;
 use crate::session::{Claim, Session, locked};
 use crate::table::Entry;
 use crate::{Shared, news};
@@ -78,10 +79,6 @@ struct Rules<'a> {
 
 /// Body of the keeper's thread. Ends when the daemon stops and no transfer is left.
 pub(crate) fn run(shared: &Arc<Shared>) {
-    let rules = Rules {
-        taken_back: &|claim| shared.places.taken_back(&claim.leave),
-        suspend_after: shared.suspend_after,
-    };
     let mut next_look = Instant::now();
     let mut next_grant_look = Instant::now();
     loop {
@@ -98,6 +95,12 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         if grants_due {
             next_grant_look = now + GRANT_LOOK_EVERY;
         }
+        // All grants are read once for all transfers.
+        let round = Round::default();
+        let rules = Rules {
+            taken_back: &|claim| shared.places.taken_back(&claim.leave, &round),
+            suspend_after: shared.suspend_after,
+        };
         for entry in entries {
             match entry {
                 Entry::Running(session) => match step(&rules, &session, now, due) {

@@ -17,6 +17,7 @@ mod exported;
 mod gate;
 mod grants;
 mod keeper;
+mod leave;
 mod news;
 mod noise;
 mod open;

@@ -13,25 +13,30 @@ use godwit_proto::{Direction, ErrorCode, Join, Joined, Open, Opened, TransferId}
 
 use crate::announce::announced;
 use crate::begin::{StartedEnd, begin, wanted_file};
+use crate::gate::Slot;
 use crate::keeper::Watch;
+use crate::leave::Leave;
 use crate::session::{Claim, Session, TOKENS};
 use crate::{Shared, news};
 
-/// Serves a connection that asks for a new transfer.
+/// Serves a connection that asks for a new transfer. `heard` is the place of a request of several frames.
 pub(crate) fn open(
     shared: &Arc<Shared>,
     stream: &mut dyn Stream,
     peer: IdentityId,
     request: &Open,
+    heard: Option<Slot<IdentityId>>,
 ) {
     if request.direction() == Direction::VERIFY {
         crate::verify::verify(shared, stream, peer, request);
         return;
     }
-    match begin(shared, peer, request) {
-        Ok((transfer, begun, block_bytes)) => {
-            run(shared, stream, peer, request, transfer, begun, block_bytes)
-        }
+    let leave = shared.places.leave(peer, request);
+    let begun = leave.and_then(|leave| Ok((leave, begin(shared, peer, request)?)));
+    // Its sources count as memory of the transfer from here on.
+    drop(heard);
+    match begun {
+        Ok((leave, begun)) => run(shared, stream, peer, request, leave, begun),
         Err(no) => {
             news::refused(shared, peer, &stream.peer().to_string(), Some(request), &no);
             send_error(stream, no.code, &no.message, no.retryable);
@@ -118,16 +123,15 @@ fn run(
     stream: &mut dyn Stream,
     peer: IdentityId,
     request: &Open,
-    transfer: TransferId,
-    mut begun: StartedEnd<'_>,
-    block_bytes: u32,
+    leave: Leave,
+    (transfer, mut begun, block_bytes): (TransferId, StartedEnd<'_>, u32),
 ) {
     let label = format!("{} {}", stream.peer(), transfer);
     let digest = begun.digest;
     let (beacon, unproved) = (begun.beacon.take(), begun.unproved);
     let entering = begun.entering.take();
     let start = news::started(transfer, peer, &stream.peer().to_string(), request);
-    let session = Session::new(transfer, begun, peer, request, label, start, shared);
+    let session = Session::new(transfer, begun, leave, request, label, start, shared);
     let session = Arc::new(session);
     let tokens = match session.issue(TOKENS) {
         Ok(tokens) => tokens,
@@ -187,7 +191,7 @@ impl Session {
     fn new(
         transfer: TransferId,
         begun: StartedEnd<'_>,
-        owner: IdentityId,
+        leave: Leave,
         request: &Open,
         label: String,
         start: TransferStart,
@@ -195,14 +199,14 @@ impl Session {
     ) -> Self {
         let claim = Claim {
             transfer,
-            owner,
+            owner: leave.who.peer,
             key: begun.key,
             // The daemon decides; the client may ask for less.
             keep_for: Duration::from_millis(request.retry_for_ms).min(shared.config.keep_for),
             label,
             writes_to: begun.writes_to,
             lease: begun.lease,
-            leave: shared.places.leave(owner, request),
+            leave,
             wanted: begun
                 .key
                 .as_ref()

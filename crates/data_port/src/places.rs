@@ -12,12 +12,13 @@ use std::sync::Arc;
 use godwit_api::grant::{Right, Wish};
 use godwit_api::rest::Timestamp;
 use godwit_net::IdentityId;
-use godwit_proto::{Direction, ErrorCode, Fault, FaultCode, Open, Side};
+use godwit_proto::{ErrorCode, Fault, FaultCode, Open, Side};
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
 use godwit_tree::{TreeRoot, root_fault};
 
 use crate::allow::{Denial, Grantor, StateRules, Who, find, refuse_export};
 use crate::export::{Export, ExportPath};
+use crate::leave::{Leave, Round, asked_paths};
 use godwit_run::local::{Access, hint};
 
 /// Finds what peers name, and says no where they may not.
@@ -81,32 +82,20 @@ pub(crate) trait Places: Send + Sync {
         false
     }
 
+    /// Whether the peer may have what the first frame of a request names, before more of it is heard. An agent's client may.
+    fn may_open(&self, _who: &Who, _request: &Open) -> Result<(), Denial> {
+        Ok(())
+    }
+
     /// The rights that a transfer needs for as long as it runs. An agent needs none.
-    fn leave(&self, peer: IdentityId, request: &Open) -> Leave {
-        Leave {
-            who: Who::opens(peer, request),
-            needs: Vec::new(),
-        }
+    fn leave(&self, peer: IdentityId, request: &Open) -> Result<Leave, Denial> {
+        Ok(Leave::unbound(Who::opens(peer, request)))
     }
 
     /// Why these rights hold no longer, if that is so.
-    fn taken_back(&self, _leave: &Leave) -> Option<Denial> {
+    fn taken_back(&self, _leave: &Leave, _round: &Round) -> Option<Denial> {
         None
     }
-}
-
-/// The rights that a running transfer needs, and who needs them.
-#[derive(Clone, Debug)]
-pub(crate) struct Leave {
-    pub(crate) who: Who,
-    pub(crate) needs: Vec<Need>,
-}
-
-/// To read below a path of an export, to write there, or to be told what is there; `None` stands for what belongs to no export.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Need {
-    place: Option<(String, RelPath)>,
-    right: Right,
 }
 
 /// Where a push goes.
@@ -321,72 +310,31 @@ impl Places for Exports {
         granted.is_ok_and(|granted| granted.somewhere(export, right))
     }
 
-    fn leave(&self, peer: IdentityId, request: &Open) -> Leave {
-        let (right, paths) = match request.direction() {
-            Direction::PUSH => (Right::Write, std::slice::from_ref(&request.destination)),
-            _ => (Right::Read, request.sources.as_slice()),
-        };
-        let who = Who::opens(peer, request);
-        let mut needs = Vec::new();
+    fn may_open(&self, who: &Who, request: &Open) -> Result<(), Denial> {
+        let (right, paths) = asked_paths(request);
+        let granted = self.grantor().granted(who)?;
+        granted.known(paths.first().map(|path| (path.as_slice(), right)))?;
         for path in paths {
-            let place = match find(&self.exports, path) {
-                Ok(ExportPath::Below(export, below)) => Some((export.name.clone(), below)),
+            let place = match find(&self.exports, path)? {
+                ExportPath::Below(export, below) => Some((export.name.as_str(), below)),
                 _ => None,
             };
-            if is_dry(request) && place.is_some() && right == Right::Write {
-                needs.push(Need {
-                    place: place.clone(),
-                    right: Right::List,
-                });
-            }
-            if right == Right::Write && place.is_some() {
-                needs.extend(self.seen(&who, request, place.clone()));
-            }
-            let need = Need { place, right };
-            if !needs.contains(&need) {
-                needs.push(need);
-            }
-        }
-        Leave { who, needs }
-    }
-
-    fn taken_back(&self, leave: &Leave) -> Option<Denial> {
-        // While grants cannot be read nobody new comes in; whoever was let in goes on.
-        let granted = self.grantor().granted(&leave.who).ok()?;
-        let ask = |need: &Need| {
-            let place = need.place.as_ref();
-            let place = place.map(|(export, below)| (export.as_str(), below.as_bytes()));
-            match need.right {
-                Right::List => granted.told(place).err(),
-                right => granted.allowed(place, right).err(),
-            }
-        };
-        leave.needs.iter().find_map(ask).map(|no| Denial {
-            message: format!("this access was taken back or has expired: {}", no.message),
-            ..no
-        })
-    }
-}
-
-impl Exports {
-    /// The rights to see what is at a destination, of those that the peer has: a push goes by them, and so ends with them.
-    fn seen(&self, who: &Who, request: &Open, place: Option<(String, RelPath)>) -> Vec<Need> {
-        let Ok(granted) = self.grantor().granted(who) else {
-            return Vec::new();
-        };
-        let at = place.as_ref();
-        let at = at.map(|(export, below)| (export.as_str(), below.as_bytes()));
-        let has = |right: &Right| match right {
-            Right::List => granted.told(at).is_ok(),
-            right => !request.may_not_read && granted.allowed(at, *right).is_ok(),
-        };
-        let rights = [Right::List, Right::Read].into_iter().filter(has);
-        rights
-            .map(|right| Need {
-                place: place.clone(),
+            let place = place.as_ref();
+            granted.allowed(
+                place.map(|(export, below)| (*export, below.as_bytes())),
                 right,
-            })
-            .collect()
+            )?;
+        }
+        Ok(())
+    }
+
+    fn leave(&self, peer: IdentityId, request: &Open) -> Result<Leave, Denial> {
+        let who = Who::opens(peer, request);
+        Leave::asked(&self.exports, &self.grantor(), who, request)
+    }
+
+    fn taken_back(&self, leave: &Leave, round: &Round) -> Option<Denial> {
+        leave.taken_back(&self.grantor(), round)
     }
 }
 

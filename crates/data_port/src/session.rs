@@ -19,7 +19,7 @@ use godwit_tree::Arrived;
 use crate::claims::MemberLease;
 use crate::gate::Slot;
 use crate::keeper::Watch;
-use crate::places::Leave;
+use crate::leave::Leave;
 
 /// How long a transfer is kept for a client that has reached us only beside its data, and is gone: its connections for data did not
 /// come about, or it does better with a new one. What it said last may have been lost.

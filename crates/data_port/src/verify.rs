@@ -14,7 +14,8 @@ use godwit_tree::verification::{Expected, Verifier, VerifierConfig};
 
 use crate::allow::{Denial, Who};
 use crate::begin::{journals, place_for};
-use crate::places::{Leave, SourcePlace};
+use crate::leave::{Leave, Round};
+use crate::places::SourcePlace;
 use crate::{Shared, news};
 use godwit_run::local::Access;
 
@@ -86,7 +87,7 @@ fn run(
         root,
         expected: asked.extra.then(|| Expected::new(&journals(shared))),
         entries: 0,
-        leave: shared.places.leave(peer, request),
+        leave: shared.places.leave(peer, request)?,
         looked: Instant::now(),
         was_taken_back: false,
     };
@@ -158,7 +159,8 @@ impl Examination for One<'_> {
         }
         self.looked = Instant::now();
         // Twice in a row: a file of grants that is being written is empty for a moment.
-        let is_gone = self.shared.places.taken_back(&self.leave).is_some();
+        let places = &self.shared.places;
+        let is_gone = places.taken_back(&self.leave, &Round::default()).is_some();
         let before = std::mem::replace(&mut self.was_taken_back, is_gone);
         !(is_gone && before)
     }

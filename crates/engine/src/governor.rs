@@ -160,6 +160,11 @@ impl Lease {
         usize::try_from(blocks).unwrap_or(usize::MAX)
     }
 
+    /// Counts what the end keeps beside its blocks until it has gone: it was admitted with that.
+    pub fn keep(&self, bytes: u64) {
+        lock(&self.0.governor.0.core).grow(self.0.id, bytes, true);
+    }
+
     /// A pool of blocks that stays within the share.
     pub(crate) fn pool(&self, block_bytes: usize, blocks_max: usize) -> Pool {
         Pool::allowed(

@@ -41,6 +41,7 @@ pub use selection::{Moment, Rule, Selection};
 pub use sending::Sending;
 pub use setup::{Open, Opened};
 pub use sharing::{Limit, Sharing, priority};
+pub use sources::PartialOpen;
 pub use tuned::Tuned;
 pub use verification::Verification;
 pub use watch::{Cancel, Error, Finish, Finished, Ping, Pong, Status};

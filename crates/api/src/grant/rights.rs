@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::GrantError;
 
 /// One thing that can be allowed.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Right {
     /// Read files; listing follows from it.
     Read,

@@ -52,27 +52,20 @@ fn export(path: &std::path::Path) -> Export {
     }
 }
 
-#[test]
-fn a_peer_whose_ends_meet_does_not_hear_where_the_export_lies() {
-    let home = tempfile::tempdir().expect("a directory");
-    let identity = Identity::load_or_create(home.path()).expect("a key");
-    let name = format!(".godwit-{}", "0".repeat(32));
-    for directory in ["journals", "export/set"] {
-        std::fs::create_dir_all(home.path().join(directory)).expect("made");
+/// A daemon with the export `data`, whose grants are in the file.
+pub(crate) fn daemon(home: &std::path::Path, identity: &Identity) -> Daemon {
+    for directory in ["journals", "export"] {
+        std::fs::create_dir_all(home.join(directory)).expect("made");
     }
-    std::fs::write(home.path().join("export/set").join(&name), "").expect("written");
-    let grant =
-        Grant::of_words(&[&identity.id().to_string(), "data", "read,write"]).expect("a grant");
-    Grants::new(home.path()).add(&grant).expect("granted");
     let wait = Duration::from_secs(60);
     let config = DaemonConfig {
         process: Process::default(),
         listen: vec!["127.0.0.1:0".parse().expect("an address")],
         announce: Announce::None,
-        exports: vec![export(&home.path().join("export"))],
-        home: home.path().to_owned(),
+        exports: vec![export(&home.join("export"))],
+        home: home.to_owned(),
         rules: Arc::new(|| Ok(Arc::default())),
-        tls: ServerTls::new(&identity, &Cipher::ALL).expect("TLS"),
+        tls: ServerTls::new(identity, &Cipher::ALL).expect("TLS"),
         plain_allowed: false,
         handshake_deadline: wait,
         connections_per_peer: 8,
@@ -91,7 +84,22 @@ fn a_peer_whose_ends_meet_does_not_hear_where_the_export_lies() {
         tells: Arc::new(|_| {}),
         log: Arc::new(|_| {}),
     };
-    let mut daemon = Daemon::start(config, &identity).expect("started");
+    Daemon::start(config, identity).expect("started")
+}
+
+#[test]
+fn a_peer_whose_ends_meet_does_not_hear_where_the_export_lies() {
+    let home = tempfile::tempdir().expect("a directory");
+    let identity = Identity::load_or_create(home.path()).expect("a key");
+    let name = format!(".godwit-{}", "0".repeat(32));
+    for directory in ["journals", "export/set"] {
+        std::fs::create_dir_all(home.path().join(directory)).expect("made");
+    }
+    std::fs::write(home.path().join("export/set").join(&name), "").expect("written");
+    let grant =
+        Grant::of_words(&[&identity.id().to_string(), "data", "read,write"]).expect("a grant");
+    Grants::new(home.path()).add(&grant).expect("granted");
+    let mut daemon = daemon(home.path(), &identity);
     let request = Open {
         direction: Direction::PULL.0,
         sources: vec![b"data/set".to_vec()],
@@ -193,4 +201,38 @@ fn no_transfer_begins_between_the_look_for_writers_and_the_claim() {
         "{answered:?}"
     );
     assert!(looked.get() && !claims.is_entered());
+}
+
+/// What a peer names it has this node keep, so it counts as memory of its transfer.
+#[test]
+fn sources_count_as_memory_of_their_transfer() {
+    let home = tempfile::tempdir().expect("a directory");
+    let identity = Identity::load_or_create(home.path()).expect("a key");
+    let grant = Grant::of_words(&[&identity.id().to_string(), "data", "read"]).expect("a grant");
+    Grants::new(home.path()).add(&grant).expect("granted");
+    let mut daemon = daemon(home.path(), &identity);
+    let directory = home.path().join("export").join("d".repeat(200));
+    std::fs::create_dir(&directory).expect("made");
+    let names = (0..2_000).map(|number| format!("data/{}/f{number}", "d".repeat(200)));
+    let request = Open {
+        direction: Direction::PULL.0,
+        sources: [format!("data/{}", "d".repeat(200))]
+            .into_iter()
+            .chain(names)
+            .map(String::into_bytes)
+            .collect(),
+        destination: b"/somewhere".to_vec(),
+        digest: DigestKind::CRC64_NVME.0.into(),
+        ..Open::default()
+    };
+    let governor = daemon.shared.config.process.governor.clone();
+    assert_eq!(governor.figures().held, 0);
+    let begun = begin(&daemon.shared, *identity.id(), &request);
+    let (_, begun, _) = begun.unwrap_or_else(|no| panic!("refused: {}", no.message));
+    let named: usize = request.sources.iter().map(Vec::len).sum();
+    assert!(governor.figures().held > 2 * named as u64);
+    begun.engine.cancel("over");
+    begun.engine.join();
+    drop(begun);
+    daemon.stop();
 }

@@ -16,7 +16,7 @@ use godwit_tree::synthetic::NullSink;
 use super::*;
 use crate::allow::Who;
 use crate::gate::{Gate, Limits};
-use crate::places::Leave;
+use crate::leave::Leave;
 use crate::session::HeldResources;
 use crate::table::{Holder, Patience, Table};
 
@@ -80,10 +80,7 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
         label: String::new(),
         writes_to: vec![b"/data/run42".to_vec()],
         lease: None,
-        leave: Leave {
-            who: Who::itself(owner()),
-            needs: Vec::new(),
-        },
+        leave: Leave::unbound(Who::itself(owner())),
         wanted: None,
         grip: Mutex::new(Some(grip)),
     };

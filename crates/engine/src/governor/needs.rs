@@ -59,6 +59,16 @@ impl Needs {
         }
     }
 
+    /// The same for an end that keeps so many bytes beside its blocks.
+    #[must_use]
+    pub fn beside(self, bytes: u64) -> Self {
+        Self {
+            memory_least: self.memory_least.saturating_add(bytes),
+            memory_most: self.memory_most.saturating_add(bytes),
+            ..self
+        }
+    }
+
     pub(super) fn want(&self) -> Want {
         let least = Amounts {
             memory: self.memory_least,

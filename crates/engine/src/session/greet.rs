@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use godwit_net::{Stream, StreamError};
 use godwit_proto::hello::capability;
 use godwit_proto::{
-    Agreed, Error as WireFailure, ErrorCode, Frame, Hello, Open, VersionMismatch, WireError,
-    negotiate,
+    Agreed, Error as WireFailure, ErrorCode, Frame, Hello, Open, PartialOpen, VersionMismatch,
+    WireError, negotiate,
 };
 
 /// How long the other side may take for its hello, and for what follows it at once.
@@ -151,17 +151,20 @@ impl GreetError {
 /// The connection's, the frame's, or the rest did not come within `deadline`.
 pub fn receive_rest(
     stream: &mut dyn Stream,
-    mut open: Open,
+    open: Open,
     deadline: Duration,
 ) -> Result<Open, GreetError> {
     let until = Instant::now() + deadline;
-    while open.more {
-        let peer = stream.peer();
+    let peer = stream.peer();
+    let wire = |error| GreetError::Wire {
+        peer: peer.clone(),
+        error,
+    };
+    let mut whole = PartialOpen::new(open);
+    while whole.waits() {
         let left = until.saturating_duration_since(Instant::now());
         match receive_frame(stream, left)? {
-            Frame::Open(next) => open
-                .append(next)
-                .map_err(|error| GreetError::Wire { peer, error })?,
+            Frame::Open(next) => whole.add(next).map_err(wire)?,
             other => {
                 return Err(GreetError::Unexpected {
                     peer,
@@ -170,7 +173,7 @@ pub fn receive_rest(
             }
         }
     }
-    Ok(open)
+    whole.finish().map_err(wire)
 }
 
 /// The accepting side's part: takes the client's hello, answers with its own.

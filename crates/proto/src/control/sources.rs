@@ -70,18 +70,7 @@ impl Open {
 
     /// Checks the number and the length of sources and names.
     pub(super) fn validate_sources(&self) -> Result<(), WireError> {
-        if self.sources.len() > SOURCES_MAX {
-            return Err(WireError::too_long("list of sources", SOURCES_MAX as u64));
-        }
-        let bytes: usize = self.sources.iter().chain(&self.names).map(Vec::len).sum();
-        if bytes > SOURCES_BYTES_MAX {
-            return Err(WireError::too_long("sources", SOURCES_BYTES_MAX as u64));
-        }
-        if !self.names.is_empty() && self.names.len() != self.sources.len() {
-            return Err(WireError::Disagree {
-                what: "number of sources and number of names",
-            });
-        }
+        check_sources(self, source_bytes(self))?;
         for name in &self.names {
             path::validate(name)?;
             if name.contains(&b'/') {
@@ -90,22 +79,76 @@ impl Open {
         }
         Ok(())
     }
+}
 
-    /// Adds the sources of an OPEN that follows this one.
+/// An OPEN while the frames with the rest of its sources arrive. Each frame costs what it brings, however many came before it.
+#[derive(Debug)]
+pub struct PartialOpen {
+    open: Open,
+    /// Of the sources and names so far.
+    bytes: usize,
+}
+
+impl PartialOpen {
+    /// Begins with the first frame, which was decoded and so is valid by itself.
+    #[must_use]
+    pub fn new(first: Open) -> Self {
+        let bytes = source_bytes(&first);
+        Self { open: first, bytes }
+    }
+
+    /// Whether another frame follows.
+    #[must_use]
+    pub const fn waits(&self) -> bool {
+        self.open.more
+    }
+
+    /// Adds the sources of a frame that follows, which was decoded and so is valid by itself.
     ///
     /// # Errors
     /// They are too many, or too long together.
-    pub fn append(&mut self, next: Self) -> Result<(), WireError> {
-        if next.direction != self.direction || next.sources.is_empty() {
+    pub fn add(&mut self, next: Open) -> Result<(), WireError> {
+        let open = &mut self.open;
+        if next.direction != open.direction || next.sources.is_empty() {
             return Err(WireError::Disagree {
                 what: "an OPEN and the one that follows it",
             });
         }
-        self.sources.extend(next.sources);
-        self.names.extend(next.names);
-        self.more = next.more;
-        self.validate()
+        self.bytes += source_bytes(&next);
+        open.sources.extend(next.sources);
+        open.names.extend(next.names);
+        open.more = next.more;
+        check_sources(open, self.bytes)
     }
+
+    /// The whole request.
+    ///
+    /// # Errors
+    /// What it says beside its sources does not fit their number.
+    pub fn finish(self) -> Result<Open, WireError> {
+        self.open.validate()?;
+        Ok(self.open)
+    }
+}
+
+fn source_bytes(open: &Open) -> usize {
+    open.sources.iter().chain(&open.names).map(Vec::len).sum()
+}
+
+/// Checks the number of sources and names, and their length together.
+fn check_sources(open: &Open, bytes: usize) -> Result<(), WireError> {
+    if open.sources.len() > SOURCES_MAX {
+        return Err(WireError::too_long("list of sources", SOURCES_MAX as u64));
+    }
+    if bytes > SOURCES_BYTES_MAX {
+        return Err(WireError::too_long("sources", SOURCES_BYTES_MAX as u64));
+    }
+    if !open.names.is_empty() && open.names.len() != open.sources.len() {
+        return Err(WireError::Disagree {
+            what: "number of sources and number of names",
+        });
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -150,13 +193,38 @@ mod tests {
         };
         assert_eq!(open.capabilities_needed(), capability::MANY_SOURCES);
         let mut frames = frames(&open).into_iter();
-        let mut whole = frames.next().unwrap();
+        let mut whole = PartialOpen::new(frames.next().unwrap());
         for frame in frames {
-            assert!(whole.more);
-            whole.append(frame).unwrap();
+            assert!(whole.waits());
+            whole.add(frame).unwrap();
         }
-        assert_eq!(whole, open);
-        assert!(whole.append(open.clone()).is_err(), "twice as many");
+        assert!(!whole.waits());
+        assert_eq!(whole.finish().unwrap(), open);
+        let mut twice = PartialOpen::new(open.clone());
+        assert!(twice.add(open).is_err(), "twice as many");
+    }
+
+    /// A frame for each source: with a check of the whole list for each frame this takes minutes.
+    #[test]
+    fn each_frame_costs_what_it_brings() {
+        let frame = |number: usize| Open {
+            direction: Direction::PULL.0,
+            digest: DigestKind::CRC64_NVME.0.into(),
+            sources: vec![format!("data/{number}").into_bytes()],
+            names: vec![b"n".to_vec()],
+            more: number + 1 < SOURCES_MAX,
+            ..Open::default()
+        };
+        let mut whole = PartialOpen::new(frame(0));
+        for number in 1..SOURCES_MAX {
+            whole.add(frame(number)).unwrap();
+        }
+        let unnamed = Open {
+            names: Vec::new(),
+            ..frame(0)
+        };
+        assert_eq!(whole.finish().unwrap().sources.len(), SOURCES_MAX);
+        assert!(PartialOpen::new(frame(0)).add(unnamed).is_err());
     }
 
     #[test]

@@ -1,0 +1,73 @@
+//! Tests of requests whose sources take several frames: who is heard, and how many at once.
+
+use godwit_api::grant::Grant;
+use godwit_net::{Connection, Identity, local_pair};
+use godwit_proto::{DigestKind, Direction};
+
+use super::*;
+use crate::begin::tests::daemon;
+use crate::{Daemon, Grants};
+
+const WAIT: Duration = Duration::from_secs(60);
+
+/// The first frame of a pull with this source; another one follows.
+fn first(source: &str) -> Open {
+    Open {
+        direction: Direction::PULL.0,
+        digest: DigestKind::CRC64_NVME.0.into(),
+        sources: vec![source.as_bytes().to_vec()],
+        destination: b"/copy".to_vec(),
+        more: true,
+        ..Open::default()
+    }
+}
+
+/// Has a daemon hear the first frame of a request.
+fn begun(daemon: &Daemon, source: &str) -> (Connection, std::thread::JoinHandle<()>) {
+    let (near, mut far) = local_pair(&StreamOptions::default()).expect("a connection");
+    let (shared, request) = (Arc::clone(&daemon.shared), first(source));
+    let peer = daemon.shared.own;
+    let body = move || dispatch(&shared, &mut far, peer, Frame::Open(request));
+    (near, std::thread::spawn(body))
+}
+
+fn refused(stream: &mut Connection) -> ErrorCode {
+    match receive_frame(stream, WAIT) {
+        Ok(Frame::Error(error)) => error.code(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_long_list_is_heard_from_those_alone_who_may_have_what_it_begins_with() {
+    let home = tempfile::tempdir().expect("a directory");
+    let identity = Identity::load_or_create(home.path()).expect("a key");
+    let grant = [&identity.id().to_string(), "data:/mine", "read"].map(ToString::to_string);
+    let words: Vec<&str> = grant.iter().map(String::as_str).collect();
+    let grant = Grant::of_words(&words).expect("a grant");
+    Grants::new(home.path()).add(&grant).expect("granted");
+    let mut daemon = daemon(home.path(), &identity);
+    // The rest never comes: the right is looked at first.
+    let (mut near, serving) = begun(&daemon, "data/theirs");
+    assert_eq!(refused(&mut near), ErrorCode::NOT_GRANTED);
+    serving.join().expect("served");
+    // Of those that may, few at once are waited for.
+    let waiting: Vec<_> = (0..4).map(|_| begun(&daemon, "data/mine/a")).collect();
+    let code = loop {
+        let (mut near, serving) = begun(&daemon, "data/mine/a");
+        let until = Instant::now() + Duration::from_millis(50);
+        // Until the others have their places, this one has one, and gives it back.
+        let answer = receive_frame(&mut near, until.saturating_duration_since(Instant::now()));
+        drop(near);
+        serving.join().expect("served");
+        if let Ok(Frame::Error(error)) = answer {
+            break error.code();
+        }
+    };
+    assert_eq!(code, ErrorCode::LIMIT);
+    for (near, serving) in waiting {
+        drop(near);
+        serving.join().expect("served");
+    }
+    daemon.stop();
+}

@@ -1,0 +1,82 @@
+//! Tests of what a peer hears of grants, and as whom it counts.
+
+use super::*;
+
+fn identity(letter: &str) -> IdentityId {
+    let text = format!("gw1-{}a", letter.repeat(51));
+    text.parse().expect("an identity")
+}
+
+/// Rules of a site of which the asker m is a node.
+struct WithOwn(Arc<Vec<Grant>>);
+
+impl StateRules for WithOwn {
+    fn grants(&self) -> Result<Arc<Vec<Grant>>, String> {
+        Ok(Arc::clone(&self.0))
+    }
+
+    fn own_job(&self, mandate: &Mandate) -> Result<Option<bool>, String> {
+        Ok((mandate.asker == identity("m").to_string()).then_some(true))
+    }
+}
+
+#[test]
+fn a_stranger_hears_nothing_of_the_file_of_grants() {
+    let home = tempfile::tempdir().expect("a directory");
+    std::fs::write(home.path().join("grants"), "somebody data read\n").expect("written");
+    let rules = WithOwn(Arc::default());
+    let grantor = Grantor {
+        home: home.path(),
+        rules: &rules,
+    };
+    let stranger = Who::itself(identity("q"));
+    let no = grantor.granted(&stranger).err().expect("unreadable");
+    assert_eq!(no.code, ErrorCode::INTERNAL);
+    for secret in ["somebody", &home.path().display().to_string()] {
+        assert!(!no.message.contains(secret), "{}", no.message);
+    }
+    assert!(no.message.contains("godwit access list"), "{}", no.message);
+}
+
+#[test]
+fn identities_that_an_asker_let_in_count_as_the_asker() {
+    let grant = |who: &str, asker: Option<&str>| Grant {
+        subject: Subject::Identity(identity(who).to_string()),
+        site: None,
+        area: Area::asked("data", b""),
+        rights: "read".parse().expect("rights"),
+        expires: None,
+        comment: String::new(),
+        mandate: asker.map(|asker| Mandate {
+            asker: identity(asker).to_string(),
+            job: "j".to_owned(),
+        }),
+    };
+    let all = Arc::new(vec![
+        grant("q", None),
+        grant("b", Some("q")),
+        grant("c", Some("q")),
+        grant("c", Some("a")),
+        grant("d", Some("q")),
+        grant("d", None),
+        grant("f", Some("q")),
+        grant("f", Some("m")),
+    ]);
+    let rules = WithOwn(all);
+    let home = std::env::temp_dir().join("godwit-no-such-home");
+    let grantor = Grantor {
+        home: &home,
+        rules: &rules,
+    };
+    for (peer, givers) in [("q", "q"), ("b", "q"), ("c", "aq"), ("d", "d"), ("e", "e")] {
+        let mut found: Vec<String> = grantor
+            .givers(identity(peer))
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        found.sort();
+        let givers = givers.chars().map(|giver| identity(&giver.to_string()));
+        let givers: Vec<String> = givers.map(|giver| giver.to_string()).collect();
+        assert_eq!(found, givers, "{peer}");
+    }
+}

@@ -1,0 +1,182 @@
+//! Owns the rights that a running transfer needs, and whether they still hold.
+//! Reads no grants, and ends nothing (`keeper`).
+//!
+//! A transfer with many sources needs the areas of the grants that cover them, so that a look costs as much as those, and nothing where no
+//! grant of the peer has changed.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+
+use godwit_api::grant::{Area, Right};
+use godwit_proto::{Direction, ErrorCode, Open};
+use godwit_store::RelPath;
+
+use crate::allow::{AllGrants, Denial, Granted, Grantor, Who, find};
+use crate::export::{Export, ExportPath};
+use crate::places::is_dry;
+use crate::session::locked;
+
+/// Places of sources that are needed one by one; of more, the areas of grants are.
+const APART_MAX: usize = 64;
+
+/// Needs of one transfer.
+const NEEDS_MAX: usize = 1_024;
+
+/// The rights that a running transfer needs, and who needs them.
+#[derive(Debug)]
+pub(crate) struct Leave {
+    pub(crate) who: Who,
+    needs: Vec<Need>,
+    /// The grants by which all of them held at the last look.
+    held_by: Mutex<Option<Arc<Granted>>>,
+}
+
+/// An export and a path below it; `None` stands for what belongs to no export.
+type NeededPlace = Option<(String, RelPath)>;
+
+/// To read below a place, to write there, or to be told what is there.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+struct Need {
+    place: NeededPlace,
+    right: Right,
+}
+
+/// One look at the rights of many: all grants are read once, and those of each peer are found once.
+#[derive(Default)]
+pub(crate) struct Round {
+    all: OnceCell<Option<AllGrants>>,
+    found: RefCell<HashMap<Who, Option<Arc<Granted>>>>,
+}
+
+impl Round {
+    /// None while grants cannot be read.
+    fn granted(&self, grantor: &Grantor<'_>, who: &Who) -> Option<Arc<Granted>> {
+        let all = self.all.get_or_init(|| grantor.all().ok()).as_ref()?;
+        let mut found = self.found.borrow_mut();
+        if let Some(known) = found.get(who) {
+            return known.clone();
+        }
+        let granted = grantor.granted_of(all, who).ok().map(Arc::new);
+        found.insert(who.clone(), granted.clone());
+        granted
+    }
+}
+
+impl Leave {
+    /// Of a transfer that needs no right.
+    pub(crate) const fn unbound(who: Who) -> Self {
+        Self {
+            who,
+            needs: Vec::new(),
+            held_by: Mutex::new(None),
+        }
+    }
+
+    /// What a request needs for as long as its transfer runs.
+    ///
+    /// # Errors
+    /// More than one transfer may need.
+    pub(crate) fn asked(
+        exports: &[Export],
+        grantor: &Grantor<'_>,
+        who: Who,
+        request: &Open,
+    ) -> Result<Self, Denial> {
+        let (right, paths) = asked_paths(request);
+        // While grants cannot be read nothing begins; so much was read already.
+        let granted = grantor.granted(&who).ok();
+        let granted = granted.as_ref();
+        let place_of = |path: &Vec<u8>| match find(exports, path) {
+            Ok(ExportPath::Below(export, below)) => Some((export.name.clone(), below)),
+            _ => None,
+        };
+        let mut needs: HashSet<Need> = HashSet::new();
+        if let (Right::Write, [path]) = (right, paths)
+            && let Some(place) = place_of(path)
+        {
+            let seen = granted.map_or_else(Vec::new, |granted| seen(granted, request, &place));
+            needs.extend(seen.into_iter().map(|right| Need {
+                place: Some(place.clone()),
+                right,
+            }));
+        }
+        let areas = match paths.len() > APART_MAX {
+            true => granted.map_or_else(Vec::new, |granted| granted.areas(exports, right)),
+            false => Vec::new(),
+        };
+        for path in paths {
+            let place = place_of(path).map(|place| widest(&areas, place));
+            needs.insert(Need { place, right });
+            if needs.len() > NEEDS_MAX {
+                return Err(Denial::new(
+                    ErrorCode::LIMIT,
+                    format!(
+                        "these sources need more than {NEEDS_MAX} rights, as many as one transfer may; name directories that they have in common, or fewer sources"
+                    ),
+                ));
+            }
+        }
+        Ok(Self {
+            needs: needs.into_iter().collect(),
+            ..Self::unbound(who)
+        })
+    }
+
+    /// Why these rights hold no longer, if that is so. While grants cannot be read nobody new comes in; whoever was let in goes on.
+    pub(crate) fn taken_back(&self, grantor: &Grantor<'_>, round: &Round) -> Option<Denial> {
+        if self.needs.is_empty() {
+            return None;
+        }
+        let granted = round.granted(grantor, &self.who)?;
+        let mut held_by = locked(&self.held_by);
+        if held_by.as_ref().is_some_and(|last| last.says(&granted)) {
+            return None;
+        }
+        let no = self.needs.iter().find_map(|need| {
+            let place = need.place.as_ref();
+            let place = place.map(|(export, below)| (export.as_str(), below.as_bytes()));
+            match need.right {
+                Right::List => granted.told(place).err(),
+                right => granted.allowed(place, right).err(),
+            }
+        });
+        *held_by = no.is_none().then_some(granted);
+        no.map(|no| Denial {
+            message: format!("this access was taken back or has expired: {}", no.message),
+            ..no
+        })
+    }
+}
+
+/// The right that a request asks for, and the paths where it does.
+pub(crate) fn asked_paths(request: &Open) -> (Right, &[Vec<u8>]) {
+    match request.direction() {
+        Direction::PUSH => (Right::Write, std::slice::from_ref(&request.destination)),
+        _ => (Right::Read, request.sources.as_slice()),
+    }
+}
+
+/// The rights to see what is at a destination, of those that the peer has: a push goes by them, and so ends with them. A dry run is for
+/// nothing else.
+fn seen(granted: &Granted, request: &Open, (export, below): &(String, RelPath)) -> Vec<Right> {
+    let at = Some((export.as_str(), below.as_bytes()));
+    let has = |right: &Right| match right {
+        Right::List => is_dry(request) || granted.told(at).is_ok(),
+        right => !request.may_not_read && granted.allowed(at, *right).is_ok(),
+    };
+    [Right::List, Right::Read].into_iter().filter(has).collect()
+}
+
+/// The first of these areas that covers the place, or the place itself.
+fn widest(areas: &[Area], (export, below): (String, RelPath)) -> (String, RelPath) {
+    let covers = |area: &&Area| area.covers(&export, below.as_bytes());
+    let root = match areas.iter().find(covers) {
+        Some(Area::Export { path, .. }) => RelPath::parse(path.as_bytes()).ok(),
+        _ => None,
+    };
+    (export, root.unwrap_or(below))
+}
+
+#[cfg(test)]
+mod tests;

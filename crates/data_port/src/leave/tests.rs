@@ -1,0 +1,140 @@
+//! Tests of how many rights a transfer needs, and of what a look at them costs.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use godwit_api::grant::{Grant, Mandate, Subject};
+use godwit_api::watched::Watched;
+use godwit_net::IdentityId;
+
+use super::*;
+use crate::allow::StateRules;
+
+fn identity(letter: &str) -> IdentityId {
+    let text = format!("gw1-{}a", letter.repeat(51));
+    text.parse().expect("an identity")
+}
+
+fn export(name: &str) -> Export {
+    Export {
+        name: name.to_owned(),
+        path: "/nowhere".into(),
+        set_id: false,
+        owner: false,
+        security_xattrs: false,
+        devices: false,
+        require_mount: false,
+        watched: Watched::default(),
+    }
+}
+
+fn grant(who: &str, path: &str) -> Grant {
+    Grant {
+        subject: Subject::Identity(identity(who).to_string()),
+        site: None,
+        area: Area::asked("data", path.as_bytes()),
+        rights: "read".parse().expect("rights"),
+        expires: None,
+        comment: String::new(),
+        mandate: None,
+    }
+}
+
+fn pull(sources: impl Iterator<Item = String>) -> Open {
+    Open {
+        direction: Direction::PULL.0,
+        sources: sources.map(String::into_bytes).collect(),
+        ..Open::default()
+    }
+}
+
+/// Rules that change, and how often they were read.
+#[derive(Default)]
+struct Rules {
+    now: Mutex<Arc<Vec<Grant>>>,
+    reads: AtomicUsize,
+}
+
+impl StateRules for Rules {
+    fn grants(&self) -> Result<Arc<Vec<Grant>>, String> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        Ok(Arc::clone(&locked(&self.now)))
+    }
+
+    fn own_job(&self, _: &Mandate) -> Result<Option<bool>, String> {
+        Ok(None)
+    }
+}
+
+#[test]
+fn many_sources_need_no_more_than_the_grants_that_cover_them() {
+    let exports = [export("data"), export("other")];
+    let rules = Rules::default();
+    let grantor = Grantor {
+        home: std::path::Path::new("/nowhere"),
+        rules: &rules,
+    };
+    let asked = |request: &Open| {
+        let who = Who::itself(identity("q"));
+        Leave::asked(&exports, &grantor, who, request)
+    };
+    let name = |number: usize| format!("data/dir{}/deep/file{number}", number % 3);
+    *locked(&rules.now) = Arc::new(vec![
+        grant("q", "dir0"),
+        grant("q", "dir1"),
+        grant("q", "dir1/deep"),
+        grant("q", "dir2"),
+        grant("b", ""),
+    ]);
+    let many = asked(&pull((0..65_535).map(name))).unwrap_or_else(|no| panic!("{}", no.message));
+    assert_eq!(many.needs.len(), 3);
+    // Of few each is needed by itself, so that it does not matter which grant covers it.
+    let few = asked(&pull((0..30).map(name))).unwrap_or_else(|no| panic!("{}", no.message));
+    assert_eq!(few.needs.len(), 30);
+    // Nothing covers these.
+    let apart = (0..=NEEDS_MAX).map(|number| format!("other/{number}"));
+    let no = asked(&pull(apart)).expect_err("too many rights");
+    assert_eq!(no.code, ErrorCode::LIMIT);
+    assert!(no.message.contains("directories"), "{}", no.message);
+}
+
+#[test]
+fn a_look_reads_the_grants_once_for_all_and_judges_those_alone_that_changed() {
+    let exports = [export("data")];
+    let rules = Rules::default();
+    let grantor = Grantor {
+        home: std::path::Path::new("/nowhere"),
+        rules: &rules,
+    };
+    let leave = |who: &str| {
+        let request = pull((0..100).map(|number| format!("data/{who}/{number}")));
+        let leave = Leave::asked(&exports, &grantor, Who::itself(identity(who)), &request);
+        leave.unwrap_or_else(|no| panic!("{}", no.message))
+    };
+    let set = |paths: &[(&str, &str)]| {
+        let all = paths.iter().map(|(who, path)| grant(who, path));
+        *locked(&rules.now) = Arc::new(all.collect());
+    };
+    set(&[("q", "q"), ("b", "b")]);
+    let transfers = [leave("q"), leave("q"), leave("b")];
+    let look = || {
+        let before = rules.reads.load(Ordering::SeqCst);
+        let round = Round::default();
+        let gone = transfers
+            .iter()
+            .map(|leave| leave.taken_back(&grantor, &round).is_some())
+            .collect::<Vec<bool>>();
+        assert_eq!(rules.reads.load(Ordering::SeqCst), before + 1);
+        gone
+    };
+    let held = |leave: &Leave| locked(&leave.held_by).clone();
+    assert_eq!(look(), [false; 3]);
+    let first = held(&transfers[2]).expect("they hold");
+    set(&[("b", "b")]);
+    assert_eq!(look(), [true, true, false]);
+    assert!(held(&transfers[0]).is_none());
+    // The grants of this one are the same, so nothing was judged again.
+    let second = held(&transfers[2]).expect("they hold");
+    assert!(Arc::ptr_eq(&first, &second));
+    set(&[("q", ""), ("b", "")]);
+    assert_eq!(look(), [false; 3]);
+}
