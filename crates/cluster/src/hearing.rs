@@ -73,17 +73,20 @@ impl Shared {
             let rows = reader.objects_by::<Node>(identity);
             rows.map(|rows| rows.first().map(|row| row.number))
         };
-        match number(identity) {
-            Ok(Some(number)) => Some(number),
-            // A node that joined gets the state piece by piece. The rows of the others stand before its own; until that one is there
-            // it knows the others by what it was told when it joined.
-            Ok(None) => {
-                let mut told = self.config.home.nodes.iter();
-                let told = told.find(|node| node.identity == identity)?;
-                matches!(number(&self.config.identity), Ok(None)).then_some(told.number)
-            }
-            // Whoever cannot read the state lets nobody in.
-            Err(_) => None,
+        // Whoever cannot read the state lets nobody in.
+        if number(&self.config.identity).ok()?.is_some() {
+            return number(identity).ok()?;
+        }
+        // A node that joined gets the state piece by piece. The rows of the others stand before its own; until that one is there it knows the
+        // others by what it was told when it joined, too. A node without a row that was told nothing was removed, and has no members.
+        let told = self.told();
+        let others = told.iter().map(|node| (&node.identity, node.number));
+        let mut others = others.filter(|(other, _)| *other == identity);
+        match told.is_empty() {
+            true => None,
+            false => number(identity)
+                .ok()?
+                .or_else(|| others.next().map(|(_, number)| number)),
         }
     }
 

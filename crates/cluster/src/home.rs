@@ -29,7 +29,8 @@ pub struct ClusterHome {
     pub number: u64,
     /// Name of the node.
     pub name: String,
-    /// Other nodes at the time of joining, by which the leader is found.
+    /// Other nodes at the time of joining, by which the leader is found until the row of this node is there. Then the node itself: rows alone
+    /// say from then on who is a node.
     pub nodes: Vec<KnownNode>,
 }
 
@@ -100,6 +101,14 @@ impl ClusterHome {
         self.cluster = format!("{first}/{}", times + 1);
         self.nodes.clear();
         self
+    }
+
+    /// The same node once its row is there.
+    pub(crate) fn has_row(self, itself: KnownNode) -> Self {
+        Self {
+            nodes: vec![itself],
+            ..self
+        }
     }
 
     /// Whether this cluster was made anew from a survivor of the one with that id.

@@ -32,7 +32,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let mut said = String::new();
     while !shared.stopping.load(Ordering::SeqCst) {
         let began = Instant::now();
-        let beaten = beat(shared);
+        let beaten = beat(shared).and_then(|()| shared.forget_told());
         shared.mark_odd();
         let trouble = beaten.err().unwrap_or_default();
         if !trouble.is_empty() && trouble != said {
@@ -296,8 +296,8 @@ fn announce(shared: &Shared) -> Result<(), String> {
     let hint = shared.config.replica.leader_hint();
     let first = hint.map(|(_, address)| peer_at(&address));
     let rows: Vec<Node> = shared.config.replica.reader().objects().map_err(told)?;
-    let from_home = shared.config.home.nodes.iter();
-    let others = rows.iter().map(known).chain(from_home.cloned());
+    let told_of = shared.told().clone();
+    let others = rows.iter().map(known).chain(told_of);
     let others = others.map(|node| peer(&node));
     let mut asked: Vec<Peer> = Vec::new();
     let mut trouble = "this node knows no other node of its cluster".to_owned();

@@ -22,6 +22,7 @@ mod status;
 mod voters;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -47,6 +48,8 @@ pub struct ClusterConfig {
     pub replica: Arc<Replica>,
     /// Which node this is.
     pub home: ClusterHome,
+    /// Where that is written down.
+    pub directory: PathBuf,
     /// Identity of this node.
     pub identity: String,
     /// Exports of this node.
@@ -82,6 +85,8 @@ pub(crate) struct Shared {
     pub(crate) config: ClusterConfig,
     /// Addresses of the data port, once it listens.
     addresses: Mutex<Vec<String>>,
+    /// The other nodes when this one joined; none once the row of this node was there.
+    told: Mutex<Vec<KnownNode>>,
     /// Who lives, as far as this node heard as the leader.
     pub(crate) live: live::Live,
     pub(crate) sights: sights::Sights,
@@ -94,7 +99,10 @@ impl Cluster {
     /// The cluster's part of a node. It answers at once; it speaks from `begin` on.
     #[must_use]
     pub fn new(config: ClusterConfig) -> Self {
+        let others = config.home.nodes.iter();
+        let others = others.filter(|node| node.identity != config.identity);
         let shared = Shared {
+            told: Mutex::new(others.cloned().collect()),
             config,
             addresses: Mutex::default(),
             live: live::Live::default(),
@@ -165,6 +173,29 @@ impl Shared {
         self.addresses
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The other nodes when this one joined, until the row of this node was there.
+    pub(crate) fn told(&self) -> std::sync::MutexGuard<'_, Vec<KnownNode>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets those, also for the next start, once the row of this node is there: nodes that have been removed since would count as nodes
+    /// after this one is removed, too.
+    pub(crate) fn forget_told(&self) -> Result<(), String> {
+        if self.told().is_empty() {
+            return Ok(());
+        }
+        let rows = self.config.replica.reader();
+        let rows = rows.objects_by::<Node>(&self.config.identity);
+        if !rows.is_ok_and(|rows| !rows.is_empty()) {
+            return Ok(());
+        }
+        let home = self.config.home.clone().has_row(self.known());
+        home.write(&self.config.directory)
+            .map_err(|error| error.to_string())?;
+        self.told().clear();
+        Ok(())
     }
 
     /// The exports whose file systems answer.

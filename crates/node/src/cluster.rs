@@ -75,6 +75,7 @@ pub(crate) fn open(
     let cluster = Cluster::new(ClusterConfig {
         replica: Arc::clone(&replica),
         home: member,
+        directory: home.path().to_owned(),
         identity,
         exports: names,
         watched: {
