@@ -8,11 +8,12 @@ use godwit_api::event::EventSink as _;
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, Place};
 use godwit_api::units::{counted, human_size};
-use godwit_state::{Agreed, Job, JobState, Role};
+use godwit_state::{Agreed, Job, JobState, Reader, Role, Site};
 
 use crate::attempt::AttemptEvents;
 use crate::attempt::divided::claim_of;
 use crate::error::JobsError;
+use crate::stored::Stored;
 use crate::{Access, Shared, guests, reached};
 
 /// How long the look for what a job left may take at its end.
@@ -25,7 +26,7 @@ impl Access<'_> {
     /// The destination of a job that has ended, and the wish to remove what its attempts left there; for its owner and for admins.
     ///
     /// # Errors
-    /// The job is not known, is another's, or may go on; or another site ran it.
+    /// The job is not known, is another's, or may go on; another site ran it; or the name of its site belongs to another identity by now.
     pub fn left_by(
         &self,
         user: &str,
@@ -57,6 +58,14 @@ impl Access<'_> {
             return Err(JobsError::invalid("invalid", what));
         }
         let place = destination(&job)?;
+        let is_for_other = guests::asker_of(&job).is_some() && place.site != HERE;
+        if is_for_other {
+            let what = format!(
+                "the job {id} runs for another site, which cleans its destination at {place}"
+            );
+            return Err(JobsError::invalid("invalid", what));
+        }
+        site_of(&reader, &job, &place)?;
         let wish = wish(&job, &place, tags);
         Ok((place, wish))
     }
@@ -67,6 +76,14 @@ fn destination(job: &Job) -> Result<Place, JobsError> {
     let text = format!("{}:{}", place.site, place.path);
     let unread = |_error| JobsError::invalid("invalid", format!("{text:?} is no place"));
     text.parse().map_err(unread)
+}
+
+/// The site of the destination that the job means; None for this node, or where the name is not known any more.
+fn site_of(reader: &Reader, job: &Job, place: &Place) -> Result<Option<Site>, JobsError> {
+    if place.site == HERE {
+        return Ok(None);
+    }
+    Stored::of(reader, &job.id)?.site(reader, &place.site)
 }
 
 fn wish(job: &Job, place: &Place, tags: Vec<u64>) -> CleanPlace {
@@ -101,17 +118,24 @@ pub(crate) fn tell(shared: &Shared, job: &Job, told: &AttemptEvents) {
         dry_run: true,
         ..wish(job, &place, placed.tags)
     });
-    let site = match place.site == HERE {
-        true => None,
-        false => match reader.object::<godwit_state::Site>(&place.site) {
-            Ok(Some(site)) => Some(reached::peer(&site)),
-            _ => return,
-        },
+    let id = &job.id;
+    let unknown = |why: &dyn std::fmt::Display| {
+        told.note(&format!(
+            "what the cancelled job leaves at {place} is not known ({why}); godwit clean --job {id} removes it"
+        ));
+    };
+    let site = match site_of(&reader, job, &place) {
+        Ok(Some(site)) => Some(reached::peer(&site)),
+        Ok(None) if place.site == HERE => None,
+        Ok(None) => return,
+        Err(error) => {
+            unknown(&error);
+            return;
+        }
     };
     let until = Instant::now() + LOOK_WITHIN;
     let sites = &shared.config.sites;
     let answer = sites.ask(site.as_ref(), &question, &mut |_| Instant::now() < until);
-    let id = &job.id;
     match answer {
         Ok(Answer::Cleaned(found)) if found.files > 0 => told.note(&format!(
             "the cancelled job leaves {} with {} at {place}; remove at once what it left: godwit clean --job {id}",
@@ -119,8 +143,6 @@ pub(crate) fn tell(shared: &Shared, job: &Job, told: &AttemptEvents) {
             human_size(found.bytes)
         )),
         Ok(_) => {}
-        Err(refusal) => told.note(&format!(
-            "what the cancelled job leaves at {place} is not known ({refusal}); godwit clean --job {id} removes it"
-        )),
+        Err(refusal) => unknown(&refusal),
     }
 }

@@ -65,6 +65,12 @@ impl Stored {
         }
     }
 
+    /// The description of a job.
+    pub(crate) fn of(reader: &Reader, id: &str) -> Result<Self, JobsError> {
+        let spec = reader.job_spec(id)?;
+        Self::parse(&spec.ok_or_else(|| JobsError::NoJob(id.to_owned()))?)
+    }
+
     /// Reads what the state keeps.
     pub(crate) fn parse(text: &str) -> Result<Self, JobsError> {
         if let Ok(Form { new, guest }) = serde_json::from_str(text) {

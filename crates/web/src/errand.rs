@@ -30,7 +30,9 @@ pub(crate) async fn ask(
     wishes: Vec<(Place, Right)>,
     question: Question,
 ) -> Result<Answer, ApiError> {
-    errand(caller, wishes, question, None).run(app).await
+    errand(caller, wishes, question, None, |_, _| Ok(()))
+        .run(app)
+        .await
 }
 
 /// Asks for a change, and writes it into the audit log.
@@ -41,6 +43,18 @@ pub(crate) async fn change(
     wishes: Vec<(Place, Right)>,
     question: Question,
 ) -> Result<Answer, ApiError> {
+    change_while(app, caller, action, wishes, question, |_, _| Ok(())).await
+}
+
+/// The same for as long as something else holds, too, which is looked at with the rights.
+pub(crate) async fn change_while(
+    app: &Arc<App>,
+    caller: Caller,
+    action: &'static str,
+    wishes: Vec<(Place, Right)>,
+    question: Question,
+    holds: impl Fn(&App, &Caller) -> Result<(), ApiError> + Send + 'static,
+) -> Result<Answer, ApiError> {
     let place = wishes.first();
     let object = cut(place.map_or_else(String::new, |(place, _)| place.to_string()));
     let line = Line {
@@ -48,7 +62,7 @@ pub(crate) async fn change(
         action,
         object,
     };
-    let errand = errand(caller, wishes, question, Some(line));
+    let errand = errand(caller, wishes, question, Some(line), holds);
     errand.run(app).await
 }
 
@@ -57,6 +71,7 @@ fn errand(
     wishes: Vec<(Place, Right)>,
     question: Question,
     line: Option<Line>,
+    holds: impl Fn(&App, &Caller) -> Result<(), ApiError> + Send + 'static,
 ) -> Errand<impl Fn(&App) -> Result<(), ApiError> + Send + 'static> {
     let site = wishes.first().map(|(place, _)| place.site.clone());
     Errand {
@@ -69,7 +84,7 @@ fn errand(
             for (place, right) in &wishes {
                 granted.check(place, *right)?;
             }
-            Ok(())
+            holds(app, &caller)
         },
     }
 }

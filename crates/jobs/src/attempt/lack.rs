@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use godwit_api::ask::{Answer, Question};
 use godwit_api::units::{counted, human_size};
-use godwit_state::{Job, Reason, Site};
+use godwit_state::{Job, Reason};
 
 use super::events::Observed;
 use super::{NO_SPACE, Shortage, clip};
+use crate::stored::Stored;
 use crate::{Shared, guests, reached, view};
 
 /// How long another site may take to say what is free there.
@@ -53,7 +54,8 @@ fn free_there(shared: &Shared, job: &Job) -> Option<u64> {
         return None;
     }
     let reader = shared.replica.reader();
-    let site = reader.object::<Site>(&job.destination.site).ok()??;
+    let stored = Stored::of(&reader, &job.id).ok()?;
+    let site = stored.site(&reader, &job.destination.site).ok()??;
     let path = job.destination.path.trim_start_matches('/');
     let export = path.split('/').next().unwrap_or(path);
     let peer = reached::peer(&site);

@@ -23,7 +23,7 @@ use utoipa_axum::routes;
 use super::Problems;
 use crate::app::App;
 use crate::caller::{Caller, Operator, Viewer};
-use crate::errand::{Errand, ask, change};
+use crate::errand::{Errand, ask, change, change_while};
 use crate::extract::Body;
 use crate::problem::ApiError;
 
@@ -242,6 +242,7 @@ async fn clean(
     State(app): State<Arc<App>>,
     Body(wish): Body<CleanEntries>,
 ) -> Result<Json<Cleaned>, ApiError> {
+    let job = wish.job.clone();
     let (place, question) = match wish.job {
         None => {
             let place = place(&wish.place.0)?;
@@ -272,7 +273,17 @@ async fn clean(
         ..question
     });
     let wishes = vec![(place.clone(), Right::Delete)];
-    match change(&app, caller.clone(), "place_clean", wishes, question).await? {
+    // Until the site is asked its name may be given to another one.
+    let is_meant = move |app: &App, caller: &Caller| match &job {
+        Some(job) => {
+            let access = app.jobs.access();
+            access.left_by(&caller.name, caller.role, job)?;
+            Ok(())
+        }
+        None => Ok(()),
+    };
+    let (action, by) = ("place_clean", caller.clone());
+    match change_while(&app, by, action, wishes, question, is_meant).await? {
         Answer::Cleaned(cleaned) => Ok(Json(match lists(&app, caller, place).await {
             true => cleaned,
             false => cleaned.without_names(),

@@ -37,6 +37,18 @@ fn what_a_cancelled_job_leaves_is_said_and_removed_at_once() {
             let told = here.admin(&["clean", "--dry-run", "--job", &id]);
             let line = "would remove 1 temporary file";
             assert!(told.out.contains(line), "{told:?}\n{log}");
+            // The job means the site that had the name then.
+            let rename = |identity: &str| {
+                let line = ["site", "add", "siteB", there.address(), "--identity"];
+                let outcome = here.admin(&[&line[..], &[identity]].concat());
+                assert_eq!(outcome.code, Some(0), "{outcome:?}");
+            };
+            rename(&here.identity);
+            let refused = here.admin(&["clean", "--job", &id]);
+            assert_ne!(refused.code, Some(0), "{refused:?}");
+            let says = "has another identity now than when the job was submitted";
+            assert!(refused.complaint.contains(says), "{refused:?}");
+            rename(&there.identity);
         }
         otto.post("places/clean", &json!({"job": id})).expect(403);
         // The site may take a moment to hear that the transfer is over.
