@@ -24,6 +24,7 @@ use godwit_proto::{Ask, DOCUMENT_BYTES_MAX, ErrorCode, Frame, Reply};
 
 use crate::allow::{Denial, Who, find};
 use crate::begin::may_write;
+use crate::claims::By;
 use crate::gate::Full;
 use crate::{Shared, news};
 
@@ -122,7 +123,7 @@ fn reply_to_stranger(
 }
 
 /// Whether the peer is a node of this node's cluster.
-fn is_member(shared: &Shared, peer: IdentityId) -> bool {
+pub(crate) fn is_member(shared: &Shared, peer: IdentityId) -> bool {
     let cluster = shared.config.cluster.as_ref();
     cluster.is_some_and(|cluster| cluster.is_member(&peer.to_string()))
 }
@@ -244,10 +245,13 @@ fn answer(
         return about_jobs(shared, who, &question);
     }
     let is_written = |path: &[u8]| shared.table.is_written(path);
-    let may_hold = |who: &Who, asked: &Text| may_write(shared, who, asked);
+    let may_hold = |by: &By, asked: &Text| may_write(shared, by, asked);
     let holder = claim::Holder {
         may_hold: &may_hold,
-        who: (!is_member).then_some(who),
+        by: match is_member {
+            true => By::Member(peer),
+            false => By::Peer(who.clone()),
+        },
     };
     if let Some(answered) = shared.here.claim(&question, &holder, &may, &is_written) {
         let fences = matches!(&question, Question::Claim(wish) if !wish.fence.is_empty());

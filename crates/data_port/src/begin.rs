@@ -33,7 +33,7 @@ use self::free::{PATIENCE, prepare, tell_damage};
 use crate::Shared;
 use crate::admit::admit;
 use crate::allow::{Denial, Who};
-use crate::claims::{Entering, MemberLease};
+use crate::claims::{By, Entering, MemberLease};
 use crate::gate::{Full, Slot};
 use crate::places::{FailedSource, SourcePlace, Target, is_dry};
 use crate::refusal::too_many;
@@ -213,7 +213,7 @@ fn begin_push<'a>(
                 beacon,
                 unproved,
             } = marked(shared, request, prepared)?;
-            let may_hold = |who: &Who, asked: &Text| may_write(shared, who, asked);
+            let may_hold = |by: &By, asked: &Text| may_write(shared, by, asked);
             let claims = &shared.config.claims;
             let entering = lease.is_none().then(|| claims.enter_alone());
             if entering.is_some()

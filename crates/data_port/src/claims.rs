@@ -25,8 +25,9 @@ use godwit_proto::{ErrorCode, Member};
 use godwit_store::claim_tag;
 use godwit_tree::{Fence, Membership};
 
-use crate::allow::{Denial, Who};
+use crate::allow::Denial;
 use crate::session::locked;
+pub(crate) use room::By;
 use room::{giver_of, is_full_for, too_many_of_one};
 
 /// Claims of this node, ended ones included: each is some kilobytes, most of it names of members.
@@ -36,7 +37,7 @@ const CLAIMS_MAX: usize = 1024;
 const CLAIMS_OF_ONE_MAX: usize = CLAIMS_MAX / 4;
 
 /// Says whether the holder of a claim may still write at its place.
-pub(crate) type MayHold<'a> = dyn Fn(&Who, &Text) -> bool + 'a;
+pub(crate) type MayHold<'a> = dyn Fn(&By, &Text) -> bool + 'a;
 
 /// All claims of a node.
 #[derive(Default)]
@@ -55,8 +56,7 @@ struct Held {
     epoch: u64,
     place: ClaimedPlace,
     members: HashMap<IdentityId, Entry>,
-    /// By whose right it was set; None for a node of this site.
-    who: Option<Who>,
+    by: By,
     lease: Arc<Lease>,
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct Wish {
     pub(crate) members: HashSet<IdentityId>,
     /// Members whose transfers of before end.
     pub(crate) fence: HashSet<IdentityId>,
-    pub(crate) who: Option<Who>,
+    pub(crate) by: By,
     /// Files of several parts are put together in copies.
     pub(crate) copies: bool,
     pub(crate) lease: Duration,
@@ -190,7 +190,7 @@ impl ClaimTable {
         }
         // The id alone gives no right to a claim: others could follow from it what the holder sets.
         let other = table.get(&wish.claim);
-        if let Some(other) = other.filter(|held| !held.is_of(wish.who.as_ref())) {
+        if let Some(other) = other.filter(|held| !held.is_of(&wish.by)) {
             if other.holds(now, may_hold) {
                 let wished = std::slice::from_ref(&wish.place.absolute);
                 return Err(Refusal::later(code::BUSY, other.shown(wished)));
@@ -199,9 +199,9 @@ impl ClaimTable {
         }
         // A claim that has ended counts again once it is set again, and so does one that another peer sets.
         let counts_already = table.get(&wish.claim).is_some_and(|held| {
-            held.lease.holds_at(now) && giver_of(held.who.as_ref()) == giver_of(wish.who.as_ref())
+            held.lease.holds_at(now) && giver_of(&held.by) == giver_of(&wish.by)
         });
-        let is_full = !counts_already && is_full_for(&table, wish.who.as_ref(), now);
+        let is_full = !counts_already && is_full_for(&table, &wish.by, now);
         if let Some(held) = table.get_mut(&wish.claim) {
             if wish.epoch < held.epoch {
                 return Err(passed(held.epoch));
@@ -221,7 +221,7 @@ impl ClaimTable {
                 if held.lease.renew(now, wish.lease) {
                     held.lease.copies.store(wish.copies, Ordering::SeqCst);
                     held.set_members(&wish.members, &wish.fence);
-                    held.who = wish.who;
+                    held.by = wish.by;
                     return Ok(());
                 }
             }
@@ -250,7 +250,7 @@ impl ClaimTable {
             epoch: wish.epoch,
             place: wish.place,
             members: members.map(|member| (member, Entry::new())).collect(),
-            who: wish.who,
+            by: wish.by,
             lease,
         };
         table.insert(wish.claim, held);
@@ -280,7 +280,7 @@ impl ClaimTable {
         epoch: u64,
         lasts: Duration,
         now: Instant,
-        by: Option<&Who>,
+        by: &By,
     ) -> Result<(), Refusal> {
         let table = locked(&self.claims);
         let held = table.get(&claim).filter(|held| held.is_of(by));
@@ -298,12 +298,7 @@ impl ClaimTable {
     ///
     /// # Errors
     /// The epoch has passed.
-    pub(crate) fn release(
-        &self,
-        claim: ClaimId,
-        epoch: u64,
-        by: Option<&Who>,
-    ) -> Result<(), Refusal> {
+    pub(crate) fn release(&self, claim: ClaimId, epoch: u64, by: &By) -> Result<(), Refusal> {
         let table = locked(&self.claims);
         match table.get(&claim) {
             Some(held) if !held.is_of(by) => Err(no_such(claim)),
@@ -403,22 +398,21 @@ impl ClaimTable {
 }
 
 impl Held {
-    /// Whether the claim may be changed by this peer: by the one that set it, by its members, by others for the same job, and by the nodes
-    /// of this site, which are None.
-    fn is_of(&self, who: Option<&Who>) -> bool {
-        let Some(who) = who else {
+    /// Whether the claim may be changed so: by the one that set it, by its members, by others for the same job, and by the nodes of this site.
+    fn is_of(&self, by: &By) -> bool {
+        let By::Peer(who) = by else {
             return true;
         };
-        let holder = self.who.as_ref();
-        let is_same_job =
-            who.mandate.is_some() && holder.is_some_and(|holder| holder.mandate == who.mandate);
-        is_same_job || peer_of(holder) == Some(who.peer) || self.members.contains_key(&who.peer)
+        let is_same_job = who.mandate.is_some()
+            && matches!(&self.by, By::Peer(holder) if holder.mandate == who.mandate);
+        is_same_job
+            || (!self.by.is_of_this_site() && self.by.peer() == Some(who.peer))
+            || self.members.contains_key(&who.peer)
     }
 
     /// Whether the claim still holds. It ends when its holder has lost the right to write there.
     fn holds(&self, now: Instant, may_hold: &MayHold<'_>) -> bool {
-        let who = self.who.as_ref();
-        if who.is_some_and(|who| !may_hold(who, &self.place.asked)) {
+        if !may_hold(&self.by, &self.place.asked) {
             self.lease.end();
         }
         self.lease.holds_at(now)
@@ -448,10 +442,6 @@ impl Held {
         };
         format!("{place} is claimed for the members of a job; wait for that job, or cancel it")
     }
-}
-
-fn peer_of(who: Option<&Who>) -> Option<IdentityId> {
-    who.map(|who| who.peer)
 }
 
 fn no_such(claim: ClaimId) -> Refusal {

@@ -15,16 +15,14 @@ use godwit_store::journal::JournalDirectory;
 use godwit_store::{Create, Kind, RelPath, StoreError, TempName, claim_tag};
 
 use super::here::{Found, Here, May};
-use crate::allow::Who;
-use crate::claims::{ClaimedPlace, MayHold, Wish};
+use crate::claims::{By, ClaimedPlace, MayHold, Wish};
 
 /// Whether a transfer that is no member writes to an absolute path, above or below it.
 pub(crate) type IsWritten<'a> = dyn Fn(&[u8]) -> bool + 'a;
 
 /// Who sets a claim.
 pub(crate) struct Holder<'a> {
-    /// By whose right; None for a node of this site.
-    pub(crate) who: Option<&'a Who>,
+    pub(crate) by: By,
     /// The rights of the holders of other claims.
     pub(crate) may_hold: &'a MayHold<'a>,
 }
@@ -91,7 +89,7 @@ impl Here {
             place,
             members,
             fence,
-            who: holder.who.cloned(),
+            by: holder.by.clone(),
             copies: wish.copies,
             lease,
         };
@@ -100,7 +98,7 @@ impl Here {
         drop(entering);
         if let Err(refusal) = mark(&found, claim_tag(&claim.0), asked) {
             // A refused claim holds nothing.
-            let _ = self.claims().release(claim, epoch, holder.who);
+            let _ = self.claims().release(claim, epoch, &holder.by);
             return Err(refusal);
         }
         Ok(Answer::Done {})
@@ -116,7 +114,7 @@ impl Here {
         let lease = lease(wish.lease_ms)?;
         self.may_change(wish.claim, may)?;
         let claims = self.claims();
-        let renewed = claims.renew(wish.claim, wish.epoch, lease, now, holder.who);
+        let renewed = claims.renew(wish.claim, wish.epoch, lease, now, &holder.by);
         renewed.map(|()| Answer::Done {})
     }
 
@@ -130,7 +128,7 @@ impl Here {
         if known.is_some() {
             self.may_change(wish.claim, may)?;
             let claims = self.claims();
-            claims.release(wish.claim, wish.epoch, holder.who)?;
+            claims.release(wish.claim, wish.epoch, &holder.by)?;
         }
         let is_known = known.is_some();
         let Some(asked) = known.map(|place| place.asked).or_else(|| wish.path.clone()) else {

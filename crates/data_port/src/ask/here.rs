@@ -16,7 +16,7 @@ use godwit_store::{Kind, Meta, RelPath, Storage, StoreError, StoreErrorKind, Syn
 
 use super::claim::Holder;
 use super::{change, clean, list};
-use crate::claims::ClaimTable;
+use crate::claims::{By, ClaimTable};
 use crate::export::{Export, ExportError, ExportPath, locate};
 
 /// Faults at a path that say what stands there, or on the way to it.
@@ -84,7 +84,7 @@ impl Here {
         go_on: &mut GoOn<'_>,
     ) -> Result<Answer, Refusal> {
         let own = Holder {
-            who: None,
+            by: By::Here,
             // Rights of other sites are checked on the data port.
             may_hold: &|_, _| true,
         };

@@ -14,8 +14,9 @@ use godwit_tree::Membership;
 use godwit_tree::select::Select;
 
 use crate::Shared;
-use crate::allow::{Denial, Who, find};
-use crate::claims::MemberLease;
+use crate::allow::{Denial, find};
+use crate::ask::is_member;
+use crate::claims::{By, MemberLease};
 use crate::export::ExportPath;
 use crate::places::TreeTarget;
 
@@ -40,8 +41,14 @@ pub(super) fn entered(
     Ok(Some((hold, Membership { node, ..membership })))
 }
 
-/// Whether the holder of a claim may write at the claimed place. A place that is not there any more is nobody's.
-pub(crate) fn may_write(shared: &Shared, who: &Who, asked: &Text) -> bool {
+/// Whether the holder of a claim may write at the claimed place. A place that is not there any more is nobody's. The nodes of a cluster act
+/// for the same users, whose rights the node that claims has looked at.
+pub(crate) fn may_write(shared: &Shared, by: &By, asked: &Text) -> bool {
+    let who = match by {
+        By::Here => return true,
+        By::Member(peer) => return is_member(shared, *peer),
+        By::Peer(who) => who,
+    };
     match find(&shared.config.exports, &asked.0) {
         Ok(ExportPath::Below(export, path)) => {
             let now = Timestamp(0);

@@ -174,10 +174,10 @@ fn no_transfer_begins_between_the_look_for_writers_and_the_claim() {
     )
     .claiming(Arc::clone(&claims));
     let may = |_: &str, _: &RelPath, _| Ok(());
-    let may_hold = |_: &Who, _: &Text| true;
+    let may_hold = |_: &By, _: &Text| true;
     let holder = Holder {
         may_hold: &may_hold,
-        who: None,
+        by: By::Here,
     };
     let question = Question::Claim(ClaimPlace {
         claim: ClaimId([1; 16]),

@@ -6,27 +6,56 @@ use std::time::Instant;
 
 use godwit_api::ask::{Refusal, code};
 use godwit_api::job::ClaimId;
+use godwit_net::IdentityId;
 
 use super::{CLAIMS_OF_ONE_MAX, Held};
 use crate::allow::Who;
 
+/// By whose right a claim is set, or changed.
+#[derive(Clone, Debug)]
+pub(crate) enum By {
+    /// This node itself.
+    Here,
+    /// Another node of this site, for as long as it is one.
+    Member(IdentityId),
+    /// Any other peer, or a node that comes for a job of another one.
+    Peer(Who),
+}
+
+impl By {
+    pub(super) fn is_of_this_site(&self) -> bool {
+        !matches!(self, Self::Peer(_))
+    }
+
+    /// The identity that was proven.
+    pub(super) fn peer(&self) -> Option<IdentityId> {
+        match self {
+            Self::Here => None,
+            Self::Member(peer) => Some(*peer),
+            Self::Peer(who) => Some(who.peer),
+        }
+    }
+}
+
 /// Whether one who sets a claim holds as many as one may.
-pub(super) fn is_full_for(table: &HashMap<ClaimId, Held>, who: Option<&Who>, now: Instant) -> bool {
-    let giver = giver_of(who);
+pub(super) fn is_full_for(table: &HashMap<ClaimId, Held>, by: &By, now: Instant) -> bool {
+    let giver = giver_of(by);
     if giver.is_none() {
         return false;
     }
     let of_one = table
         .values()
-        .filter(|held| giver_of(held.who.as_ref()) == giver && held.lease.holds_at(now));
+        .filter(|held| giver_of(&held.by) == giver && held.lease.holds_at(now));
     of_one.count() >= CLAIMS_OF_ONE_MAX
 }
 
 /// By whose right one acts: the asker of the job that it names. One asker may let many identities in.
-pub(super) fn giver_of(who: Option<&Who>) -> Option<String> {
-    let who = who?;
-    let asker = who.mandate.as_ref().map(|mandate| mandate.asker.clone());
-    Some(asker.unwrap_or_else(|| who.peer.to_string()))
+pub(super) fn giver_of(by: &By) -> Option<String> {
+    let asker = match by {
+        By::Peer(who) => who.mandate.as_ref().map(|mandate| mandate.asker.clone()),
+        By::Here | By::Member(_) => None,
+    };
+    asker.or_else(|| by.peer().map(|peer| peer.to_string()))
 }
 
 pub(super) fn too_many_of_one() -> Refusal {

@@ -1,6 +1,7 @@
 //! Claims by a clock that the tests move: who gets in, until when, and which epoch counts.
 
 use super::*;
+use crate::allow::Who;
 
 fn identity(letter: &str) -> IdentityId {
     // The last letter holds one bit.
@@ -19,14 +20,14 @@ fn wish(claim: u8, epoch: u64, path: &str, seconds: u64) -> Wish {
         },
         members: HashSet::from([identity("a")]),
         fence: HashSet::new(),
-        who: None,
+        by: By::Here,
         copies: false,
         lease: Duration::from_secs(seconds),
     }
 }
 
 /// Every holder has its rights.
-fn anybody(_: &Who, _: &Text) -> bool {
+fn anybody(_: &By, _: &Text) -> bool {
     true
 }
 
@@ -78,11 +79,11 @@ fn a_lease_that_has_ended_never_holds_again() {
     let enter = |now| table.enter(&member(1, 1), identity("a"), b"/srv/a", now);
     let (lease, _) = enter(now).ok().expect("a member");
     table
-        .renew(claim, 1, Duration::from_secs(10), later(9), None)
+        .renew(claim, 1, Duration::from_secs(10), later(9), &By::Here)
         .expect("renewed in time");
     assert!(lease.holds_at(later(18)));
     assert!(!lease.holds_at(later(19)));
-    let renewed = table.renew(claim, 1, Duration::from_secs(10), later(18), None);
+    let renewed = table.renew(claim, 1, Duration::from_secs(10), later(18), &By::Here);
     assert_eq!(renewed.expect_err("too late").code, code::NO_SUCH_CLAIM);
     assert!(enter(later(19)).is_err());
     // Set again, it has another lease: who entered before stays out.
@@ -108,13 +109,13 @@ fn a_higher_epoch_takes_over_and_a_lower_one_never_returns() {
     assert!(!old.holds_at(now));
     let lasts = Duration::from_secs(10);
     assert!(table.set(wish(1, 5, "a", 10), now, &anybody).is_err());
-    assert!(table.renew(claim, 5, lasts, now, None).is_err());
-    assert!(table.release(claim, 5, None).is_err());
+    assert!(table.renew(claim, 5, lasts, now, &By::Here).is_err());
+    assert!(table.release(claim, 5, &By::Here).is_err());
     table
-        .renew(claim, 6, lasts, now, None)
+        .renew(claim, 6, lasts, now, &By::Here)
         .expect("the one that counts");
-    table.release(claim, 6, None).expect("released");
-    assert!(table.renew(claim, 6, lasts, now, None).is_err());
+    table.release(claim, 6, &By::Here).expect("released");
+    assert!(table.renew(claim, 6, lasts, now, &By::Here).is_err());
     // Its epoch is remembered.
     assert!(table.set(wish(1, 5, "a", 10), now, &anybody).is_err());
     table
@@ -170,7 +171,9 @@ fn the_table_is_bounded_and_forgets_ended_claims_first() {
         table.set(wish, now, &anybody).expect("room");
     }
     assert!(table.set(wish(9, 1, "more", 10), now, &anybody).is_err());
-    table.release(ClaimId([0; 16]), 1, None).expect("released");
+    table
+        .release(ClaimId([0; 16]), 1, &By::Here)
+        .expect("released");
     table
         .set(wish(9, 1, "more", 10), now, &anybody)
         .expect("the place of the ended one");
@@ -210,7 +213,7 @@ fn transfers_of_fenced_and_removed_members_end_and_later_ones_hold() {
 fn a_claim_ends_with_the_right_of_its_holder_and_one_holder_leaves_room_for_others() {
     let (table, now) = (ClaimTable::default(), Instant::now());
     let of = |letter: &str, wish: Wish| Wish {
-        who: Some(Who::itself(identity(letter))),
+        by: By::Peer(Who::itself(identity(letter))),
         ..wish
     };
     let path = |n: usize| format!("data/set{n}");
@@ -231,7 +234,7 @@ fn a_claim_ends_with_the_right_of_its_holder_and_one_holder_leaves_room_for_othe
         .expect("room for others");
 
     // A claim whose holder has lost the right keeps no other claim out.
-    let without_a = |who: &Who, _: &Text| who.peer != identity("a");
+    let without_a = |by: &By, _: &Text| by.peer() != Some(identity("a"));
     let within = |letter: &str| {
         let claim = ClaimId(*b"fedcba9876543210");
         Wish {
@@ -247,7 +250,7 @@ fn a_claim_ends_with_the_right_of_its_holder_and_one_holder_leaves_room_for_othe
     let there = [b"/srv/data/more".to_vec()];
     let may = |letter: &str| {
         let holder = identity(letter);
-        move |who: &Who, _: &Text| who.peer != holder
+        move |by: &By, _: &Text| by.peer() != Some(holder)
     };
     assert!(table.refuses(&there, now, &may("a")).is_some());
     assert!(table.refuses(&there, now, &may("q")).is_none());
@@ -261,7 +264,7 @@ fn a_claim_is_changed_by_its_side_alone() {
     let (table, now) = (ClaimTable::default(), Instant::now());
     let by = |letter: &str| Who::itself(identity(letter));
     let of = |letter: &str, wish: Wish| Wish {
-        who: Some(by(letter)),
+        by: By::Peer(by(letter)),
         ..wish
     };
     // Its member is a; q set it.
@@ -273,11 +276,15 @@ fn a_claim_is_changed_by_its_side_alone() {
     let refusal = table.set(stolen, now, &anybody).expect_err("held by q");
     assert_eq!(refusal.code, code::BUSY);
     let lasts = Duration::from_secs(60);
-    assert!(table.renew(claim, 5, lasts, now, Some(&by("e"))).is_err());
-    assert!(table.release(claim, u64::MAX, Some(&by("e"))).is_err());
+    assert!(
+        table
+            .renew(claim, 5, lasts, now, &By::Peer(by("e")))
+            .is_err()
+    );
+    assert!(table.release(claim, u64::MAX, &By::Peer(by("e"))).is_err());
     for letter in ["q", "a"] {
         table
-            .renew(claim, 5, lasts, now, Some(&by(letter)))
+            .renew(claim, 5, lasts, now, &By::Peer(by(letter)))
             .expect("of its side");
     }
     // After its end another peer may have the id, and leaves no epoch behind that keeps the first one out.
@@ -310,7 +317,7 @@ fn identities_that_one_asker_let_in_hold_its_claims_together() {
         let place = format!("data/{n}");
         let wish = Wish {
             claim: ClaimId(id),
-            who: Some(who),
+            by: By::Peer(who),
             ..wish(1, 1, &place, 60)
         };
         table.set(wish, now, &anybody)
@@ -323,4 +330,37 @@ fn identities_that_one_asker_let_in_hold_its_claims_together() {
     assert!(refusal.message.contains("as many as one may"), "{refusal}");
     set(5_001, Who::itself(identity("q"))).expect_err("the asker itself");
     set(5_002, by("d", "r")).expect("for another asker");
+}
+
+/// A node that was removed holds nothing, and one node leaves room for the others.
+#[test]
+fn claims_of_a_node_of_the_site_end_with_its_membership() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    let set = |n: usize, letter: &str| {
+        let mut id = [1; 16];
+        id[..8].copy_from_slice(&n.to_le_bytes());
+        let place = format!("data/{n}");
+        let wish = Wish {
+            claim: ClaimId(id),
+            by: By::Member(identity(letter)),
+            ..wish(1, 1, &place, 3_600)
+        };
+        table.set(wish, now, &anybody)
+    };
+    for n in 0..CLAIMS_OF_ONE_MAX {
+        set(n, "b").expect("room");
+    }
+    set(5_000, "b").expect_err("as many as one may hold");
+    set(5_001, "q").expect("room for another node");
+    let there = [b"/srv/data/7/below".to_vec()];
+    let without_b = |by: &By, _: &Text| by.peer() != Some(identity("b"));
+    assert!(table.refuses(&there, now, &anybody).is_some());
+    assert!(table.refuses(&there, now, &without_b).is_none());
+    // What it knows of its claim is of no use to it as a peer.
+    let mut id = [1; 16];
+    id[..8].copy_from_slice(&8_usize.to_le_bytes());
+    let lasts = Duration::from_secs(60);
+    let as_peer = By::Peer(Who::itself(identity("b")));
+    let renewed = table.renew(ClaimId(id), 1, lasts, now, &as_peer);
+    assert_eq!(renewed.expect_err("no member").code, code::NO_SUCH_CLAIM);
 }
