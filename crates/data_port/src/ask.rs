@@ -183,10 +183,15 @@ fn answer(
     if let Question::Cluster(question) = question {
         return in_cluster(shared, peer, *question);
     }
-    // Most questions about jobs take a moment, and many jobs may be followed at once. These dial, or look at each path of a job.
+    // Most questions about jobs take a moment, and many jobs may be followed at once. These dial, look at each path of a job, change each of
+    // its rules, or read its log.
     let is_long = matches!(
         question,
-        Question::Reach(_) | Question::Grant(_) | Question::Run(_)
+        Question::Reach(_)
+            | Question::Grant(_)
+            | Question::Run(_)
+            | Question::Revoke { .. }
+            | Question::Past(_)
     );
     let is_short = question.is_about_jobs() && !is_long;
     let _place = match is_short {

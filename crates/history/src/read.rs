@@ -2,7 +2,7 @@
 //! Writes nothing; a job whose files are gone runs all the same.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use godwit_api::ask::JobPast;
@@ -66,9 +66,11 @@ fn unreadable(path: PathBuf) -> impl FnOnce(io::Error) -> Unreadable {
 /// Lines of attempt `attempt` or later ones after number `after`, at most `limit`. Reads no more of those before than their numbers.
 fn lines_after(path: &Path, attempt: u32, after: u64, limit: usize) -> io::Result<Vec<LogLine>> {
     let mut lines = Vec::new();
-    let Some(file) = open(path)? else {
+    let Some(mut file) = open(path)? else {
         return Ok(lines);
     };
+    let begin = begin_after(&mut file, after)?;
+    file.seek(SeekFrom::Start(begin))?;
     for text in BufReader::new(file).split(b'\n') {
         let text = text?;
         if lines.len() == limit {
@@ -85,6 +87,42 @@ fn lines_after(path: &Path, attempt: u32, after: u64, limit: usize) -> io::Resul
         }
     }
     Ok(lines)
+}
+
+/// Less than this is read through.
+const NEAR_BYTES: u64 = 64 << 10;
+
+/// Where to begin to read for the lines after a number. Numbers rise within a log, so half of what is left is passed over at a time: a
+/// question for the end of a long log costs no more than one for its beginning.
+fn begin_after(file: &mut File, after: u64) -> io::Result<u64> {
+    let (mut low, mut high) = (0, file.metadata()?.len());
+    while after > 0 && high - low > NEAR_BYTES {
+        let middle = low + (high - low) / 2;
+        match first_after(file, middle, high)? {
+            Some((begin, number)) if number <= after => low = begin,
+            _ => high = middle,
+        }
+    }
+    Ok(low)
+}
+
+/// The first line with a number that begins behind `from`, and before `until`: its place and its number.
+fn first_after(file: &mut File, from: u64, until: u64) -> io::Result<Option<(u64, u64)>> {
+    file.seek(SeekFrom::Start(from))?;
+    let mut reader = BufReader::new(file);
+    let mut text = Vec::new();
+    // The rest of the line that is there.
+    let mut at = from + reader.read_until(b'\n', &mut text)? as u64;
+    while at < until {
+        text.clear();
+        let bytes = reader.read_until(b'\n', &mut text)?;
+        match number_of(&text) {
+            _ if bytes == 0 => return Ok(None),
+            Some(number) => return Ok(Some((at, number))),
+            None => at += bytes as u64,
+        }
+    }
+    Ok(None)
 }
 
 /// The number of a line as the recorder writes it: in front of all else.
@@ -190,5 +228,50 @@ pub fn remove(base: &Path, id: &str) -> io::Result<()> {
     match fs::remove_dir_all(directory(base, id)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_long_log_is_found_without_what_is_before_it() {
+        let base = tempfile::tempdir().expect("a directory");
+        fs::create_dir(base.path().join("j")).expect("made");
+        let path = base.path().join("j").join(LOG);
+        // Numbers have gaps, and a line was cut.
+        let line = |number: u64| {
+            let event = "e".repeat(usize::try_from(number % 97).expect("few"));
+            let line = LogLine {
+                seq: number * 3,
+                at: Timestamp(0),
+                attempt: 1,
+                event: serde_json::json!({"event": event}),
+                from: None,
+                node: None,
+            };
+            serde_json::to_string(&line).expect("text")
+        };
+        let mut text: Vec<String> = (1..=20_000).map(line).collect();
+        text[10_000].truncate(4);
+        fs::write(&path, text.join("\n") + "\n").expect("written");
+        let length = fs::metadata(&path).expect("there").len();
+        assert!(length > 20 * NEAR_BYTES);
+        for after in [
+            0, 1, 3, 29_999, 30_000, 30_003, 30_004, 59_990, 60_000, 70_000,
+        ] {
+            let read = lines_after(&path, 0, after, 3).expect("read");
+            let read: Vec<u64> = read.into_iter().map(|line| line.seq).collect();
+            let expected = (1..=20_000).map(|number| number * 3);
+            let expected = expected.filter(|number| *number > after && *number != 30_003);
+            let expected: Vec<u64> = expected.take(3).collect();
+            assert_eq!(read, expected, "after {after}");
+            let mut file = File::open(&path).expect("there");
+            let begin = begin_after(&mut file, after).expect("read");
+            let passed = u64::min(after / 3, 20_000) * length / 20_000;
+            assert!(begin + 3 * NEAR_BYTES >= passed, "after {after}: {begin}");
+        }
+        assert!(lines_after(&path, 2, 30_000, 3).expect("read").is_empty());
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use godwit_api::ask::{Answer, GrantJob, MayUse, Refusal, code};
+use godwit_api::ask::{Answer, GrantJob, MEMBERS_MAX, MayUse, Refusal, code};
 use godwit_api::endpoint::is_memory;
 use godwit_api::grant::{JOB_ID_BYTES_MAX, Mandate, Right, Subject, is_job_id};
 use godwit_api::job::Text;
@@ -93,6 +93,14 @@ pub(crate) fn grant(
         .iter()
         .map(|path| rule(giver, wish, path, until_first))
         .collect::<Result<_, _>>()?;
+    // A look at each path takes work, too, whether it is allowed or not. Nobody uses up the changes of a site that has not let it in.
+    if let Some(mandate) = mandate
+        && !is_let_in(shared, mandate, asker)?
+    {
+        let message = "the job has given no access here to the node that asks";
+        return Err(Refusal::new(code::NOT_GRANTED, message));
+    }
+    shared.pace.take(giver, wish.paths.len(), Instant::now())?;
     // All are asked for before one is given.
     let may_itself = |path: &Text, write: bool, at: Timestamp| own.check(path, write, at);
     for path in &wish.paths {
@@ -143,7 +151,6 @@ pub(crate) fn grant(
         );
         return Err(Refusal::later(code::BUSY, message));
     }
-    shared.pace.take(giver, wish.paths.len(), Instant::now())?;
     let mut given = Vec::new();
     for path in &wish.paths {
         let rule = rule(giver, wish, path, Timestamp(until))?;
@@ -313,11 +320,16 @@ pub(crate) fn revoke(
     keep: &[String],
 ) -> Result<Answer, Refusal> {
     check_job(job)?;
+    if keep.len() > MEMBERS_MAX {
+        let message = format!("keep: at most {MEMBERS_MAX} nodes keep their access");
+        return Err(Refusal::new(code::INVALID, message));
+    }
+    let keep: HashSet<&str> = keep.iter().map(String::as_str).collect();
     let prefix = prefix(asker, job);
     // A node of the job may give access on at the same moment. Once its own access is gone it can give no more.
     for _ in 0..REVOKE_PASSES_MAX {
         let mut rules = rules(shared, &prefix)?;
-        rules.retain(|rule| !keep.contains(&rule.subject));
+        rules.retain(|rule| !keep.contains(rule.subject.as_str()));
         if rules.is_empty() {
             return Ok(Answer::Done {});
         }
