@@ -12,6 +12,7 @@ mod past;
 mod places;
 mod renewal;
 mod rights;
+mod seen;
 mod table;
 pub(crate) mod third;
 mod users;

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{
@@ -18,17 +18,21 @@ use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::{NodeResources, Timestamp};
 use godwit_data_port::{Asker, Grants, Here};
 use godwit_net::{Cipher, ClientTls, Identity};
+use godwit_state::{Actor, AuditEntry, Command, Op, PROPOSE};
 use godwit_store::Syncs;
 use serde_json::json;
 
 use super::super::super::rig::Rig;
 use super::super::super::sites::third::only_job;
 use super::super::Site;
-use super::{ANOTHER, FAR, FOR_JOB, GUEST, MEMBER, REMOVED, SUBJECTS, WITHOUT, reach};
+use super::{
+    ANOTHER, FAR, FOR_JOB, GUEST, KNOWN_SITE, LATER, MEMBER, REMOVED, SUBJECTS, WITHOUT, reach,
+};
 
 /// Who proves a key to a node.
 pub(super) struct Key {
     pub(super) id: String,
+    pub(super) home: PathBuf,
     asker: Asker,
 }
 
@@ -41,6 +45,7 @@ impl Key {
         let here = Here::new(Vec::new(), home.to_owned(), Syncs::default());
         Self {
             id: identity.id().to_string(),
+            home: home.to_owned(),
             asker: Asker::new(here, tls),
         }
     }
@@ -92,24 +97,17 @@ pub(super) struct Walk {
 
 impl Walk {
     pub(super) fn new() -> Self {
-        let mut site = Site::of(3);
+        let mut site = Site::of(4);
         let gone = site.nodes[2].daemon_home.clone();
-        let drained = site.nodes[0].admin(&["cluster", "drain", "dtn3"]);
-        assert_eq!(drained.code, Some(0), "{drained:?}");
-        site.wait_at(&[0], "it is drained", |view| {
-            super::super::state_of(view, "dtn3") == "drained"
-        });
-        let removed = site.nodes[0].admin(&["cluster", "remove", "dtn3"]);
-        assert_eq!(removed.code, Some(0), "{removed:?}");
-        site.wait_at(&[0], "it is gone", |view| {
-            super::super::nodes(view).len() == 2
-        });
+        remove(&site, "dtn3");
         site.nodes[2].kill_daemon();
+        // This one goes on, and knows by itself alone who was there when it joined.
+        remove(&site, "dtn4");
         let rig = &site.nodes[0];
         let keys: Vec<Key> = (0..SUBJECTS.len())
             .map(|subject| match subject {
                 MEMBER => Key::new(&site.nodes[1].daemon_home),
-                REMOVED => Key::new(&gone),
+                REMOVED | LATER => Key::new(&gone),
                 _ => Key::new(&rig.path(format!("key{subject}"))),
             })
             .collect();
@@ -120,6 +118,9 @@ impl Walk {
         for subject in [ANOTHER, FOR_JOB, WITHOUT] {
             keys[subject].allow(rig, "read,write", None);
         }
+        let known = ["site", "add", "siteX", "192.0.2.1", "--identity"];
+        let known = rig.admin(&[&known[..], &[&keys[KNOWN_SITE].id]].concat());
+        assert_eq!(known.code, Some(0), "{known:?}");
         fs::create_dir_all(rig.export.join("a")).expect("made");
         let view = site.view(0).expect("a view");
         let cluster = view["cluster"].as_str().expect("an id").to_owned();
@@ -145,15 +146,39 @@ impl Walk {
         run.expect("the guest's job");
         let job = only_job(&walk.site.nodes[0]);
         job["id"].as_str().expect("an id").clone_into(&mut walk.job);
+        // The node that was removed later has heard so.
+        let until = Instant::now() + super::super::DEADLINE;
+        let status = Question::Cluster(Box::new(walk.of_cluster("cluster/status")));
+        while walk.keys[MEMBER].ask(&walk.site.nodes[3], &status).is_ok() {
+            assert!(Instant::now() < until, "it serves the nodes that are left");
+            std::thread::sleep(Duration::from_millis(100));
+        }
         walk
     }
 
-    pub(super) fn ask(&self, subject: usize, question: &Question) -> Result<Answer, Refusal> {
-        let mandate = (subject >= FOR_JOB).then(|| Mandate {
+    /// The node that a subject asks.
+    pub(super) fn asked(&self, subject: usize) -> &Rig {
+        match subject {
+            LATER => &self.site.nodes[3],
+            _ => &self.site.nodes[0],
+        }
+    }
+
+    pub(super) fn key(&self, subject: usize) -> &Key {
+        &self.keys[subject]
+    }
+
+    /// The job for which a subject comes.
+    pub(super) fn mandate(&self, subject: usize) -> Option<Mandate> {
+        (subject >= FOR_JOB).then(|| Mandate {
             asker: self.keys[GUEST].id.clone(),
             job: "j".to_owned(),
-        });
-        self.keys[subject].ask_for(mandate.as_ref(), &self.site.nodes[0], question)
+        })
+    }
+
+    pub(super) fn ask(&self, subject: usize, question: &Question) -> Result<Answer, Refusal> {
+        let mandate = self.mandate(subject);
+        self.keys[subject].ask_for(mandate.as_ref(), self.asked(subject), question)
     }
 
     /// Lets the one subject in for the job of the asker, at its directory.
@@ -171,12 +196,18 @@ impl Walk {
         }
     }
 
-    /// A question of the kind that makes sense, about things that are there.
-    pub(super) fn question(&self, kind: &str, subject: usize) -> Question {
+    /// Makes the directory of a subject, and `old` in it, afresh; gives its name.
+    pub(super) fn directory(&self, subject: usize) -> String {
         let own = format!("s{subject}");
         let directory = self.site.nodes[0].export.join(&own);
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(directory.join("old")).expect("made");
+        own
+    }
+
+    /// A question of the kind that makes sense, about things that are there.
+    pub(super) fn question(&self, kind: &str, subject: usize) -> Question {
+        let own = self.directory(subject);
         let path = |name: &str| Text::from(format!("data/{own}/{name}").as_str());
         let job = match subject {
             // To a node of the cluster the id there is what counts.
@@ -225,6 +256,9 @@ impl Walk {
                 path: path(""),
                 of: None,
             },
+            "nodes/of a member" => self.nodes_of(&path(""), MEMBER),
+            "nodes/of a stranger" => self.nodes_of(&path(""), 0),
+            "nodes/of a removed member" => self.nodes_of(&path(""), REMOVED),
             "reach" => reach(Peer {
                 name: "b".to_owned(),
                 addresses: vec![self.site.nodes[1].address().to_owned()],
@@ -265,18 +299,41 @@ impl Walk {
         }
     }
 
+    fn nodes_of(&self, path: &Text, subject: usize) -> Question {
+        Question::Nodes {
+            path: path.clone(),
+            of: Some(self.keys[subject].id.clone()),
+        }
+    }
+
+    /// A message of the consensus, from whoever asks, for the first node.
+    fn carried(&self, kind: &str, message: serde_json::Value) -> ClusterQuestion {
+        ClusterQuestion::Carry(Carried {
+            of: self.cluster.clone(),
+            to: self.numbers[&self.site.nodes[0].identity],
+            kind: kind.to_owned(),
+            once: false,
+            is_short: true,
+            message,
+        })
+    }
+
     fn of_cluster(&self, kind: &str) -> ClusterQuestion {
         let of = self.cluster.clone();
         let member = &self.site.nodes[1];
         match kind {
-            "cluster/carry" => ClusterQuestion::Carry(Carried {
-                of,
-                to: self.numbers[&self.site.nodes[0].identity],
-                kind: "no such message".to_owned(),
-                once: false,
-                is_short: true,
-                message: json!(null),
-            }),
+            "cluster/carry" => self.carried("no such message", json!(null)),
+            "cluster/carry a command" => {
+                let entry = AuditEntry {
+                    action: "walked".to_owned(),
+                    object: "the table".to_owned(),
+                    outcome: "ok".to_owned(),
+                };
+                let command = Command::new(Timestamp(0), Actor::node("dtn2"), Op::Audit(entry));
+                let message = serde_json::to_value(command).expect("a command");
+                self.carried(PROPOSE, message)
+            }
+            "cluster/carry entries" => self.carried("append", json!({"entries": []})),
             "cluster/announce" => ClusterQuestion::Announce(Box::new(Announce {
                 admins: Default::default(),
                 problem: None,
@@ -333,6 +390,23 @@ impl Walk {
         }
         claim
     }
+}
+
+/// Takes a node out of the cluster; its daemon goes on.
+pub(super) fn remove(site: &Site, name: &str) {
+    let before = site
+        .view(0)
+        .map_or(0, |view| super::super::nodes(&view).len());
+    let drained = site.nodes[0].admin(&["cluster", "drain", name]);
+    assert_eq!(drained.code, Some(0), "{drained:?}");
+    site.wait_at(&[0], "it is drained", |view| {
+        super::super::state_of(view, name) == "drained"
+    });
+    let removed = site.nodes[0].admin(&["cluster", "remove", name]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    site.wait_at(&[0], "it is gone", |view| {
+        super::super::nodes(view).len() + 1 == before
+    });
 }
 
 fn run(job: &str, to: &str) -> Question {
