@@ -10,7 +10,7 @@ use godwit_engine::{Counters, limits};
 use godwit_net::{IdentityId, Stream};
 use godwit_proto::{ErrorCode, Open, Opened, Record, TransferId};
 use godwit_tree::TreeRoot;
-use godwit_tree::verification::{Expected, Verifier, VerifierConfig};
+use godwit_tree::verification::{Expected, ExtraError, Verifier, VerifierConfig};
 
 use crate::allow::{Denial, Who};
 use crate::begin::{journals, place_for};
@@ -125,6 +125,9 @@ struct One<'a> {
     was_taken_back: bool,
 }
 
+/// Why the search for further names ended before its end.
+const ENDED: &str = "the search for further names ended: the access to read here was taken back or has expired, or the daemon stops";
+
 /// Between two looks whether the client still has the right to read here.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -141,13 +144,17 @@ impl Examination for One<'_> {
         Ok(())
     }
 
-    fn extra(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<(), String> {
-        match self.expected.take() {
-            Some(expected) => expected
-                .find_extra(&self.root, &mut |path| each(path.as_bytes()))
-                .map_err(|error| error.to_string()),
-            None => Ok(()),
-        }
+    fn extra(&mut self, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), String> {
+        let Some(expected) = self.expected.take() else {
+            return Ok(());
+        };
+        let root = self.root.clone();
+        let mut goes_on = || self.goes_on();
+        let found = expected.find_extra(&root, &mut goes_on, &mut |path| each(path.as_bytes()));
+        found.map_err(|error| match error {
+            ExtraError::GivenUp => ENDED.to_owned(),
+            error => error.to_string(),
+        })
     }
 
     fn goes_on(&mut self) -> bool {

@@ -78,6 +78,8 @@ pub struct Ending<'a> {
     pub scan_faults: u64,
     /// Takes news for the other end and its user, and `None` as a sign of life.
     pub say: &'a mut dyn FnMut(Option<Notice>),
+    /// Whether the transfer goes on. It may end while the sink closes, as when the right to it is taken back.
+    pub goes_on: &'a dyn Fn() -> bool,
 }
 
 impl Ending<'_> {

@@ -22,6 +22,9 @@ const NAMES_BYTES_MAX: usize = 128 << 10;
 /// Names between two looks whether the asker is still there.
 const NAMES_EACH: u64 = 4_096;
 
+/// The same of entries that are looked at.
+const ENTRIES_EACH: usize = 32;
+
 /// Names that one listing keeps, and their bytes with 48 for each: for a page, and for those that follow.
 const AHEAD_MAX: usize = 128 << 10;
 const AHEAD_BYTES_MAX: usize = 8 << 20;
@@ -123,10 +126,13 @@ pub(super) fn list(
     let mut listing = Listing::default();
     let mut bytes = 0;
     let mut look = found.storage.look();
-    for _ in 0..limit {
+    for number in 0..limit {
         let Some(name) = names.names.pop_front() else {
             break;
         };
+        if number % ENTRIES_EACH == 0 && !go_on(number as u64) {
+            return Err(given_up());
+        }
         let path = found.path.join(&name).ok();
         // What is gone or cannot be looked at since its name was read is not listed.
         let there = path.and_then(|path| Some((look.stat(&path).ok()??, path)));

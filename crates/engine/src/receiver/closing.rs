@@ -77,6 +77,7 @@ impl Closing {
             failed: finish.failed,
             scan_faults: finish.scan_faults,
             say: &mut say,
+            goes_on: &|| !self.shared.has_ended(),
         });
         if !notices.batch.is_empty() {
             notices.flush();

@@ -84,6 +84,10 @@ impl Shared {
         self.lock_state().end.clone()
     }
 
+    pub(super) fn has_ended(&self) -> bool {
+        self.lock_state().end.is_some()
+    }
+
     /// Waits for the end, at most `timeout`.
     pub(super) fn wait(&self, timeout: Duration) -> Option<End> {
         crate::wait_for_end(&self.state, &self.changed, timeout, |state| {

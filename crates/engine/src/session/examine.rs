@@ -34,11 +34,11 @@ pub trait Examination {
     /// Ends the verification with these words.
     fn announced(&mut self, records: &[Record]) -> Result<(), String>;
 
-    /// All were checked: calls `each` with the names of those that are there beyond them, if they are asked for.
+    /// All were checked: calls `each` with the names of those that are there beyond them, if they are asked for, until it says no.
     ///
     /// # Errors
     /// Ends the verification with these words.
-    fn extra(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<(), String>;
+    fn extra(&mut self, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), String>;
 
     /// Several times a second; tells whether to go on.
     fn goes_on(&mut self) -> bool;
@@ -188,6 +188,7 @@ fn end(
             }
             batch.clear();
         }
+        failed.is_none()
     });
     if let Some(loss) = failed {
         return Err(loss);

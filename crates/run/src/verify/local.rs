@@ -8,7 +8,7 @@ use std::sync::Arc;
 use godwit_engine::PANICKED;
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath};
 use godwit_tree::TreeRoot;
-use godwit_tree::verification::{Checked, Expected, Finding, Verifier, VerifierConfig};
+use godwit_tree::verification::{Checked, Expected, ExtraError, Finding, Verifier, VerifierConfig};
 
 use super::{Asked, Checklist};
 use crate::Home;
@@ -131,15 +131,18 @@ pub(super) fn check(
         }
     }
     if let Some(expected) = expected {
-        expected
-            .find_extra(&root, &mut |path| findings.extra(path.as_bytes()))
-            .map_err(|error| {
-                Failure::new(
-                    FailureCode::NoSource,
-                    format!("{}: {error}", path.display()),
-                )
-                .about(path.display())
-            })?;
+        let found = expected.find_extra(&root, &mut || asked.goes_on(), &mut |path| {
+            findings.extra(path.as_bytes());
+            true
+        });
+        return match found {
+            Ok(()) => Ok(true),
+            Err(ExtraError::GivenUp) => Ok(false),
+            Err(error) => {
+                let what = format!("{}: {error}", path.display());
+                Err(Failure::new(FailureCode::NoSource, what).about(path.display()))
+            }
+        };
     }
     Ok(true)
 }

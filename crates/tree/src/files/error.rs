@@ -27,6 +27,9 @@ pub enum CommitError {
     /// The claim has ended.
     #[error("{FENCED}")]
     Fenced,
+    /// The transfer has ended meanwhile.
+    #[error("the transfer has ended, so nothing more is done at the destination")]
+    Ended,
     /// The committer's thread panicked.
     #[error("{PANICKED}")]
     Panicked,
@@ -121,7 +124,7 @@ impl From<CommitError> for SinkFailure {
         match error {
             CommitError::Sync | CommitError::Names(_) => Self::Sync(message),
             CommitError::Journal(_) => Self::Journal(message),
-            CommitError::Fenced => Self::Fenced(message),
+            CommitError::Fenced | CommitError::Ended => Self::Fenced(message),
             CommitError::Panicked => Self::Panicked,
         }
     }

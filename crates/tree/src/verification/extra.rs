@@ -13,6 +13,9 @@ use crate::{OwnFiles, TreeRoot};
 /// Names in memory before they are sorted on disk.
 const SORT_BYTES: usize = 16 << 20;
 
+/// Names between two looks whether the search goes on.
+const LOOK_EACH: u64 = 1_024;
+
 /// Behind a name that is expected; less than that of one that was found.
 const EXPECTED: u8 = 0;
 /// Behind a name that was found.
@@ -33,6 +36,9 @@ pub enum ExtraError {
     /// The tree could not be listed in full, so nothing can be said of what is not in it.
     #[error("{0}")]
     Scan(#[from] StoreError),
+    /// The caller gave it up.
+    #[error("the search for further names was given up before its end")]
+    GivenUp,
 }
 
 impl Expected {
@@ -58,18 +64,23 @@ impl Expected {
         self.names.push(&item(path, EXPECTED))
     }
 
-    /// Calls `each` with every name below `root` that is there and was not expected, in order.
+    /// Calls `each` with every name below `root` that is there and was not expected, in order, until it says no. `goes_on` is asked all
+    /// the while, also where no such name is found.
     ///
     /// # Errors
     /// Then not all of them were named.
     pub fn find_extra(
         mut self,
         root: &TreeRoot,
-        each: &mut dyn FnMut(&RelPath),
+        goes_on: &mut dyn FnMut() -> bool,
+        each: &mut dyn FnMut(&RelPath) -> bool,
     ) -> Result<(), ExtraError> {
         let mut scan = root.storage.scan(&root.start)?;
         let mut items = Vec::new();
         loop {
+            if !goes_on() {
+                return Err(ExtraError::GivenUp);
+            }
             let more = scan.next_batch(&mut items);
             for found in items.drain(..) {
                 match found {
@@ -88,7 +99,12 @@ impl Expected {
         let mut merge = self.names.finish()?;
         let mut expected: Vec<u8> = Vec::new();
         let mut any = false;
+        let mut seen = 0_u64;
         while let Some(item) = merge.next_record()? {
+            seen += 1;
+            if seen.is_multiple_of(LOOK_EACH) && !goes_on() {
+                return Err(ExtraError::GivenUp);
+            }
             let Some((kind, name)) = item.split_last() else {
                 continue;
             };
@@ -99,8 +115,9 @@ impl Expected {
                 any = true;
             } else if (!any || expected != name)
                 && let Ok(path) = RelPath::parse(name)
+                && !each(&path)
             {
-                each(&path);
+                return Err(ExtraError::GivenUp);
             }
         }
         Ok(())
@@ -112,4 +129,44 @@ fn item(path: &[u8], kind: u8) -> Vec<u8> {
     item.extend_from_slice(path);
     item.extend([0, kind]);
     item
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_store::{FinalMeta, Storage as _};
+    use godwit_testkit::MemoryStorage;
+
+    use super::*;
+
+    #[test]
+    fn the_search_ends_when_it_is_given_up_also_where_nothing_is_found() {
+        let storage = MemoryStorage::new();
+        let spill = tempfile::tempdir().expect("a directory");
+        for name in ["known", "new"] {
+            let path = RelPath::parse(name.as_bytes()).expect("a path");
+            let meta = FinalMeta::default();
+            storage.put(&path, &meta, b"x").expect("put");
+        }
+        let root = TreeRoot {
+            storage: Arc::new(storage),
+            start: RelPath::root(),
+        };
+        let search = |looks: u32, wanted: bool| {
+            let mut expected = Expected::new(spill.path());
+            expected.add(b"known").expect("kept");
+            let (mut looked, mut found) = (0, Vec::new());
+            let mut goes_on = || {
+                looked += 1;
+                looked <= looks
+            };
+            let searched = expected.find_extra(&root, &mut goes_on, &mut |path| {
+                found.push(path.to_string());
+                wanted
+            });
+            (searched.is_ok(), found)
+        };
+        assert_eq!(search(u32::MAX, true), (true, vec!["new".to_owned()]));
+        assert_eq!(search(0, true), (false, Vec::new()));
+        assert_eq!(search(u32::MAX, false), (false, vec!["new".to_owned()]));
+    }
 }

@@ -35,7 +35,7 @@ const LOOK_EVERY: u64 = 4096;
 pub(crate) enum Deletion {
     /// Nothing was asked to be removed, or all that was is.
     Done,
-    /// Something stays that should have gone; it was told why.
+    /// Something stays that should have gone; it was told why, or the transfer has ended.
     Refused,
 }
 
@@ -112,7 +112,7 @@ impl Deleter<'_> {
         })
     }
 
-    /// `None` if it was told why nothing may be removed.
+    /// `None` if it was told why nothing may be removed, or the transfer has ended.
     fn find_extras(
         &self,
         ending: &mut Ending<'_>,
@@ -141,6 +141,9 @@ impl Deleter<'_> {
         let mut each = |item: SurveyItem| {
             if survey.count.is_multiple_of(LOOK_EVERY) && survey.is_silent() {
                 ending.is_alive();
+            }
+            if !(ending.goes_on)() {
+                return false;
             }
             match item {
                 SurveyItem::Entry {
@@ -185,6 +188,10 @@ impl Deleter<'_> {
             return Err(error.into());
         }
         surveyed?;
+        // What was found is not all then.
+        if !(ending.goes_on)() {
+            return Ok(None);
+        }
         if let Some((directory, kept)) = survey.stuck {
             self.refuse(
                 FaultCode::TYPE_CONFLICT,
@@ -350,6 +357,9 @@ impl Deleter<'_> {
             if !extras.has(number) {
                 continue;
             }
+            if !(ending.goes_on)() {
+                return Deletion::Refused;
+            }
             let Some((kind, below)) = item.split_first() else {
                 return self.lost(&io::ErrorKind::InvalidData.into());
             };
@@ -466,3 +476,6 @@ pub(crate) fn kind_number(kind: Kind) -> u8 {
         Kind::BlockDevice => EntryKind::BLOCK_DEVICE.0,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,14 +70,17 @@ impl Finisher {
         let deleter = self.deleter();
         deleter.tell_replaced(ending).map_err(ListError)?;
         let deletion = deleter.delete_extras(ending);
+        go_on(ending)?;
         self.name_deferred(deletion)?;
         let linker = Linker {
             target: &self.target,
             agenda: &self.agenda,
             directories: &self.directories,
             undelivered: &self.undelivered,
+            goes_on: ending.goes_on,
         };
         linker.make_all().map_err(ListError)?;
+        go_on(ending)?;
         if self.target.config.member.is_some() {
             self.hold_fence()?;
             self.sweep_claim()?;
@@ -288,5 +291,13 @@ impl Finisher {
             sweep_unclaimed(&self.target, SystemTime::now());
         }
         Ok(())
+    }
+}
+
+/// Refuses further steps once the transfer has ended: its right to the destination may be gone.
+fn go_on(ending: &Ending<'_>) -> Result<(), CommitError> {
+    match (ending.goes_on)() {
+        true => Ok(()),
+        false => Err(CommitError::Ended),
     }
 }

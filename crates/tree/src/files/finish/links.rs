@@ -24,17 +24,18 @@ pub(crate) struct Linker<'a> {
     pub(crate) agenda: &'a Agenda,
     pub(crate) directories: &'a Directories,
     pub(crate) undelivered: &'a Arc<UndeliveredSet>,
+    pub(crate) goes_on: &'a dyn Fn() -> bool,
 }
 
 impl Linker<'_> {
-    /// Makes all links; one that cannot be made is a failed entry.
+    /// Makes all links; one that cannot be made is a failed entry. None is made after the end of the transfer.
     ///
     /// # Errors
     /// The list cannot be read back.
     pub(crate) fn make_all(&self) -> std::io::Result<()> {
         let mut last = <[LastDirectory; 2]>::default();
         lock(&self.agenda.links).forward(|item| {
-            let Some(link) = decode_link(item) else {
+            let Some(link) = decode_link(item).filter(|_| (self.goes_on)()) else {
                 return;
             };
             if link.is_there {

@@ -27,7 +27,7 @@ impl Observer for FailedEntries {
 
 /// A transfer into one destination, by hand.
 pub(crate) struct Run {
-    sink: Arc<TreeSink>,
+    pub(crate) sink: Arc<TreeSink>,
     told: Arc<FailedEntries>,
     next: u64,
     _journals: tempfile::TempDir,
@@ -159,6 +159,7 @@ impl Run {
             failed: 0,
             scan_faults: 0,
             say: &mut |_| {},
+            goes_on: &|| true,
         };
         self.sink.finish(&mut ending).unwrap();
         std::mem::take(&mut *lock(&self.told.0))
