@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::FromRequestParts;
-use axum::http::header::AUTHORIZATION;
+use axum::http::Version;
+use axum::http::header::{AUTHORIZATION, HOST};
 use axum::http::request::Parts;
 use godwit_api::rest::RoleName;
 use godwit_jobs::now;
@@ -211,7 +212,7 @@ impl Request {
             authorization: authorization.map(|value| value.as_bytes().to_vec()),
             session: session::Cookie::of(parts),
             browser: browser::secret(&parts.headers),
-            forwarded: parts.headers.keys().any(|name| is_of_proxy(name.as_str())),
+            forwarded: is_forwarded(parts),
             connected: parts.extensions.get::<Connected>().cloned(),
             member: parts.extensions.get::<Member>().cloned(),
             id: label.map(|label| label.id.clone()).unwrap_or_default(),
@@ -386,6 +387,19 @@ impl From<Standing> for Identified {
             standing: Some(standing),
         }
     }
+}
+
+/// Whether a proxy sends the request, as far as the request shows. Programs of this machine speak HTTP/1.1 on the socket, and call the node
+/// by one word, as in `http://localhost/`. A proxy may pass on the name by which its client called it, or speak HTTP/1.0.
+fn is_forwarded(parts: &Parts) -> bool {
+    let host = parts.headers.get(HOST).map(|host| host.as_bytes());
+    let is_word = |host: &[u8]| {
+        let is_sign = |sign: &u8| sign.is_ascii_alphanumeric() || *sign == b'-';
+        !host.is_empty() && host.iter().all(is_sign)
+    };
+    parts.version < Version::HTTP_11
+        || !host.is_none_or(is_word)
+        || parts.headers.keys().any(|name| is_of_proxy(name.as_str()))
 }
 
 /// Whether a header says that a proxy sends the request for somebody else, who is not the user that the proxy runs as. Proxies add most

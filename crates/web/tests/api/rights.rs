@@ -2,6 +2,8 @@
 //! What the routes do is tested beside this.
 
 use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 
 use godwit_api::rest::{RoleName, Timestamp};
 use serde_json::{Value, json};
@@ -339,6 +341,23 @@ fn a_proxy_is_not_who_sends_it_a_request() {
         }
         let (secret, _) = token(&world, "vera", "viewer");
         behind().token(&secret).get("/metrics").expect(200);
+    }
+    // What a proxy may pass on without any header of its own.
+    for (version, host, status) in [
+        ("1.1", "node", "200"),
+        ("1.1", "node.example.org", "401"),
+        ("1.1", "node:7272", "401"),
+        ("1.1", "192.0.2.1", "401"),
+        ("1.0", "node", "401"),
+    ] {
+        let mut raw = UnixStream::connect(world.web.socket()).unwrap();
+        let request =
+            format!("GET /metrics HTTP/{version}\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        raw.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        raw.read_to_string(&mut answer).unwrap();
+        let told = answer.split(' ').nth(1).unwrap();
+        assert_eq!(told, status, "HTTP/{version} {host}: {answer}");
     }
 }
 
