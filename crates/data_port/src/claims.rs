@@ -8,6 +8,7 @@
 //! once more has another lease.
 
 mod room;
+mod spelled;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -29,6 +30,7 @@ use crate::allow::Denial;
 use crate::session::locked;
 pub(crate) use room::By;
 use room::{giver_of, is_full_for, too_many_of_one};
+pub(crate) use spelled::overlap;
 
 /// Claims of this node, ended ones included: each is some kilobytes, most of it names of members.
 const CLAIMS_MAX: usize = 1024;
@@ -462,11 +464,6 @@ fn path(bytes: &[u8]) -> &Path {
 /// Whether `inner` is `outer` or lies below it; both are absolute.
 fn is_within(inner: &[u8], outer: &[u8]) -> bool {
     path(inner).starts_with(path(outer))
-}
-
-/// Whether one is the other, or lies below it; both are absolute.
-pub(crate) fn overlap(one: &[u8], other: &[u8]) -> bool {
-    is_within(one, other) || is_within(other, one)
 }
 
 #[cfg(test)]

@@ -336,3 +336,13 @@ fn a_job_of_another_node_is_admitted_by_its_own_grants_and_the_rights_of_its_ask
         write
     ));
 }
+
+/// Where a file system takes both for one name, a grant for one of them opens it by that name alone.
+#[test]
+fn a_grant_is_for_one_spelling() {
+    let one = grant("data:/Data", "read");
+    assert!(may(&one, wish("data", "Data/x", Right::Read)));
+    for other in ["data/x", "DATA/x", "Data\u{301}/x"] {
+        assert!(!may(&one, wish("data", other, Right::Read)), "{other}");
+    }
+}
