@@ -202,7 +202,7 @@ fn begin_push<'a>(
             let admitted = admit(shared, needs, request)?;
             let mut prepared = prepare(shared, peer, &key, &request.destination, make_request)?;
             let may_list = shared.places.may_tell(&who, &request.destination);
-            prepared.config.hides_names = may_list.is_err();
+            prepared.config.hides_names = request.may_not_list || may_list.is_err();
             let may_read = shared.places.may_read(&who, &request.destination);
             prepared.config.hides_contents = request.may_not_read || may_read.is_err();
             prepared.config.keeper = Arc::new(Keeper::new(kept_at(place.gives_owners, request)));

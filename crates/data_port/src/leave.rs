@@ -162,7 +162,7 @@ pub(crate) fn asked_paths(request: &Open) -> (Right, &[Vec<u8>]) {
 fn seen(granted: &Granted, request: &Open, (export, below): &(String, RelPath)) -> Vec<Right> {
     let at = Some((export.as_str(), below.as_bytes()));
     let has = |right: &Right| match right {
-        Right::List => is_dry(request) || granted.told(at).is_ok(),
+        Right::List => is_dry(request) || !request.may_not_list && granted.told(at).is_ok(),
         right => !request.may_not_read && granted.allowed(at, *right).is_ok(),
     };
     [Right::List, Right::Read].into_iter().filter(has).collect()

@@ -120,6 +120,9 @@ pub struct Open {
     /// In a push: the owner of the job may not read at the destination, whatever the client may.
     #[prost(bool, tag = "41")]
     pub may_not_read: bool,
+    /// The same of listing: nothing names what only the destination has.
+    #[prost(bool, tag = "42")]
+    pub may_not_list: bool,
 }
 
 impl Open {

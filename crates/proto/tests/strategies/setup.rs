@@ -196,6 +196,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                         tags: vec![retry; usize::from(flags[2])],
                     }),
                     may_not_read: flags[2],
+                    may_not_list: flags[2],
                     mandate: flags[2].then(|| Mandate {
                         asker: format!("gw1-{}", "b".repeat(52)),
                         job: format!("j-{retry}"),

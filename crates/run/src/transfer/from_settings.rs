@@ -75,6 +75,25 @@ pub fn bounds_of(set: settings::Bounds) -> Bounds {
     }
 }
 
+/// The request with where these ends of ours lie, and without their paths.
+pub(super) fn lying_at(destinations: &[Vec<u8>], request: Open) -> Open {
+    Open {
+        ground: Some(ground(destinations)),
+        ..request
+    }
+}
+
+/// What another node hears of the path of a source in an export. It tells the sources of one job from those of another one by it, and
+/// learns no path.
+pub(super) fn concealed(path: &[u8]) -> Vec<u8> {
+    const SIGNS: usize = 32;
+    let mut hasher =
+        blake3::Hasher::new_derive_key("godwit 2026 which source a job of a node reads");
+    hasher.update(path);
+    let digest = hasher.finalize().to_hex();
+    format!("source-{}", &digest[..SIGNS]).into_bytes()
+}
+
 /// The request with where things go, for an other end that sees the same files. What not all fits is not told.
 pub(super) fn going_to(destinations: &[Vec<u8>], names: &[Vec<u8>], request: Open) -> Open {
     let (destination, into) = match (destinations, names) {
@@ -83,12 +102,7 @@ pub(super) fn going_to(destinations: &[Vec<u8>], names: &[Vec<u8>], request: Ope
             let directory = first.len().saturating_sub(name.len());
             (first[..directory].to_vec(), true)
         }
-        _ => {
-            return Open {
-                ground: Some(ground(destinations)),
-                ..request
-            };
-        }
+        _ => return lying_at(destinations, request),
     };
     Open {
         destination,

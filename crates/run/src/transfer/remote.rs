@@ -18,10 +18,11 @@ use godwit_store::digest;
 use godwit_tree::{Arrived, PreparedDestination};
 
 use super::Job;
-use super::ends::Ends;
+use super::ends::{Ends, SenderInput};
 use super::entry_events::EntryEvents;
 use super::from_settings::{
-    bounds_of, digest_of, going_to, key_of, order_of, shown_of, wire_digest_of, wire_preserve_of,
+    bounds_of, concealed, digest_of, going_to, key_of, lying_at, order_of, shown_of,
+    wire_digest_of, wire_preserve_of,
 };
 use super::progressing::{Progressing, Totals};
 use super::reach::{OtherEnd, Reach, reach};
@@ -105,6 +106,7 @@ impl<'a> WithNode<'a> {
     ) -> Result<Report, Failure> {
         let job = self.ends.job;
         let (given, missing, names, absolute, shown) = self.ends.sources(sources)?;
+        let conceals = job.env.exports.is_some() && !matches!(given, SenderInput::Memory(_));
         let congestion = &job.settings.sharing.congestion;
         if !congestion.is_empty() {
             check_congestion(congestion, "this machine")
@@ -114,14 +116,18 @@ impl<'a> WithNode<'a> {
             direction: Direction::PUSH.0,
             // What is read from an input lies nowhere.
             ground: (!job.from_input).then(|| ground(&absolute)),
-            sources: absolute,
+            sources: match conceals {
+                true => absolute.iter().map(|path| concealed(path)).collect(),
+                false => absolute.clone(),
+            },
             names: names.clone(),
             destination: path,
             destination_is_directory: is_directory || job.chosen.is_listed(),
             any_digest: true,
             earlier: job.earlier_of_push(),
             may_not_read: job.env.hides_contents,
-            view: view(),
+            may_not_list: job.env.hides_names,
+            view: if conceals { Vec::new() } else { view() },
             ..self.request()
         };
         let totals = Totals::default();
@@ -137,7 +143,7 @@ impl<'a> WithNode<'a> {
             if let Some(beacon) = &opened.beacon
                 && let Some(reason) = self.ends.reason_by_beacon(
                     beacon,
-                    (&given, &names, &open.sources),
+                    (&given, &names, &absolute),
                     &opened.destination,
                 )
             {
@@ -228,7 +234,11 @@ impl<'a> WithNode<'a> {
             digest: godwit_engine::wire_digest_kind(digest).0.into(),
             ..begun_with.map_or_else(
                 || self.request(),
-                |prepared| going_to(&prepared.destinations, &names, self.request()),
+                |prepared| match job.env.exports {
+                    // Where an export lies is nothing for another node.
+                    Some(_) => lying_at(&prepared.destinations, self.request()),
+                    None => going_to(&prepared.destinations, &names, self.request()),
+                },
             )
         };
         if !open.keeps_beacon() {

@@ -3,12 +3,13 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Instant;
 
 use godwit_api::ask::{Answer, ClaimPlace, CleanPlace, Mark, Question, code};
 use godwit_api::job::{ClaimId, Text};
 
 use super::super::rig::Rig;
-use super::{Trust, allow, ask};
+use super::{DEADLINE, JOB, Trust, allow, ask};
 
 /// What becomes of a copy of two names of one file, of the same size as the secret one that the destination has under one of them.
 fn guessed(rig: &Rig, grants: &str, secret: &str, public: &str) -> (String, Vec<u8>) {
@@ -114,4 +115,33 @@ fn who_waits_for_a_claim_does_not_hear_whose_it_is() {
     let no = ask(&trust.a, &trust.b, None, &claim(2)).expect_err("it is held");
     assert_eq!(no.code, code::BUSY);
     assert!(!no.message.contains(&trust.c.identity), "{no:?}");
+}
+
+#[test]
+fn a_site_that_is_written_to_hears_no_path_of_the_machine_that_sends() {
+    let trust = Trust::new();
+    trust.a.write("export/mine/large", vec![7; 16 << 20]);
+    allow(&trust.a, &trust.c.identity, "data", &["--read"]);
+    allow(&trust.b, &trust.c.identity, "data", &["--write"]);
+    trust
+        .give(JOB, &trust.a, "data/data/new", true)
+        .expect("given");
+    let wish = serde_json::json!({
+        "sources": ["here:/data/mine/large"], "destination": "siteB:/data/data/new", "limit": 64 << 10,
+    });
+    trust.run(JOB, &wish).expect("it runs");
+    let journals = trust.b.daemon_home.join("journals");
+    let until = Instant::now() + DEADLINE;
+    let journal = loop {
+        let files = fs::read_dir(&journals).into_iter().flatten().flatten();
+        let mut kept = files.filter_map(|file| fs::read(file.path()).ok());
+        if let Some(journal) = kept.find(|bytes| bytes.len() > 200) {
+            break String::from_utf8_lossy(&journal).into_owned();
+        }
+        assert!(Instant::now() < until, "no journal comes");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    let place = trust.a.export.display().to_string();
+    assert!(!journal.contains(&place), "{journal}");
+    assert!(journal.contains("source-"), "{journal}");
 }
