@@ -247,11 +247,16 @@ fn progress(told: &mut ProgressView) {
     told.channels.iter_mut().for_each(ChannelView::unnamed);
 }
 
+/// The name of one of several nodes that are told without their names, counted from 1.
+pub(crate) fn node_name(number: usize) -> String {
+    format!("node {number}")
+}
+
 /// Nodes have numbers: their names are words of the other site.
 fn nodes(told: &mut Vec<NodeProgress>) {
     told.truncate(NODES_MAX);
     for (number, node) in (1..).zip(told) {
-        node.node = format!("node {number}");
+        node.node = node_name(number);
         node.to.clear();
         node.bottleneck_text = None;
         bottleneck(&mut node.bottleneck);

@@ -4,6 +4,7 @@
 //! A job for another node is a job like any other, whose owner is `site:IDENTITY` and whose idempotency key is the asker's id of it.
 //! So it is found again by that id, whatever crashed in between, and the limits of this node hold for it.
 
+mod heard;
 mod pace;
 mod reach;
 mod records;
@@ -98,11 +99,11 @@ impl AnswerJobs for Guests {
                 let directory = &jobs.shared.config.directory;
                 let past =
                     godwit_history::read_past(directory, &id, wish.attempt, wish.line, wish.sample);
-                let mut past = past.map_err(|error| refuse(&error.into()))?;
-                if !is_of_cluster {
-                    past.lines.iter_mut().for_each(reach::veil_line);
-                }
-                Ok(Answer::Past(past))
+                let past = past.map_err(|error| refuse(&error.into()))?;
+                Ok(Answer::Past(match is_of_cluster {
+                    true => past,
+                    false => heard::past(past),
+                }))
             }
             Question::Manifest(wish) => match is_of_cluster(jobs, asker, &wish.job)? {
                 true => {
@@ -303,8 +304,7 @@ fn told(jobs: &Jobs, id: &str) -> Result<Answer, Refusal> {
         Some(_) => jobs.failures(id).map_err(|error| refuse(&error))?,
         None => Vec::new(),
     };
-    let mut seen = JobSeen { view, failures };
-    reach::veil(&mut seen);
+    let seen = heard::seen(JobSeen { view, failures });
     Ok(Answer::Job(Box::new(seen)))
 }
 

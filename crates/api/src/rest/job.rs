@@ -259,7 +259,12 @@ pub struct ChannelView {
 impl ChannelView {
     /// Leaves the number of the path: its name has addresses.
     pub fn unnamed(&mut self) {
-        self.name = format!("path {}", self.number);
+        self.name = Self::unnamed_path(self.number.into());
+    }
+
+    /// The name of a path without its interface and addresses.
+    pub fn unnamed_path(number: u64) -> String {
+        format!("path {number}")
     }
 
     /// The paths of a transfer as they are now. The rates of several were told apart; the rate of one is that of the transfer.

@@ -9,10 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use godwit_api::ask::{AskSites, JobSeen, Peer, Refusal, code};
-use godwit_api::event::Event;
+use godwit_api::ask::{AskSites, Peer, Refusal, code};
 use godwit_api::failure::{Failure, FailureCode};
-use godwit_api::rest::{LogLine, Reason};
 use godwit_state::Job;
 
 use crate::Shared;
@@ -41,7 +39,7 @@ const NOT_REACHED_FOR: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The one text of every no.
-const NOT_REACHED: &str =
+pub(super) const NOT_REACHED: &str =
     "no node with that identity was reached from here; the log of this node says why";
 
 /// What askers had dialled lately.
@@ -245,51 +243,6 @@ const BEFORE_PROOF: [FailureCode; 6] = [
     FailureCode::UnknownPeer,
 ];
 
-/// Keeps from the asker of a job what was found at the addresses that it named.
-pub(super) fn veil(seen: &mut JobSeen) {
-    let reasons = seen.view.reason.iter_mut();
-    let failures = seen.failures.iter_mut().map(|group| &mut group.reason);
-    for reason in reasons.chain(failures) {
-        veil_reason(reason);
-    }
-}
-
-fn veil_reason(reason: &mut Reason) {
-    // The text of a lost connection says what the tries after it met, at addresses that may have moved.
-    if is_before_proof(&reason.code) || reason.code == FailureCode::ConnectionLost.as_str() {
-        FailureCode::Unreachable
-            .as_str()
-            .clone_into(&mut reason.code);
-        NOT_REACHED.clone_into(&mut reason.text);
-    }
-}
-
-/// The same for a line of the job's log.
-pub(super) fn veil_line(line: &mut LogLine) {
-    let text = |name: &str| line.event.get(name).and_then(|value| value.as_str());
-    if text("code").is_some_and(is_before_proof) {
-        let failure = Failure::new(FailureCode::Unreachable, NOT_REACHED);
-        // Plain fields: it always becomes JSON.
-        line.event = serde_json::to_value(Event::Error((&failure).into())).unwrap_or_default();
-    } else if text("event") == Some("note") && !text("message").is_some_and(is_harmless) {
-        // Notes about nodes of the other end say what was found at their addresses.
-        if let Some(words) = line.event.get_mut("message") {
-            *words = "a note for the operator of the site that runs the job".into();
-        }
-    } else if text("event") == Some("connection_lost")
-        && let Some(why) = line.event.get_mut("why")
-    {
-        *why = "the connection is lost".into();
-    }
-}
-
-/// Whether a note tells nothing of the other end.
-fn is_harmless(note: &str) -> bool {
-    ["submitted by request ", "divided: "]
-        .iter()
-        .any(|beginning| note.starts_with(beginning))
-}
-
 /// Whether an attempt failed before the other end had proved who it is. For the asker of a job all such ends are the same.
 pub(crate) fn is_unproven(code: FailureCode) -> bool {
     BEFORE_PROOF.contains(&code)
@@ -327,7 +280,7 @@ fn is_even(took: Duration) -> bool {
     took >= END_EVERY && past < 5 * LOOK_EVERY.as_millis()
 }
 
-fn is_before_proof(code: &str) -> bool {
+pub(super) fn is_before_proof(code: &str) -> bool {
     BEFORE_PROOF.iter().any(|known| known.as_str() == code)
 }
 

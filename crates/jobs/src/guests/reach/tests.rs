@@ -4,8 +4,6 @@
 use std::sync::atomic::AtomicUsize;
 
 use godwit_api::ask::{Answer, GoOn, Question};
-use godwit_api::rest::Timestamp;
-use serde_json::json;
 
 use super::*;
 
@@ -128,41 +126,6 @@ fn a_site_with_many_addresses_is_refused_undialled() {
         assert_eq!(refusal.code, code::INVALID);
     }
     assert_eq!(found.0.load(Ordering::SeqCst), 0);
-}
-
-#[test]
-fn the_log_of_a_job_tells_its_asker_nothing_of_an_address_without_proof() {
-    let heard = |event: serde_json::Value| {
-        let mut line = LogLine {
-            seq: 1,
-            at: Timestamp(0),
-            attempt: 1,
-            event,
-            from: None,
-            node: None,
-        };
-        veil_line(&mut line);
-        line.event
-    };
-    for code in BEFORE_PROOF {
-        let failure = Failure::new(code, "192.0.2.1:22 said SSH-2.0");
-        let told = heard(serde_json::to_value(Event::Error((&failure).into())).expect("JSON"));
-        assert_eq!(told["code"], "unreachable");
-        assert!(!told.to_string().contains("SSH"), "{told}");
-        serde_json::from_value::<Event>(told).expect("still an event");
-    }
-    let lost = json!({"event": "connection_lost", "why": "192.0.2.1: Connection refused"});
-    assert!(!heard(lost).to_string().contains("refused"));
-    let note = |message: &str| {
-        let message = message.to_owned();
-        serde_json::to_value(Event::Note { message }).expect("JSON")
-    };
-    let met = note("node dtn2 is not used: 192.0.2.1: Connection refused");
-    assert!(!heard(met).to_string().contains("refused"));
-    let own = note("submitted by request 0123456789abcdef");
-    assert_eq!(heard(own.clone()), own);
-    let other = json!({"event": "error", "code": "no_source", "message": "run42 is gone"});
-    assert_eq!(heard(other.clone()), other);
 }
 
 #[test]

@@ -1,0 +1,173 @@
+//! Tests of what an asker hears of its job.
+//! Asks nobody: the documents are made up.
+
+use godwit_api::rest::Timestamp;
+
+use super::*;
+
+fn told(event: Value) -> Value {
+    line(LogLine {
+        seq: 1,
+        at: Timestamp(0),
+        attempt: 1,
+        event,
+        from: None,
+        node: Some("dtn1".to_owned()),
+    })
+    .event
+}
+
+#[test]
+fn the_log_of_a_job_tells_its_asker_nothing_of_an_address_without_proof() {
+    for code in ["unreachable", "not_godwit", "tls_failed"] {
+        let code = FailureCode::parse(code).expect("a code");
+        let failure = Failure::new(code, "192.0.2.1:22 said SSH-2.0");
+        let told = told(serde_json::to_value(Event::Error((&failure).into())).expect("JSON"));
+        assert_eq!(told["code"], "unreachable");
+        assert!(!told.to_string().contains("SSH"), "{told}");
+        serde_json::from_value::<Event>(told).expect("still an event");
+    }
+    let lost = json!({"event": "connection_lost", "why": "192.0.2.1: Connection refused"});
+    assert!(!told(lost).to_string().contains("refused"));
+    let met = note("node dtn2 is not used: 192.0.2.1: Connection refused");
+    assert!(!told(met).to_string().contains("refused"));
+    let own = note("submitted by request 0123456789abcdef");
+    assert_eq!(told(own.clone()), own);
+    let other = json!({"event": "error", "code": "no_source", "message": "run42 is gone"});
+    assert_eq!(told(other.clone()), other);
+}
+
+#[test]
+fn names_of_nodes_and_interfaces_do_not_pass() {
+    let secret = "eth7-dtn1";
+    let channel = json!({
+        "number": 3, "name": secret, "streams": 2, "bytes": 5, "bytes_per_second": 1.0,
+        "round_trip_seconds": 0.1, "resent_bytes": 0, "cuts": 0,
+    });
+    let lost = |event: &str| {
+        json!({
+            "event": event, "lost_seconds": 1.0, "retry_for_seconds": 2.0, "why": secret,
+            "silent": false, "channel": 3, "name": secret, "seconds": 4.0,
+        })
+    };
+    for event in [
+        json!({"event": "channels", "channels": [channel], "seconds": 1.0}),
+        lost("connection_lost"),
+        lost("connection_regained"),
+        json!({"event": "error", "code": "local_failure", "message": secret, "detail": secret}),
+        json!({"event": "error", "code": "no_source", "message": "gone", "detail": secret}),
+    ] {
+        let told = told(event.clone());
+        assert!(!told.to_string().contains(secret), "{told}");
+        assert_eq!(told["event"], event["event"]);
+        let parsed: Event = serde_json::from_value(told).expect("still an event");
+        assert_ne!(parsed, Event::Unknown);
+    }
+    let channels = told(json!({
+        "event": "channels", "channels": [{"number": 3, "name": secret, "bytes": 5}], "seconds": 1.0,
+    }));
+    assert_eq!(channels["channels"][0]["name"], "path 3");
+    assert_eq!(channels["channels"][0]["bytes"], 5);
+}
+
+#[test]
+fn what_is_not_listed_does_not_pass() {
+    let new = told(json!({"event": "a_newer_event", "node": "dtn1"}));
+    assert_eq!(new, note(FOR_OPERATOR));
+    let field = told(json!({
+        "event": "item", "action": "send", "kind": "file", "path": "a", "bytes": 1, "by": "dtn1",
+        "more": {"by": "dtn1"}, "list": [{"by": "dtn1"}, "dtn1"],
+    }));
+    assert!(!field.to_string().contains("dtn1"), "{field}");
+    assert_eq!(field["path"], "a");
+    let sources = json!({"event": "started", "transfer": "1", "sources": ["a", "b"],
+        "destination": "c", "resumed": false});
+    assert_eq!(told(sources.clone()), sources);
+}
+
+#[test]
+fn a_summary_passes_as_one() {
+    use godwit_api::event::{ManifestDone, Summary, TransferSummary};
+    let manifest = ManifestDone {
+        path: b"kept".to_vec(),
+        entries: 3,
+        digest: "d".to_owned(),
+        bytes: 9,
+    };
+    let summary = TransferSummary {
+        bytes: Some(5),
+        manifest: Some(manifest),
+        ..TransferSummary::default()
+    };
+    let event = Event::Summary(Summary::Transfer(Box::new(summary)));
+    let told = told(serde_json::to_value(&event).expect("JSON"));
+    assert_eq!(
+        serde_json::from_value::<Event>(told).expect("an event"),
+        event
+    );
+}
+
+#[test]
+fn reasons_that_name_nodes_or_users_are_said_in_other_words() {
+    for code in [
+        reason::NODE_RESTARTED,
+        reason::NODE_LOST,
+        reason::PAUSED,
+        reason::CANCELLED,
+        reason::RETRIES_EXHAUSTED,
+        reason::DEADLINE_PASSED,
+        LATE_CALLS,
+        "nodes_drained",
+        "entries_failed",
+        "home_unusable",
+    ] {
+        let heard = heard(Reason::new(code, "dtn1, of 192.0.2.1"));
+        assert_eq!(heard.code, code);
+        assert!(
+            !heard.text.contains("dtn1") && heard.text.len() > 10,
+            "{heard:?}"
+        );
+    }
+    let unknown = heard(Reason::new("a_newer_code", "dtn1"));
+    assert_eq!(
+        (unknown.code.as_str(), unknown.text.as_str()),
+        (border::OTHER, UNSAID)
+    );
+    // The asker tells its own words from those of the site.
+    let own = Reason::new(reason::PAUSED, "site:gw1-a paused the job.");
+    assert_eq!(heard(own.clone()), own);
+    let place = Reason::new("no_space", "data/out: no room");
+    assert_eq!(heard(place.clone()), place);
+}
+
+#[test]
+fn samples_carry_no_interfaces_and_no_names_of_nodes() {
+    let figures = |names: &[&str]| -> BTreeMap<String, f64> {
+        names.iter().map(|name| ((*name).to_owned(), 1.0)).collect()
+    };
+    let host = figures(&[
+        "cpu_user",
+        "network_sent_bytes_per_second",
+        "network_eth0_bytes_per_second",
+        "disk_read_bytes_per_second",
+    ]);
+    let node = NodeProgress {
+        node: "dtn1".to_owned(),
+        to: "gw1-b".to_owned(),
+        bottleneck_text: Some("network at dtn1".to_owned()),
+        host: host.clone(),
+        stages: figures(&["write_busy", "eth0_busy"]),
+        ..NodeProgress::default()
+    };
+    let told = sample(SampleView {
+        host,
+        nodes: vec![node],
+        node: Some("dtn1".to_owned()),
+        ..SampleView::default()
+    });
+    assert_eq!(told.host, figures(&["cpu_user"]));
+    assert_eq!(told.nodes[0].host, figures(&["cpu_user"]));
+    assert_eq!(told.nodes[0].stages, figures(&["write_busy"]));
+    let text = serde_json::to_string(&told).expect("JSON");
+    assert!(!text.contains("dtn1") && !text.contains("gw1-b"), "{text}");
+}
