@@ -25,11 +25,12 @@ pub trait StateRules: Send + Sync {
     /// Why they cannot be read.
     fn grants(&self) -> Result<Arc<Vec<Grant>>, String>;
 
-    /// Whether the job of the mandate is alive, if its asker is a node of this site; None for another site's asker.
+    /// Whether the job of the mandate is alive, and this peer may act for it, if its asker is a node of this site; None for another site's
+    /// asker.
     ///
     /// # Errors
     /// Why the state cannot be read.
-    fn own_job(&self, mandate: &Mandate) -> Result<Option<bool>, String>;
+    fn own_job(&self, peer: &str, mandate: &Mandate) -> Result<Option<bool>, String>;
 }
 
 /// Rules of a node that has no jobs of its own.
@@ -41,7 +42,7 @@ where
         self()
     }
 
-    fn own_job(&self, _: &Mandate) -> Result<Option<bool>, String> {
+    fn own_job(&self, _: &str, _: &Mandate) -> Result<Option<bool>, String> {
         Ok(None)
     }
 }
@@ -168,7 +169,9 @@ impl Grantor<'_> {
                 Some(rights) => *rights,
                 None => {
                     // While the state cannot be read, access for jobs lets nobody in.
-                    let rights = self.rights_of(mandate).unwrap_or(AskerRights::EndedJob);
+                    let rights = self
+                        .rights_of(who.peer, mandate)
+                        .unwrap_or(AskerRights::EndedJob);
                     judged.insert(mandate, rights);
                     rights
                 }
@@ -183,7 +186,7 @@ impl Grantor<'_> {
             }
         }
         let rights = match &who.mandate {
-            Some(mandate) => self.rights_of(mandate)?,
+            Some(mandate) => self.rights_of(who.peer, mandate)?,
             None => AskerRights::Granted,
         };
         // The rest was of use for the question whether the peer is known. Each look at a right goes through what is left.
@@ -225,7 +228,8 @@ impl Grantor<'_> {
         let askers: HashMap<&str, &Mandate> = mandates
             .map(|mandate| (mandate.asker.as_str(), mandate))
             .collect();
-        let is_of_others = |it: &Mandate| !matches!(self.rules.own_job(it), Ok(Some(_)));
+        let name = peer.to_string();
+        let is_of_others = |it: &Mandate| !matches!(self.rules.own_job(&name, it), Ok(Some(_)));
         let (others, own): (Vec<&Mandate>, Vec<&Mandate>) =
             askers.into_values().partition(|it| is_of_others(it));
         let mut givers: Vec<IdentityId> = others
@@ -238,8 +242,8 @@ impl Grantor<'_> {
         givers
     }
 
-    fn rights_of(&self, mandate: &Mandate) -> Result<AskerRights, Denial> {
-        let own = self.rules.own_job(mandate);
+    fn rights_of(&self, peer: IdentityId, mandate: &Mandate) -> Result<AskerRights, Denial> {
+        let own = self.rules.own_job(&peer.to_string(), mandate);
         Ok(match own.map_err(|_error| unreadable())? {
             None => AskerRights::Granted,
             Some(true) => AskerRights::OwnJob,

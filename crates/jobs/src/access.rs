@@ -140,11 +140,11 @@ impl Access<'_> {
     }
 
     /// Whether the job of a mandate is alive and its owner may still run it, if the asker is a node of this site, or one that had another
-    /// site run the job and has left; None for the asker of another site.
+    /// site run the job and has left; None for the asker of another site. `peer` acts for the job: the node that left does not any more.
     ///
     /// # Errors
     /// The state cannot be read.
-    pub fn own_job(&self, mandate: &Mandate) -> Result<Option<bool>, JobsError> {
+    pub fn own_job(&self, peer: &str, mandate: &Mandate) -> Result<Option<bool>, JobsError> {
         let shared = self.0;
         let reader = shared.replica.reader();
         let is_own = |own: Peer| own.identity == mandate.asker;
@@ -152,6 +152,9 @@ impl Access<'_> {
             (shared.config.own)().is_some_and(is_own) || (shared.config.is_member)(&mandate.asker);
         if !is_here && Agreed(&reader).asker(&mandate.job)?.as_ref() != Some(&mandate.asker) {
             return Ok(None);
+        }
+        if !is_here && peer == mandate.asker {
+            return Ok(Some(false));
         }
         let job = reader.job(&mandate.job)?;
         let lives = |job: &Job| !job.state.ended() && denied(shared, job).is_none();

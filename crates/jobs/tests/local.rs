@@ -5,6 +5,8 @@
 mod clock;
 #[path = "local/faithless.rs"]
 mod faithless;
+#[path = "local/own_job.rs"]
+mod own_job;
 #[path = "local/records.rs"]
 mod records;
 #[path = "local/settings.rs"]

@@ -108,8 +108,8 @@ impl StateRules for Rules {
         rules.map_err(|error| error.to_string())
     }
 
-    fn own_job(&self, mandate: &Mandate) -> Result<Option<bool>, String> {
-        let own = self.0.access().own_job(mandate);
+    fn own_job(&self, peer: &str, mandate: &Mandate) -> Result<Option<bool>, String> {
+        let own = self.0.access().own_job(peer, mandate);
         own.map_err(|error| error.to_string())
     }
 }

@@ -15,7 +15,7 @@ impl StateRules for WithOwn {
         Ok(Arc::clone(&self.0))
     }
 
-    fn own_job(&self, mandate: &Mandate) -> Result<Option<bool>, String> {
+    fn own_job(&self, _: &str, mandate: &Mandate) -> Result<Option<bool>, String> {
         Ok((mandate.asker == identity("m").to_string()).then_some(true))
     }
 }
