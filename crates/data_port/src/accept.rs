@@ -216,23 +216,24 @@ pub(crate) fn dispatch(
     }
 }
 
-/// The whole of an OPEN. One that takes several frames is heard to its end only from a peer that may have what the first one names, and
-/// in one of few places: until the transfer is admitted nothing else bounds its sources.
+/// The whole of an OPEN, from a peer with a grant. Any other peer gets the same answer whatever it asks for. An OPEN of several frames is
+/// heard to its end only from a peer that may have what the first frame names, and in one of few places: until the transfer is
+/// admitted nothing else bounds its sources.
 fn rest_of(
     shared: &Arc<Shared>,
     stream: &mut dyn Stream,
     peer: IdentityId,
     request: Open,
 ) -> Result<(Open, Option<Slot<IdentityId>>), Denial> {
-    if !request.more {
-        return Ok((request, None));
-    }
     let may = shared
         .places
         .may_open(&Who::opens(peer, &request), &request);
     let heard = may.and_then(|()| {
+        if !request.more {
+            return Ok(None);
+        }
         let place = shared.gate.long_open(&shared.places.counted_as(peer));
-        place.map_err(|_full| Denial {
+        place.map(Some).map_err(|_full| Denial {
             retryable: true,
             ..Denial::new(
                 ErrorCode::LIMIT,
@@ -243,8 +244,11 @@ fn rest_of(
     let heard = heard.inspect_err(|no| {
         news::refused(shared, peer, &stream.peer().to_string(), Some(&request), no);
     })?;
+    if heard.is_none() {
+        return Ok((request, None));
+    }
     match receive_rest(stream, request, shared.config.handshake_deadline) {
-        Ok(whole) => Ok((whole, Some(heard))),
+        Ok(whole) => Ok((whole, heard)),
         Err(error) => {
             shared.log(&error.to_string());
             Err(Denial::new(ErrorCode::PROTOCOL, error.to_string()))

@@ -12,6 +12,7 @@ use godwit_api::grant::{
 use godwit_api::rest::Timestamp;
 use godwit_net::IdentityId;
 use godwit_proto::{ErrorCode, Open};
+use godwit_store::RelPath;
 
 use crate::export::{Export, ExportError, ExportPath, locate};
 use crate::grants::Grants;
@@ -316,12 +317,17 @@ impl Granted {
         })
     }
 
-    /// The same at a moment to come.
-    pub(crate) fn at(self, at: Timestamp) -> Self {
-        Self {
-            now: self.now.max(at),
-            ..self
-        }
+    /// Whether the peer may look at a path of an export, or change what is there, at a moment: now, or one to come.
+    pub(crate) fn allowed_at(
+        &self,
+        at: Timestamp,
+        (export, path): (&str, &RelPath),
+        right: Right,
+    ) -> Result<(), Denial> {
+        let wish = Wish::at(export, path.as_bytes(), right);
+        let at = self.now.max(at);
+        let may = self.requester.may(&self.grants, self.rights, wish, at);
+        self.said(may, wish.place, right)
     }
 
     /// Exports are named only to peers whom some grant lets in at all. `asked` is the path and the right that the peer asks for.

@@ -9,6 +9,7 @@ mod held;
 pub(crate) mod here;
 mod list;
 
+use std::cell::OnceCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -205,16 +206,17 @@ fn answer(
     };
     // The nodes of a cluster act for the same users, whose rights the asking node has looked at.
     let is_member = || who.mandate.is_none() && is_member(shared, peer);
-    let may_now = |export: &str, path: &godwit_store::RelPath, right: Right| {
+    let read = || -> Result<Box<here::May<'_>>, Refusal> {
         if is_member() {
-            return Ok(());
+            return Ok(Box::new(|_, _, _| Ok(())));
         }
-        shared
-            .places
-            .may_use(who, export, path, right, news::now())
-            .map_err(refusal)
+        let granted = shared.places.granted(who).map_err(refusal)?;
+        Ok(Box::new(move |export, path, right| {
+            let may = granted.allowed_at(Timestamp(0), (export, path), right);
+            may.map_err(refusal)
+        }))
     };
-    let held = held::Held::new(&may_now);
+    let held = held::Held::new(&read);
     let may = |export: &str, path: &godwit_store::RelPath, right| held.may(export, path, right);
     let is_member = is_member();
     let mut last = Instant::now();
@@ -235,8 +237,12 @@ fn answer(
         send(stream, &sign).is_some()
     };
     if question == (Question::Exports {}) {
-        let may =
-            |export: &str, right| is_member || shared.places.may_somewhere(who, export, right);
+        let granted = (!is_member).then(|| shared.places.granted(who));
+        let granted = granted.transpose().map_err(refusal)?;
+        let may = |export: &str, right| {
+            let granted = granted.as_ref();
+            granted.is_none_or(|granted| granted.somewhere(export, right))
+        };
         return Ok(Answer::Exports(shared.here.rooms(&may)));
     }
     if let Question::Nodes { path, of } = &question {
@@ -326,11 +332,15 @@ fn about_jobs(shared: &Shared, who: &Who, question: &Question) -> Result<Answer,
         let message = "this node runs no jobs for others";
         return Err(Refusal::new(code::UNSUPPORTED, message));
     };
+    // A question may be about a thousand paths.
+    let granted = OnceCell::new();
     let may = |path: &Text, write: bool, at: Timestamp| {
         let found = find(&shared.config.exports, &path.0).map_err(refusal)?;
         let (export, below) = found.named();
         let right = if write { Right::Write } else { Right::Read };
-        let may = shared.places.may_use(who, export, &below, right, at);
+        let granted = granted.get_or_init(|| shared.places.granted(who).map_err(refusal));
+        let granted = granted.as_ref().map_err(Refusal::clone)?;
+        let may = granted.allowed_at(at, (export, &below), right);
         may.map_err(refusal)
     };
     jobs.answer(&who.peer.to_string(), who.mandate.as_ref(), question, &may)

@@ -11,6 +11,7 @@ use godwit_engine::session::send_error;
 use godwit_net::{IdentityId, Stream};
 use godwit_proto::{Direction, ErrorCode, Join, Joined, Open, Opened, TransferId};
 
+use crate::allow::Denial;
 use crate::announce::announced;
 use crate::begin::{StartedEnd, begin, wanted_file};
 use crate::gate::Slot;
@@ -18,6 +19,9 @@ use crate::keeper::Watch;
 use crate::leave::Leave;
 use crate::session::{Claim, Session, TOKENS};
 use crate::{Shared, news};
+
+/// Sources of a job, as the state of a node takes them.
+const SOURCES_OF_JOB_MAX: usize = 1_024;
 
 /// Serves a connection that asks for a new transfer. `heard` is the place of a request of several frames.
 pub(crate) fn open(
@@ -27,6 +31,11 @@ pub(crate) fn open(
     request: &Open,
     heard: Option<Slot<IdentityId>>,
 ) {
+    if let Err(no) = check_count(request) {
+        news::refused(shared, peer, &stream.peer().to_string(), Some(request), &no);
+        send_error(stream, no.code, &no.message, no.retryable);
+        return;
+    }
     if request.direction() == Direction::VERIFY {
         crate::verify::verify(shared, stream, peer, request);
         return;
@@ -42,6 +51,16 @@ pub(crate) fn open(
             send_error(stream, no.code, &no.message, no.retryable);
         }
     }
+}
+
+/// Bounds the sources of a job before the right to each of them is looked up.
+fn check_count(request: &Open) -> Result<(), Denial> {
+    let count = request.sources.len();
+    if request.mandate.is_none() || count <= SOURCES_OF_JOB_MAX {
+        return Ok(());
+    }
+    let what = format!("{count} sources: a job of another node has {SOURCES_OF_JOB_MAX} at most");
+    Err(Denial::new(ErrorCode::NOT_SUPPORTED, what))
 }
 
 /// Serves a connection that joins a transfer.

@@ -9,14 +9,13 @@ use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use godwit_api::grant::{Right, Wish};
-use godwit_api::rest::Timestamp;
+use godwit_api::grant::Right;
 use godwit_net::IdentityId;
 use godwit_proto::{ErrorCode, Fault, FaultCode, Open, Side};
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
 use godwit_tree::{TreeRoot, root_fault};
 
-use crate::allow::{Denial, Grantor, StateRules, Who, find, refuse_export};
+use crate::allow::{Denial, Granted, Grantor, StateRules, Who, find, refuse_export};
 use crate::export::{Export, ExportPath};
 use crate::leave::{Leave, Round, asked_paths};
 use godwit_run::local::{Access, hint};
@@ -62,29 +61,18 @@ pub(crate) trait Places: Send + Sync {
     /// Whether the peer may ask what this side is like: some grant lets it in.
     fn may_ask(&self, peer: IdentityId) -> Result<(), Denial>;
 
-    /// Whether the peer may look at a path of an export, or change what is there, at a moment.
-    fn may_use(
-        &self,
-        _who: &Who,
-        _export: &str,
-        _path: &RelPath,
-        _right: Right,
-        _at: Timestamp,
-    ) -> Result<(), Denial> {
+    /// Whether the peer may open any transfer: some grant lets it in. This comes before all else that the request asks for. Before more
+    /// frames of the request are heard, the peer must also have what the first one names. An agent's client may.
+    fn may_open(&self, _who: &Who, _request: &Open) -> Result<(), Denial> {
+        Ok(())
+    }
+
+    /// What the peer is granted, by one reading of the grants: whoever asks about a list of paths asks here once.
+    fn granted(&self, _who: &Who) -> Result<Granted, Denial> {
         Err(Denial::new(
             ErrorCode::NOT_SUPPORTED,
             "there are no exports here",
         ))
-    }
-
-    /// Whether the peer may do something anywhere in an export.
-    fn may_somewhere(&self, _who: &Who, _export: &str, _right: Right) -> bool {
-        false
-    }
-
-    /// Whether the peer may have what the first frame of a request names, before more of it is heard. An agent's client may.
-    fn may_open(&self, _who: &Who, _request: &Open) -> Result<(), Denial> {
-        Ok(())
     }
 
     /// The rights that a transfer needs for as long as it runs. An agent needs none.
@@ -293,27 +281,17 @@ impl Places for Exports {
         self.grantor().granted(&Who::itself(peer))?.known(None)
     }
 
-    fn may_use(
-        &self,
-        who: &Who,
-        export: &str,
-        path: &RelPath,
-        right: Right,
-        at: Timestamp,
-    ) -> Result<(), Denial> {
-        let granted = self.grantor().granted(who)?.at(at);
-        granted.allowed(Wish::at(export, path.as_bytes(), right).place, right)
-    }
-
-    fn may_somewhere(&self, who: &Who, export: &str, right: Right) -> bool {
-        let granted = self.grantor().granted(who);
-        granted.is_ok_and(|granted| granted.somewhere(export, right))
+    fn granted(&self, who: &Who) -> Result<Granted, Denial> {
+        self.grantor().granted(who)
     }
 
     fn may_open(&self, who: &Who, request: &Open) -> Result<(), Denial> {
         let (right, paths) = asked_paths(request);
         let granted = self.grantor().granted(who)?;
         granted.known(paths.first().map(|path| (path.as_slice(), right)))?;
+        if !request.more {
+            return Ok(());
+        }
         for path in paths {
             let place = match find(&self.exports, path)? {
                 ExportPath::Below(export, below) => Some((export.name.as_str(), below)),

@@ -1,12 +1,13 @@
 //! Keeps the access rules of the state in memory as grants, as new as the state is, and says by them what users of the node may do:
 //! here, and at the sites that the node knows. Does not decide for other nodes: on the data port the node itself asks.
 
+mod own;
 mod there;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use godwit_api::ask::Peer;
-use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allows, allows_at};
+use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allows_at};
 use godwit_api::rest::{ALL_EXPORTS, HERE, Place, Timestamp};
 use godwit_state::{
     AccessRight, AccessRule, Actor, Agreed, Follower, Job, Names, Node, Object as _,
@@ -16,6 +17,7 @@ use godwit_state::{
 use crate::clock::now;
 use crate::error::JobsError;
 use crate::{Shared, grants, guests};
+pub(crate) use own::OwnRights;
 pub(crate) use there::{Sight, There, is_dry, may_there};
 
 /// The access rules of a node's state.
@@ -133,10 +135,7 @@ impl Access<'_> {
         right: Right,
         at: Timestamp,
     ) -> Result<bool, JobsError> {
-        let (rules, file) = (self.rules()?, self.file_grants()?);
-        let who = Subject::Identity(identity.to_owned());
-        let wish = Wish::at(&place.export, &place.path, right);
-        Ok(allows(rules.iter().chain(&file), &who, wish, at))
+        Ok(self.rights_of(identity)?.may_at(place, right, at))
     }
 
     /// Whether the job of a mandate is alive and its owner may still run it, if the asker is a node of this site, or one that had another

@@ -5,6 +5,7 @@
 //! a job may let other nodes in for the same job. Each path is a rule, whose id follows from asker, job, identity and path; so a question
 //! that comes twice changes nothing. The rule counts only for requests that name the job (`api::grant::Requester`).
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::time::Instant;
 
@@ -14,11 +15,11 @@ use godwit_api::grant::{JOB_ID_BYTES_MAX, Mandate, Right, Subject, is_job_id};
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, Place, Timestamp};
 use godwit_state::{
-    AccessRight, AccessRule, ById, Change, Op, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX,
+    AccessRight, AccessRule, ById, Change, Op, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, SOURCES_MAX,
 };
 
 use crate::Shared;
-use crate::access::Access;
+use crate::access::{Access, OwnRights};
 use crate::guests::{propose, refuse};
 
 /// The longest that an asker gives access for without renewing it.
@@ -28,7 +29,7 @@ const LASTS_MAX_MILLIS: i64 = 24 * 3_600_000;
 const LEAST_MILLIS: i64 = 60_000;
 
 /// Paths of one job: as many as the state takes sources.
-const PATHS_MAX: usize = 1_024;
+const PATHS_MAX: usize = SOURCES_MAX;
 
 /// Rules of one job: so many as it has paths at most.
 pub(crate) const RULES_OF_JOB_MAX: usize = PATHS_MAX;
@@ -63,11 +64,8 @@ pub(crate) fn grant(
         let message = "identity: access for a job is for a node, named as godwit id prints it";
         return Err(Refusal::new(code::INVALID, message));
     }
-    if wish.paths.is_empty() || wish.paths.len() > PATHS_MAX {
-        let what = format!("a job has 1 to {PATHS_MAX} paths");
-        return Err(Refusal::new(code::INVALID, what));
-    }
-    let own = OwnRight(shared, asker);
+    check_paths(&wish.paths)?;
+    let own = OwnRight::new(shared, asker);
     let renews = mandate.filter(|_| wish.identity.eq_ignore_ascii_case(asker));
     if let Some(mandate) = renews
         && !(own.covers(wish) && is_let_in(shared, mandate, asker)?)
@@ -171,27 +169,50 @@ pub(crate) fn grant(
     Ok(Answer::Done {})
 }
 
-/// What a node may do here apart from any job. With that it renews the access that another node gave it for a job.
-struct OwnRight<'a>(&'a Shared, &'a str);
+/// Bounds the paths that a question names, before the right to each of them is looked up.
+pub(crate) fn check_paths(paths: &[Text]) -> Result<(), Refusal> {
+    if (1..=PATHS_MAX).contains(&paths.len()) {
+        return Ok(());
+    }
+    let what = format!("paths: a job has 1 to {PATHS_MAX}");
+    Err(Refusal::new(code::INVALID, what))
+}
 
-impl OwnRight<'_> {
+/// What a node may do here apart from any job. With that it renews the access that another node gave it for a job.
+struct OwnRight<'a> {
+    shared: &'a Shared,
+    node: &'a str,
+    /// By one reading, for all paths.
+    rights: OnceCell<Result<OwnRights, Refusal>>,
+}
+
+impl<'a> OwnRight<'a> {
+    const fn new(shared: &'a Shared, node: &'a str) -> Self {
+        Self {
+            shared,
+            node,
+            rights: OnceCell::new(),
+        }
+    }
+
     fn covers(&self, wish: &GrantJob) -> bool {
-        let now = Timestamp(self.0.now().0);
+        let now = self.shared.now();
         let mut paths = wish.paths.iter();
         paths.all(|path| self.check(path, wish.write, now).is_ok())
     }
 
     fn check(&self, path: &Text, write: bool, at: Timestamp) -> Result<(), Refusal> {
-        let Self(shared, node) = self;
+        let rights = self.rights.get_or_init(|| {
+            let read = Access(self.shared).rights_of(self.node);
+            read.map_err(|error| refuse(&error))
+        });
+        let rights = rights.as_ref().map_err(Refusal::clone)?;
         let right = if write { Right::Write } else { Right::Read };
         let below = String::from_utf8_lossy(&path.0);
         let slash = if is_memory(&below) { "" } else { "/" };
         let text = format!("{HERE}:{slash}{below}");
         let place: Option<Place> = text.parse().ok();
-        let may = place.map_or(Ok(false), |place| {
-            Access(shared).peer_may_at(node, &place, right, at)
-        });
-        match may.map_err(|error| refuse(&error))? {
+        match place.is_some_and(|place| rights.may_at(&place, right, at)) {
             true => Ok(()),
             false => Err(Refusal::new(code::NOT_GRANTED, "no right of its own")),
         }

@@ -24,7 +24,7 @@ use godwit_state::{Actor, AuditEntry, Command, CommandError, Job, JobState, Op, 
 
 use crate::error::JobsError;
 use crate::stored::Guest;
-use crate::{Jobs, Shared, grants, manifest};
+use crate::{Jobs, Shared, grants, manifest, spec};
 pub(crate) use pace::Pace;
 pub(crate) use reach::{Reaching, even_out, is_unproven};
 pub(crate) use records::{Records, overflows};
@@ -131,6 +131,7 @@ impl Guests {
             let message = "paths: name what the job reads or writes here; a node of an older version does not, so update it";
             return Err(Refusal::new(code::INVALID, message));
         }
+        grants::check_paths(&wish.paths)?;
         let now = jobs.shared.now();
         for path in &wish.paths {
             may(path, wish.write, now)?;
@@ -215,6 +216,8 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
             "request: that is no id of a request",
         ));
     }
+    spec::check_source_count(wish.new.sources.len())
+        .map_err(|what| Refusal::new(code::INVALID, what))?;
     let stored = stored(jobs, asker, wish)?;
     check_rights(&stored.new, jobs.shared.now(), may)?;
     if let Some(found) = find(jobs, asker, &wish.job)? {

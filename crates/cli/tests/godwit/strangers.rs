@@ -180,3 +180,26 @@ impl Strangers {
         }
     }
 }
+
+/// Whether an export is there, what the daemon allows and which version it has is nothing for a stranger.
+#[test]
+fn a_stranger_hears_the_same_whatever_it_asks_for() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    rig.write("file", "content");
+    fs::write(rig.daemon_home.join("grants"), "").expect("written");
+    let (export, none) = (rig.url("copy"), rig.url("copy").replace("/data/", "/none/"));
+    let pulled = rig.url("file");
+    for line in [
+        vec!["file", &export],
+        vec!["file", &none],
+        vec!["--encryption", "none", "file", &export],
+        vec!["--encryption", "none", &pulled, "here"],
+    ] {
+        let outcome = rig.cp(&line);
+        assert_eq!(outcome.code, Some(4), "{line:?}: {outcome:?}");
+        let told = format!("{outcome:?}");
+        assert!(told.contains("does not know you"), "{line:?}: {told}");
+        assert!(!told.contains("encrypts"), "{line:?}: {told}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Owns the rights by which a question was let in: they are looked at again while its work lasts.
 //! Decides nothing: the caller brings who may do what.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,17 +12,22 @@ use godwit_store::RelPath;
 
 use super::here::May;
 
+/// Reads the grants, and gives what they say: one reading judges all rights of a question.
+pub(super) type ReadRights<'a> = dyn Fn() -> Result<Box<May<'a>>, Refusal> + 'a;
+
 /// The rights of one question.
 pub(super) struct Held<'a> {
-    may: &'a May<'a>,
+    read: &'a ReadRights<'a>,
+    first: OnceCell<Result<Box<May<'a>>, Refusal>>,
     rights: RefCell<Vec<(String, RelPath, Right)>>,
     lasting: RefCell<Lasting<Refusal>>,
 }
 
 impl<'a> Held<'a> {
-    pub(super) fn new(may: &'a May<'a>) -> Self {
+    pub(super) fn new(read: &'a ReadRights<'a>) -> Self {
         Self {
-            may,
+            read,
+            first: OnceCell::new(),
             rights: RefCell::default(),
             lasting: RefCell::new(Lasting::new(Instant::now())),
         }
@@ -30,7 +35,8 @@ impl<'a> Held<'a> {
 
     /// Whether the asker has a right, which the work then needs until its end.
     pub(super) fn may(&self, export: &str, path: &RelPath, right: Right) -> Result<(), Refusal> {
-        (self.may)(export, path, right)?;
+        let may = self.first.get_or_init(|| (self.read)());
+        may.as_ref().map_err(Refusal::clone)?(export, path, right)?;
         let needed = (export.to_owned(), path.clone(), right);
         self.rights.borrow_mut().push(needed);
         Ok(())
@@ -64,10 +70,14 @@ impl<'a> Held<'a> {
     }
 
     fn look(&self) -> Look<Refusal> {
+        let may = match (self.read)() {
+            Ok(may) => may,
+            Err(no) => return Look::Unread(no),
+        };
         let rights = self.rights.borrow();
         let refused = rights
             .iter()
-            .filter_map(|(export, path, right)| (self.may)(export, path, *right).err());
+            .filter_map(|(export, path, right)| may(export, path, *right).err());
         let mut unread = None;
         for no in refused {
             if [code::NOT_GRANTED, code::UNKNOWN_IDENTITY].contains(&no.code.as_str()) {
@@ -88,9 +98,13 @@ mod tests {
     #[test]
     fn work_goes_on_for_a_bounded_time_while_rights_cannot_be_read() {
         let answer = Cell::new("");
-        let may = |_: &str, _: &RelPath, _| match answer.get() {
-            "" => Ok(()),
-            code => Err(Refusal::new(code, format!("it is {code}"))),
+        let readings = Cell::new(0);
+        let read = || -> Result<Box<May<'_>>, Refusal> {
+            readings.set(readings.get() + 1);
+            Ok(Box::new(|_, _, _| match answer.get() {
+                "" => Ok(()),
+                code => Err(Refusal::new(code, format!("it is {code}"))),
+            }))
         };
         let no_pause = |_| {};
         for (code, holds_for, says) in [
@@ -98,9 +112,13 @@ mod tests {
             (code::NOT_GRANTED, Duration::ZERO, "the right to it ended"),
         ] {
             answer.set("");
-            let held = Held::new(&may);
-            let allowed = held.may("data", &RelPath::root(), Right::Write);
-            assert_eq!(allowed, Ok(()));
+            let held = Held::new(&read);
+            readings.set(0);
+            for _ in 0..100 {
+                let allowed = held.may("data", &RelPath::root(), Right::Write);
+                assert_eq!(allowed, Ok(()));
+            }
+            assert_eq!(readings.get(), 1, "one reading judges a list");
             answer.set(code);
             let start = Instant::now();
             let second = Duration::from_secs(1);

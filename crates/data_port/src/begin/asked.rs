@@ -51,11 +51,12 @@ pub(crate) fn may_write(shared: &Shared, by: &By, asked: &Text) -> bool {
     };
     match find(&shared.config.exports, &asked.0) {
         Ok(ExportPath::Below(export, path)) => {
-            let now = Timestamp(0);
-            let may = shared
-                .places
-                .may_use(who, &export.name, &path, Right::Write, now);
-            may.is_ok()
+            let granted = shared.places.granted(who);
+            let wished = (export.name.as_str(), &path);
+            granted.is_ok_and(|granted| {
+                let may = granted.allowed_at(Timestamp(0), wished, Right::Write);
+                may.is_ok()
+            })
         }
         _ => false,
     }

@@ -7,7 +7,9 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites as _, MakeDirectory, Peer, RunJob};
-use godwit_api::ask::{ClaimPlace, GrantJob, Mark, Question, Refusal, ReleaseClaim, RemovePlace};
+use godwit_api::ask::{
+    ClaimPlace, GrantJob, Mark, Question, ReachSite, Refusal, ReleaseClaim, RemovePlace, code,
+};
 use godwit_api::grant::Mandate;
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Timestamp;
@@ -434,4 +436,29 @@ fn no_address_is_dialled_for_a_question_that_is_not_waited_for() {
         listener.set_nonblocking(true).expect("set");
         assert!(listener.accept().is_err(), "it was dialled");
     }
+}
+
+/// The right to each path is looked up only once there are not too many.
+#[test]
+fn a_question_about_too_many_paths_is_refused_before_any_right_is_looked_up() {
+    let trust = Trust::new();
+    allow(&trust.a, &trust.c.identity, "data:/empty", &["--read"]);
+    let paths = |count: usize| (0..count).map(|n| Text::from(format!("data/no/{n}").as_str()));
+    let reach = |count: usize| {
+        Question::Reach(ReachSite {
+            peer: peer(&trust.b, "siteB"),
+            paths: paths(count).collect(),
+            write: false,
+        })
+    };
+    let no = |question: &Question| trust.c_asks(&trust.a, question).expect_err("no").code;
+    assert_eq!(no(&reach(1_024)), code::NOT_GRANTED);
+    assert_eq!(no(&reach(1_025)), code::INVALID);
+    let run = |count: usize| {
+        let sources: Vec<String> = (0..count).map(|n| format!("here:/data/no/{n}")).collect();
+        let new = serde_json::json!({"sources": sources, "destination": "siteB:/data/in/"});
+        trust.run("j", &new).expect_err("no").code
+    };
+    assert_eq!(run(1_024), code::NOT_GRANTED);
+    assert_eq!(run(1_025), code::INVALID);
 }
