@@ -27,7 +27,7 @@ use crate::stored::Guest;
 use crate::{Jobs, Shared, grants, manifest, spec};
 pub(crate) use pace::Pace;
 pub(crate) use reach::{Reaching, even_out, is_unproven};
-pub(crate) use records::{Records, overflows};
+pub(crate) use records::{Records, run as keep_records};
 pub(crate) use rights::{ACCESS_ENDED, mandate_of, may_go_on, may_there};
 use rights::{acts_for, check_left, check_rights, check_sight};
 use submission::{PRIORITY_MAX, check_room, stored, submit_for};

@@ -250,6 +250,9 @@ impl Jobs {
             .keep(thread("gw-notices", attempt::site::pending::run)?);
         shared.live.keep(thread("gw-elsewhere", elsewhere::run)?);
         shared.live.keep(thread("gw-probe", probe::run)?);
+        shared
+            .live
+            .keep(thread("gw-records", guests::keep_records)?);
         Ok(Self {
             shared,
             scheduler: Arc::new(std::sync::Mutex::new(Some(scheduler))),

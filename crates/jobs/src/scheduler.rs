@@ -21,7 +21,7 @@ use crate::prune::Pruner;
 use crate::rules::Policy;
 use crate::schedule;
 use crate::zone::UnknownZones;
-use crate::{Shared, access, guests};
+use crate::{Shared, access};
 
 /// The longest sleep: time windows of limits begin within it, and a clock that was set is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
@@ -280,10 +280,6 @@ fn follow_up(
             end(shared, &job, &why, attempt::denied(&why))?;
             continue;
         }
-        if let Some(why) = guests::overflows(shared, &job) {
-            end(shared, &job, &why, attempt::no_room(&why))?;
-            continue;
-        }
         let limit = policy.rate(job.limit, &job.owner, &order::sites_of(&job), &all);
         shared.live.set_limit(&job.id, limit);
     }
@@ -291,7 +287,7 @@ fn follow_up(
 }
 
 /// Ends a running job that may not go on. The next pass stops its attempt, for the claim has ended.
-fn end(shared: &Shared, job: &Job, why: &str, reason: Reason) -> Result<(), JobsError> {
+pub(crate) fn end(shared: &Shared, job: &Job, why: &str, reason: Reason) -> Result<(), JobsError> {
     (shared.config.log)(&format!("job {}: stopped: {why}", job.id));
     let progress = shared.live.progress(&job.id);
     let finish = JobOp::Finish(Box::new(Finish {

@@ -6,7 +6,8 @@
 //! records ends. The node takes no further job of another site then.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::units::human_size;
@@ -14,8 +15,9 @@ use godwit_history::Recorder;
 use godwit_state::{Job, JobFilter, PAGE_BYTES};
 
 use super::{is_of_site, owner};
-use crate::Shared;
 use crate::error::JobsError;
+use crate::scheduler::end;
+use crate::{Shared, attempt};
 
 /// Bytes of the records of one other site: the manifests of some ten million files, or the logs of hundreds of jobs.
 const OF_SITE_MAX: u64 = 4 << 30;
@@ -67,8 +69,34 @@ pub(super) fn full(shared: &Shared, asker: &str) -> Result<Option<String>, JobsE
     }))
 }
 
+/// Between two looks at the running jobs, and between two whether the node stops.
+const EVERY: Duration = Duration::from_secs(1);
+const STOPS_EVERY: Duration = Duration::from_millis(200);
+
+/// Body of the thread. It looks at directories of thousands of jobs, so nothing that starts or ends other jobs waits for it.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    let is_stopping = || shared.stopping.load(Ordering::SeqCst);
+    while !is_stopping() {
+        let reader = shared.replica.reader();
+        for (id, attempt) in shared.live.all() {
+            // A state that cannot be read now is read at the next look.
+            let job = reader.job(&id).ok().flatten();
+            let runs = |job: &Job| job.epoch == attempt.epoch && job.state.moves();
+            if let Some(job) = job.filter(runs)
+                && let Some(why) = overflows(shared, &job)
+            {
+                drop(end(shared, &job, &why, attempt::no_room(&why)));
+            }
+        }
+        let until = Instant::now() + EVERY;
+        while Instant::now() < until && !is_stopping() {
+            std::thread::sleep(STOPS_EVERY);
+        }
+    }
+}
+
 /// Why a running job has to end, if its records take the room of all of its owner.
-pub(crate) fn overflows(shared: &Shared, job: &Job) -> Option<String> {
+fn overflows(shared: &Shared, job: &Job) -> Option<String> {
     // If they cannot be read now, they are looked at again.
     let look = look(shared, &job.owner).ok()?;
     let is_of_site = is_of_site(&job.owner);
