@@ -168,7 +168,8 @@ fn carry_out(
     let mut prepared = spec::prepare(&stored.new, &find).map_err(Failure::usage)?;
     let kind = prepared.spec.kind;
     let mandated = mandate.as_ref();
-    match divided::wish(shared, job, &stored.new, &prepared, mandated, serving.get()) {
+    let known = (serving.get(), sight);
+    match divided::wish(shared, job, &stored.new, &prepared, mandated, known) {
         Ok(None) => {}
         Ok(Some(wish)) => {
             let done = divided::carry_out(shared, job, epoch, &wish, &prepared, told, control);

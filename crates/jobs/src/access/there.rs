@@ -69,7 +69,7 @@ fn known(shared: &Shared, job: &Job, right: Right) -> Option<bool> {
 }
 
 /// Rights of the owner of a job to see its destination, as they were when the attempt began.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Sight {
     /// The names there.
     pub(crate) names: bool,

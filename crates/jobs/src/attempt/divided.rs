@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal, RunningJob};
 use godwit_api::event::{Event, EventSink as _, Summary};
 use godwit_api::failure::Failure;
-use godwit_api::grant::{Mandate, Right};
+use godwit_api::grant::Mandate;
 use godwit_api::job::{ClaimId, JobKind};
 use godwit_api::rest::{NodeProgress, ProgressView};
 use godwit_controller::{Base, End, Mate, Node, Order, Worker, census, control, summed};
@@ -20,10 +20,11 @@ use godwit_history::Host;
 use godwit_run::Control;
 use godwit_run::walk::PART_BYTES;
 use godwit_state::{
-    Actor, Command, FailureGroup, Job, JobState, Looked, Node as NodeRow, Op, Reader, Reason, Site,
-    Work, WorkOp, Works,
+    Actor, Command, FailureGroup, Job, JobState, Looked, Op, Reader, Reason, Site, Work, WorkOp,
+    Works,
 };
 
+use crate::access::Sight;
 use crate::attempt::{AttemptEvents, Placing};
 use crate::clock::now;
 use crate::error::JobsError;
@@ -32,8 +33,9 @@ use crate::flights::steady::Steady;
 use crate::nodes::reaches;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
-use crate::{Shared, access, attempt, guests, reached, view};
-use told::{Scans, done, moved, shown_as};
+use crate::{Shared, attempt, guests, reached, view};
+use told::{Scans, done, late, moved, shown_as};
+use wish::member_mandate;
 pub(crate) use wish::{Wish, can_divide, mates, wish};
 
 /// How long a node tries where the settings of a job do not say.
@@ -53,7 +55,7 @@ pub(crate) fn carry_out(
     steering: &Control,
 ) -> Option<Result<Summary, Failure>> {
     let mandate = wish.mandate.as_ref();
-    let node = node(shared, &prepared.sites, &job.id, mandate);
+    let node = node(shared, &prepared.sites, &job.id, mandate, wish.sight);
     let own = match (shared.config.make_env)(&[]).home.identity() {
         Ok(identity) => Mate {
             name: shared.config.node.clone(),
@@ -195,18 +197,6 @@ pub(crate) fn whole(told: &AttemptEvents, why: &str) {
     told.note(&format!("{WHOLE}: {why}"));
 }
 
-/// What may come after the end of a job, because these nodes of the destination do not answer.
-fn late(nodes: &[String]) -> String {
-    let (has, it) = match nodes {
-        [_] => ("has", "it"),
-        _ => ("have", "they"),
-    };
-    format!(
-        "{} {has} not confirmed that no call of this job is left in the file system there, as where a mount hangs: until {it} answers again, or the mount is made again, such a call may set attributes of a directory or of a file with several names, bring back a further name of a file, or make an empty directory; nothing else changes",
-        nodes.join(", ")
-    )
-}
-
 fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
     let (mut summary, mut groups) = summed(work);
     let counts = &work.counts;
@@ -252,7 +242,13 @@ fn base(prepared: &Prepared) -> Base {
     }
 }
 
-fn node(shared: &Arc<Shared>, sites: &[Site], job: &str, mandate: Option<&Mandate>) -> Node {
+fn node(
+    shared: &Arc<Shared>,
+    sites: &[Site],
+    job: &str,
+    mandate: Option<&Mandate>,
+    sight: Sight,
+) -> Node {
     let (own, sites, id) = (Arc::clone(shared), sites.to_vec(), job.to_owned());
     let mandate = mandate.cloned();
     let clock = shared.config.clock.clone();
@@ -270,11 +266,11 @@ fn node(shared: &Arc<Shared>, sites: &[Site], job: &str, mandate: Option<&Mandat
             });
             // A node of the destination is the one that the site named last.
             let sites: Vec<Site> = nodes.chain(sites.iter().cloned()).collect();
-            let job = own.replica.reader().job(&id).ok().flatten();
             godwit_run::Env {
                 label: Some(format!("job {id}")),
                 mandate: mandate.clone(),
-                hides_contents: !job.is_some_and(|job| access::may_there(&own, &job, Right::Read)),
+                hides_names: !sight.names,
+                hides_contents: !sight.contents,
                 ..(own.config.make_env)(&sites)
             }
         }),
@@ -284,7 +280,7 @@ fn node(shared: &Arc<Shared>, sites: &[Site], job: &str, mandate: Option<&Mandat
 /// The workers of this node, by the ids of their jobs.
 #[derive(Default)]
 pub(crate) struct Workers {
-    workers: Mutex<BTreeMap<String, Worker>>,
+    workers: Mutex<BTreeMap<String, (Worker, Sight)>>,
     host: Mutex<HostSeen>,
 }
 
@@ -300,7 +296,7 @@ struct HostSeen {
 const HOST_EVERY: Duration = Duration::from_millis(500);
 
 impl Workers {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Worker>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (Worker, Sight)>> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -336,18 +332,19 @@ impl Workers {
             }
         }
         let mut workers = self.lock();
-        let unwanted = |id: &String, worker: &Worker| {
-            wanted
-                .get(id)
-                .is_none_or(|(work, _)| work.epoch != worker.epoch())
+        // One that saw more than the owner may see now ends; the next one begins with what is left.
+        let unwanted = |id: &String, (worker, sight): &(Worker, Sight)| {
+            wanted.get(id).is_none_or(|(work, job)| {
+                work.epoch != worker.epoch() || sight.lost(shared, job).is_some()
+            })
         };
         workers
             .iter()
             .filter(|(id, worker)| unwanted(id, worker))
-            .for_each(|(_, worker)| {
+            .for_each(|(_, (worker, _))| {
                 worker.stop();
             });
-        workers.retain(|_, worker| !worker.is_finished());
+        workers.retain(|_, (worker, _)| !worker.is_finished());
         let is_ending = workers.iter().any(|(id, worker)| unwanted(id, worker));
         // What a worker could not tell any more when it ended.
         let left = works.iter().filter(|work| !workers.contains_key(&work.job));
@@ -368,11 +365,14 @@ impl Workers {
                 .find(|pair| pair.node == shared.config.node);
             // Without a pair it ends what it holds as fast as before.
             let limit = pair.map(|pair| pair.limit);
-            if let Some(worker) = workers.get(&id) {
+            if !workers.contains_key(&id) {
+                // By the rights of its beginning, and no wider ones later.
+                let sight = Sight::of(shared, &job);
+                let started = start(shared, reader, &job, sight)?;
+                workers.extend(started.map(|worker| (id.clone(), (worker, sight))));
+            }
+            if let Some((worker, _)) = workers.get(&id) {
                 limit.into_iter().for_each(|limit| worker.set_limit(limit));
-            } else if let Some(worker) = start(shared, reader, &job)? {
-                limit.into_iter().for_each(|limit| worker.set_limit(limit));
-                workers.insert(id, worker);
             }
         }
         Ok(is_ending)
@@ -385,7 +385,7 @@ impl Workers {
             true => BTreeMap::new(),
             false => self.host(),
         };
-        let flights = workers.iter().map(|(id, worker)| {
+        let flights = workers.iter().map(|(id, (worker, _))| {
             let flight = worker.flight();
             let told = flight.bottleneck.as_ref();
             let node = NodeProgress {
@@ -425,12 +425,17 @@ impl Workers {
     /// Ends all workers.
     pub(crate) fn end(&self) {
         let workers = std::mem::take(&mut *self.lock());
-        workers.values().for_each(Worker::stop);
-        workers.into_values().for_each(Worker::wait);
+        workers.values().for_each(|(worker, _)| worker.stop());
+        workers.into_values().for_each(|(worker, _)| worker.wait());
     }
 }
 
-fn start(shared: &Arc<Shared>, reader: &Reader, job: &Job) -> Result<Option<Worker>, JobsError> {
+fn start(
+    shared: &Arc<Shared>,
+    reader: &Reader,
+    job: &Job,
+    sight: Sight,
+) -> Result<Option<Worker>, JobsError> {
     let Some(text) = reader.job_spec(&job.id)? else {
         return Ok(None);
     };
@@ -444,7 +449,7 @@ fn start(shared: &Arc<Shared>, reader: &Reader, job: &Job) -> Result<Option<Work
         Some(guest) => guests::mandate_of(job, guest),
         None => member_mandate(shared, reader, job)?,
     };
-    let node = node(shared, &prepared.sites, &job.id, mandate.as_ref());
+    let node = node(shared, &prepared.sites, &job.id, mandate.as_ref(), sight);
     match Worker::start(node, job.id.clone(), job.epoch, base(&prepared)) {
         Ok(worker) => Ok(Some(worker)),
         Err(error) => {
@@ -455,23 +460,6 @@ fn start(shared: &Arc<Shared>, reader: &Reader, job: &Job) -> Result<Option<Work
             Ok(None)
         }
     }
-}
-
-/// The mandate of this node as a member of a job of its own site: the controller has let it in. The controller itself needs none.
-fn member_mandate(
-    shared: &Shared,
-    reader: &Reader,
-    job: &Job,
-) -> Result<Option<Mandate>, JobsError> {
-    let controller = job.runner.as_ref().map(|runner| &runner.node);
-    let Some(name) = controller.filter(|name| **name != shared.config.node) else {
-        return Ok(None);
-    };
-    let row = reader.object::<NodeRow>(name)?;
-    Ok(row.map(|row| Mandate {
-        asker: row.identity,
-        job: job.id.clone(),
-    }))
 }
 
 #[cfg(test)]

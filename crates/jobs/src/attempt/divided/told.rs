@@ -49,6 +49,18 @@ impl Scans {
     }
 }
 
+/// What may come after the end of a job, because these nodes of the destination do not answer.
+pub(super) fn late(nodes: &[String]) -> String {
+    let (has, it) = match nodes {
+        [_] => ("has", "it"),
+        _ => ("have", "they"),
+    };
+    format!(
+        "{} {has} not confirmed that no call of this job is left in the file system there, as where a mount hangs: until {it} answers again, or the mount is made again, such a call may set attributes of a directory or of a file with several names, bring back a further name of a file, or make an empty directory; nothing else changes",
+        nodes.join(", ")
+    )
+}
+
 /// How far the job is. `found` is what there is to bring, once that is known.
 pub(super) fn shown_as(
     work: &Work,

@@ -9,9 +9,11 @@ use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{Divide, NewJob, Place};
 use godwit_api::settings::Judge;
 use godwit_controller::Mate;
-use godwit_state::{Agreed, Job, Node as NodeRow, Site, Works};
+use godwit_state::{Agreed, Job, Node as NodeRow, Reader, Site, Works};
 
 use super::{Mandated, claim_of, tag_of};
+use crate::access::Sight;
+use crate::error::JobsError;
 use crate::nodes::reaches;
 use crate::spec::{self, Prepared};
 use crate::{Shared, reached};
@@ -25,6 +27,8 @@ pub(crate) struct Wish {
     pub(super) destination: Place,
     pub(super) site: Site,
     pub(super) always: bool,
+    /// Rights of the owner to see the destination, as they were when the attempt began.
+    pub(super) sight: Sight,
     /// Of a job of another node.
     pub(super) mandate: Option<Mandate>,
 }
@@ -37,11 +41,12 @@ pub(crate) fn wish(
     new: &NewJob,
     prepared: &Prepared,
     mandate: Option<&Mandate>,
-    serving: Option<usize>,
+    (serving, sight): (Option<usize>, Sight),
 ) -> Result<Option<Wish>, String> {
     let wanted = || {
         let wish = divisible(new, prepared)?;
         Ok(wish.map(|wish| Wish {
+            sight,
             mandate: mandate.cloned(),
             ..wish
         }))
@@ -111,6 +116,23 @@ pub(crate) fn mates(shared: &Shared, job: &Job) -> Vec<Mate> {
         .collect()
 }
 
+/// The mandate of this node as a member of a job of its own site: the controller has let it in. The controller itself needs none.
+pub(super) fn member_mandate(
+    shared: &Shared,
+    reader: &Reader,
+    job: &Job,
+) -> Result<Option<Mandate>, JobsError> {
+    let controller = job.runner.as_ref().map(|runner| &runner.node);
+    let Some(name) = controller.filter(|name| **name != shared.config.node) else {
+        return Ok(None);
+    };
+    let row = reader.object::<NodeRow>(name)?;
+    Ok(row.map(|row| Mandate {
+        asker: row.identity,
+        job: job.id.clone(),
+    }))
+}
+
 fn divisible(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> {
     let Ok((sources, destination)) = spec::places(new) else {
         return Ok(None);
@@ -133,6 +155,7 @@ fn divisible(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> 
         destination,
         site: site.clone(),
         always: new.divide == Divide::Always,
+        sight: Sight::default(),
         mandate: None,
     }))
 }
