@@ -6,6 +6,7 @@
 mod asking;
 mod end;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -49,6 +50,10 @@ pub struct Order<'a> {
     pub destination: &'a Place,
     /// The node by which the site of the destination is known.
     pub peer: Peer,
+    /// Identity of the node of that site which was named with it. That one alone names nodes that are not believed yet.
+    pub named: String,
+    /// Identities of the nodes of that site that are believed at the beginning.
+    pub believed: HashSet<String>,
     /// The owner wants it divided, whatever that costs others.
     pub always: bool,
     /// Names the claim: that of all attempts of the job, and of no other job.
@@ -93,6 +98,8 @@ pub fn control(
             sites,
             is_over: AtomicBool::new(false),
             known: order.peer.clone(),
+            named: order.named.clone(),
+            believed: order.believed.clone(),
             below: Text(order.destination.below_exports()),
             vouched: Default::default(),
         }),

@@ -37,6 +37,10 @@ pub(crate) struct Site {
     pub(crate) is_over: AtomicBool,
     /// The node by which the site is known.
     pub(crate) known: Peer,
+    /// Identity of the node that names those that are not believed yet.
+    pub(crate) named: String,
+    /// Identities that are believed from the beginning on.
+    pub(crate) believed: HashSet<String>,
     /// The destination of the job, export first.
     pub(crate) below: Text,
     /// Nodes that have said that they are of the site.
@@ -94,12 +98,26 @@ impl Site {
         !self.is_over.load(Ordering::SeqCst)
     }
 
+    /// What a node may say of the nodes of its site: the one that was named with the site says which there are, and any other one where
+    /// those are.
+    fn allowed(&self, asked: &Peer, mut nodes: Vec<Peer>) -> Vec<Peer> {
+        if asked.identity != self.named {
+            nodes.retain(|node| {
+                let identity = &node.identity;
+                [&self.named, &self.known.identity].contains(&identity)
+                    || self.believed.contains(identity)
+                    || self.is_vouched(identity)
+            });
+        }
+        nodes
+    }
+
     /// The nodes that serve the destination, as this one of them says. The one by which the site is known keeps the addresses that
     /// it is known by.
     pub(crate) fn nodes_of(&self, asked: &Peer) -> Result<Vec<Peer>, Refusal> {
         let known = &self.known;
         let nodes = match self.ask(asked, &which_nodes(&self.below)) {
-            Ok(Answer::Nodes(nodes)) if !nodes.is_empty() => nodes,
+            Ok(Answer::Nodes(nodes)) if !nodes.is_empty() => self.allowed(asked, nodes),
             Ok(_) => vec![known.clone()],
             // It takes part in no cluster, or knows none.
             Err(refusal) if refusal.code == code::UNSUPPORTED => vec![known.clone()],

@@ -10,7 +10,7 @@ pub(crate) mod site;
 mod space;
 mod veil;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -145,15 +145,23 @@ fn carry_out(
         .ok_or_else(|| Failure::usage("the description of the job is gone"))?;
     let stored = Stored::parse(&stored).map_err(Failure::usage)?;
     let serving = Cell::new(None);
+    let away = RefCell::new(None);
     let find = |name: &str| {
         let site = stored.site(&reader, name)?;
         Ok(site.map(|site| {
             if stored.other(name).is_some() {
                 return site;
             }
-            let (site, nodes) = reached::living(shared, site, &place_at(job, name));
-            serving.set(Some(nodes.len()));
-            site
+            match reached::living(shared, site.clone(), &place_at(job, name)) {
+                Ok((site, nodes)) => {
+                    serving.set(Some(nodes.len()));
+                    site
+                }
+                Err(no) => {
+                    away.replace(Some(no.message));
+                    site
+                }
+            }
         }))
     };
     // What was allowed at the submission may have been taken back.
@@ -166,6 +174,9 @@ fn carry_out(
     }
     let mandate = guest.and_then(|guest| guests::mandate_of(job, guest));
     let mut prepared = spec::prepare(&stored.new, &find).map_err(Failure::usage)?;
+    if let Some(why) = away.take() {
+        return Err(Failure::new(FailureCode::Unreachable, why));
+    }
     let kind = prepared.spec.kind;
     let mandated = mandate.as_ref();
     let known = (serving.get(), sight);

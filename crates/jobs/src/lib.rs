@@ -31,6 +31,7 @@ mod prune;
 mod reached;
 mod reasons;
 mod record;
+mod renewal;
 mod rooms;
 mod rules;
 mod schedule;
@@ -250,6 +251,7 @@ impl Jobs {
             .keep(thread("gw-notices", attempt::site::pending::run)?);
         shared.live.keep(thread("gw-elsewhere", elsewhere::run)?);
         shared.live.keep(thread("gw-probe", probe::run)?);
+        shared.live.keep(thread("gw-renewal", renewal::run)?);
         shared
             .live
             .keep(thread("gw-records", guests::keep_records)?);

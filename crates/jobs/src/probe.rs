@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use godwit_api::ask::Peer;
 use godwit_api::failure::{FailureCode, Retry};
 use godwit_api::units::counted;
 use godwit_state::{
@@ -218,13 +217,7 @@ fn say(shared: &Shared, site: &Site, answers: bool) {
 
 /// Whether a node of the site proves that it is one.
 fn answers(shared: &Shared, site: &Site) -> bool {
-    let others = site.nodes.iter().map(|node| Peer {
-        name: site.name.clone(),
-        addresses: node.addresses.clone(),
-        identity: node.identity.clone(),
-    });
-    let known = reached::peer(site);
-    let others = others.filter(|node| node.identity != site.identity);
-    let mut nodes = std::iter::once(known).chain(others);
+    let others = reached::learned(site, shared.now());
+    let mut nodes = std::iter::once(reached::peer(site)).chain(others);
     nodes.any(|node| shared.config.sites.reach(&node, WITHIN).is_ok())
 }

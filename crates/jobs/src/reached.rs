@@ -7,37 +7,74 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
 use godwit_api::job::Text;
 use godwit_controller::{of_site, which_nodes};
-use godwit_state::{Actor, Command, Learn, Node, Op, Site, Target};
+use godwit_state::{
+    Actor, Agreed, BELIEVED_HOURS, Command, LEVEL_NAMED, Learn, Node, Op, Site, Target, Timestamp,
+};
 
 use crate::Shared;
+
+/// How long the state need not hear again that a node is one of its site.
+pub(crate) const RENEW_EVERY_MS: u64 = 3_600_000;
+
+/// A place that every node of a site serves.
+const ANY_PLACE: &str = "null:";
 
 /// How long a node may take to answer.
 const WITHIN: Duration = Duration::from_secs(10);
 
 /// The site by a node of it that answers now, and all its nodes that serve the place. A site none of whose nodes answers stays as it is
 /// known: whoever dials it says what is wrong.
-pub(crate) fn living(shared: &Shared, site: Site, path: &[u8]) -> (Site, Vec<Peer>) {
+///
+/// # Errors
+/// The node that the operator named does not answer, and others are believed no longer.
+pub(crate) fn living(
+    shared: &Shared,
+    site: Site,
+    path: &[u8],
+) -> Result<(Site, Vec<Peer>), Refusal> {
     let known = peer(&site);
-    let others = site.nodes.iter().map(|node| Peer {
-        name: site.name.clone(),
-        addresses: node.addresses.clone(),
-        identity: node.identity.clone(),
-    });
-    let others = others.filter(|node| node.identity != site.identity);
+    let at = shared.now();
+    let others = learned(&site, at);
     for node in std::iter::once(known.clone()).chain(others) {
-        match nodes_of(shared, &node, path) {
-            Ok(nodes) => {
-                learn(shared, &site, &nodes);
-                return (site_by(site, node), nodes);
-            }
+        match nodes_of(shared, &site, &node, path) {
+            Ok(nodes) => return Ok((site_by(site, node), nodes)),
             Err(refusal) if refusal.code == code::UNREACHABLE => {}
             // One that was told of once and does not say that it is of this site may be another's by now.
             Err(_) if node.identity != site.identity => {}
             // It answers, but not this.
-            Err(_) => return (site_by(site, node.clone()), vec![node]),
+            Err(_) => return Ok((site_by(site, node.clone()), vec![node])),
         }
     }
-    (site, vec![known])
+    match site.nodes.iter().all(|node| node.is_believed(at)) {
+        true => Ok((site, vec![known])),
+        false => Err(Refusal::later(code::UNREACHABLE, forgotten(&site))),
+    }
+}
+
+/// The learned nodes of a site that are believed at a time, as they are asked.
+pub(crate) fn learned(site: &Site, at: Timestamp) -> Vec<Peer> {
+    let nodes = site.believed(at).map(|node| Peer {
+        name: site.name.clone(),
+        addresses: node.addresses.clone(),
+        identity: node.identity.clone(),
+    });
+    nodes.collect()
+}
+
+/// What is said of a site that only its first node could bring back.
+fn forgotten(site: &Site) -> String {
+    let Site { name, identity, .. } = site;
+    format!(
+        "the site {name}: the node {identity} that was named with it does not answer, and has not named the other nodes of the site for \
+         {BELIEVED_HOURS} h, so these are not believed any more; start that node, or name another one of the site: godwit site add {name} ADDRESS --identity IDENTITY, \
+         or under a second name"
+    )
+}
+
+/// Asks the node that the operator named which nodes the site has, so that a site without jobs stays believed, too.
+pub(crate) fn renew(shared: &Shared, site: &Site) -> Result<(), Refusal> {
+    // All nodes measure from memory, so any right at the site is enough to hear of all.
+    nodes_of(shared, site, &peer(site), ANY_PLACE.as_bytes()).map(drop)
 }
 
 /// A node of this cluster, as it is asked.
@@ -81,12 +118,27 @@ fn site_by(site: Site, node: Peer) -> Site {
     }
 }
 
-fn nodes_of(shared: &Shared, node: &Peer, path: &[u8]) -> Result<Vec<Peer>, Refusal> {
+/// The nodes of the site, as one of them says. The one that the operator named may say anything; any other one tells addresses of those
+/// that are believed.
+fn nodes_of(shared: &Shared, site: &Site, node: &Peer, path: &[u8]) -> Result<Vec<Peer>, Refusal> {
     let path = Text(path.to_vec());
     let answer = ask(shared, node, &which_nodes(&path), WITHIN, &|| true)?;
-    let Answer::Nodes(nodes) = answer else {
+    let Answer::Nodes(mut nodes) = answer else {
         return Ok(vec![node.clone()]);
     };
+    let at = shared.now();
+    let is_known = |one: &Peer| {
+        one.identity == site.identity
+            || site
+                .believed(at)
+                .any(|known| known.identity == one.identity)
+    };
+    let named = node.identity == site.identity;
+    if !named {
+        nodes.retain(is_known);
+    }
+    // What is known and is away at this moment stays believed if it is named.
+    let away: Vec<Peer> = nodes.iter().filter(|one| is_known(one)).cloned().collect();
     let trusted = |identity: &str| identity == node.identity;
     let ask =
         |one: &Peer, question: &Question, within| ask(shared, one, question, within, &|| true);
@@ -98,11 +150,15 @@ fn nodes_of(shared: &Shared, node: &Peer, path: &[u8]) -> Result<Vec<Peer>, Refu
         }
         peers.push(one);
     }
+    let mut told = peers.clone();
+    let is_away = |one: &Peer| !peers.iter().any(|there| there.identity == one.identity);
+    told.extend(away.into_iter().filter(is_away));
+    learn(shared, site, &told, named);
     Ok(peers)
 }
 
 /// Notes the nodes for a time at which the known one does not answer. What cannot be noted is told again by the next job.
-fn learn(shared: &Shared, site: &Site, nodes: &[Peer]) {
+fn learn(shared: &Shared, site: &Site, nodes: &[Peer], named: bool) {
     let mut told: Vec<Target> = nodes
         .iter()
         .map(|node| Target {
@@ -112,14 +168,20 @@ fn learn(shared: &Shared, site: &Site, nodes: &[Peer]) {
         })
         .collect();
     told.sort();
+    let reader = shared.replica.reader();
+    let has_times = Agreed(&reader)
+        .level()
+        .is_ok_and(|level| level >= LEVEL_NAMED);
+    let at = shared.now();
     // A site of one node has nothing to be learned; one that is named with a job alone is not in the state.
-    if told == site.nodes || (site.nodes.is_empty() && told.len() < 2) {
+    if !is_news(site, &told, named && has_times, at) || (site.nodes.is_empty() && told.len() < 2) {
         return;
     }
     let op = Op::Learn(Box::new(Learn {
         site: site.name.clone(),
         identity: site.identity.clone(),
         nodes: told,
+        named: named && has_times,
     }));
     let actor = Actor::node(shared.config.node.clone());
     drop(
@@ -127,4 +189,21 @@ fn learn(shared: &Shared, site: &Site, nodes: &[Peer]) {
             .replica
             .propose_blocking(Command::new(shared.now(), actor, op)),
     );
+}
+
+/// Whether the state learns by this: other addresses, a further node, or that a node is still one of the site.
+fn is_news(site: &Site, told: &[Target], named: bool, at: Timestamp) -> bool {
+    told.iter().any(|told| {
+        let known = site
+            .nodes
+            .iter()
+            .find(|node| node.identity == told.identity);
+        known.is_none_or(|known| {
+            let is_old = || {
+                let since = known.named.map(|named| named.after(RENEW_EVERY_MS));
+                since.is_none_or(|next| next <= at)
+            };
+            known.addresses != told.addresses || (named && is_old())
+        })
+    })
 }

@@ -1,6 +1,8 @@
 //! Jobs between two exports of one node, with a real state and real transfers: their states, their survival, what is kept of them.
 //! Reaches no other node.
 
+#[path = "local/believed.rs"]
+mod believed;
 #[path = "local/clock.rs"]
 mod clock;
 #[path = "local/faithless.rs"]

@@ -66,6 +66,7 @@ pub(crate) fn carry_out(
     let flights = Arc::new(Flights::new(&job.id));
     let (claim, placing) = (claim_of(job), Placing::of(shared, &job.id, epoch, steering));
     let crew = || [vec![own.clone()], mates(shared, job)].concat();
+    let (named, believed) = wish.named_and_believed(shared);
     let order = Order {
         crew: &crew,
         job: &job.id,
@@ -76,6 +77,8 @@ pub(crate) fn carry_out(
         sources: &wish.sources,
         destination: &wish.destination,
         peer: reached::peer(&wish.site),
+        named,
+        believed,
         claim,
         into: placing.earlier().into,
         placed: &|into| placing.placed(into, tag_of(claim)),

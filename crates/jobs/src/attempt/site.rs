@@ -73,13 +73,13 @@ struct SiteAttempt<'a> {
 }
 
 /// A site that this node knows, by a node that answers, and all its nodes that serve the place.
-fn site(shared: &Shared, job: &Job, name: &str) -> Result<(Peer, Vec<Peer>), JobsError> {
+fn site(shared: &Shared, job: &Job, name: &str) -> Result<(Peer, Vec<Peer>), Stop> {
     let reader = shared.replica.reader();
-    let stored = reader.job_spec(&job.id)?;
+    let stored = reader.job_spec(&job.id).map_err(JobsError::from)?;
     let stored = stored.ok_or_else(|| JobsError::NoJob(job.id.clone()))?;
     let site = Stored::parse(&stored)?.site(&reader, name)?;
     let site = site.ok_or_else(|| spec::unknown_site(name))?;
-    let (site, nodes) = reached::living(shared, site, &attempt::place_at(job, name));
+    let (site, nodes) = reached::living(shared, site, &attempt::place_at(job, name))?;
     Ok((reached::peer(&site), nodes))
 }
 

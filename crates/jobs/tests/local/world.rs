@@ -126,7 +126,12 @@ impl World {
 
     /// Starts the node's jobs where these are the other sites.
     pub(crate) fn start_among(&self, sites: Arc<dyn AskSites>) -> Jobs {
-        self.start_all(Clock::default(), 2, Arc::default(), sites)
+        self.start_among_by(sites, Clock::default())
+    }
+
+    /// The same by another clock.
+    pub(crate) fn start_among_by(&self, sites: Arc<dyn AskSites>, clock: Clock) -> Jobs {
+        self.start_all(clock, 2, Arc::default(), sites)
     }
 
     fn start_all(

@@ -110,7 +110,7 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
         Op::Invite(change) => nodes::invite(&context, change),
         Op::Prune(prune) => history::prune(&context, prune),
         Op::Site(change) => sites::change(&context, change),
-        Op::Learn(learn) => objects::learn(&context, learn),
+        Op::Learn(learn) => sites::learn(&context, learn),
         Op::Sighted(seen) => sites::sighted(&context, seen),
         Op::Schedule(change) => objects::schedule(&context, change),
         Op::Fired {

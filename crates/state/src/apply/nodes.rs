@@ -3,10 +3,10 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Context, Stop, claims, knows_origin, objects};
+use super::{Context, Stop, claims, knows_origin, objects, sites};
 use crate::model::{
-    Change, CommandError, Effect, Invite, Join, LEVEL_LEFT, Names, Node, Object, Role, Timestamp,
-    User, check_node, level_trouble,
+    Change, CommandError, Effect, Invite, Join, LEVEL_LEFT, LEVEL_NAMED, Names, Node, Object, Role,
+    Timestamp, User, check_node, level_trouble,
 };
 use crate::read::{committed_level, object_by_id};
 use crate::seal::{object_body, select_objects};
@@ -208,6 +208,9 @@ pub(super) fn raise(context: &Context<'_>, level: u32) -> Result<Effect, Stop> {
             "INSERT INTO cluster (one, level) VALUES (1, ?1) ON CONFLICT (one) DO UPDATE SET level = ?1",
         )?
         .execute([level])?;
+    if now < LEVEL_NAMED && level >= LEVEL_NAMED {
+        sites::begin_belief(context)?;
+    }
     Ok(Effect::Done)
 }
 

@@ -6,9 +6,9 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{Context, Stop, counts_what_is_left, jobs, knows_origin, notices, sql};
 use crate::bounds;
 use crate::model::{
-    AccessRule, Change, CommandError, Effect, LEVEL_LEFT, LEVEL_PASSWORD, Learn, Limit, LimitScope,
-    Names, NewJob, NewPassword, Node, Object, Reason, Role, Schedule, Share, Site, Timestamp,
-    Token, TokenOrigin, Topic, User, reason,
+    AccessRule, Change, CommandError, Effect, LEVEL_LEFT, LEVEL_PASSWORD, Limit, LimitScope, Names,
+    NewJob, NewPassword, Node, Object, Reason, Role, Schedule, Share, Timestamp, Token,
+    TokenOrigin, Topic, User, reason,
 };
 use crate::read::{committed_level, object_by_id};
 use crate::seal::{object_body, select_objects};
@@ -26,21 +26,6 @@ pub(super) fn change<T: Object>(context: &Context<'_>, change: &Change<T>) -> Re
         }
         Change::Put(object) => put(context, object),
         Change::Remove(id) => remove::<T>(context, id),
-    }
-}
-
-/// Notes the nodes of a site.
-pub(super) fn learn(context: &Context<'_>, learn: &Learn) -> Result<Effect, Stop> {
-    let site = object_by_id::<Site>(context.db, &learn.site)?;
-    match site.filter(|site| site.identity == learn.identity) {
-        Some(site) => put(
-            context,
-            &Site {
-                nodes: learn.nodes.clone(),
-                ..site
-            },
-        ),
-        None => Ok(Effect::Done),
     }
 }
 
@@ -295,7 +280,7 @@ pub(super) fn token(context: &Context<'_>, change: &Change<Token>) -> Result<Eff
     }
 }
 
-fn put<T: Object>(context: &Context<'_>, object: &T) -> Result<Effect, Stop> {
+pub(super) fn put<T: Object>(context: &Context<'_>, object: &T) -> Result<Effect, Stop> {
     object.check()?;
     let id = object.id();
     if object_by_id::<T>(context.db, &id)?.is_none() {

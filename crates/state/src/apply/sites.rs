@@ -1,4 +1,5 @@
 //! Owns what ties sites and access rules to each other: a rule at a site counts for the identity that the site had, and ends with it.
+//! Also which nodes of a site are believed.
 //! Leaves objects that stand alone to `objects`.
 
 use rusqlite::params;
@@ -6,8 +7,11 @@ use rusqlite::params;
 use super::origin::JOB_RULE;
 use super::{Context, Stop, counts_what_is_left, notices, objects, sql};
 use crate::bounds;
-use crate::model::{AccessRule, Change, CommandError, Effect, Object as _, Sighted, Site};
-use crate::read::object_by_id;
+use crate::model::{
+    AccessRule, Change, CommandError, Effect, LEVEL_NAMED, Learn, Object as _, Sighted, Site,
+    SiteNode, TARGETS_MAX, Target, Timestamp,
+};
+use crate::read::{committed_level, object_by_id};
 
 /// A site that is removed, or whose name is given to another identity, takes the access rules at it along.
 pub(super) fn change(context: &Context<'_>, change: &Change<Site>) -> Result<Effect, Stop> {
@@ -71,6 +75,58 @@ pub(super) fn sighted(context: &Context<'_>, seen: &Sighted) -> Result<Effect, S
         .ok_or_else(|| CommandError::not_found(Site::KIND, &seen.site))?;
     notices::site(context, &site.name, seen.answers)?;
     Ok(Effect::Done)
+}
+
+/// Notes the nodes of a site. Those that the node which the operator named has named are believed from now on; any other node tells
+/// addresses of those that are believed, and keeps nobody believed.
+pub(super) fn learn(context: &Context<'_>, learn: &Learn) -> Result<Effect, Stop> {
+    let site = object_by_id::<Site>(context.db, &learn.site)?;
+    let Some(mut site) = site.filter(|site| site.identity == learn.identity) else {
+        return Ok(Effect::Done);
+    };
+    let has_times = committed_level(context.db)? >= LEVEL_NAMED;
+    let told = |node: &Target, named: Option<Timestamp>| SiteNode {
+        name: node.name.clone(),
+        identity: node.identity.clone(),
+        addresses: node.addresses.clone(),
+        named,
+    };
+    match (has_times, learn.named) {
+        (false, _) => site.nodes = learn.nodes.iter().map(|node| told(node, None)).collect(),
+        (true, true) => {
+            let is_told = |node: &SiteNode| {
+                let mut nodes = learn.nodes.iter();
+                nodes.any(|told| told.identity == node.identity)
+            };
+            let mut earlier = std::mem::take(&mut site.nodes);
+            earlier.retain(|node| node.is_believed(context.at) && !is_told(node));
+            let now = learn.nodes.iter().map(|node| told(node, Some(context.at)));
+            site.nodes = now.chain(earlier).take(TARGETS_MAX).collect();
+        }
+        (true, false) => {
+            for node in &mut site.nodes {
+                let mut nodes = learn.nodes.iter();
+                if let Some(told) = nodes.find(|told| told.identity == node.identity) {
+                    node.addresses.clone_from(&told.addresses);
+                }
+            }
+        }
+    }
+    objects::put(context, &site)
+}
+
+/// The nodes that were learned before times were noted are believed from now on as if they had been named now.
+pub(super) fn begin_belief(context: &Context<'_>) -> Result<(), Stop> {
+    for mut site in objects::all::<Site>(context)? {
+        if site.nodes.is_empty() {
+            continue;
+        }
+        for node in &mut site.nodes {
+            node.named = Some(context.at);
+        }
+        objects::put(context, &site)?;
+    }
+    Ok(())
 }
 
 fn remove_rules(context: &Context<'_>, site: &str) -> Result<(), Stop> {

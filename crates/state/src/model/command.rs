@@ -328,6 +328,9 @@ pub struct Learn {
     pub identity: String,
     /// Its nodes.
     pub nodes: Vec<Target>,
+    /// The node that the operator named has named them. Any other node renews addresses alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub named: bool,
 }
 
 /// How an attempt to deliver to a webhook went.

@@ -10,8 +10,9 @@ use super::{Change, Command, JobOp, Op, WorkOp};
 /// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]),
 /// parts leased in no order and none to nodes that rest ([`LEVEL_REST`]). 3: what a command says of its origin ([`LEVEL_ORIGIN`]),
 /// users change their own passwords ([`LEVEL_PASSWORD`]), and access rules at sites. 4: where a job runs and for whom ([`JobOp::Route`]), sites that go
-/// and come ([`Op::Sighted`]), bounds of access for jobs, and nothing of a removed user is left to a later one ([`LEVEL_LEFT`]).
-pub const FEATURE_LEVEL: u32 = 4;
+/// and come ([`Op::Sighted`]), bounds of access for jobs, and nothing of a removed user is left to a later one ([`LEVEL_LEFT`]). 5: nodes of
+/// sites are believed for a time ([`LEVEL_NAMED`]).
+pub const FEATURE_LEVEL: u32 = 5;
 
 /// From this level on a command names the node that proposed it, and the state checks what that node may ask for. Names of nodes and
 /// machines are not those of users. A removed node takes its invitations along.
@@ -40,6 +41,10 @@ pub const LEVEL_SIGHTED: u32 = 4;
 /// From this level on the description of a job may name the identities of its sites, which older programs do not read.
 pub const LEVEL_SITES: u32 = 4;
 
+/// From this level on [`Learn`](super::Learn) says whether the node that the operator named spoke. Only that one names further nodes of a
+/// site, and what it named is believed for a time.
+pub const LEVEL_NAMED: u32 = 5;
+
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;
 
@@ -64,6 +69,7 @@ impl Op {
     #[must_use]
     pub const fn level(&self) -> u32 {
         match self {
+            Self::Learn(learn) if learn.named => LEVEL_NAMED,
             Self::Job(_, JobOp::Placed { .. }) | Self::Learn(_) => 2,
             Self::Job(_, JobOp::Route { .. }) => LEVEL_ROUTE,
             Self::Job(_, JobOp::Moved { .. }) => LEVEL_MOVED,

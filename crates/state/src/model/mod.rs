@@ -27,16 +27,16 @@ pub use godwit_model::{FailureGroup, JobState, Reason, Timestamp};
 pub use id::sortable_id;
 pub use job::{Attempt, Job, Moved, Outcome, Place, Placed, Route, Runner, reason};
 pub use level::{
-    FEATURE_LEVEL, LEVEL_FIRST, LEVEL_LEFT, LEVEL_MOVED, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST,
-    LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES, level_trouble,
+    FEATURE_LEVEL, LEVEL_FIRST, LEVEL_LEFT, LEVEL_MOVED, LEVEL_NAMED, LEVEL_ORIGIN, LEVEL_PASSWORD,
+    LEVEL_REST, LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES, level_trouble,
 };
 pub use looked::Looked;
 pub use name::Names;
 pub(crate) use name::check_node;
 pub use node::{FormerNode, Invite, Join, Node};
 pub use object::{
-    AccessRight, AccessRule, Actor, Limit, LimitScope, LimitWindow, Object, Role, RuleSite,
-    Schedule, Setting, Share, Site, Token, TokenOrigin, User, Webhook,
+    AccessRight, AccessRule, Actor, BELIEVED_HOURS, Limit, LimitScope, LimitWindow, Object, Role,
+    RuleSite, Schedule, Setting, Share, Site, SiteNode, Token, TokenOrigin, User, Webhook,
 };
 pub(crate) use policy::DELAY_MAX_MS;
 pub use policy::RetryPolicy;

@@ -1,6 +1,7 @@
 //! Decides whether a job is divided among nodes: by its description, by the nodes of both sites, and by what an earlier attempt of it did.
 //! Divides nothing, and decides no route: `site` does.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites as _, Question};
@@ -31,6 +32,22 @@ pub(crate) struct Wish {
     pub(super) sight: Sight,
     /// Of a job of another node.
     pub(super) mandate: Option<Mandate>,
+}
+
+impl Wish {
+    /// The identity of the node that was named with the site of the destination, and those of the learned nodes that are believed now. What
+    /// another site has named with its job is all that is known of the other end.
+    pub(super) fn named_and_believed(&self, shared: &Shared) -> (String, HashSet<String>) {
+        let reader = shared.replica.reader();
+        let of_state = match self.mandate {
+            Some(_) => None,
+            None => reader.object::<Site>(&self.destination.site).ok().flatten(),
+        };
+        let site = of_state.unwrap_or_else(|| self.site.clone());
+        let believed = site.believed(shared.now());
+        let believed = believed.map(|node| node.identity.clone()).collect();
+        (site.identity, believed)
+    }
 }
 
 /// Whether a job is divided; a reason where it was to be and cannot. `serving` is the number of nodes that serve the destination, where

@@ -2,7 +2,8 @@
 //! Does not look at other objects: `apply` does.
 
 use super::{
-    AccessRule, Limit, LimitScope, Object, Schedule, Setting, Share, Site, Token, User, Webhook,
+    AccessRule, Limit, LimitScope, Object, Schedule, Setting, Share, Site, SiteNode, Token, User,
+    Webhook,
 };
 use crate::bounds::{self, text};
 use crate::model::{CommandError, Secret, TARGETS_MAX};
@@ -23,8 +24,19 @@ impl Object for Site {
             bounds::name("addresses", address)?;
         }
         bounds::count("nodes", self.nodes.len(), TARGETS_MAX)?;
-        for node in &self.nodes {
-            node.check()?;
+        for SiteNode {
+            name,
+            identity,
+            addresses,
+            ..
+        } in &self.nodes
+        {
+            bounds::name("name", name)?;
+            bounds::name("identity", identity)?;
+            bounds::count("addresses", addresses.len(), bounds::LIST_MAX)?;
+            for address in addresses {
+                bounds::name("addresses", address)?;
+            }
         }
         text("comment", &self.comment)
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use godwit_model::millis;
 
-use super::{CommandError, Reason, Secret, Target, Timestamp};
+use super::{CommandError, Reason, Secret, Timestamp};
 use crate::bounds;
 
 pub use origin::TokenOrigin;
@@ -97,9 +97,47 @@ pub struct Site {
     pub identity: String,
     /// The operator's words.
     pub comment: String,
-    /// The nodes of the site, as one of them told last; a change of the site forgets them.
+    /// The nodes of the site that were learned; a change of the site forgets them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nodes: Vec<Target>,
+    pub nodes: Vec<SiteNode>,
+}
+
+/// A node of a site that the site itself has named.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SiteNode {
+    /// Name, for people.
+    pub name: String,
+    /// Identity that the node proves.
+    pub identity: String,
+    /// Addresses of its data port, in the order in which they are dialled.
+    pub addresses: Vec<String>,
+    /// When the node that the operator named has named this one last; None below [`LEVEL_NAMED`](super::LEVEL_NAMED).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named: Option<Timestamp>,
+}
+
+/// How long a learned node is believed after the node that the operator named has named it.
+pub const BELIEVED_HOURS: u64 = 25;
+
+impl SiteNode {
+    /// Whether the node is believed at a time to be of its site.
+    #[must_use]
+    pub fn is_believed(&self, at: Timestamp) -> bool {
+        let until = |named: Timestamp| named.after(BELIEVED_HOURS * 3_600_000);
+        self.named.is_none_or(|named| at < until(named))
+    }
+}
+
+impl Site {
+    /// The learned nodes that are believed at a time to be of the site, beside the one that the operator named.
+    pub fn believed(&self, at: Timestamp) -> impl Iterator<Item = &SiteNode> {
+        let is_other = |node: &&SiteNode| node.identity != self.identity;
+        self.nodes
+            .iter()
+            .filter(is_other)
+            .filter(move |node| node.is_believed(at))
+    }
 }
 
 /// A job that is submitted again and again.

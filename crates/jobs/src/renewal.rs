@@ -1,0 +1,75 @@
+//! Asks the node that the operator named of each site, once an hour, which nodes the site has: those are believed for a day from then on.
+//! Decides nothing about jobs, and wakes none (`probe`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use godwit_state::{Site, Timestamp};
+
+use crate::error::JobsError;
+use crate::{Shared, reached};
+
+/// Between two looks at the state.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// Between two looks whether the node stops.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// A node that did not answer is asked again after this time.
+const AGAIN_AFTER: Duration = Duration::from_mins(10);
+
+/// Sites that are asked by one look, one after the other: those that have waited longest.
+const SITES_MAX: usize = 16;
+
+/// Body of the thread.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    let is_stopping = || shared.stopping.load(Ordering::SeqCst);
+    // When each site was asked last, by its identity.
+    let mut asked: HashMap<String, Instant> = HashMap::new();
+    while !is_stopping() {
+        asked.retain(|_, at| at.elapsed() < AGAIN_AFTER);
+        // A state that cannot be read now is read at the next look.
+        for site in due(shared, &asked).unwrap_or_default() {
+            if is_stopping() {
+                return;
+            }
+            asked.insert(site.identity.clone(), Instant::now());
+            // A job that needs the site says why it does not answer.
+            drop(reached::renew(shared, &site));
+        }
+        let until = Instant::now() + EVERY;
+        while Instant::now() < until && !is_stopping() {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+/// The sites that are to be asked. One node of the cluster asks for all.
+fn due(shared: &Shared, asked: &HashMap<String, Instant>) -> Result<Vec<Site>, JobsError> {
+    if !shared.replica.is_leader() {
+        return Ok(Vec::new());
+    }
+    let now = shared.now();
+    let sites = shared.replica.reader().objects::<Site>()?;
+    let mut sites: Vec<(Timestamp, Site)> = sites
+        .into_iter()
+        .filter_map(|site| Some((oldest(&site)?, site)))
+        .filter(|(named, site)| {
+            named.after(reached::RENEW_EVERY_MS) <= now && !asked.contains_key(&site.identity)
+        })
+        .collect();
+    sites.sort_by_key(|(named, _)| *named);
+    Ok(sites
+        .into_iter()
+        .map(|(_, site)| site)
+        .take(SITES_MAX)
+        .collect())
+}
+
+/// When that node of a site was named last whose naming is the oldest. None for a site of which no node was learned, or below the level
+/// that notes such times.
+fn oldest(site: &Site) -> Option<Timestamp> {
+    site.nodes.iter().filter_map(|node| node.named).min()
+}
