@@ -393,6 +393,7 @@ impl From<Standing> for Identified {
 /// by one word, as in `http://localhost/`. A proxy may pass on the name by which its client called it, or speak HTTP/1.0.
 fn is_forwarded(parts: &Parts) -> bool {
     let host = parts.headers.get(HOST).map(|host| host.as_bytes());
+    let host = host.or_else(|| parts.uri.authority().map(|host| host.as_str().as_bytes()));
     let is_word = |host: &[u8]| {
         let is_sign = |sign: &u8| sign.is_ascii_alphanumeric() || *sign == b'-';
         !host.is_empty() && host.iter().all(is_sign)
