@@ -3,6 +3,7 @@
 //!
 //! A passing failure is tried again here, with the same items. Any other goes to the state, and the controller ends the attempt.
 
+mod close;
 mod count;
 mod leased;
 mod memory;
@@ -24,7 +25,7 @@ use godwit_state::{
     WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkKind, WorkOp, WorkPath, Works,
 };
 
-use crate::batch::{Base, BatchOutcome, ItemTransfer, To, closed, item_of, settlements};
+use crate::batch::{Base, BatchOutcome, ItemTransfer, To, item_of, settlements};
 use crate::pace::{Left, Pace, Took};
 use crate::sending::{Flight, Sending, Steering};
 use crate::{Node, measure};
@@ -189,6 +190,10 @@ impl JobContext<'_> {
             });
             match self.node.propose(Op::Work(job.to_owned(), take)) {
                 Ok(Effect::Leased { lease, items }) if !items.is_empty() => {
+                    // Without it the items return at the next look.
+                    let Some(work) = self.as_leased(lease) else {
+                        continue;
+                    };
                     let leased = Instant::now();
                     let count = items.iter().filter(|item| is_paced(&item.task)).count() as u64;
                     let took = self.carry_out(&work, lease, items);
@@ -346,46 +351,6 @@ impl JobContext<'_> {
             steering: &self.shared.steering,
             flight: &self.shared.flight,
         }
-    }
-
-    fn close(&self, leased: &Leased<'_>, item: &WorkItem) -> Result<Brought, Failure> {
-        // A source that was unmounted meanwhile would be an empty tree.
-        self.look(leased.work)?;
-        let deletes = leased.work.counts.scans_failed == 0;
-        let make = |to: To| self.way(leased, to)?.close(deletes);
-        let sent = self.sending().transfer(&make, None, false);
-        let ended = match sent.ended {
-            Ok(ended) => ended,
-            Err(failure) => {
-                let why = self.goes_on().then_some(&failure);
-                return Ok(Brought {
-                    cut: true,
-                    ..back(leased.items, why)
-                });
-            }
-        };
-        let mut brought = Brought::default();
-        if let Summary::Transfer(summary) = &ended {
-            self.count(&mut brought, Some(summary));
-        }
-        let heard = sent.heard.with_lack(&ended, &leased.work.counts);
-        let outcome = Settlement::Closed(Box::new(closed(leased.root, &ended, heard)));
-        let settled = vec![Settled {
-            number: item.number,
-            outcome,
-        }];
-        Ok(Brought {
-            settled,
-            cut: sent.cut,
-            // What a close delivered is in its own end.
-            files: 0,
-            bytes: 0,
-            looked: Looked {
-                again: 0,
-                ..brought.looked
-            },
-            ..brought
-        })
     }
 
     /// Walks the scans among the items, tells what is left to others, and brings all else by one transfer.

@@ -1,0 +1,153 @@
+//! Tests that a close goes by the counts of its lease, with a real replica.
+//! Brings nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use godwit_api::job::JobKind;
+use godwit_state::{
+    Effect, JobOp, NewJob, Op, OpenWork, Options, Pair, Place, Replica, RetryPolicy, Runner,
+    SetPairs, Settle, Settled, Settlement, TakeWork, Target, Timestamp, WorkItem, WorkOp, WorkRoot,
+    Works,
+};
+
+use super::super::Shared;
+use super::*;
+use crate::Node;
+use crate::batch::Base;
+
+fn runner(node: &str) -> Runner {
+    Runner {
+        node: node.to_owned(),
+        instance: "first".to_owned(),
+    }
+}
+
+fn place(site: &str) -> Place {
+    Place {
+        site: site.to_owned(),
+        path: "/data/x".to_owned(),
+    }
+}
+
+/// A job whose work is open, for two nodes.
+fn divided(node: &Node) {
+    let new = NewJob {
+        id: "job".to_owned(),
+        label: "job".to_owned(),
+        owner: "alice".to_owned(),
+        spec: "{}".to_owned(),
+        sources: vec![place("here")],
+        destination: place("siteB"),
+        priority: 0,
+        limit: None,
+        not_before: None,
+        deadline: None,
+        retry: RetryPolicy::default(),
+        idempotency_key: None,
+    };
+    let claim = JobOp::Claim {
+        runner: runner("own"),
+        seen: 0,
+    };
+    let root = WorkRoot {
+        source: "data/x".to_owned(),
+        file: None,
+        destination: "data/x".to_owned(),
+        sight: Vec::new(),
+    };
+    let open = OpenWork {
+        epoch: 1,
+        claim: "claim".to_owned(),
+        roots: vec![root],
+        part_bytes: 1 << 28,
+    };
+    let pair = |node: &str| Pair {
+        node: node.to_owned(),
+        to: vec![0],
+        limit: 0,
+    };
+    let pairs = SetPairs {
+        epoch: 1,
+        targets: vec![Target {
+            name: "there".to_owned(),
+            identity: "gw1-there".to_owned(),
+            addresses: vec!["there:1".to_owned()],
+        }],
+        pairs: vec![pair("own"), pair("other")],
+        waits: false,
+        fenced: Vec::new(),
+    };
+    for op in [
+        Op::Submit(Box::new(new)),
+        Op::Job("job".to_owned(), claim),
+        Op::Work("job".to_owned(), WorkOp::Open(open)),
+        Op::Work("job".to_owned(), WorkOp::Pairs(Box::new(pairs))),
+    ] {
+        node.propose(op).expect("taken");
+    }
+}
+
+fn lease(node: &Node, name: &str) -> (u64, Vec<WorkItem>) {
+    let take = WorkOp::Lease(TakeWork {
+        epoch: 1,
+        runner: runner(name),
+        scans_max: 1,
+        bytes_max: 1,
+    });
+    match node.propose(Op::Work("job".to_owned(), take)) {
+        Ok(Effect::Leased { lease, items }) => (lease, items),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_scan_that_failed_before_the_close_was_leased_keeps_the_close_from_deleting() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let replica = Replica::open(Options::new(directory.path())).expect("open");
+    let node = Node {
+        replica: Arc::new(replica),
+        runner: runner("own"),
+        now: Arc::new(|| Timestamp(1)),
+        make_env: Arc::new(|_| panic!("nothing is brought")),
+    };
+    divided(&node);
+    let base = Base {
+        kind: JobKind::Sync,
+        settings: Default::default(),
+        deletes: true,
+        selection: None,
+        retry_for: Duration::ZERO,
+    };
+    let shared = Shared::default();
+    let context = JobContext {
+        node: &node,
+        job: "job",
+        epoch: 1,
+        base: &base,
+        shared: &shared,
+    };
+    let (scan, items) = lease(&node, "other");
+    // What a worker reads before it asks for a lease.
+    let before = Works(&node.replica.reader()).of("job").expect("read");
+    let failed = Settle {
+        runner: runner("other"),
+        lease: scan,
+        items: vec![Settled {
+            number: items[0].number,
+            outcome: Settlement::Failed {},
+        }],
+        files: 0,
+        bytes: 0,
+        trouble: None,
+        cut: false,
+        looked: None,
+    };
+    let settle = WorkOp::Settle(Box::new(failed));
+    node.propose(Op::Work("job".to_owned(), settle))
+        .expect("taken");
+    let (close, items) = lease(&node, "own");
+    assert_eq!(items.len(), 1);
+    assert!(deletes(&before.expect("open")), "it knew of no failure");
+    assert!(!deletes(&context.as_leased(close).expect("open")));
+}
