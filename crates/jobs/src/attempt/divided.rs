@@ -1,6 +1,7 @@
 //! Jobs that are divided among nodes: which are, their controller as an attempt, and the worker of this node for each of them.
 //! Divides nothing itself: `controller` does.
 
+mod counted;
 mod told;
 mod wish;
 
@@ -20,8 +21,8 @@ use godwit_history::Host;
 use godwit_run::Control;
 use godwit_run::walk::PART_BYTES;
 use godwit_state::{
-    Actor, Command, FailureGroup, Job, JobState, Looked, Op, Reader, Reason, Site, Work, WorkOp,
-    Works,
+    Actor, Command, FailureGroup, Job, JobState, Looked, Node as NodeRow, Op, Reader, Reason, Site,
+    Work, WorkOp, Works,
 };
 
 use crate::access::Sight;
@@ -34,6 +35,7 @@ use crate::nodes::reaches;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
 use crate::{Shared, attempt, guests, reached, view};
+use counted::Counted;
 use told::{Scans, done, late, moved, shown_as};
 use wish::member_mandate;
 pub(crate) use wish::{Wish, can_divide, mates, wish};
@@ -93,11 +95,15 @@ pub(crate) fn carry_out(
         sites: Arc::clone(&shared.config.sites),
         mandate: mandate.cloned(),
     });
-    let counted: Mutex<Option<Looked>> = Mutex::default();
+    let counted = Counted::default();
     let count = |work: &Work| {
-        let goes_on = || goes_on() && !flights.have_ended();
-        let found = census(&node, &order.base, work, &goes_on);
-        *counted.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        let (node, base, work) = (node.clone(), order.base.clone(), work.clone());
+        let (own, steering, flights) = (Arc::clone(shared), steering.clone(), Arc::clone(&flights));
+        counted.begin(move || {
+            let is_over = || steering.is_cancelled() || flights.have_ended();
+            let goes_on = || !is_over() && !own.stopping.load(Ordering::SeqCst);
+            census(&node, &base, &work, &goes_on)
+        });
     };
     let end = std::thread::scope(|scope| {
         scope.spawn(|| flights.follow(shared));
@@ -105,7 +111,6 @@ pub(crate) fn carry_out(
         let mut steady = Steady::new(Instant::now());
         let mut scans = Scans::default();
         let mut is_counted = false;
-        let count = &count;
         control(&node, sites, &order, &limit, &goes_on, &mut |work| {
             if work.counts.leases > 0 {
                 told.enter(JobState::Running);
@@ -113,11 +118,10 @@ pub(crate) fn carry_out(
             let now = Instant::now();
             let shown = steady.show(now, done(work), |since| flights.since(since));
             if !std::mem::replace(&mut is_counted, true) {
-                let work = work.clone();
-                scope.spawn(move || count(&work));
+                count(work);
             }
             let found = match scans.are_open(shared, &job.id, now) {
-                true => *counted.lock().unwrap_or_else(PoisonError::into_inner),
+                true => counted.found(),
                 false => Some(work.counts.looked),
             };
             told.seen(
