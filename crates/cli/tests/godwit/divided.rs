@@ -85,6 +85,43 @@ fn a_divided_job_brings_all_that_a_transfer_brings() {
 }
 
 #[test]
+fn a_forced_job_sends_each_file_once_and_another_has_figures() {
+    let (here, there) = two_sites();
+    for name in ["a", "b/c", "b/d"] {
+        here.write(&format!("export/set/{name}"), name);
+    }
+    let bring = |more: &[&str]| {
+        let line = [&ALWAYS[..], more].concat();
+        let id = submit(&here, "here:/data/set/.", "siteB:/data/copy", &line);
+        assert_complete(&here, &id);
+        (ended(&here, &id), log(&here, &id))
+    };
+    let (_, said) = bring(&[]);
+    let script = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../scripts/divided-figures.py"
+    );
+    let script = fs::read_to_string(script).expect("the script is there");
+    let (_, line) = script.split_once("FIGURES = r\"").expect("it has a line");
+    let (line, _) = line.split_once('"').expect("of one text");
+    let mut rest = said.as_str();
+    for words in line.split(r"(\d+)") {
+        let found = rest.find(words);
+        rest = &rest[found.unwrap_or_else(|| panic!("{words:?} of {line:?}: {said}"))..];
+    }
+    let (job, said) = bring(&["--setting", "force=true"]);
+    assert!(said.contains("not divided among nodes"), "{said}");
+    for of in ["moved", "summary"] {
+        assert_eq!(
+            (&job[of]["files"], &job[of]["bytes"]),
+            (&3.into(), &7.into()),
+            "{job}"
+        );
+    }
+    assert_identical_to_rsync("-aH", &here.export.join("set"), &there.export.join("copy"));
+}
+
+#[test]
 fn what_the_destination_has_decides_in_a_divided_job_too() {
     let (here, there) = two_sites();
     let (from, to) = (here.export.join("set"), there.export.join("copy"));

@@ -200,6 +200,9 @@ fn hindrance(new: &NewJob, prepared: &Prepared) -> Option<&'static str> {
         Some("a dry run brings nothing")
     } else if comparison.delete_before {
         Some("what is deleted before anything is sent is deleted by one transfer (--delete-before)")
+    } else if settings.force {
+        // The close could not tell what its members have sent from what was there before, and would send all of it again.
+        Some("what is there already is sent by one transfer, too (--force)")
     } else if comparison.judge != Judge::default() {
         Some("files are told apart by size and time only")
     } else {
