@@ -191,6 +191,7 @@ fn begin_push<'a>(
                 comparison: request.comparison,
                 select: Arc::clone(&select),
                 member: member.clone(),
+                fence: None,
                 earlier: Earlier {
                     into: request.earlier_into(),
                     tags: earlier_tags.clone(),

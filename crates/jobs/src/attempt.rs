@@ -4,6 +4,7 @@
 pub(crate) mod after_crash;
 pub(crate) mod divided;
 mod events;
+mod fence;
 mod lack;
 mod placed;
 pub(crate) mod site;
@@ -34,6 +35,7 @@ use crate::stored::Stored;
 use crate::{Shared, access, guests, left, manifest, reached};
 pub(crate) use events::AttemptEvents;
 use events::Observed;
+pub(crate) use fence::ClaimFence;
 pub(crate) use placed::Placing;
 use site::Away;
 pub(crate) use space::Shortage;
@@ -54,8 +56,10 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
     let control = Control::default();
     let progress = Arc::new(Mutex::new(None));
     let sight = Sight::of(shared, &job);
+    let fence = Arc::new(ClaimFence::new(shared, &job.id, epoch, &control));
     let attempt = Attempt {
         sight,
+        fence: Arc::clone(&fence),
         owner: job.owner.clone(),
         sites,
         epoch,
@@ -83,7 +87,8 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
                     // Sites that run a transfer for this node record it themselves.
                     recording = Some(Recording::begin(&own, &job));
                     let begun = Instant::now();
-                    let ended = carry_out(&own, &job, epoch, (limit, sight), &control, &told);
+                    let given = (limit, sight, &fence);
+                    let ended = carry_out(&own, &job, epoch, given, &control, &told);
                     if let Err(failure) = &ended {
                         let stops =
                             || control.is_cancelled() || own.stopping.load(Ordering::SeqCst);
@@ -134,7 +139,7 @@ fn carry_out(
     shared: &Arc<Shared>,
     job: &Job,
     epoch: u64,
-    (limit, sight): (u64, Sight),
+    (limit, sight, fence): (u64, Sight, &Arc<ClaimFence>),
     control: &Control,
     told: &Arc<AttemptEvents>,
 ) -> Result<Summary, Failure> {
@@ -211,7 +216,7 @@ fn carry_out(
         list: prepared.list.take().map(GivenList::in_memory),
         hides_names: !sight.names,
         hides_contents: !sight.contents,
-        attempts: Some(Placing::of(shared, &job.id, epoch, control)),
+        attempts: Some(Placing::of(shared, &job.id, epoch, control, Some(fence))),
         ..(shared.config.make_env)(&prepared.sites)
     };
     let reads_back = || {

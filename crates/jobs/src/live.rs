@@ -10,7 +10,7 @@ use godwit_api::rest::{JobProgress, ProgressView};
 use godwit_run::Control;
 
 use crate::access::Sight;
-use crate::attempt::Shortage;
+use crate::attempt::{ClaimFence, Shortage};
 
 /// Between two looks whether an attempt has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -26,6 +26,7 @@ pub(crate) struct Attempt {
     /// What it shows its owner.
     pub(crate) sight: Sight,
     pub(crate) control: Control,
+    pub(crate) fence: Arc<ClaimFence>,
     /// The limit that it was given, in bytes per second; 0 is none.
     pub(crate) limit: u64,
     pub(crate) progress: Arc<Mutex<Option<ProgressView>>>,

@@ -264,7 +264,12 @@ fn follow_up(
             Some(job) if job.epoch == attempt.epoch && job.state.moves() => {
                 claimed.push((job, attempt.sight));
             }
-            _ => attempt.control.cancel(),
+            job => {
+                if job.is_some_and(|job| job.epoch != attempt.epoch) {
+                    attempt.fence.ends();
+                }
+                attempt.control.cancel();
+            }
         }
         // One that still stops takes its place until it has.
         running.push(Running {

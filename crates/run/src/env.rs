@@ -19,7 +19,7 @@ use godwit_engine::names::ListBytes;
 use godwit_engine::session::{Connector, Refusal};
 use godwit_net::{ChannelWish, ClientTls, IdentityId, PeerAddress};
 use godwit_store::Syncs;
-use godwit_tree::Earlier;
+use godwit_tree::{Earlier, Fence};
 
 use crate::Home;
 use crate::local::ExportedFiles;
@@ -100,6 +100,11 @@ pub trait Attempts: Send + Sync {
     /// This attempt has its destination: sources go into it, or the only one becomes it, and `tag` marks temporary files. Told before
     /// anything is written there.
     fn placed(&self, into: bool, tag: u64);
+
+    /// Tells whether this attempt may still write to a destination here, if that ends.
+    fn fence(&self) -> Option<Arc<dyn Fence>> {
+        None
+    }
 }
 
 /// A list of names beside a job.

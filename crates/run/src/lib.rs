@@ -12,6 +12,7 @@ mod env;
 mod home;
 pub mod itself;
 pub mod local;
+pub mod pulse;
 pub mod reports;
 mod route;
 mod selection;
@@ -32,7 +33,7 @@ pub use env::{
     AgentOrder, AgentProcess, Attempts, Connectors, Env, EventDetail, GivenList, Process, SOFTWARE,
     SshClient, SshWay, StartedAgent, UNREACHABLE,
 };
-pub use godwit_tree::Earlier;
+pub use godwit_tree::{Earlier, Fence};
 pub use home::Home;
 pub use selection::read_selection;
 pub use transfer::{STAGE_FIGURES, bounds_of, ciphers, client_tls, refusal_of};

@@ -66,7 +66,8 @@ pub(crate) fn carry_out(
         Err(failure) => return Some(Err(failure)),
     };
     let flights = Arc::new(Flights::new(&job.id));
-    let (claim, placing) = (claim_of(job), Placing::of(shared, &job.id, epoch, steering));
+    let placing = Placing::of(shared, &job.id, epoch, steering, None);
+    let claim = claim_of(job);
     let crew = || [vec![own.clone()], mates(shared, job)].concat();
     let (named, believed) = wish.named_and_believed(shared);
     let order = Order {

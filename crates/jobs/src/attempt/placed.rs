@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use godwit_run::{Attempts, Control, Earlier};
+use godwit_run::{Attempts, Control, Earlier, Fence};
 use godwit_state::{Agreed, JobOp, Placed, ProposeError};
 
+use super::fence::ClaimFence;
 use super::propose;
 use crate::Shared;
 
@@ -21,20 +22,24 @@ pub(crate) struct Placing {
     job: String,
     epoch: u64,
     control: Control,
+    fence: Option<Arc<ClaimFence>>,
 }
 
 impl Placing {
+    /// Of an attempt with this fence; a divided one has none here.
     pub(crate) fn of(
         shared: &Arc<Shared>,
         job: &str,
         epoch: u64,
         control: &Control,
+        fence: Option<&Arc<ClaimFence>>,
     ) -> Arc<dyn Attempts> {
         Arc::new(Self {
             shared: Arc::clone(shared),
             job: job.to_owned(),
             epoch,
             control: control.clone(),
+            fence: fence.cloned(),
         })
     }
 
@@ -48,6 +53,11 @@ impl Placing {
 }
 
 impl Attempts for Placing {
+    fn fence(&self) -> Option<Arc<dyn Fence>> {
+        let fence = Arc::clone(self.fence.as_ref()?);
+        Some(fence)
+    }
+
     fn earlier(&self) -> Earlier {
         let Placed { into, tags } = self.read();
         Earlier { into, tags }

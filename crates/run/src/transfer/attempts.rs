@@ -1,9 +1,11 @@
 //! What attempts of one job tell each other about its destination: asked of, and told to, whoever keeps it.
 //! Keeps nothing; the job's owner does.
 
+use std::sync::Arc;
+
 use godwit_api::failure::Failure;
 use godwit_proto::{Mapping, limits};
-use godwit_tree::{Earlier, PreparedDestination};
+use godwit_tree::{Earlier, Fence, PreparedDestination};
 
 use super::Job;
 
@@ -12,6 +14,11 @@ impl Job<'_> {
     pub(super) fn earlier(&self) -> Earlier {
         let attempts = self.env.attempts.as_ref();
         attempts.map_or_else(Earlier::default, |attempts| attempts.earlier())
+    }
+
+    /// Whether this attempt may still write here, if that ends.
+    pub(super) fn fence(&self) -> Option<Arc<dyn Fence>> {
+        self.env.attempts.as_ref()?.fence()
     }
 
     /// Names this node, if others may make attempts of the job.

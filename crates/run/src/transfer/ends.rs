@@ -265,6 +265,7 @@ impl<'a> Ends<'a> {
             comparison: Some(self.job.comparison()),
             select: Arc::clone(&self.job.chosen.select),
             member: None,
+            fence: self.job.fence(),
             earlier: self.job.earlier(),
             node: self.job.node()?,
         };

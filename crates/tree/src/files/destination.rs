@@ -21,7 +21,7 @@ use godwit_store::{Kind, RelPath, Storage, StoreError, TempName, digest};
 
 pub use self::earlier::Earlier;
 use self::header::{decode_mapping, encode_mapping, label};
-use crate::files::member::Membership;
+use crate::files::member::{Fence, Membership};
 use crate::files::read::source::TreeRoot;
 use crate::files::sink::TreeSinkConfig;
 use crate::select::Select;
@@ -60,6 +60,8 @@ pub struct DestinationRequest {
     pub select: Arc<Select>,
     /// What makes the transfer a member of a claim, if it is one.
     pub member: Option<Membership>,
+    /// Whether the transfer may still write, where it is no member and another node may take its job over.
+    pub fence: Option<Arc<dyn Fence>>,
     /// What earlier attempts of the same job found and left.
     pub earlier: Earlier,
     /// Names the node that writes, if another one may go on with its job.
@@ -215,6 +217,10 @@ impl DestinationRequest {
                 mapping,
                 tag: u64::from_le_bytes(tag),
                 key: key.0,
+                fence: match &self.member {
+                    Some(member) => Some(Arc::clone(&member.fence)),
+                    None => self.fence,
+                },
                 member: self.member,
                 earlier_tags: self.earlier.tags,
                 beacon: None,

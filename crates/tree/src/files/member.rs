@@ -19,9 +19,9 @@ use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, TempName};
 
 use crate::files::target::{Target, destination_fault};
 
-/// Tells whether a claim still holds at this node. Must be cheap: it is asked before each write.
+/// Tells whether a claim still holds at this node. Must be cheap as a rule: it is asked before each write.
 pub trait Fence: Send + Sync {
-    /// Whether it does. Once it does not, it never does again.
+    /// Whether it does. Once it does not, it never does again. May wait for the answer where this node was away.
     fn holds(&self) -> bool;
 
     /// Whether another node may still write to the files that members share, so that a file is put together in a copy.
@@ -77,10 +77,10 @@ impl Target {
         })
     }
 
-    /// Whether the claim of this member has ended. Of no member's transfer it never has.
+    /// Whether the claim by which this transfer writes has ended. That of a transfer without a fence never does.
     pub(crate) fn is_fenced(&self) -> bool {
-        let member = self.config.member.as_ref();
-        member.is_some_and(|member| !member.fence.holds())
+        let fence = self.config.fence.as_ref();
+        fence.is_some_and(|fence| !fence.holds())
     }
 
     /// Refuses to write once the claim has ended: the destination may be another's by now.
@@ -175,7 +175,7 @@ fn remove_ours(
 }
 
 /// What is said of a write that comes too late.
-pub(crate) const FENCED: &str = "the claim of this job has ended at this node, so that nothing more is written; the job gives the work to a member again";
+pub(crate) const FENCED: &str = "the claim of this job has ended at this node, so that nothing more is written; the job goes on where its claim is now";
 
 /// The journal's key of an entry: of a file, or of one part of it.
 pub(crate) fn key_of(record: &Record, part: Option<Part>) -> PathKey {

@@ -18,7 +18,7 @@ use crate::files::beacon::Beacon;
 use crate::files::finish::commit::{Committer, CommitterParts};
 use crate::files::finish::finisher::Finisher;
 use crate::files::finish::undelivered::UndeliveredSet;
-use crate::files::member::Membership;
+use crate::files::member::{Fence, Membership};
 use crate::files::plan::agenda::Agenda;
 use crate::files::plan::directories::Directories;
 use crate::files::plan::planner::{Planner, PlannerParts};
@@ -42,6 +42,8 @@ pub struct TreeSinkConfig {
     pub key: [u8; 32],
     /// What makes it a member of a claim, if it is one.
     pub member: Option<Membership>,
+    /// Whether it may still write, where that ends.
+    pub fence: Option<Arc<dyn Fence>>,
     /// Tags of temporary files that earlier attempts of the job left; a complete transfer removes them.
     pub earlier_tags: Vec<u64>,
     /// What the source looks for, if it is to look.

@@ -26,6 +26,7 @@ fn request(journals: &Path, sources: Vec<Vec<u8>>) -> DestinationRequest {
         comparison: None,
         select: Arc::default(),
         member: None,
+        fence: None,
         earlier: Earlier::default(),
         node: Vec::new(),
     }

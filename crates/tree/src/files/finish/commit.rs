@@ -330,6 +330,9 @@ impl Committer {
                 done.extend(file.done_record());
             }
         }
+        if is_fenced(self, &batch) {
+            return true;
+        }
         if !self.target.config.no_sync
             && let Err(error) = self
                 .target
@@ -352,11 +355,9 @@ impl Committer {
         drop(files);
         let mut replace = lock(&self.replace);
         if !replace.is_empty() {
-            for (_, file) in &batch.small {
-                replace.remove(&file.id);
-            }
-            for (_, file) in &batch.complete {
-                replace.remove(&file.id);
+            let small = batch.small.iter().map(|(_, file)| file.id);
+            for id in small.chain(batch.complete.iter().map(|(_, file)| file.id)) {
+                replace.remove(&id);
             }
         }
         drop(replace);
@@ -386,10 +387,9 @@ impl Committer {
                 files.push((&file.path, file.temp));
             }
         }
-        if files.is_empty() {
-            Ok(())
-        } else {
-            self.target.config.storage.sync_batch(&files, batch.bytes)
+        match files.is_empty() {
+            true => Ok(()),
+            false => self.target.config.storage.sync_batch(&files, batch.bytes),
         }
     }
 

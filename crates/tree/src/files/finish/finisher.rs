@@ -81,8 +81,8 @@ impl Finisher {
         };
         linker.make_all().map_err(ListError)?;
         go_on(ending)?;
+        self.hold_fence()?;
         if self.target.config.member.is_some() {
-            self.hold_fence()?;
             self.sweep_claim()?;
         }
         if self.target.counters.entries_failed.get() == 0 {
@@ -246,7 +246,7 @@ impl Finisher {
         synced.map_err(FinishError::Attributes)
     }
 
-    /// The tree is another's once the claim of the closer has ended.
+    /// The tree is another's once the claim has ended.
     fn hold_fence(&self) -> Result<(), CommitError> {
         match self.target.is_fenced() {
             true => Err(CommitError::Fenced),

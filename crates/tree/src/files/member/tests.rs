@@ -70,6 +70,7 @@ fn receive<T>(
         comparison: None,
         select: Arc::default(),
         member: Some(member),
+        fence: None,
         earlier: Earlier::default(),
         node: Vec::new(),
     };

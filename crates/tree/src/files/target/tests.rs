@@ -36,6 +36,7 @@ fn sink(journals: &std::path::Path) -> Arc<TreeSink> {
         comparison: None,
         select: Arc::default(),
         member: None,
+        fence: None,
         earlier: Earlier::default(),
         node: Vec::new(),
     };

@@ -168,6 +168,10 @@ impl Committer {
     }
 
     fn commit(&self, file: &Named<'_>, replace: Replace) -> bool {
+        // This node may have been stopped since the file before.
+        if self.target.is_fenced() {
+            return false;
+        }
         match self
             .agenda
             .deferred

@@ -76,6 +76,7 @@ impl Run {
             comparison,
             select: Arc::default(),
             member: None,
+            fence: None,
             earlier: crate::Earlier::default(),
             node: Vec::new(),
         };

@@ -34,6 +34,7 @@ fn sink(ranges_max: usize, journals: &std::path::Path) -> Arc<TreeSink> {
         comparison: None,
         select: Arc::default(),
         member: None,
+        fence: None,
         earlier: crate::Earlier::default(),
         node: Vec::new(),
     };

@@ -1,0 +1,95 @@
+//! Owns whether an undivided attempt may still write here: as long as its claim holds.
+//! Ends no attempt, and writes nothing.
+//!
+//! A node that stood still does not know what became of its jobs. So it asks the state before the next write, and waits for the answer.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use godwit_run::{Control, Fence, pulse};
+use godwit_state::{JobOp, ProposeError};
+
+use super::propose;
+use crate::Shared;
+
+/// After a question that found no answer.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+
+/// The claim of one attempt, as its writers see it.
+pub(crate) struct ClaimFence {
+    shared: Arc<Shared>,
+    job: String,
+    epoch: u64,
+    control: Control,
+    /// How often this process had stood still when the claim was known to hold.
+    stops: AtomicU64,
+    is_over: AtomicBool,
+    asking: Mutex<()>,
+}
+
+impl ClaimFence {
+    /// Of a claim that was taken now.
+    pub(crate) fn new(shared: &Arc<Shared>, job: &str, epoch: u64, control: &Control) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            job: job.to_owned(),
+            epoch,
+            control: control.clone(),
+            stops: AtomicU64::new(pulse::stops()),
+            is_over: AtomicBool::new(false),
+            asking: Mutex::default(),
+        }
+    }
+
+    /// Another node has the job, or gets it: nothing more is written here.
+    pub(crate) fn ends(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+    }
+
+    /// Asks the state, and waits until it answers or nobody wants the attempt any more.
+    fn asks(&self, stops: u64) -> bool {
+        let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = || self.stops.load(Ordering::SeqCst) >= stops;
+        while !self.is_over.load(Ordering::SeqCst) && !is_known() {
+            match self.tell() {
+                Ok(()) => self.stops.store(stops, Ordering::SeqCst),
+                Err(ProposeError::Refused(_)) => self.ends(),
+                Err(_) if self.is_unwanted() => return false,
+                Err(_) => std::thread::sleep(ASK_AGAIN),
+            }
+        }
+        !self.is_over.load(Ordering::SeqCst)
+    }
+
+    /// Reports what the state knows already, which it takes from whoever has the claim alone.
+    fn tell(&self) -> Result<(), ProposeError> {
+        let job = self.shared.replica.reader().job(&self.job)?;
+        let moving = job.filter(|job| job.epoch == self.epoch && job.state.moves());
+        let Some(job) = moving else {
+            self.ends();
+            return Ok(());
+        };
+        let report = JobOp::Report {
+            epoch: self.epoch,
+            state: job.state,
+            reason: job.reason,
+        };
+        propose(&self.shared, &self.job, report)
+    }
+
+    fn is_unwanted(&self) -> bool {
+        self.control.is_cancelled() || self.shared.stopping.load(Ordering::SeqCst)
+    }
+}
+
+impl Fence for ClaimFence {
+    fn holds(&self) -> bool {
+        let stops = pulse::stops();
+        let is_known = self.stops.load(Ordering::SeqCst) >= stops;
+        match is_known {
+            true => !self.is_over.load(Ordering::SeqCst),
+            false => self.asks(stops),
+        }
+    }
+}
