@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 /// A look that takes longer than this is one at a file system that does not answer.
 const HANGS_AFTER: Duration = Duration::from_secs(4);
+/// How long a file system may be silent while something uses it. One that fails over is back by then.
+pub const SILENT_MAX: Duration = Duration::from_secs(10);
 
 /// Room of a file system, in bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,6 +30,8 @@ struct State {
     looking_since: Option<Instant>,
     room: Option<Room>,
     is_odd: bool,
+    /// How often it was silent for longer than it may be, and answered again.
+    silences: u64,
 }
 
 impl Watched {
@@ -42,9 +46,18 @@ impl Watched {
     }
 
     /// The look has ended.
-    pub fn ends(&self, room: Option<Room>) {
+    pub fn ends(&self, now: Instant, room: Option<Room>) {
         let mut state = self.lock();
+        state.silences += u64::from(is_silent(state.looking_since, now));
         (state.looking_since, state.room) = (None, room);
+    }
+
+    /// How often the file system was silent for longer than it may be ([`SILENT_MAX`]), this moment included. Whoever comes out of a call
+    /// that hung finds another number than before, whether the look has ended or not.
+    #[must_use]
+    pub fn silences(&self, now: Instant) -> u64 {
+        let state = self.lock();
+        state.silences + u64::from(is_silent(state.looking_since, now))
     }
 
     /// How long the file system has not answered; None where it answers, or is not watched.
@@ -79,6 +92,10 @@ impl Watched {
     }
 }
 
+fn is_silent(since: Option<Instant>, now: Instant) -> bool {
+    since.is_some_and(|since| now.saturating_duration_since(since) > SILENT_MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,13 +107,26 @@ mod tests {
         assert_eq!(watched.room_or(|| Some(room)), Some(room));
         watched.begins(start);
         assert_eq!(watched.room_or(|| Some(room)), None);
-        watched.ends(Some(room));
+        watched.ends(start, Some(room));
         watched.begins(start);
         assert_eq!(watched.room_or(|| None), Some(room));
         assert_eq!(watched.hangs_for(start + HANGS_AFTER), None);
         let late = Duration::from_secs(7);
         assert_eq!(watched.hangs_for(start + late), Some(late));
-        watched.ends(None);
+        watched.ends(start + late, None);
         assert_eq!(watched.hangs_for(start + late), None);
+    }
+
+    #[test]
+    fn a_long_silence_counts_from_its_time_on_and_stays_counted() {
+        let (watched, start) = (Watched::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        watched.begins(start);
+        assert_eq!((watched.silences(at(9)), watched.silences(at(11))), (0, 1));
+        watched.ends(at(12), None);
+        assert_eq!(watched.silences(at(12)), 1);
+        watched.begins(at(13));
+        watched.ends(at(14), None);
+        assert_eq!(watched.silences(at(60)), 1);
     }
 }

@@ -23,7 +23,7 @@ use godwit_proto::{Beacon, DigestKind, Direction, ErrorCode, Mapping, Open, Tran
 use godwit_store::Kind;
 use godwit_store::journal::Journal;
 use godwit_tree::synthetic::MemorySource;
-use godwit_tree::{Arrived, DestinationRequest, Earlier, FoundRoot, Keeper, TreeRoot};
+use godwit_tree::{Arrived, DestinationRequest, Earlier, Fence, FoundRoot, Keeper, TreeRoot};
 
 use self::apart::{Marked, Sought, keep_apart, marked};
 pub(crate) use self::asked::may_write;
@@ -63,6 +63,8 @@ pub(crate) struct StartedEnd<'a> {
     pub(crate) writes_to: Vec<Vec<u8>>,
     /// Of a member: how long the claim of its job holds.
     pub(crate) lease: Option<Arc<MemberLease>>,
+    /// Of one that is no member: whether it may still write.
+    pub(crate) fence: Option<Arc<dyn Fence>>,
     /// The digest that is used.
     pub(crate) digest: DigestKind,
 }
@@ -159,6 +161,7 @@ fn begin_push<'a>(
                 unproved: false,
                 writes_to: Vec::new(),
                 lease: None,
+                fence: None,
                 digest: request.digest_kind(),
             })
         }
@@ -191,7 +194,7 @@ fn begin_push<'a>(
                 comparison: request.comparison,
                 select: Arc::clone(&select),
                 member: member.clone(),
-                fence: None,
+                fence: place.fence.clone(),
                 earlier: Earlier {
                     into: request.earlier_into(),
                     tags: earlier_tags.clone(),
@@ -255,6 +258,7 @@ fn begin_push<'a>(
                 beacon,
                 unproved,
                 writes_to,
+                fence: place.fence.filter(|_| lease.is_none()),
                 lease,
                 digest,
             })
@@ -424,6 +428,7 @@ fn begin_pull<'a>(
         unproved: false,
         writes_to: Vec::new(),
         lease: None,
+        fence: None,
         digest: request.digest_kind(),
     })
 }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use godwit_api::endpoint::Place as Named;
 use godwit_proto::FaultCode;
@@ -148,6 +148,12 @@ impl ExportedFiles for Exported {
         let found = self.find(path, Access::default()).ok()?;
         let room = crate::watch::room_of(Path::new(OsStr::from_bytes(&found.real)))?;
         Some(room.free)
+    }
+
+    fn silent_for(&self, export: &str) -> Option<Duration> {
+        let mut exports = self.exports.iter();
+        let export = exports.find(|own| own.name == export)?;
+        export.watched.hangs_for(Instant::now())
     }
 
     fn claimed(&self, destinations: &[Vec<u8>]) -> Option<String> {

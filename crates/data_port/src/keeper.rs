@@ -36,6 +36,9 @@ pub(crate) const SUSPEND_AFTER: Duration = Duration::from_secs(10);
 const CLAIM_ENDED: &str =
     "the claim of its job has ended at this node; the job gives its work to a member again";
 
+const STOOD_STILL: &str =
+    "this node, or the file system of the export, stood still for a while: look at the mount there";
+
 const AWAY: &str = "the client is away; it resumes when it comes back";
 
 /// What the keeper remembers of a transfer between two looks.
@@ -137,9 +140,14 @@ fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
             || now.saturating_duration_since(since) > LINGER;
         return if is_over { Step::End } else { Step::Wait };
     }
+    let claim = &session.claim;
     // Its writes are refused from the moment on; this closes its files.
-    if session.claim.has_lost_claim(now) {
+    if claim.has_lost_claim(now) {
         session.engine.cancel(CLAIM_ENDED);
+    }
+    // Its job may go on elsewhere; what hangs here comes late.
+    if claim.fence.as_ref().is_some_and(|fence| !fence.holds()) {
+        session.engine.cancel(STOOD_STILL);
     }
     let is_orphan = session.is_orphan();
     if !is_orphan {
@@ -149,7 +157,6 @@ fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
         return Step::Wait;
     }
     session.engine.tune();
-    let claim = &session.claim;
     // Twice in a row: a file that somebody writes afresh is empty for a moment.
     match (rules.taken_back)(claim) {
         Some(no) if watch.was_taken_back => session.engine.fail(no.code, &no.message),

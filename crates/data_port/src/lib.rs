@@ -8,6 +8,7 @@ mod agent;
 mod allow;
 mod announce;
 mod ask;
+mod away;
 mod begin;
 mod budget;
 mod claims;

@@ -225,6 +225,7 @@ impl Session {
             label,
             writes_to: begun.writes_to,
             lease: begun.lease,
+            fence: begun.fence,
             leave,
             wanted: begun
                 .key

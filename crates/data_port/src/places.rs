@@ -13,9 +13,10 @@ use godwit_api::grant::Right;
 use godwit_net::IdentityId;
 use godwit_proto::{ErrorCode, Fault, FaultCode, Open, Side};
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
-use godwit_tree::{TreeRoot, root_fault};
+use godwit_tree::{Fence, TreeRoot, root_fault};
 
 use crate::allow::{Denial, Granted, Grantor, StateRules, Who, find, refuse_export};
+use crate::away::AwayFence;
 use crate::export::{Export, ExportPath};
 use crate::leave::{Leave, Round, asked_paths};
 use godwit_run::local::{Access, hint};
@@ -105,6 +106,8 @@ pub(crate) struct TreeTarget {
     pub(crate) display: Vec<u8>,
     /// Owners and groups are applied as they are, also to whom does not ask for it.
     pub(crate) gives_owners: bool,
+    /// Ends what is written there.
+    pub(crate) fence: Option<Arc<dyn Fence>>,
 }
 
 /// What a pull reads.
@@ -211,6 +214,7 @@ impl Places for Exports {
                     is_directory,
                     display: export.name.clone().into_bytes(),
                     gives_owners: export.owner,
+                    fence: Some(Arc::new(AwayFence::of(&export.watched))),
                 }))
             }
         }

@@ -14,7 +14,7 @@ use godwit_net::IdentityId;
 use godwit_proto::limits::TOKENS_MAX;
 use godwit_proto::{Mapping, Token, TransferId};
 use godwit_store::journal::JournalHold;
-use godwit_tree::Arrived;
+use godwit_tree::{Arrived, Fence};
 
 use crate::claims::MemberLease;
 use crate::gate::Slot;
@@ -42,6 +42,8 @@ pub(crate) struct Claim {
     pub(crate) writes_to: Vec<Vec<u8>>,
     /// Of a member: how long the claim of its job holds.
     pub(crate) lease: Option<Arc<MemberLease>>,
+    /// Of one that is no member: whether it may still write.
+    pub(crate) fence: Option<Arc<dyn Fence>>,
     /// What it goes on with as long as nobody takes it back.
     pub(crate) leave: Leave,
     /// Is there once another process was asked to take the same transfer up.

@@ -48,7 +48,8 @@ fn follow(export: &Export, looked: &AtomicUsize) {
     let mut is_first = true;
     loop {
         export.watched.begins(Instant::now());
-        export.watched.ends(room_of(&export.path));
+        let room = room_of(&export.path);
+        export.watched.ends(Instant::now(), room);
         if std::mem::replace(&mut is_first, false) {
             looked.fetch_add(1, Ordering::SeqCst);
         }

@@ -13,6 +13,7 @@
 
 mod access;
 mod attempt;
+mod away;
 mod border;
 mod clock;
 mod elsewhere;

@@ -104,6 +104,14 @@ impl Live {
             .collect()
     }
 
+    /// Another node may take the job of an attempt over: the attempt ends, and writes nothing more.
+    pub(crate) fn leave(&self, id: &str) {
+        if let Some(attempt) = self.lock().get(id) {
+            attempt.fence.ends();
+            attempt.control.cancel();
+        }
+    }
+
     /// Gives an attempt another limit.
     pub(crate) fn set_limit(&self, id: &str, limit: u64) {
         if let Some(attempt) = self.lock().get_mut(id)

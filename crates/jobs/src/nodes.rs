@@ -177,7 +177,7 @@ impl Nodes {
 }
 
 /// The exports of this cluster that a job names.
-fn needs(job: &Job) -> impl Iterator<Item = &str> {
+pub(crate) fn needs(job: &Job) -> impl Iterator<Item = &str> {
     job.sources
         .iter()
         .chain([&job.destination])

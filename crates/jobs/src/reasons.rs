@@ -9,7 +9,7 @@ use godwit_state::{Delivered, Job, Reason, Timestamp, reason};
 
 use crate::error::JobsError;
 use crate::nodes::{NO_NODE, NODES_DRAINED, Nodes};
-use crate::{Shared, view};
+use crate::{Shared, away, view};
 
 /// What is so now.
 pub(crate) struct Now<'a> {
@@ -61,7 +61,9 @@ fn why(job: &Job, nodes: &Nodes, at: Timestamp) -> Option<Reason> {
         return None;
     }
     if let Some(nobody) = nodes.nobody(job) {
-        return Some(nobody);
+        // A mount that hangs is why no node reaches the export.
+        let is_told = nobody.code == NO_NODE && away::is_told(job);
+        return (!is_told).then_some(nobody);
     }
     let code = job.reason.as_ref()?.code.as_str();
     let is_over = matches!(code, reason::NOT_BEFORE | NO_NODE | NODES_DRAINED);

@@ -15,13 +15,13 @@ use tokio::time::timeout;
 use crate::access::Sight;
 use crate::attempt::{self, NO_SPACE};
 use crate::error::JobsError;
-use crate::nodes::{Nodes, Seen};
+use crate::nodes::{NO_NODE, Nodes, Seen};
 use crate::order::{self, Running};
 use crate::prune::Pruner;
 use crate::rules::Policy;
 use crate::schedule;
 use crate::zone::UnknownZones;
-use crate::{Shared, access};
+use crate::{Shared, access, away};
 
 /// The longest sleep: time windows of limits begin within it, and a clock that was set is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
@@ -195,7 +195,8 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
 /// Says of jobs that no node of the cluster takes why that is so.
 fn explain_nobody(shared: &Shared, due: &[Job], nodes: &Nodes) -> Result<(), JobsError> {
     let unable = due.iter().filter_map(|job| Some((job, nodes.nobody(job)?)));
-    let new = unable.filter(|(job, why)| job.reason.as_ref() != Some(why));
+    let is_told = |job: &Job, why: &Reason| why.code == NO_NODE && away::is_told(job);
+    let new = unable.filter(|(job, why)| job.reason.as_ref() != Some(why) && !is_told(job, why));
     for (job, reason) in new.take(EXPLAINED_MAX) {
         let explain = JobOp::Explain {
             seen: job.epoch,
@@ -279,7 +280,14 @@ fn follow_up(
     }
     // Limits are those of the whole cluster.
     let all: Vec<Running> = running.iter().chain(nodes.elsewhere()).cloned().collect();
+    let exports = match claimed.is_empty() {
+        true => None,
+        false => (shared.config.make_env)(&[]).exports,
+    };
     for (job, sight) in claimed {
+        if away::leaves(shared, reader, exports.as_deref(), &job)? {
+            continue;
+        }
         let denied = access::denied(shared, &job).or_else(|| sight.lost(shared, &job));
         if let Some(why) = denied {
             end(shared, &job, &why, attempt::denied(&why))?;

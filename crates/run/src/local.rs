@@ -7,6 +7,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use godwit_proto::{Fault, FaultCode, Open, Preserve, Side};
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, StoreErrorKind, Syncs};
@@ -78,6 +79,11 @@ pub trait ExportedFiles: Send + Sync {
 
     /// Bytes that this process may still write to the export of the path; None where nobody knows.
     fn free_bytes(&self, path: &Path) -> Option<u64>;
+
+    /// How long the file system of an export of this name has not answered; None where it answers, or nobody watches it.
+    fn silent_for(&self, _export: &str) -> Option<Duration> {
+        None
+    }
 
     /// Why nobody but the members of a job may write to these absolute paths now, if that is so.
     fn claimed(&self, _destinations: &[Vec<u8>]) -> Option<String> {

@@ -59,6 +59,7 @@ impl Places for UserFiles {
             is_directory: found.is_directory || is_directory,
             display: found.display,
             gives_owners: false,
+            fence: None,
         }))
     }
 

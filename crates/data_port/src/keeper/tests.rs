@@ -80,6 +80,7 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
         label: String::new(),
         writes_to: vec![b"/data/run42".to_vec()],
         lease: None,
+        fence: None,
         leave: Leave::unbound(Who::itself(owner())),
         wanted: None,
         grip: Mutex::new(Some(grip)),

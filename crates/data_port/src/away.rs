@@ -1,0 +1,57 @@
+//! Owns when a transfer that came here writes nothing more: this node or its mount stood still for so long that the job may be another's.
+//! Ends no transfer, and looks at no file system.
+
+use std::time::Instant;
+
+use godwit_api::watched::Watched;
+use godwit_run::pulse;
+use godwit_tree::Fence;
+
+/// Of one transfer into one export.
+pub(crate) struct AwayFence {
+    watched: Watched,
+    /// How often the mount and this process had stood still when the transfer began.
+    stops: (u64, u64),
+}
+
+impl AwayFence {
+    /// Of a transfer that begins now.
+    pub(crate) fn of(watched: &Watched) -> Self {
+        Self {
+            stops: stops_of(watched),
+            watched: watched.clone(),
+        }
+    }
+}
+
+fn stops_of(watched: &Watched) -> (u64, u64) {
+    (watched.silences(Instant::now()), pulse::stops())
+}
+
+impl Fence for AwayFence {
+    fn holds(&self) -> bool {
+        stops_of(&self.watched) == self.stops
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use godwit_api::watched::SILENT_MAX;
+
+    use super::*;
+
+    #[test]
+    fn what_a_silent_mount_held_up_stays_refused_once_the_mount_answers() {
+        let watched = Watched::default();
+        let before = AwayFence::of(&watched);
+        assert!(before.holds());
+        let since = Instant::now().checked_sub(SILENT_MAX + Duration::from_secs(1));
+        watched.begins(since.expect("the machine is up for longer"));
+        assert!(!before.holds());
+        watched.ends(Instant::now(), None);
+        assert!(!before.holds());
+        assert!(AwayFence::of(&watched).holds());
+    }
+}

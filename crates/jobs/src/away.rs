@@ -1,0 +1,59 @@
+//! Takes undivided jobs from this node whose exports here have not answered for a while: another node goes on, or the job says why it waits.
+//! Looks at no file system; the node watches its exports.
+
+use godwit_api::failure::FailureCode;
+use godwit_api::watched::SILENT_MAX;
+use godwit_run::local::ExportedFiles;
+use godwit_state::{Job, JobOp, Reader, Reason, Works};
+
+use crate::Shared;
+use crate::attempt;
+use crate::error::JobsError;
+use crate::nodes::needs;
+
+/// Returns a job that runs here to the queue if an export of it hangs; tells whether it did. Calls that hang keep the thread of the attempt,
+/// and what they write late meets the fence.
+pub(crate) fn leaves(
+    shared: &Shared,
+    reader: &Reader,
+    exports: Option<&dyn ExportedFiles>,
+    job: &Job,
+) -> Result<bool, JobsError> {
+    let silent = needs(job).find_map(|name| {
+        let lasts = exports?.silent_for(name)?;
+        (lasts > SILENT_MAX).then_some((name, lasts))
+    });
+    let Some((name, lasts)) = silent else {
+        return Ok(false);
+    };
+    // The other nodes of a divided job go on.
+    if Works(reader).of(&job.id)?.is_some() {
+        return Ok(false);
+    }
+    let node = &shared.config.node;
+    let text = format!(
+        "The file system of the export {name} has not answered at the node {node} for {} s: look at the mount there. The job goes on at another node that reaches the export, or here once the mount answers.",
+        lasts.as_secs()
+    );
+    let progress = shared.live.progress(&job.id);
+    let backoff = JobOp::Backoff {
+        epoch: job.epoch,
+        reason: Reason::new(FailureCode::ExportAway.as_str(), text.clone()),
+        next_attempt: shared.now(),
+        bytes: progress.as_ref().map_or(0, |progress| progress.bytes),
+        files: progress.as_ref().map_or(0, |progress| progress.files),
+    };
+    let left = attempt::propose(shared, &job.id, backoff);
+    if left.is_ok() {
+        (shared.config.log)(&format!("job {}: {text}", job.id));
+        shared.live.leave(&job.id);
+    }
+    // A refusal means that somebody has changed the job meanwhile.
+    Ok(left.is_ok())
+}
+
+/// Whether the job has told more of its wait than that no node reaches an export.
+pub(crate) fn is_told(job: &Job) -> bool {
+    let reason = job.reason.as_ref();
+    reason.is_some_and(|reason| reason.code == FailureCode::ExportAway.as_str())
+}
