@@ -48,6 +48,9 @@ const TEXT_BYTES_MAX: usize = 4_096;
 /// While the state does not take how an attempt ended.
 const PROPOSE_AGAIN: Duration = Duration::from_secs(1);
 
+/// How long an attempt stays with one node of a site that has several, unless its owner says otherwise: the next one goes to another.
+const IMPATIENT: [(&str, &str); 2] = [("stall-deadline", "20s"), ("retry-for", "20s")];
+
 /// Why a job waits whose destination is full.
 pub(crate) const NO_SPACE: &str = "no_space";
 
@@ -194,6 +197,13 @@ fn carry_out(
             }
         }
         Err(why) => divided::whole(told, &why),
+    }
+    if serving.get().is_some_and(|nodes| nodes > 1) {
+        for (setting, time) in IMPATIENT {
+            let time = || vec![Text::from(time)];
+            let settings = &mut prepared.spec.settings;
+            settings.entry(setting.to_owned()).or_insert_with(time);
+        }
     }
     if limit > 0 && kind != JobKind::Verify {
         // From the first byte on; what changes later goes through the control.

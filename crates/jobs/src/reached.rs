@@ -37,8 +37,12 @@ pub(crate) fn living(
     let others = learned(&site, at);
     for node in std::iter::once(known.clone()).chain(others) {
         match nodes_of(shared, &site, &node, path) {
-            Ok(nodes) => return Ok((site_by(site, node), nodes)),
-            Err(refusal) if refusal.code == code::UNREACHABLE => {}
+            Ok(nodes) => {
+                let by = serving(node, &nodes);
+                return Ok((site_by(site, by), nodes));
+            }
+            // A node that is stopped takes connections, and answers nothing.
+            Err(refusal) if [code::UNREACHABLE, code::GIVEN_UP].contains(&&*refusal.code) => {}
             // One that was told of once and does not say that it is of this site may be another's by now.
             Err(_) if node.identity != site.identity => {}
             // It answers, but not this.
@@ -75,6 +79,13 @@ fn forgotten(site: &Site) -> String {
 pub(crate) fn renew(shared: &Shared, site: &Site) -> Result<(), Refusal> {
     // All nodes measure from memory, so any right at the site is enough to hear of all.
     nodes_of(shared, site, &peer(site), ANY_PLACE.as_bytes()).map(drop)
+}
+
+/// The node that answered, or another one where it does not serve the place itself, as with a mount that hangs.
+fn serving(node: Peer, nodes: &[Peer]) -> Peer {
+    let serves = nodes.iter().any(|one| one.identity == node.identity);
+    let other = nodes.first().filter(|_| !serves);
+    other.cloned().unwrap_or(node)
 }
 
 /// A node of this cluster, as it is asked.
@@ -191,19 +202,11 @@ fn learn(shared: &Shared, site: &Site, nodes: &[Peer], named: bool) {
     );
 }
 
-/// Whether the state learns by this: other addresses, a further node, or that a node is still one of the site.
-fn is_news(site: &Site, told: &[Target], named: bool, at: Timestamp) -> bool {
-    told.iter().any(|told| {
-        let known = site
-            .nodes
-            .iter()
-            .find(|node| node.identity == told.identity);
-        known.is_none_or(|known| {
-            let is_old = || {
-                let since = known.named.map(|named| named.after(RENEW_EVERY_MS));
-                since.is_none_or(|next| next <= at)
-            };
-            known.addresses != told.addresses || (named && is_old())
-        })
-    })
+        match nodes_of(shared, &site, &node, path) {
+            Ok(nodes) => {
+                let by = serving(node, &nodes);
+                return Ok((site_by(site, by), nodes));
+            }
+            // A node that is stopped takes connections, and answers nothing.
+            Err(refusal) if [code::UNREACHABLE, code::GIVEN_UP].contains(&&*refusal.code) => {}
 }
