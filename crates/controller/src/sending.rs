@@ -380,7 +380,7 @@ impl EventSink for ProgressSink {
             flight.delivered = MovedView {
                 bytes: summary.bytes.unwrap_or(0).max(last.bytes),
                 files: summary.files.max(last.files),
-                ..last
+                bytes_again: summary.resent_bytes.max(last.bytes_again),
             };
         }
         self.lock().hear(&event);
