@@ -19,7 +19,7 @@ use godwit_state::{Target, Work, Works};
 
 use crate::Node;
 use crate::batch::{BatchOutcome, To};
-use patience::Patience;
+pub(crate) use patience::Patience;
 pub(crate) use steering::Steering;
 
 /// Between two looks for a node of the destination.
@@ -31,6 +31,8 @@ const TRY_AGAIN_MAX: Duration = Duration::from_secs(2);
 const REFUSED_FOR: Duration = Duration::from_secs(10);
 /// A try that is younger than this is left once the controller pairs its node otherwise: less is lost than what is won.
 const MOVES_WITHIN: Duration = Duration::from_secs(5);
+/// Tries that brought next to nothing, each to another node of the destination, after which the items go to nodes that bring theirs.
+pub(crate) const SLOW_TRIES_MAX: u32 = 2;
 /// Between two looks whether a try is to be left.
 const WATCH_EVERY: Duration = Duration::from_millis(250);
 
@@ -72,7 +74,8 @@ impl Sending<'_> {
         let mut last = None;
         // How often each node of the destination was tried, and how many tries were left.
         let mut tried: BTreeMap<String, u32> = BTreeMap::new();
-        let mut left = 0;
+        let (mut left, mut slow) = (0, 0);
+        let settled = self.settled();
         let mut may_move = brings;
         loop {
             let (to, target, targets) = match self.choose(&tried) {
@@ -89,11 +92,13 @@ impl Sending<'_> {
             let patience = brings.then(|| Patience::new(left, to.limit));
             self.begin_flight(&target, !brings);
             let (is_left, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+            let is_slow = AtomicBool::new(false);
             let ended = thread::scope(|scope| {
                 let watch = scope.spawn({
-                    let (control, is_over, is_left) = (&control, &is_over, &is_left);
+                    let (control, is_over) = (&control, &is_over);
+                    let left = (&is_left, &is_slow);
                     let target = &target;
-                    move || self.watch(target, control, (patience, may_move), is_over, is_left)
+                    move || self.watch(target, control, (patience, may_move), is_over, left)
                 });
                 let _ends = Ends(&is_over, watch.thread().clone());
                 make(to).and_then(|spec| Runner::run(&spec, &env, &events, &control))
@@ -101,6 +106,9 @@ impl Sending<'_> {
             *tried.entry(target.identity.clone()).or_default() += 1;
             let is_left = is_left.load(Ordering::SeqCst);
             left += u32::from(is_left);
+            slow += u32::from(is_slow.load(Ordering::SeqCst));
+            // The others bring what they hold, so it is this node that is slow.
+            let gives_back = slow >= SLOW_TRIES_MAX && self.settled() > settled;
             may_move &= !is_left;
             let is_untried = |one: &Target| !tried.contains_key(&one.identity);
             let is_early = |most: Duration| began.elapsed() < most;
@@ -114,9 +122,10 @@ impl Sending<'_> {
                 code => code.retry() == Retry::Transient && is_early(self.retry_for),
             };
             match &ended {
-                Err(failure) if self.goes_on() && passes(failure) => {}
+                Err(failure) if !gives_back && self.goes_on() && passes(failure) => {}
                 _ => {
                     return Sent {
+                        gives_back: gives_back && ended.is_err(),
                         cut: last.is_some() || ended.is_err(),
                         ended,
                         heard: std::mem::take(&mut *heard.lock()),
@@ -135,6 +144,7 @@ impl Sending<'_> {
             Err(Failure::new(FailureCode::Unreachable, message))
         };
         Sent {
+            gives_back: false,
             cut: last.is_some(),
             ended: last.unwrap_or_else(nobody),
             heard: std::mem::take(&mut *heard.lock()),
@@ -149,7 +159,7 @@ impl Sending<'_> {
         control: &Control,
         (mut patience, may_move): (Option<Patience>, bool),
         is_over: &AtomicBool,
-        is_left: &AtomicBool,
+        (is_left, is_slowly): (&AtomicBool, &AtomicBool),
     ) {
         let began = Instant::now();
         loop {
@@ -170,11 +180,19 @@ impl Sending<'_> {
                 .is_some_and(|patience| patience.is_over(at, bytes, files));
             let is_moved = may_move && at < MOVES_WITHIN && self.is_moved(target);
             if has_others && (!is_named || is_slow || is_moved) {
+                is_slowly.store(is_slow, Ordering::SeqCst);
                 is_left.store(true, Ordering::SeqCst);
                 control.cancel();
                 return;
             }
         }
+    }
+
+    /// Scans and parts that all nodes have settled.
+    fn settled(&self) -> u64 {
+        let reader = self.node.replica.reader();
+        let work = Works(&reader).of(self.job).ok().flatten();
+        work.map_or(0, |work| work.counts.scans + work.counts.parts)
     }
 
     /// Whether a node of the destination to which anybody sends now is one of these.
@@ -283,6 +301,8 @@ pub(crate) struct Sent {
     pub(crate) heard: BatchOutcome,
     /// A try was cut: what it sent may still be written.
     pub(crate) cut: bool,
+    /// Others are to bring the items, and nothing else is wrong.
+    pub(crate) gives_back: bool,
 }
 
 /// Where a transfer goes now.

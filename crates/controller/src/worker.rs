@@ -412,7 +412,8 @@ impl JobContext<'_> {
                 Err(failure) => {
                     self.count(&mut brought, None);
                     is_over = false;
-                    brought.trouble = self.goes_on().then(|| trouble(&failure));
+                    let is_trouble = self.goes_on() && !sent.gives_back;
+                    brought.trouble = is_trouble.then(|| trouble(&failure));
                 }
             }
         }

@@ -61,7 +61,8 @@ impl JobContext<'_> {
             }
             Ok(Summary::Verify(_)) => Ok(back(leased.items, None)),
             Err(failure) => {
-                let why = self.goes_on().then(|| trouble(&failure));
+                let is_trouble = self.goes_on() && !sent.gives_back;
+                let why = is_trouble.then(|| trouble(&failure));
                 Ok(Brought {
                     trouble: why,
                     ..back(leased.items, None)
