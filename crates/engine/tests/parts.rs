@@ -153,6 +153,7 @@ impl World {
                 fence: Arc::clone(&node.claim) as Arc<dyn Fence>,
                 part_bytes_min: PART_BYTES,
             }),
+            fence: None,
             earlier: godwit_tree::Earlier::default(),
             node: Vec::new(),
         };

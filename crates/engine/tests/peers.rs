@@ -135,6 +135,7 @@ fn a_manifest_that_comes_again_counts_once_and_is_answered_as_before() {
         comparison: None,
         select: Arc::default(),
         member: None,
+        fence: None,
         earlier: godwit_tree::Earlier::default(),
         node: Vec::new(),
     };

@@ -88,6 +88,7 @@ fn run(setup: &Setup, random: &mut Random, breaks: i64) -> (End, Vec<String>) {
         journals: setup.journals.clone(),
         select: Arc::default(),
         member: None,
+        fence: None,
         earlier: godwit_tree::Earlier::default(),
         node: Vec::new(),
         display: Vec::new(),

@@ -202,11 +202,39 @@ fn learn(shared: &Shared, site: &Site, nodes: &[Peer], named: bool) {
     );
 }
 
-        match nodes_of(shared, &site, &node, path) {
-            Ok(nodes) => {
-                let by = serving(node, &nodes);
-                return Ok((site_by(site, by), nodes));
-            }
-            // A node that is stopped takes connections, and answers nothing.
-            Err(refusal) if [code::UNREACHABLE, code::GIVEN_UP].contains(&&*refusal.code) => {}
+/// Whether the state learns by this: other addresses, a further node, or that a node is still one of the site.
+fn is_news(site: &Site, told: &[Target], named: bool, at: Timestamp) -> bool {
+    told.iter().any(|told| {
+        let known = site
+            .nodes
+            .iter()
+            .find(|node| node.identity == told.identity);
+        known.is_none_or(|known| {
+            let is_old = || {
+                let since = known.named.map(|named| named.after(RENEW_EVERY_MS));
+                since.is_none_or(|next| next <= at)
+            };
+            known.addresses != told.addresses || (named && is_old())
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_does_not_serve_the_place_gives_way_to_one_that_does() {
+        let peer = |name: &str| Peer {
+            name: name.to_owned(),
+            addresses: Vec::new(),
+            identity: name.to_owned(),
+        };
+        let (known, others) = (peer("a"), [peer("b"), peer("c")]);
+        assert_eq!(serving(known.clone(), &others).name, "b");
+        let all = [peer("b"), known.clone()];
+        assert_eq!(serving(known.clone(), &all).name, "a");
+        // A node that is alone tells of no nodes.
+        assert_eq!(serving(known, &[]).name, "a");
+    }
 }

@@ -30,7 +30,7 @@ fn a_stranger_hears_nothing_of_the_file_of_grants() {
         rules: &rules,
     };
     let stranger = Who::itself(identity("q"));
-    let no = grantor.granted(&stranger).err().expect("unreadable");
+    let no = grantor.granted(&stranger).expect_err("unreadable");
     assert_eq!(no.code, ErrorCode::INTERNAL);
     for secret in ["somebody", &home.path().display().to_string()] {
         assert!(!no.message.contains(secret), "{}", no.message);

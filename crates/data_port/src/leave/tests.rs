@@ -60,7 +60,7 @@ impl StateRules for Rules {
         Ok(Arc::clone(&locked(&self.now)))
     }
 
-    fn own_job(&self, _: &Mandate) -> Result<Option<bool>, String> {
+    fn own_job(&self, _: &str, _: &Mandate) -> Result<Option<bool>, String> {
         Ok(None)
     }
 }

@@ -21,8 +21,7 @@ use godwit_history::Host;
 use godwit_run::Control;
 use godwit_run::walk::PART_BYTES;
 use godwit_state::{
-    Actor, Command, FailureGroup, Job, JobState, Looked, Node as NodeRow, Op, Reader, Reason, Site,
-    Work, WorkOp, Works,
+    Actor, Command, FailureGroup, Job, JobState, Op, Reader, Reason, Site, Work, WorkOp, Works,
 };
 
 use crate::access::Sight;

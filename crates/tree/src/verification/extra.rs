@@ -133,7 +133,7 @@ fn item(path: &[u8], kind: u8) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use godwit_store::{FinalMeta, Storage as _};
+    use godwit_store::FinalMeta;
     use godwit_testkit::MemoryStorage;
 
     use super::*;

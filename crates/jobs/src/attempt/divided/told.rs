@@ -82,15 +82,3 @@ pub(super) fn shown_as(
         ..flights
     }
 }
-
-/// What may come after the end of a job, because these nodes of the destination do not answer.
-pub(super) fn late(nodes: &[String]) -> String {
-    let (has, it) = match nodes {
-        [_] => ("has", "it"),
-        _ => ("have", "they"),
-    };
-    format!(
-        "{} {has} not confirmed that no call of this job is left in the file system there, as where a mount hangs: until {it} answers again, or the mount is made again, such a call may set attributes of a directory or of a file with several names, bring back a further name of a file, or make an empty directory; nothing else changes",
-        nodes.join(", ")
-    )
-}

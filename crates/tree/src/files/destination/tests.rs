@@ -92,7 +92,7 @@ fn a_request_that_fits_no_journal_leaves_none() {
 
 struct Open;
 
-impl crate::Fence for Open {
+impl Fence for Open {
     fn holds(&self) -> bool {
         true
     }
