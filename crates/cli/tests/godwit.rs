@@ -53,6 +53,7 @@ mod godwit {
     pub(crate) mod limits_of_times;
     pub(crate) mod links;
     pub(crate) mod lists;
+    pub(crate) mod long_lists;
     pub(crate) mod lost_rights;
     pub(crate) mod machine;
     pub(crate) mod manifest;

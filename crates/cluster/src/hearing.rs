@@ -73,12 +73,12 @@ impl Shared {
             let rows = reader.objects_by::<Node>(identity);
             rows.map(|rows| rows.first().map(|row| row.number))
         };
-        // Whoever cannot read the state lets nobody in.
+        // A node that cannot read the state takes no other for a member.
         if number(&self.config.identity).ok()?.is_some() {
             return number(identity).ok()?;
         }
         // A node that joined gets the state piece by piece. The rows of the others stand before its own; until that one is there it knows the
-        // others by what it was told when it joined, too. A node without a row that was told nothing was removed, and has no members.
+        // others by the list that it got when it joined, too. A node with neither was removed, and has no members.
         let told = self.told();
         let others = told.iter().map(|node| (&node.identity, node.number));
         let mut others = others.filter(|(other, _)| *other == identity);

@@ -100,7 +100,7 @@ pub(crate) struct Grantor<'a> {
     pub(crate) rules: &'a dyn StateRules,
 }
 
-/// What both sources of grants say at one moment.
+/// All grants of both sources at one moment.
 pub(crate) struct AllGrants {
     file: Vec<Grant>,
     rules: Arc<Vec<Grant>>,

@@ -35,7 +35,7 @@ pub(crate) struct Leave {
 /// An export and a path below it; `None` stands for what belongs to no export.
 type NeededPlace = Option<(String, RelPath)>;
 
-/// To read below a place, to write there, or to be told what is there.
+/// To read below a place, to write there, or to hear of the entries there.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 struct Need {
     place: NeededPlace,
@@ -73,7 +73,7 @@ impl Leave {
         }
     }
 
-    /// What a request needs for as long as its transfer runs.
+    /// The rights that a request needs for as long as its transfer runs.
     ///
     /// # Errors
     /// More than one transfer may need.
@@ -123,7 +123,7 @@ impl Leave {
         })
     }
 
-    /// Why these rights hold no longer, if that is so. While grants cannot be read nobody new comes in; whoever was let in goes on.
+    /// Why these rights hold no longer, if that is so. While grants cannot be read no transfer begins, and those that run go on.
     pub(crate) fn taken_back(&self, grantor: &Grantor<'_>, round: &Round) -> Option<Denial> {
         if self.needs.is_empty() {
             return None;

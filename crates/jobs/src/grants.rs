@@ -91,7 +91,7 @@ pub(crate) fn grant(
         .iter()
         .map(|path| rule(giver, wish, path, until_first))
         .collect::<Result<_, _>>()?;
-    // A look at each path takes work, too, whether it is allowed or not. Nobody uses up the changes of a site that has not let it in.
+    // A look at each path takes work, too, whether it is allowed or not. A node uses up the changes of those sites only that let it in.
     if let Some(mandate) = mandate
         && !is_let_in(shared, mandate, asker)?
     {

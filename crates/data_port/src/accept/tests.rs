@@ -1,4 +1,4 @@
-//! Tests of requests whose sources take several frames: who is heard, and how many at once.
+//! Tests of requests whose sources take several frames: which are heard, and how many at once.
 
 use godwit_api::grant::Grant;
 use godwit_net::{Connection, Identity, local_pair};

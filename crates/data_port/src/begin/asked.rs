@@ -41,7 +41,7 @@ pub(super) fn entered(
     Ok(Some((hold, Membership { node, ..membership })))
 }
 
-/// Whether the holder of a claim may write at the claimed place. A place that is not there any more is nobody's. The nodes of a cluster act
+/// Whether the holder of a claim may write at the claimed place. No holder has a place that is not there any more. The nodes of a cluster act
 /// for the same users, whose rights the node that claims has looked at.
 pub(crate) fn may_write(shared: &Shared, by: &By, asked: &Text) -> bool {
     let who = match by {

@@ -203,7 +203,7 @@ fn no_transfer_begins_between_the_look_for_writers_and_the_claim() {
     assert!(looked.get() && !claims.is_entered());
 }
 
-/// What a peer names it has this node keep, so it counts as memory of its transfer.
+/// This node keeps the names that a peer sends, so they count as memory of its transfer.
 #[test]
 fn sources_count_as_memory_of_their_transfer() {
     let home = tempfile::tempdir().expect("a directory");

@@ -356,7 +356,7 @@ fn claims_of_a_node_of_the_site_end_with_its_membership() {
     let without_b = |by: &By, _: &Text| by.peer() != Some(identity("b"));
     assert!(table.refuses(&there, now, &anybody).is_some());
     assert!(table.refuses(&there, now, &without_b).is_none());
-    // What it knows of its claim is of no use to it as a peer.
+    // As a peer the removed node cannot renew its claim.
     let mut id = [1; 16];
     id[..8].copy_from_slice(&8_usize.to_le_bytes());
     let lasts = Duration::from_secs(60);

@@ -124,7 +124,7 @@ impl PartialOpen {
     /// The whole request.
     ///
     /// # Errors
-    /// What it says beside its sources does not fit their number.
+    /// Other fields do not fit the number of its sources.
     pub fn finish(self) -> Result<Open, WireError> {
         self.open.validate()?;
         Ok(self.open)

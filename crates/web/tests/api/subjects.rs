@@ -329,7 +329,7 @@ fn every_operation_answers_every_subject_as_the_table_says() {
                     "{method} {path}, {name}: {status}, not {expected}: {body}"
                 ));
             }
-            // What is refused names what the subject asked for.
+            // A refusal names the place that the subject asked for.
             let told = OF_OTTO.iter().find(|word| body.contains(**word));
             if let Some(word) = told.filter(|_| subject == OTHER && status == 200) {
                 wrong.push(format!("{method} {path}, {name}: {word} in {body}"));

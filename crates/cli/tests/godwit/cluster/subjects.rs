@@ -200,7 +200,7 @@ const MORE: &[Row] = &[
             OTHER, OTHER, OTHER, OTHER, OTHER, OTHER, OK, OTHER, OTHER, OTHER, NOT_SO, NOT_SO,
         ],
     ),
-    // Nobody makes up entries of the log in a test; a member is heard, and its nonsense is not understood.
+    // A member is heard, and these entries make no sense.
     (
         "cluster/carry entries",
         [

@@ -18,10 +18,10 @@ type Code = Option<ErrorCode>;
 const OK: Code = None;
 const WHO: Code = Some(ErrorCode::AUTH);
 const NO: Code = Some(ErrorCode::NOT_GRANTED);
-/// The same for all: who is not in the transfer does not learn whether there is one.
+/// The same for all: only those in a transfer learn whether there is one.
 const NONE: Code = Some(ErrorCode::UNKNOWN_TRANSFER);
 
-/// What each subject is answered, in the order of the columns.
+/// The answers to each subject, in the order of the columns.
 const TABLE: [(&str, [Code; SUBJECTS.len()]); 5] = [
     (
         "push",
@@ -114,7 +114,7 @@ pub(super) fn wrong(walk: &Walk) -> Vec<String> {
     wrong
 }
 
-/// What keeps a destination for a node of the site keeps it for nobody once that is no node any more.
+/// The claim would keep all others from the destination for an hour.
 #[test]
 fn a_claim_of_a_node_ends_when_it_is_removed() {
     let site = Site::of(2);
