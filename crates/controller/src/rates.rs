@@ -5,7 +5,7 @@
 //! what was sent there at a time: both are bounds from below. So once nodes are seen to be unequal, each fast source is seen at a second
 //! destination, too; then the fastest sources come first, each to the destination that is loaded least for what it takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::watch::Traffic;
 
@@ -26,6 +26,12 @@ const FILLS: f64 = 0.85;
 const GAIN: f64 = 1.1;
 /// A source with several destinations passes over those with less than this part of its best rate.
 const LEAST: f64 = 0.5;
+/// A destination that takes less than this, and less than this part of what it took, stalls.
+const STALLS_BYTES: f64 = 32_768.0;
+const STALLS_PART: f64 = 0.01;
+/// After so many seconds of that, while others take what they took, nobody is sent there for so many.
+const STALLS_AFTER: u32 = 6;
+const PASSED_OVER_FOR: u32 = 60;
 
 /// The rate of one source at one destination.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,6 +51,12 @@ pub(crate) struct Rates {
     are_unequal: bool,
     /// Seconds in which something was sent.
     seconds: u32,
+    /// How often nodes have told.
+    looks: u32,
+    /// Destinations that stall, and for how many looks.
+    stalls: BTreeMap<String, u32>,
+    /// Destinations to which nobody is sent, until so many looks.
+    passed_over: BTreeMap<String, u32>,
 }
 
 impl Rates {
@@ -60,6 +72,7 @@ impl Rates {
             seen.rate = (seen.rate * KEEPS).max(one.bytes_per_second);
             seen.seconds = seen.seconds.saturating_add(1);
         }
+        self.look_for_stalls(&told, &into);
         self.seconds = self.seconds.saturating_add(u32::from(!into.is_empty()));
         for (target, rate) in into {
             let best = self.into.entry(target.to_owned()).or_default();
@@ -67,6 +80,34 @@ impl Rates {
         }
         self.are_unequal |= self.look_unequal();
         told
+    }
+
+    /// Whose file system or link lets next to nothing through answers all the same: only what arrives there says so.
+    fn look_for_stalls(&mut self, told: &[Traffic], into: &BTreeMap<&str, f64>) {
+        self.looks = self.looks.saturating_add(1);
+        let stalls = |target: &str| {
+            let now = into.get(target).copied().unwrap_or_default();
+            let best = self.into.get(target).copied().unwrap_or_default();
+            now < STALLS_BYTES && now < best * STALLS_PART
+        };
+        let sends = told
+            .iter()
+            .filter(|one| !one.to.is_empty() && one.streams > 0);
+        let used: BTreeSet<&str> = sends.map(|one| one.to.as_str()).collect();
+        let (stalling, others): (Vec<&str>, Vec<&str>) =
+            used.iter().partition(|target| stalls(target));
+        let stalls = &mut self.stalls;
+        stalls.retain(|target, _| stalling.contains(&target.as_str()));
+        for target in stalling.into_iter().filter(|_| !others.is_empty()) {
+            let lasts = stalls.entry(target.to_owned()).or_default();
+            *lasts += 1;
+            if *lasts >= STALLS_AFTER {
+                let until = self.looks.saturating_add(PASSED_OVER_FOR);
+                self.passed_over.insert(target.to_owned(), until);
+            }
+        }
+        let looks = self.looks;
+        self.passed_over.retain(|_, until| *until > looks);
     }
 
     /// Whether destinations take unlike sums, or sources bring unlike rates to one of them.
@@ -98,6 +139,17 @@ impl Rates {
         targets: &[&str],
         before: &[Option<usize>],
     ) -> Vec<Vec<usize>> {
+        let may_send = |at: &usize| !self.passed_over.contains_key(targets[*at]);
+        let open: Vec<usize> = (0..targets.len()).filter(may_send).collect();
+        if !open.is_empty() && open.len() < targets.len() {
+            let targets: Vec<&str> = open.iter().map(|at| targets[*at]).collect();
+            let place = |had: &Option<usize>| open.iter().position(|at| Some(*at) == *had);
+            let before: Vec<Option<usize>> = before.iter().map(place).collect();
+            let spread = self.spread(sources, &targets, &before).into_iter();
+            return spread
+                .map(|places| places.into_iter().map(|at| open[at]).collect())
+                .collect();
+        }
         let (nodes, places) = (sources.len(), targets.len());
         if nodes == 0 || places == 0 {
             return vec![Vec::new(); nodes];

@@ -199,3 +199,28 @@ fn each_node_has_its_part_whatever_was_seen() {
         assert_eq!(rates.spread(&sources, &targets, &kept), spread);
     }
 }
+
+#[test]
+fn a_destination_that_stalls_while_others_do_not_is_passed_over_for_a_while() {
+    let mut rates = Rates::default();
+    let mut tell = |seconds: u32, told: [f64; 2]| {
+        for _ in 0..seconds {
+            let told = told.iter().enumerate().map(|(at, rate)| Traffic {
+                node: format!("s{at}"),
+                to: format!("d{at}"),
+                bytes_per_second: *rate,
+                streams: 4,
+                ..Traffic::default()
+            });
+            rates.saw(told.collect());
+        }
+        rates.spread(&["s0", "s1"], &["d0", "d1"], &[Some(0), Some(1)])
+    };
+    let (ring, others) = (vec![vec![0], vec![1]], vec![vec![0], vec![0]]);
+    assert_eq!(tell(20, [1e8, 1e8]), ring);
+    assert_eq!(tell(STALLS_AFTER - 1, [1e8, 1.0]), ring);
+    assert_eq!(tell(1, [1e8, 1.0]), others);
+    // Both of them do, as where the source is slow.
+    assert_eq!(tell(PASSED_OVER_FOR, [0.0, 0.0]), ring);
+    assert_eq!(tell(20, [0.0, 0.0]), ring);
+}
