@@ -103,10 +103,14 @@ impl Sending<'_> {
                 let _ends = Ends(&is_over, watch.thread().clone());
                 make(to).and_then(|spec| Runner::run(&spec, &env, &events, &control))
             });
-            *tried.entry(target.identity.clone()).or_default() += 1;
             let is_left = is_left.load(Ordering::SeqCst);
+            let is_slow = is_slow.load(Ordering::SeqCst);
+            // The controller's word against a node says nothing once it names the node again: all would meet at the same other one.
+            if !is_left || is_slow {
+                *tried.entry(target.identity.clone()).or_default() += 1;
+            }
             left += u32::from(is_left);
-            slow += u32::from(is_slow.load(Ordering::SeqCst));
+            slow += u32::from(is_slow);
             // The others bring what they hold, so it is this node that is slow.
             let gives_back = slow >= SLOW_TRIES_MAX && self.settled() > settled;
             may_move &= !is_left;
