@@ -25,6 +25,8 @@ mod place;
 mod questions;
 mod rates;
 mod sending;
+#[cfg(test)]
+mod simulation;
 mod vouching;
 mod watch;
 mod worker;

@@ -1,0 +1,453 @@
+//! Simulates divided jobs second by second, with the claims, rates, patience and leases of the program: how long a job takes, and how much
+//! the others bring while something happens to one node.
+//! Moves no data: links let through what they carry, in equal shares.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use godwit_api::ask::{Mark, Peer, Refusal, code};
+
+use crate::claims::{ANSWER_WITHIN, Ask, Claims};
+use crate::pace::{Left, Pace, Took};
+use crate::rates::Rates;
+use crate::sending::{Patience, SLOW_TRIES_MAX};
+use crate::watch::Traffic;
+
+/// Between two looks.
+const TICK: f64 = 0.1;
+/// What each lease costs beside its bytes.
+const LEASE_SECONDS: f64 = 0.4;
+/// A node that is silent for so long is lost to its cluster.
+const LOST_AFTER: f64 = 5.0;
+/// After so long a node with a hung mount has said so, and the site names it no more.
+const HANG_TOLD: f64 = 6.0;
+/// Between two questions for the nodes of the destination.
+const NODES_EVERY: f64 = 3.0;
+/// A try is moved to another destination while it is younger.
+const MOVES_WITHIN: f64 = 5.0;
+
+/// What happens to a node, for good.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Fault {
+    Kill,
+    /// It answers nothing, and its connections stand.
+    Stop,
+    /// Packets to it are lost.
+    Cut,
+    /// Its mount hangs; it answers what touches no file.
+    Hang,
+    /// It lets one byte a second through.
+    Slow,
+}
+
+/// Which node.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Side {
+    Source(usize),
+    Target(usize),
+}
+
+/// What a lease consists of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    /// Bytes and files of an item.
+    pub(crate) bytes: f64,
+    pub(crate) files: u64,
+    /// Parts begin again at another node of the destination; files that have arrived stay.
+    pub(crate) are_parts: bool,
+}
+
+/// What a source has leased.
+struct Lease {
+    items: u64,
+    began: f64,
+    left: f64,
+    target: Option<usize>,
+    try_began: f64,
+    try_bytes: f64,
+    patience: Patience,
+    tries: BTreeMap<usize, u32>,
+    times_left: u32,
+    slow: u32,
+    /// What all had settled when it began.
+    settled: u64,
+    may_move: bool,
+}
+
+struct Source {
+    pace: Pace,
+    lease: Option<Lease>,
+}
+
+pub(crate) struct World {
+    pub(crate) sources: Vec<f64>,
+    pub(crate) targets: Vec<f64>,
+    pub(crate) kind: Kind,
+    pub(crate) fault: Option<(f64, Side, Fault)>,
+}
+
+/// What came of a job.
+pub(crate) struct Course {
+    pub(crate) seconds: f64,
+    /// The longest time in which less than 0.6 of what the others carry was brought, while there was something to lease.
+    pub(crate) low: f64,
+    /// Bytes that were still to be settled when the fault came.
+    pub(crate) left_at_fault: f64,
+}
+
+fn after(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
+}
+
+fn peer(at: usize) -> Peer {
+    Peer {
+        name: format!("d{at}"),
+        addresses: vec![format!("d{at}:1")],
+        identity: format!("d{at}"),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of items are small")]
+fn float(number: u64) -> f64 {
+    number as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "amounts are small"
+)]
+fn whole(number: f64) -> u64 {
+    number as u64
+}
+
+impl World {
+    fn fault_of(&self, side: Side, now: f64) -> Option<(f64, Fault)> {
+        let (at, whom, fault) = self.fault?;
+        (whom == side && now >= at).then_some((now - at, fault))
+    }
+
+    /// What all nodes carry that nothing has happened to.
+    pub(crate) fn usable(&self, now: f64) -> f64 {
+        let sum = |rates: &[f64], side: fn(usize) -> Side| -> f64 {
+            let whole = |at: &usize| self.fault_of(side(*at), now).is_none();
+            (0..rates.len()).filter(whole).map(|at| rates[at]).sum()
+        };
+        sum(&self.sources, Side::Source).min(sum(&self.targets, Side::Target))
+    }
+
+    fn stands(&self, side: Side, now: f64) -> bool {
+        self.fault_of(side, now).is_some()
+    }
+
+    fn is_lost(&self, side: Side, now: f64) -> bool {
+        let fault = self.fault_of(side, now);
+        fault.is_some_and(|(lasts, fault)| {
+            let is_silent = matches!(fault, Fault::Kill | Fault::Stop | Fault::Cut);
+            is_silent && lasts > LOST_AFTER
+        })
+    }
+
+    /// The answer of a destination to a question, and after how long.
+    fn answer(&self, at: usize, ask: Ask, now: f64) -> (f64, Result<(), Refusal>) {
+        let given_up = (
+            ANSWER_WITHIN.as_secs_f64(),
+            Err(Refusal::later(code::GIVEN_UP, "no answer")),
+        );
+        match self.fault_of(Side::Target(at), now).map(|(_, fault)| fault) {
+            Some(Fault::Kill) => (0.05, Err(Refusal::later(code::UNREACHABLE, "gone"))),
+            Some(Fault::Stop | Fault::Cut) => given_up,
+            Some(Fault::Hang) if ask.mark != Mark::Untouched => given_up,
+            _ => (0.05, Ok(())),
+        }
+    }
+
+    /// The nodes that the site names.
+    fn named(&self, now: f64) -> Vec<Peer> {
+        let hangs = |at: usize| {
+            let fault = self.fault_of(Side::Target(at), now);
+            fault.is_some_and(|(lasts, fault)| fault == Fault::Hang && lasts > HANG_TOLD)
+        };
+        let all = 0..self.targets.len();
+        all.filter(|at| !hangs(*at) && !self.is_lost(Side::Target(*at), now))
+            .map(peer)
+            .collect()
+    }
+
+    /// What each source sends now: links are shared equally, but by those that cannot use their share.
+    fn flows(&self, sources: &[Source], now: f64) -> Vec<f64> {
+        let mut flows = vec![0.0; sources.len()];
+        for (target, capacity) in self.targets.iter().enumerate() {
+            if self.stands(Side::Target(target), now) {
+                continue;
+            }
+            let sends = |at: &usize| {
+                let lease = sources[*at].lease.as_ref();
+                let is_here = lease.is_some_and(|one| one.target == Some(target) && one.left > 0.0);
+                is_here && !self.stands(Side::Source(*at), now)
+            };
+            let mut here: Vec<usize> = (0..sources.len()).filter(sends).collect();
+            here.sort_by(|one, other| self.sources[*one].total_cmp(&self.sources[*other]));
+            let mut left = *capacity;
+            for (done, at) in here.iter().enumerate() {
+                let share = left / float((here.len() - done) as u64);
+                flows[*at] = self.sources[*at].min(share);
+                left -= flows[*at];
+            }
+        }
+        flows
+    }
+
+    /// Runs a job of so many items to its end.
+    pub(crate) fn run(&self, items: u64) -> Course {
+        let source = || Source {
+            pace: Pace::new(),
+            lease: None,
+        };
+        let mut sources: Vec<Source> = self.sources.iter().map(|_| source()).collect();
+        let mut claims = Claims::new(Duration::ZERO, Vec::new(), false);
+        claims.serving(Duration::ZERO, self.named(0.0));
+        let (mut rates, mut answers) = (Rates::default(), Vec::new());
+        let mut pairs: Vec<Vec<usize>> = vec![Vec::new(); sources.len()];
+        let mut before: Vec<Option<usize>> = vec![None; sources.len()];
+        let (mut ready, mut settled, mut turn) = (items, 0_u64, 0_usize);
+        let mut course = Course {
+            seconds: 0.0,
+            low: 0.0,
+            left_at_fault: 0.0,
+        };
+        let (mut low_since, mut second, mut sent) = (None, 0.0, 0.0);
+        let mut lost_known = false;
+        for tick in 0_u64.. {
+            let now = float(tick) * TICK;
+            assert!(now < 5_000.0, "it never ends");
+            for (peer, ask) in claims.due(after(now)) {
+                let at = peer.name[1..].parse().expect("a number");
+                let (wait, answer) = self.answer(at, ask, now);
+                answers.push((now + wait, peer.identity, ask, answer));
+            }
+            answers.retain(|(at, identity, ask, answer)| {
+                let is_due = *at <= now;
+                if is_due {
+                    claims.answered(after(now), identity, *ask, answer.clone());
+                }
+                !is_due
+            });
+            if tick % whole(NODES_EVERY / TICK) == 0 {
+                claims.serving(after(now), self.named(now));
+            }
+            // A source that is lost gives back what it held, and is no member any more.
+            for at in 0..sources.len() {
+                if self.is_lost(Side::Source(at), now) && !lost_known {
+                    lost_known = true;
+                    ready += sources[at].lease.take().map_or(0, |lease| lease.items);
+                    claims.members_changed(after(now));
+                }
+            }
+            let crew: Vec<usize> = (0..sources.len())
+                .filter(|at| !self.is_lost(Side::Source(*at), now))
+                .collect();
+            let targets: Vec<usize> = claims
+                .ready()
+                .map(|peer| peer.name[1..].parse().expect("a number"))
+                .collect();
+            self.pair(&rates, (&crew, &targets), &mut pairs, &mut before);
+            let named: Vec<usize> = pairs.iter().flatten().copied().collect();
+            let flows = self.flows(&sources, now);
+            sent += flows.iter().sum::<f64>() * TICK;
+            for at in crew.iter().copied() {
+                let own = &mut sources[at];
+                if let Some(lease) = &mut own.lease {
+                    lease.left -= flows[at] * TICK;
+                    lease.try_bytes += flows[at] * TICK;
+                    if lease.left <= 0.0 && now >= lease.began + LEASE_SECONDS {
+                        let took = Took {
+                            items: lease.items,
+                            settled: lease.items,
+                            files: lease.items * self.kind.files,
+                            bytes: whole(float(lease.items) * self.kind.bytes),
+                        };
+                        own.pace.took(took, after(now - lease.began));
+                        settled += lease.items;
+                        own.lease = None;
+                    } else {
+                        self.steer(lease, now, &pairs[at], &named);
+                    }
+                }
+                own.pace.saw(after(now), settled);
+            }
+            if settled == items {
+                course.seconds = now;
+                return course;
+            }
+            for own in &mut sources {
+                let gives_back =
+                    |lease: &mut Lease| lease.slow >= SLOW_TRIES_MAX && settled > lease.settled;
+                if let Some(lease) = own.lease.take_if(gives_back) {
+                    let took = Took {
+                        items: lease.items,
+                        ..Took::default()
+                    };
+                    own.pace.took(took, after(now - lease.began));
+                    ready += lease.items;
+                }
+            }
+            let places = (&mut ready, &mut turn);
+            self.lease(&mut sources, &crew, &pairs, (now, settled), places);
+            if self
+                .fault
+                .is_some_and(|(at, ..)| (now - at).abs() < TICK / 2.0)
+            {
+                course.left_at_fault = float(items - settled) * self.kind.bytes;
+            }
+            if tick % 10 == 9 {
+                rates.saw(self.traffic(&sources, &flows, now));
+                // The first seconds have no pairs yet.
+                let is_low = sent < 0.6 * self.usable(second) && ready > 0 && now > 3.0;
+                low_since = is_low.then(|| low_since.unwrap_or(second));
+                let lasts = low_since.map_or(0.0, |since: f64| now + TICK - since);
+                course.low = course.low.max(lasts);
+                (second, sent) = (now + TICK, 0.0);
+            }
+        }
+        course
+    }
+
+    fn pair(
+        &self,
+        rates: &Rates,
+        (crew, targets): (&[usize], &[usize]),
+        pairs: &mut [Vec<usize>],
+        before: &mut [Option<usize>],
+    ) {
+        let names = |prefix: &str, of: &[usize]| -> Vec<String> {
+            of.iter().map(|at| format!("{prefix}{at}")).collect()
+        };
+        let (sources, places) = (names("s", crew), names("d", targets));
+        let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
+        let places: Vec<&str> = places.iter().map(String::as_str).collect();
+        let had: Vec<Option<usize>> = crew
+            .iter()
+            .map(|at| targets.iter().position(|one| before[*at] == Some(*one)))
+            .collect();
+        let spread = rates.spread(&sources, &places, &had);
+        pairs.iter_mut().for_each(Vec::clear);
+        for (at, to) in crew.iter().zip(spread) {
+            pairs[*at] = to.iter().map(|place| targets[*place]).collect();
+            before[*at] = match pairs[*at].as_slice() {
+                [one] => Some(*one),
+                _ => None,
+            };
+        }
+    }
+
+    /// Leaves a try as a worker does, and begins the next one.
+    fn steer(&self, lease: &mut Lease, now: f64, own: &[usize], named: &[usize]) {
+        let lasts = now - lease.try_began;
+        if let Some(target) = lease.target {
+            let has_others = named.iter().any(|one| *one != target);
+            let is_named = named.contains(&target);
+            let files = whole(lease.try_bytes / self.kind.bytes) * self.kind.files;
+            let is_slow = lease
+                .patience
+                .is_over(after(lasts), whole(lease.try_bytes), files);
+            let is_moved = lease.may_move && lasts < MOVES_WITHIN && !own.contains(&target);
+            let is_gone = self.fault_of(Side::Target(target), now);
+            let is_gone = is_gone.is_some_and(|(lasts, fault)| fault == Fault::Kill && lasts > 4.0);
+            let is_left = has_others && (!is_named || is_slow || (is_moved && !own.is_empty()));
+            if !is_left && !is_gone {
+                return;
+            }
+            if is_gone || is_slow {
+                *lease.tries.entry(target).or_default() += 1;
+            }
+            lease.times_left += u32::from(is_left);
+            lease.slow += u32::from(is_left && is_slow);
+            lease.may_move &= !is_left;
+            lease.target = None;
+            let all = float(lease.items) * self.kind.bytes;
+            lease.left = match self.kind.are_parts {
+                true => all,
+                false => (lease.left / self.kind.bytes).ceil() * self.kind.bytes,
+            };
+        }
+        let mut places = own.to_vec();
+        places.extend(named.iter().filter(|one| !own.contains(one)));
+        let tries = |place: &usize| lease.tries.get(place).copied().unwrap_or(0);
+        lease.target = places.iter().copied().min_by_key(|place| tries(place));
+        (lease.try_began, lease.try_bytes) = (now, 0.0);
+        lease.patience = Patience::new(lease.times_left, 0);
+    }
+
+    /// Idle sources lease.
+    fn lease(
+        &self,
+        sources: &mut [Source],
+        crew: &[usize],
+        pairs: &[Vec<usize>],
+        (now, settled): (f64, u64),
+        (ready, turn): (&mut u64, &mut usize),
+    ) {
+        let sending = crew.iter().filter(|at| !pairs[**at].is_empty()).count() as u64;
+        for at in crew.iter().copied() {
+            let is_stopped = self.stands(Side::Source(at), now);
+            if sources[at].lease.is_some() || pairs[at].is_empty() || *ready == 0 || is_stopped {
+                continue;
+            }
+            let held = sources.iter().filter_map(|one| one.lease.as_ref());
+            let parts = if self.kind.are_parts { *ready } else { 0 };
+            let left = Left {
+                ready: *ready,
+                held: held.map(|lease| lease.items).sum(),
+                others: sending.saturating_sub(1),
+                parts,
+                part_bytes: whole(float(parts) * self.kind.bytes),
+            };
+            let Some(take) = sources[at].pace.next(after(now), left) else {
+                continue;
+            };
+            let items = match self.kind.are_parts {
+                true => (take.part_bytes / whole(self.kind.bytes)).max(1),
+                false => take.scans.into(),
+            };
+            let items = items.min(ready.div_ceil(sending.max(1)));
+            *ready -= items;
+            *turn += 1;
+            let target = pairs[at][*turn % pairs[at].len()];
+            sources[at].lease = Some(Lease {
+                items,
+                began: now,
+                left: float(items) * self.kind.bytes,
+                target: Some(target),
+                try_began: now,
+                try_bytes: 0.0,
+                patience: Patience::new(0, 0),
+                tries: BTreeMap::new(),
+                times_left: 0,
+                slow: 0,
+                settled,
+                may_move: true,
+            });
+        }
+    }
+
+    fn traffic(&self, sources: &[Source], flows: &[f64], now: f64) -> Vec<Traffic> {
+        let tells = |at: &usize| !self.stands(Side::Source(*at), now);
+        let all = (0..sources.len()).filter(tells);
+        all.filter_map(|at| {
+            let target = sources[at].lease.as_ref()?.target?;
+            Some(Traffic {
+                node: format!("s{at}"),
+                to: format!("d{target}"),
+                bytes_per_second: flows[at],
+                streams: 4,
+                ..Traffic::default()
+            })
+        })
+        .collect()
+    }
+}
