@@ -20,7 +20,7 @@ use godwit_store::Kind;
 use godwit_store::measure::{MeasureLimits, measure};
 
 use crate::allow::Who;
-use crate::places::Target;
+use crate::places::{Target, TreeTarget};
 use crate::{Shared, news, probe};
 use godwit_run::local::Access;
 
@@ -148,7 +148,7 @@ fn storage(shared: &Shared, peer: IdentityId, place: &[u8]) -> StorageSeen {
     }
     let found = target.and_then(|target| match target {
         Target::Null => Err("null: keeps nothing, so there is nothing to measure".to_owned()),
-        Target::Tree(tree) => {
+        Target::Tree(TreeTarget { place: tree, .. }) => {
             let there = tree.storage.stat(&tree.base);
             let there = there.map_err(|error| error.to_string())?;
             let directory = match there {

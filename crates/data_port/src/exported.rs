@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use godwit_api::endpoint::Place as Named;
 use godwit_proto::FaultCode;
-use godwit_run::local::{Access, ExportedFiles, LocalDestination, LocalError, LocalSource, hint};
+use godwit_run::local::{Access, ExportedFiles, LocalError, LocalSource, hint};
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
-use godwit_tree::{TreeRoot, root_fault};
+use godwit_tree::{DestinationPlace, TreeRoot, root_fault};
 
 use crate::claims::ClaimTable;
 use crate::export::{Export, ExportError, ExportPath, locate};
@@ -132,10 +132,10 @@ impl ExportedFiles for Exported {
         })
     }
 
-    fn destination(&self, path: &Path, access: Access) -> Result<LocalDestination, LocalError> {
+    fn destination(&self, path: &Path, access: Access) -> Result<DestinationPlace, LocalError> {
         let found = self.find(path, access)?;
         let is_directory = found.directory || found.contents;
-        Ok(LocalDestination {
+        Ok(DestinationPlace {
             storage: found.storage,
             storage_path: found.real,
             base: found.below,

@@ -13,7 +13,7 @@ use godwit_api::grant::Right;
 use godwit_net::IdentityId;
 use godwit_proto::{ErrorCode, Fault, FaultCode, Open, Side};
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
-use godwit_tree::{Fence, TreeRoot, root_fault};
+use godwit_tree::{DestinationPlace, Fence, TreeRoot, root_fault};
 
 use crate::allow::{Denial, Granted, Grantor, StateRules, Who, find, refuse_export};
 use crate::away::AwayFence;
@@ -97,13 +97,7 @@ pub(crate) enum Target {
 
 /// A place that a tree is written to.
 pub(crate) struct TreeTarget {
-    pub(crate) storage: Arc<dyn Storage>,
-    /// Absolute.
-    pub(crate) storage_path: Vec<u8>,
-    pub(crate) base: RelPath,
-    pub(crate) is_directory: bool,
-    /// How the storage is called in messages.
-    pub(crate) display: Vec<u8>,
+    pub(crate) place: DestinationPlace,
     /// Owners and groups are applied as they are, also to whom does not ask for it.
     pub(crate) gives_owners: bool,
     /// Ends what is written there.
@@ -208,11 +202,13 @@ impl Places for Exports {
                 granted.allowed(Some((&export.name, base.as_bytes())), Right::Write)?;
                 let (storage, storage_path) = self.open(export, access)?;
                 Ok(Target::Tree(TreeTarget {
-                    storage,
-                    storage_path,
-                    base,
-                    is_directory,
-                    display: export.name.clone().into_bytes(),
+                    place: DestinationPlace {
+                        storage,
+                        storage_path,
+                        base,
+                        is_directory,
+                        display: export.name.clone().into_bytes(),
+                    },
                     gives_owners: export.owner,
                     fence: Some(Arc::new(AwayFence::of(&export.watched))),
                 }))

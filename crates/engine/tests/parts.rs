@@ -25,8 +25,8 @@ use godwit_store::digest::{self, FileDigest, digest_slice};
 use godwit_store::{FinalMeta, RelPath, Storage, TempName, Timestamp};
 use godwit_testkit::{Faults, HostileStorage, MemoryStorage, Operation};
 use godwit_tree::{
-    DestinationRequest, Fence, ListWork, Membership, NoNames, Selecting, TreeRoot, TreeSink,
-    TreeSource, TreeWork, WorkItem,
+    DestinationPlace, DestinationRequest, Fence, ListWork, Membership, NoNames, Selecting,
+    TreeRoot, TreeSink, TreeSource, TreeWork, WorkItem,
 };
 
 use flaky::Flaky;
@@ -129,21 +129,8 @@ impl World {
         Vec<String>,
     ) {
         let request = DestinationRequest {
-            storage: Arc::new(node.storage.clone()),
-            storage_path: b"/target".to_vec(),
-            base: path("out"),
-            is_directory: true,
-            sender: b"me".to_vec(),
-            sources: vec![b"/src".to_vec()],
-            names: vec![Vec::new()],
             digest: self.kind,
-            force: false,
             verify: self.seed.is_multiple_of(3),
-            no_sync: false,
-            journals: node.journals.path().to_owned(),
-            display: Vec::new(),
-            comparison: None,
-            select: Arc::default(),
             member: Some(Membership {
                 node: Vec::new(),
                 claim: CLAIM,
@@ -153,9 +140,19 @@ impl World {
                 fence: Arc::clone(&node.claim) as Arc<dyn Fence>,
                 part_bytes_min: PART_BYTES,
             }),
-            fence: None,
-            earlier: godwit_tree::Earlier::default(),
-            node: Vec::new(),
+            ..DestinationRequest::new(
+                DestinationPlace {
+                    storage: Arc::new(node.storage.clone()),
+                    storage_path: b"/target".to_vec(),
+                    base: path("out"),
+                    is_directory: true,
+                    display: Vec::new(),
+                },
+                b"me".to_vec(),
+                vec![b"/src".to_vec()],
+                vec![Vec::new()],
+                node.journals.path().to_owned(),
+            )
         };
         let prepared = match request.prepare() {
             Ok(prepared) => prepared,

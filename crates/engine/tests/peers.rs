@@ -15,10 +15,10 @@ use godwit_engine::tuner::Bounds;
 use godwit_engine::{Counters, End, Live, Receiver, ReceiverConfig, Sink, StreamLoss};
 use godwit_net::{Stream as _, StreamOptions, local_pair};
 use godwit_proto::*;
-use godwit_store::{FinalMeta, Timestamp, digest};
+use godwit_store::{FinalMeta, Timestamp};
 use godwit_testkit::MemoryStorage;
 use godwit_tree::synthetic::NullSink;
-use godwit_tree::{DestinationRequest, TreeSink};
+use godwit_tree::{DestinationPlace, DestinationRequest, TreeSink};
 
 use flaky::Flaky;
 use hand::*;
@@ -118,27 +118,19 @@ fn a_manifest_that_comes_again_counts_once_and_is_answered_as_before() {
         ..FinalMeta::default()
     };
     target.put(&path("out/there"), &meta, b"same").unwrap();
-    let request = DestinationRequest {
-        storage: Arc::new(target),
-        storage_path: b"/target".to_vec(),
-        base: path("out"),
-        is_directory: true,
-        sender: b"me".to_vec(),
-        sources: vec![b"/src".to_vec()],
-        names: vec![Vec::new()],
-        digest: digest::DigestKind::Crc64Nvme,
-        force: false,
-        verify: false,
-        no_sync: false,
-        journals: journals.path().to_owned(),
-        display: Vec::new(),
-        comparison: None,
-        select: Arc::default(),
-        member: None,
-        fence: None,
-        earlier: godwit_tree::Earlier::default(),
-        node: Vec::new(),
-    };
+    let request = DestinationRequest::new(
+        DestinationPlace {
+            storage: Arc::new(target),
+            storage_path: b"/target".to_vec(),
+            base: path("out"),
+            is_directory: true,
+            display: Vec::new(),
+        },
+        b"me".to_vec(),
+        vec![b"/src".to_vec()],
+        vec![Vec::new()],
+        journals.path().to_owned(),
+    );
     let prepared = request.prepare().unwrap();
     let (seen, counters) = (Arc::new(Seen::default()), Arc::new(Counters::default()));
     let for_sink = Arc::clone(&counters);

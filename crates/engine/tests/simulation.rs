@@ -21,7 +21,7 @@ use godwit_net::{StreamOptions, local_pair};
 use godwit_proto::{Comparison, DigestKind, Judge, TransferId};
 use godwit_store::{Replace, Storage, StoreErrorKind, digest};
 use godwit_testkit::{Faults, HostileStorage, MemoryStorage, Operation, Rule, When};
-use godwit_tree::{DestinationRequest, TreeRoot, TreeSink, TreeSource, TreeWork};
+use godwit_tree::{DestinationPlace, DestinationRequest, TreeRoot, TreeSink, TreeSource, TreeWork};
 
 use flaky::Flaky;
 use support::Random;
@@ -73,26 +73,23 @@ fn comparison_of(seed: u64) -> Option<Comparison> {
 /// One run of the command. The end, and what was said of single entries.
 fn run(setup: &Setup, random: &mut Random, breaks: i64) -> (End, Vec<String>) {
     let request = DestinationRequest {
-        storage: Arc::clone(&setup.target),
-        storage_path: b"/target".to_vec(),
-        base: path("out"),
-        is_directory: false,
-        sender: b"me".to_vec(),
-        sources: vec![b"/src".to_vec()],
-        // Into the directory itself, so that a second run goes where the first one went.
-        names: vec![Vec::new()],
         digest: setup.digest,
-        force: false,
         verify: setup.seed.is_multiple_of(5),
-        no_sync: false,
-        journals: setup.journals.clone(),
-        select: Arc::default(),
-        member: None,
-        fence: None,
-        earlier: godwit_tree::Earlier::default(),
-        node: Vec::new(),
-        display: Vec::new(),
         comparison: setup.comparison,
+        ..DestinationRequest::new(
+            DestinationPlace {
+                storage: Arc::clone(&setup.target),
+                storage_path: b"/target".to_vec(),
+                base: path("out"),
+                is_directory: false,
+                display: Vec::new(),
+            },
+            b"me".to_vec(),
+            vec![b"/src".to_vec()],
+            // Into the directory itself, so that a second run goes where the first one went.
+            vec![Vec::new()],
+            setup.journals.clone(),
+        )
     };
     let prepared = match request.prepare() {
         Ok(prepared) => prepared,

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use godwit_proto::{Fault, FaultCode, Open, Preserve, Side};
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, StoreErrorKind, Syncs};
+pub use godwit_tree::DestinationPlace;
 use godwit_tree::{TreeRoot, root_fault};
 
 /// Why a path is of no use: whole sentences, with the path in them.
@@ -75,7 +76,7 @@ pub trait ExportedFiles: Send + Sync {
     ///
     /// # Errors
     /// There is no such export, or it cannot be opened.
-    fn destination(&self, path: &Path, access: Access) -> Result<LocalDestination, LocalError>;
+    fn destination(&self, path: &Path, access: Access) -> Result<DestinationPlace, LocalError>;
 
     /// Bytes that this process may still write to the export of the path; None where nobody knows.
     fn free_bytes(&self, path: &Path) -> Option<u64>;
@@ -106,20 +107,6 @@ pub struct LocalSource {
     pub absolute: Vec<u8>,
     /// As it was typed, see [`called`].
     pub shown: Vec<u8>,
-}
-
-/// A destination.
-pub struct LocalDestination {
-    /// The directory that it is in.
-    pub storage: Arc<dyn Storage>,
-    /// That directory, absolute.
-    pub storage_path: Vec<u8>,
-    /// Its name there; empty for the directory itself.
-    pub base: RelPath,
-    /// It ended in a slash.
-    pub is_directory: bool,
-    /// How the directory is called in messages.
-    pub display: Vec<u8>,
 }
 
 /// What a transfer wants of the storage at a place.
@@ -269,7 +256,7 @@ pub fn destination(
     spill: &Path,
     access: Access,
     syncs: &Syncs,
-) -> Result<LocalDestination, LocalError> {
+) -> Result<DestinationPlace, LocalError> {
     let bytes = path.as_os_str().as_bytes();
     let is_directory = bytes.ends_with(b"/") || last_name(path).is_none();
     let there = based(path, base);
@@ -293,7 +280,7 @@ pub fn destination(
     } else {
         shown.into_os_string().into_vec()
     };
-    Ok(LocalDestination {
+    Ok(DestinationPlace {
         // What the key and the lock are for is what is written to, even if a link leads elsewhere a moment later.
         storage: open_as(&storage_path, &parent, spill, access, syncs)?,
         storage_path: storage_path.into_os_string().into_vec(),

@@ -13,7 +13,7 @@ use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Rule, Selection};
 use godwit_engine::session::{Connector, Refusal};
 use godwit_net::{IdentityId, PeerAddress};
 use godwit_proto::FaultCode;
-use godwit_run::local::{Access, ExportedFiles, LocalDestination, LocalError, LocalSource};
+use godwit_run::local::{Access, DestinationPlace, ExportedFiles, LocalError, LocalSource};
 use godwit_run::walk::{Walk, WalkLimits, Walked};
 use godwit_run::{
     AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent, refusal_of,
@@ -48,7 +48,7 @@ impl ExportedFiles for Exports {
         })
     }
 
-    fn destination(&self, _: &Path, _: Access) -> Result<LocalDestination, LocalError> {
+    fn destination(&self, _: &Path, _: Access) -> Result<DestinationPlace, LocalError> {
         Err(LocalError::new(FaultCode::NOT_FOUND, "none".to_owned()))
     }
 

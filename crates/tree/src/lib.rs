@@ -8,8 +8,8 @@ pub mod synthetic;
 pub mod verification;
 
 pub use files::{
-    Arrived, Beacon, BeaconPlace, CloseError, CommitError, DestinationError, DestinationRequest,
-    DirectoriesError, Earlier, Fence, FinishError, FoundRoot, Keeper, ListError, ListWork,
-    Membership, NoNames, OwnFiles, PreparedDestination, Selecting, TreeRoot, TreeSink,
-    TreeSinkConfig, TreeSource, TreeWork, WorkItem, root_fault,
+    Arrived, Beacon, BeaconPlace, CloseError, CommitError, DestinationError, DestinationPlace,
+    DestinationRequest, DirectoriesError, Earlier, Fence, FinishError, FoundRoot, Keeper,
+    ListError, ListWork, Membership, NoNames, OwnFiles, PreparedDestination, Selecting, TreeRoot,
+    TreeSink, TreeSinkConfig, TreeSource, TreeWork, WorkItem, root_fault,
 };

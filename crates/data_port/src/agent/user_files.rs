@@ -50,14 +50,12 @@ impl Places for UserFiles {
         access: Access,
     ) -> Result<Target, Denial> {
         no_mandate(who)?;
-        let found = local::destination(&self.resolve(path), None, &self.spill, access, &self.syncs)
-            .map_err(|error| Denial::new(ErrorCode::DESTINATION, error.to_string()))?;
+        let mut place =
+            local::destination(&self.resolve(path), None, &self.spill, access, &self.syncs)
+                .map_err(|error| Denial::new(ErrorCode::DESTINATION, error.to_string()))?;
+        place.is_directory |= is_directory;
         Ok(Target::Tree(TreeTarget {
-            storage: found.storage,
-            storage_path: found.storage_path,
-            base: found.base,
-            is_directory: found.is_directory || is_directory,
-            display: found.display,
+            place,
             gives_owners: false,
             fence: None,
         }))

@@ -10,22 +10,21 @@ use godwit_api::rest::Timestamp;
 use godwit_engine::{Order, Share};
 use godwit_net::IdentityId;
 use godwit_proto::{ErrorCode, Open, Preserve};
-use godwit_tree::Membership;
 use godwit_tree::select::Select;
+use godwit_tree::{DestinationPlace, Membership};
 
 use crate::Shared;
 use crate::allow::{Denial, find};
 use crate::ask::is_member;
 use crate::claims::{By, MemberLease};
 use crate::export::ExportPath;
-use crate::places::TreeTarget;
 
 /// Lets a member in, by the claim that it names; `None` for a transfer that is no member.
 pub(super) fn entered(
     shared: &Shared,
     peer: IdentityId,
     request: &Open,
-    place: &TreeTarget,
+    place: &DestinationPlace,
 ) -> Result<Option<(Arc<MemberLease>, Membership)>, Denial> {
     let Some(member) = &request.member else {
         return Ok(None);

@@ -30,10 +30,10 @@ pub(super) fn prepare(
     peer: IdentityId,
     key: &[u8; 32],
     asked: &[u8],
-    make_request: impl Fn() -> DestinationRequest,
+    request: &DestinationRequest,
 ) -> Result<PreparedDestination, Denial> {
     let no = |error: DestinationError| refusal(shared, &error, asked);
-    let mut prepared = make_request().prepare();
+    let mut prepared = request.clone().prepare();
     // Others that nobody is there for any more: each can be begun again, and this one has somebody.
     while let Err(DestinationError::Busy {
         same: false,
@@ -44,7 +44,7 @@ pub(super) fn prepare(
             .table
             .end_orphan(destination.as_bytes(), &peer, SUPERSEDE_PATIENCE)
     {
-        prepared = make_request().prepare();
+        prepared = request.clone().prepare();
     }
     let Err(error @ DestinationError::Busy { same: true, .. }) = prepared else {
         return prepared.map_err(no);
@@ -61,7 +61,7 @@ pub(super) fn prepare(
     }
     let until = Instant::now() + SUPERSEDE_PATIENCE;
     let prepared = loop {
-        match make_request().prepare() {
+        match request.clone().prepare() {
             Err(DestinationError::Busy { same: true, .. }) if Instant::now() < until => {
                 std::thread::park_timeout(SUPERSEDE_LOOK_EVERY);
             }

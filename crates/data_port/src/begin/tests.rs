@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use godwit_api::ask::{Answer, ClaimPlace, Mark, Question};
 use godwit_api::grant::Grant;
-use godwit_api::job::ClaimId;
+use godwit_api::job::{ClaimId, Text};
 use godwit_api::watched::Watched;
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Cipher, Identity, ServerTls};
@@ -13,6 +13,7 @@ use godwit_run::Process;
 use godwit_store::RelPath;
 
 use super::*;
+use crate::allow::Who;
 use crate::ask::claim::Holder;
 use crate::{Agent, AgentConfig, Announce, ClaimTable, Daemon, DaemonConfig, Export, Grants, Here};
 

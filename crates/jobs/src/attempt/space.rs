@@ -110,7 +110,7 @@ mod tests {
     use std::path::Path;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use godwit_run::local::{Access, LocalDestination, LocalError, LocalSource};
+    use godwit_run::local::{Access, DestinationPlace, LocalError, LocalSource};
 
     use super::*;
 
@@ -122,7 +122,7 @@ mod tests {
             unreachable!("nobody reads")
         }
 
-        fn destination(&self, _: &Path, _: Access) -> Result<LocalDestination, LocalError> {
+        fn destination(&self, _: &Path, _: Access) -> Result<DestinationPlace, LocalError> {
             unreachable!("nobody writes")
         }
 

@@ -246,28 +246,21 @@ impl<'a> Ends<'a> {
                 .reports
                 .refuse_deletion(&self.job.env.resolve(path), &self.job.chosen.select)?;
         }
-        let place = places::destination(self.job, path)?;
+        let mut place = places::destination(self.job, path)?;
+        place.is_directory |= self.job.chosen.is_listed();
         let exports = self.job.env.exports.as_ref();
+        let journals = self.job.env.home.journals()?;
         let request = DestinationRequest {
-            storage: place.storage,
-            storage_path: place.storage_path,
-            base: place.base,
-            is_directory: place.is_directory || self.job.chosen.is_listed(),
-            sender,
-            sources,
-            names,
             digest: digest_of(&self.job.settings),
             force: self.job.settings.force,
             verify: self.job.settings.verify,
             no_sync: self.job.settings.no_sync,
-            journals: self.job.env.home.journals()?,
-            display: place.display,
             comparison: Some(self.job.comparison()),
             select: Arc::clone(&self.job.chosen.select),
-            member: None,
             fence: self.job.fence(),
             earlier: self.job.earlier(),
             node: self.job.node()?,
+            ..DestinationRequest::new(place, sender, sources, names, journals)
         };
         let mut prepared = request
             .prepare()

@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::local::{self, LocalDestination, LocalSource};
+use crate::local::{self, DestinationPlace, LocalSource};
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::Event;
 
@@ -67,7 +67,7 @@ pub(super) fn sources(
 }
 
 /// A local destination.
-pub(super) fn destination(job: &Job<'_>, path: &Path) -> Result<LocalDestination, Failure> {
+pub(super) fn destination(job: &Job<'_>, path: &Path) -> Result<DestinationPlace, Failure> {
     let access = access_of(&job.settings);
     match &job.env.exports {
         Some(exports) => exports.destination(path, access),

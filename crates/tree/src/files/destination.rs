@@ -26,16 +26,26 @@ use crate::files::read::source::TreeRoot;
 use crate::files::sink::TreeSinkConfig;
 use crate::select::Select;
 
-/// What the user asked for, and where.
-pub struct DestinationRequest {
-    /// Where the files go.
+/// A place that the files of a transfer go to.
+#[derive(Clone)]
+pub struct DestinationPlace {
+    /// The directory that it is in.
     pub storage: Arc<dyn Storage>,
-    /// Absolute path of the storage, for the check against other transfers.
+    /// That directory, absolute, for the check against other transfers.
     pub storage_path: Vec<u8>,
-    /// The destination argument, relative to the storage.
+    /// Its name there; empty for the directory itself.
     pub base: RelPath,
     /// It ended in a slash: entries go into it.
     pub is_directory: bool,
+    /// How the directory is called in messages.
+    pub display: Vec<u8>,
+}
+
+/// What the user asked for, and where.
+#[derive(Clone)]
+pub struct DestinationRequest {
+    /// Where the files go.
+    pub place: DestinationPlace,
     /// Identity of the sending side.
     pub sender: Vec<u8>,
     /// The source arguments, absolute, in order.
@@ -52,8 +62,6 @@ pub struct DestinationRequest {
     pub no_sync: bool,
     /// Journals, and what does not fit in memory.
     pub journals: PathBuf,
-    /// How the storage is called in messages.
-    pub display: Vec<u8>,
     /// What becomes of entries that are there, if the sender asked for anything.
     pub comparison: Option<Comparison>,
     /// What is meant of the sources: what it excludes is not the transfer's to touch.
@@ -170,6 +178,34 @@ pub enum DestinationError {
 }
 
 impl DestinationRequest {
+    /// The request of a plain transfer: its settings are the usual ones, it is no member, and nothing came before it.
+    #[must_use]
+    pub fn new(
+        place: DestinationPlace,
+        sender: Vec<u8>,
+        sources: Vec<Vec<u8>>,
+        names: Vec<Vec<u8>>,
+        journals: PathBuf,
+    ) -> Self {
+        Self {
+            place,
+            sender,
+            sources,
+            names,
+            digest: digest::DigestKind::Crc64Nvme,
+            force: false,
+            verify: false,
+            no_sync: false,
+            journals,
+            comparison: None,
+            select: Arc::default(),
+            member: None,
+            fence: None,
+            earlier: Earlier::default(),
+            node: Vec::new(),
+        }
+    }
+
     /// Takes the journal, or makes it with today's mapping of names.
     ///
     /// # Errors
@@ -193,27 +229,29 @@ impl DestinationRequest {
             })?;
         // Only now that nothing can refuse the transfer any more: a failed start leaves no directory.
         let makes_base = journal.is_some() && !recovered.resumed && self.makes_base(&mapping);
-        let made = match makes_base.then(|| self.storage.make_directory(&self.base, 0o755)) {
-            None => false,
-            Some(Ok(made)) => made,
-            Some(Err(error)) => {
-                // Nothing began, so nothing can be resumed. A journal that cannot be removed does no harm.
-                let _ = journal.map(Journal::finish);
-                return Err(error.into());
-            }
-        };
+        let made =
+            match makes_base.then(|| self.place.storage.make_directory(&self.place.base, 0o755)) {
+                None => false,
+                Some(Ok(made)) => made,
+                Some(Err(error)) => {
+                    // Nothing began, so nothing can be resumed. A journal that cannot be removed does no harm.
+                    let _ = journal.map(Journal::finish);
+                    return Err(error.into());
+                }
+            };
         let mut tag = [0; 8];
         tag.copy_from_slice(&key.0[..8]);
         self.hold_to_fence(u64::from_le_bytes(tag));
         let mapped = self.place_for_people(&mapping);
-        let into = self.is_directory || mapping.as_slice() != std::slice::from_ref(&self.base);
+        let into =
+            self.place.is_directory || mapping.as_slice() != std::slice::from_ref(&self.place.base);
         let protected = self.own_place();
         Ok(PreparedDestination {
             mapped,
-            made: made.then_some(self.base),
+            made: made.then_some(self.place.base),
             into,
             config: TreeSinkConfig {
-                storage: self.storage,
+                storage: self.place.storage,
                 mapping,
                 tag: u64::from_le_bytes(tag),
                 key: key.0,
@@ -229,13 +267,13 @@ impl DestinationRequest {
                 verify: self.verify,
                 no_sync: self.no_sync,
                 protected,
-                must_be_directory: self.is_directory
+                must_be_directory: self.place.is_directory
                     && self
                         .comparison
                         .is_some_and(|comparison| comparison.counterpart),
                 comparison: self.comparison,
                 spill_directory: self.journals,
-                display: self.display,
+                display: self.place.display,
                 keeper: Arc::default(),
                 select: self.select,
                 hides_names: false,
@@ -260,8 +298,8 @@ impl DestinationRequest {
 
     /// Whether sources go into a directory that the user named, and that may have to be made.
     fn makes_base(&self, mapping: &[RelPath]) -> bool {
-        let into = mapping.iter().any(|path| *path != self.base) || self.is_directory;
-        into && !self.base.is_root() && !self.comparison().counterpart
+        let into = mapping.iter().any(|path| *path != self.place.base) || self.place.is_directory;
+        into && !self.place.base.is_root() && !self.comparison().counterpart
     }
 
     fn fresh_header(&self) -> Result<JournalHeader, DestinationError> {
@@ -276,7 +314,7 @@ impl DestinationRequest {
         let destinations = mapping
             .iter()
             .map(|path| {
-                let mut absolute = self.storage_path.clone();
+                let mut absolute = self.place.storage_path.clone();
                 if !path.as_bytes().is_empty() {
                     if !absolute.ends_with(b"/") {
                         absolute.push(b'/');
@@ -290,7 +328,7 @@ impl DestinationRequest {
             mapping: encode_mapping(&mapping),
             digest: self.digest,
             destinations,
-            label: label(&self.sources, &self.show(&self.base)),
+            label: label(&self.sources, &self.show(&self.place.base)),
             claim: self.member.as_ref().map(|member| member.claim),
         })
     }
@@ -343,11 +381,11 @@ impl DestinationRequest {
     fn own_place(&self) -> Option<RelPath> {
         let own = std::fs::canonicalize(&self.journals).ok()?;
         let home = own.parent()?.as_os_str().as_bytes();
-        let inside = home.strip_prefix(self.storage_path.as_slice())?;
+        let inside = home.strip_prefix(self.place.storage_path.as_slice())?;
         let inside = match inside.strip_prefix(b"/") {
             Some(inside) => inside,
             // Of the root directory itself.
-            None if self.storage_path.ends_with(b"/") => inside,
+            None if self.place.storage_path.ends_with(b"/") => inside,
             None => return None,
         };
         RelPath::parse(inside).ok().filter(|path| !path.is_root())
@@ -356,19 +394,22 @@ impl DestinationRequest {
     /// The rules of `cp -r`: an existing directory, a trailing slash, or several sources mean "into". What is to be made for that must be
     /// named with the slash: of several sources into a name that is not there nobody knows whether it was mistyped.
     fn map_names(&self) -> Result<Vec<RelPath>, DestinationError> {
-        let there = if self.base.as_bytes().is_empty() {
+        let there = if self.place.base.as_bytes().is_empty() {
             Some(Kind::Directory)
         } else {
-            self.storage.stat(&self.base)?.map(|meta| meta.kind)
+            self.place
+                .storage
+                .stat(&self.place.base)?
+                .map(|meta| meta.kind)
         };
-        let shown = lossy(&self.show(&self.base));
+        let shown = lossy(&self.show(&self.place.base));
         let comparison = self.comparison();
         let is_there = self
             .earlier
             .into
             .unwrap_or_else(|| there == Some(Kind::Directory));
-        let into =
-            !comparison.counterpart && (self.is_directory || self.names.len() > 1 || is_there);
+        let into = !comparison.counterpart
+            && (self.place.is_directory || self.names.len() > 1 || is_there);
         match there {
             Some(Kind::Directory) => {}
             Some(_) if into => {
@@ -378,9 +419,10 @@ impl DestinationRequest {
             }
             Some(_) => {}
             None => {
-                let parent = self.base.parent().unwrap_or_default();
+                let parent = self.place.base.parent().unwrap_or_default();
                 let parent_there = parent.as_bytes().is_empty()
                     || self
+                        .place
                         .storage
                         .stat(&parent)?
                         .is_some_and(|meta| meta.kind == Kind::Directory);
@@ -390,7 +432,7 @@ impl DestinationRequest {
                         "the destination directory {parent} does not exist; make it first"
                     )));
                 }
-                if self.names.len() > 1 && !self.is_directory {
+                if self.names.len() > 1 && !self.place.is_directory {
                     return Err(DestinationError::Unsuitable(format!(
                         "several sources go into a directory, and {shown} does not exist; make it, or name it with a slash behind"
                     )));
@@ -398,15 +440,18 @@ impl DestinationRequest {
             }
         }
         if !into {
-            return Ok(vec![self.base.clone()]);
+            return Ok(vec![self.place.base.clone()]);
         }
         let mut mapping: Vec<RelPath> = Vec::with_capacity(self.names.len());
         let mut taken = HashSet::with_capacity(self.names.len());
         for name in &self.names {
             let path = if name.is_empty() {
-                self.base.clone()
+                self.place.base.clone()
             } else {
-                self.base.join(name).map_err(|_error| self.bad_name(name))?
+                self.place
+                    .base
+                    .join(name)
+                    .map_err(|_error| self.bad_name(name))?
             };
             if !taken.insert(path.clone()) {
                 return Err(DestinationError::Unsuitable(format!(
@@ -423,15 +468,15 @@ impl DestinationRequest {
         DestinationError::Unsuitable(format!(
             "{} is no name for an entry in {}",
             lossy(name),
-            lossy(&self.show(&self.base))
+            lossy(&self.show(&self.place.base))
         ))
     }
 
     fn show(&self, path: &RelPath) -> Vec<u8> {
-        if self.display.is_empty() || path.as_bytes().is_empty() {
-            return [self.display.as_slice(), path.as_bytes()].concat();
+        if self.place.display.is_empty() || path.as_bytes().is_empty() {
+            return [self.place.display.as_slice(), path.as_bytes()].concat();
         }
-        [self.display.as_slice(), b"/", path.as_bytes()].concat()
+        [self.place.display.as_slice(), b"/", path.as_bytes()].concat()
     }
 }
 

@@ -16,7 +16,9 @@ mod write;
 
 pub use arrived::Arrived;
 pub use beacon::{Beacon, BeaconPlace};
-pub use destination::{DestinationError, DestinationRequest, Earlier, PreparedDestination};
+pub use destination::{
+    DestinationError, DestinationPlace, DestinationRequest, Earlier, PreparedDestination,
+};
 pub use error::{CloseError, CommitError, DirectoriesError, FinishError, ListError};
 pub use member::{Fence, Membership};
 pub use plan::choice::Selecting;

@@ -23,12 +23,12 @@ impl DestinationRequest {
     }
 
     fn key_for(&self, sender: &[u8]) -> JournalKey {
-        let is_directory = [u8::from(self.is_directory)];
+        let is_directory = [u8::from(self.place.is_directory)];
         let mut parts: Vec<&[u8]> = vec![
             b"godwit transfer 1",
             sender,
-            &self.storage_path,
-            self.base.as_bytes(),
+            &self.place.storage_path,
+            self.place.base.as_bytes(),
             &is_directory,
         ];
         if self.comparison().counterpart {

@@ -32,7 +32,7 @@ impl DestinationRequest {
         if let Some(member) = &self.member {
             let fence = Arc::clone(&member.fence);
             let may = Arc::new(move || fence.holds());
-            self.storage.hold_to(may, tag, &self.base);
+            self.place.storage.hold_to(may, tag, &self.place.base);
         }
     }
 

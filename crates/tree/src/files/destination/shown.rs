@@ -8,7 +8,7 @@ use super::DestinationRequest;
 impl DestinationRequest {
     /// The place of the only source, or the directory of several.
     pub(super) fn place_for_people(&self, mapping: &[RelPath]) -> Vec<u8> {
-        let mut place = self.display.clone();
+        let mut place = self.place.display.clone();
         let mut add = |name: &[u8]| {
             if !place.is_empty() && !place.ends_with(b"/") {
                 place.push(b'/');

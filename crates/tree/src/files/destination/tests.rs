@@ -7,29 +7,25 @@ use godwit_testkit::MemoryStorage;
 
 use super::*;
 
+fn place_in(storage: Arc<dyn Storage>, base: RelPath, is_directory: bool) -> DestinationPlace {
+    DestinationPlace {
+        storage,
+        storage_path: b"/target".to_vec(),
+        base,
+        is_directory,
+        display: Vec::new(),
+    }
+}
+
 /// Sources whose names are the sources themselves.
 fn request(journals: &Path, sources: Vec<Vec<u8>>) -> DestinationRequest {
-    DestinationRequest {
-        storage: Arc::new(MemoryStorage::new()),
-        storage_path: b"/target".to_vec(),
-        base: RelPath::default(),
-        is_directory: true,
-        sender: b"me".to_vec(),
-        names: sources.clone(),
+    DestinationRequest::new(
+        place_in(Arc::new(MemoryStorage::new()), RelPath::default(), true),
+        b"me".to_vec(),
+        sources.clone(),
         sources,
-        digest: digest::DigestKind::Crc64Nvme,
-        force: false,
-        verify: false,
-        no_sync: false,
-        journals: journals.to_owned(),
-        display: Vec::new(),
-        comparison: None,
-        select: Arc::default(),
-        member: None,
-        fence: None,
-        earlier: Earlier::default(),
-        node: Vec::new(),
-    }
+        journals.to_owned(),
+    )
 }
 
 #[test]
@@ -148,9 +144,7 @@ fn an_attempt_of_another_sender_maps_names_as_the_first_one_did() {
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     let attempt = |sender: &[u8], into, tags: &[u64]| {
         DestinationRequest {
-            storage: Arc::clone(&storage),
-            base: RelPath::parse(b"dst").unwrap(),
-            is_directory: false,
+            place: place_in(Arc::clone(&storage), RelPath::parse(b"dst").unwrap(), false),
             sender: sender.to_vec(),
             earlier: Earlier {
                 into,
@@ -187,7 +181,7 @@ fn a_later_attempt_at_another_node_has_temporary_names_of_its_own() {
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     let attempt = |node: usize, into| {
         DestinationRequest {
-            storage: Arc::clone(&storage),
+            place: place_in(Arc::clone(&storage), RelPath::default(), true),
             earlier: Earlier {
                 into,
                 tags: Vec::new(),

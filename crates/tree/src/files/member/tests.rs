@@ -11,7 +11,7 @@ use godwit_proto::{EntryId, EntryKind, Generation, TransferId};
 use godwit_store::{Confine, FsStorage};
 
 use super::*;
-use crate::{DestinationRequest, Earlier, TreeSink};
+use crate::{DestinationPlace, DestinationRequest, TreeSink};
 
 struct Deaf;
 
@@ -54,25 +54,20 @@ fn receive<T>(
         part_bytes_min: 4096,
     };
     let request = DestinationRequest {
-        storage: Arc::new(storage),
-        storage_path: b"/target".to_vec(),
-        base: RelPath::parse(b"out").unwrap(),
-        is_directory: true,
-        sender: b"me".to_vec(),
-        sources: vec![b"/src/.".to_vec()],
-        names: vec![Vec::new()],
-        digest: godwit_store::digest::DigestKind::Crc64Nvme,
-        force: false,
-        verify: false,
-        no_sync: false,
-        journals: place.path().join("journals"),
-        display: Vec::new(),
-        comparison: None,
-        select: Arc::default(),
         member: Some(member),
-        fence: None,
-        earlier: Earlier::default(),
-        node: Vec::new(),
+        ..DestinationRequest::new(
+            DestinationPlace {
+                storage: Arc::new(storage),
+                storage_path: b"/target".to_vec(),
+                base: RelPath::parse(b"out").unwrap(),
+                is_directory: true,
+                display: Vec::new(),
+            },
+            b"me".to_vec(),
+            vec![b"/src/.".to_vec()],
+            vec![Vec::new()],
+            place.path().join("journals"),
+        )
     };
     let prepared = request.prepare().unwrap();
     let tag = prepared.config.tag;

@@ -10,7 +10,7 @@ use godwit_store::{Confine, FinalMeta, FsStorage, Replace, Timestamp};
 use godwit_testkit::{Faults, HostileStorage, MemoryStorage, Operation};
 
 use super::*;
-use crate::{DestinationRequest, TreeSink};
+use crate::{DestinationPlace, DestinationRequest, TreeSink};
 
 const MTIME: i64 = 1000;
 
@@ -60,25 +60,20 @@ impl Run {
         let journals = tempfile::tempdir().unwrap();
         let names: Vec<Vec<u8>> = names.iter().map(|name| name.as_bytes().to_vec()).collect();
         let request = DestinationRequest {
-            storage,
-            storage_path: b"/target".to_vec(),
-            base: at(base),
-            is_directory: false,
-            sender: b"me".to_vec(),
-            sources: names.clone(),
-            names,
-            digest: godwit_store::digest::DigestKind::Crc64Nvme,
-            force: false,
-            verify: false,
-            no_sync: false,
-            journals: journals.path().to_owned(),
-            display: Vec::new(),
             comparison,
-            select: Arc::default(),
-            member: None,
-            fence: None,
-            earlier: crate::Earlier::default(),
-            node: Vec::new(),
+            ..DestinationRequest::new(
+                DestinationPlace {
+                    storage: storage,
+                    storage_path: b"/target".to_vec(),
+                    base: at(base),
+                    is_directory: false,
+                    display: Vec::new(),
+                },
+                b"me".to_vec(),
+                names.clone(),
+                names,
+                journals.path().to_owned(),
+            )
         };
         let mut prepared = request.prepare().unwrap();
         prepared.config.hides_contents = is_blind;

@@ -6,9 +6,9 @@ use godwit_proto::{BlockHeader, EntryKind, Generation, TransferId};
 use godwit_testkit::MemoryStorage;
 
 use super::*;
-use crate::DestinationRequest;
 use crate::TreeSink;
 use crate::files::write::ranges::RangeBudget;
+use crate::{DestinationPlace, DestinationRequest};
 
 struct Deaf;
 
@@ -17,27 +17,19 @@ impl Observer for Deaf {
 }
 
 fn sink(ranges_max: usize, journals: &std::path::Path) -> Arc<TreeSink> {
-    let request = DestinationRequest {
-        storage: Arc::new(MemoryStorage::new()),
-        storage_path: b"/target".to_vec(),
-        base: RelPath::parse(b"out").unwrap(),
-        is_directory: true,
-        sender: b"me".to_vec(),
-        sources: vec![b"/src".to_vec()],
-        names: vec![Vec::new()],
-        digest: godwit_store::digest::DigestKind::Crc64Nvme,
-        force: false,
-        verify: false,
-        no_sync: false,
-        journals: journals.to_owned(),
-        display: Vec::new(),
-        comparison: None,
-        select: Arc::default(),
-        member: None,
-        fence: None,
-        earlier: crate::Earlier::default(),
-        node: Vec::new(),
-    };
+    let request = DestinationRequest::new(
+        DestinationPlace {
+            storage: Arc::new(MemoryStorage::new()),
+            storage_path: b"/target".to_vec(),
+            base: RelPath::parse(b"out").unwrap(),
+            is_directory: true,
+            display: Vec::new(),
+        },
+        b"me".to_vec(),
+        vec![b"/src".to_vec()],
+        vec![Vec::new()],
+        journals.to_owned(),
+    );
     let prepared = request.prepare().unwrap();
     let counters = Arc::new(Counters::default());
     let acks = Arc::new(Acks::new(

@@ -1,0 +1,210 @@
+//! Begins the receiving end of a push: a tree, or nothing that keeps anything.
+//! Knows no place but the one that `places` found.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use godwit_api::job::Text;
+use godwit_engine::Receiver;
+use godwit_engine::governor::{Lease, Needs};
+use godwit_engine::session::Engine;
+use godwit_proto::{DigestKind, ErrorCode, Mapping};
+use godwit_run::build::{self, Sinks};
+use godwit_run::local::Access;
+use godwit_store::digest;
+use godwit_store::journal::Journal;
+use godwit_tree::select::Select;
+use godwit_tree::{DestinationPlace, DestinationRequest, Earlier, Keeper, PreparedDestination};
+
+use super::apart::{Marked, marked};
+use super::asked::{entered, kept_at, may_write, select_of};
+use super::free::{prepare, tell_damage};
+use super::{Beginning, StartedEnd, journals, place_for};
+use crate::admit::admit;
+use crate::allow::{Denial, Who};
+use crate::claims::{By, Entering};
+use crate::places::{Target, TreeTarget, is_dry};
+use crate::session::HeldResources;
+
+impl<'a> Beginning<'a, '_> {
+    /// Begins the receiving end of a push.
+    pub(super) fn push(self) -> Result<StartedEnd<'a>, Denial> {
+        let select = select_of(self.request)?;
+        let who = Who::opens(self.peer, self.request);
+        let target = self.shared.places.target(
+            &who,
+            &self.request.destination,
+            self.request.destination_is_directory,
+            Access::asked(self.request),
+        )?;
+        if is_dry(self.request) {
+            let destination = &self.request.destination;
+            self.shared.places.may_tell(&who, destination)?;
+        }
+        match target {
+            Target::Null => self.push_to_nothing(),
+            Target::Tree(tree) => self.push_to_tree(&who, tree, select),
+        }
+    }
+
+    fn push_to_nothing(self) -> Result<StartedEnd<'a>, Denial> {
+        let grip = HeldResources {
+            journal: None,
+            _slot: place_for(self.shared, self.peer, None)?,
+        };
+        let lease = self.admit_receiver()?;
+        let receiver = self.receiver(self.request.digest_kind(), lease, Sinks::Nothing)?;
+        Ok(StartedEnd {
+            mapped: b"null:".to_vec(),
+            ..self.started(Engine::Receiver(receiver), grip)
+        })
+    }
+
+    fn push_to_tree(
+        self,
+        who: &Who,
+        tree: TreeTarget,
+        select: Arc<Select>,
+    ) -> Result<StartedEnd<'a>, Denial> {
+        let (shared, request) = (self.shared, self.request);
+        let digest = self.known_digest()?;
+        let (lease, member) = entered(shared, self.peer, request, &place)?.unzip();
+        let TreeTarget {
+            place,
+            gives_owners,
+            fence,
+        } = tree;
+        let asked = DestinationRequest {
+            select,
+            digest,
+            member,
+            fence: fence.clone(),
+            ..self.destination(place)
+        };
+        let key = asked.key().0;
+        let is_kept = !is_dry(request);
+        let counted = place_for(shared, self.peer, is_kept.then_some(&key))?;
+        let admitted = self.admit_receiver()?;
+        let mut prepared = prepare(shared, self.peer, &key, &request.destination, &asked)?;
+        let may_list = shared.places.may_tell(who, &request.destination);
+        prepared.config.hides_names = request.may_not_list || may_list.is_err();
+        let may_read = shared.places.may_read(who, &request.destination);
+        prepared.config.hides_contents = request.may_not_read || may_read.is_err();
+        prepared.config.keeper = Arc::new(Keeper::new(kept_at(gives_owners, request)));
+        let (resumed, arrived) = (prepared.recovered.resumed, prepared.arrived());
+        tell_damage(shared, &mut prepared);
+        let Marked {
+            prepared,
+            beacon,
+            unproved,
+        } = marked(shared, request, prepared)?;
+        let (prepared, entering) = self.beside_claims(prepared, lease.is_some())?;
+        let mapped = prepared.mapped.clone();
+        let placed = (Mapping::of(prepared.into), prepared.config.tag);
+        let writes_to = prepared.destinations.clone();
+        let digest = godwit_engine::wire_digest_kind(prepared.config.digest);
+        if digest != request.digest_kind() && !request.any_digest {
+            return Err(Denial::new(
+                ErrorCode::DESTINATION,
+                "the unfinished transfer to this destination used another --digest; finish it with that one",
+            ));
+        }
+        let grip = HeldResources {
+            journal: prepared.journal.as_ref().map(Journal::hold),
+            _slot: counted,
+        };
+        // A dry run holds nothing.
+        let key = grip.journal.is_some().then_some(key);
+        let receiver = self.receiver(digest, admitted, Sinks::Tree(Box::new(prepared)))?;
+        Ok(StartedEnd {
+            entering,
+            key,
+            resumed,
+            arrived,
+            mapped,
+            placed: Some(placed),
+            beacon,
+            unproved,
+            writes_to,
+            fence: fence.filter(|_| lease.is_none()),
+            lease,
+            digest,
+            ..self.started(Engine::Receiver(receiver), grip)
+        })
+    }
+
+    /// The destination as the client asks for it.
+    fn destination(&self, place: DestinationPlace) -> DestinationRequest {
+        let (shared, request) = (self.shared, self.request);
+        let earlier = request.earlier.as_ref();
+        let tags = earlier.map_or_else(Vec::new, |earlier| earlier.tags.clone());
+        DestinationRequest {
+            force: request.force,
+            verify: request.verify,
+            no_sync: request.no_sync,
+            comparison: request.comparison,
+            earlier: Earlier {
+                into: request.earlier_into(),
+                tags,
+            },
+            node: shared.own.to_string().into_bytes(),
+            ..DestinationRequest::new(
+                place,
+                shared.places.sender_name(self.peer),
+                request.sources.clone(),
+                request.names.clone(),
+                journals(shared),
+            )
+        }
+    }
+
+    fn known_digest(&self) -> Result<digest::DigestKind, Denial> {
+        godwit_engine::digest_kind(self.request.digest_kind()).ok_or_else(|| {
+            Denial::new(
+                ErrorCode::NOT_SUPPORTED,
+                "this daemon does not know the digest asked for",
+            )
+        })
+    }
+
+    /// Keeps claims away from a destination of a transfer that is no member. Where a claim holds it, the destination is given back.
+    fn beside_claims(
+        &self,
+        prepared: PreparedDestination,
+        is_member: bool,
+    ) -> Result<(PreparedDestination, Option<Entering<'a>>), Denial> {
+        if is_member {
+            return Ok((prepared, None));
+        }
+        let shared = self.shared;
+        let may_hold = |by: &By, asked: &Text| may_write(shared, by, asked);
+        let claims = &shared.config.claims;
+        let entering = claims.enter_alone();
+        match claims.refuses(&prepared.destinations, Instant::now(), &may_hold) {
+            None => Ok((prepared, Some(entering))),
+            Some(no) => {
+                drop(entering);
+                // The log of the transfer's own failure would say less.
+                let _ = prepared.put_away();
+                Err(no)
+            }
+        }
+    }
+
+    fn admit_receiver(&self) -> Result<Lease, Denial> {
+        let shared = self.shared;
+        let writers = shared.config.writers.most;
+        let needs = Needs::of_receiver(self.block_bytes, shared.streams_max, writers);
+        admit(shared, needs, self.request)
+    }
+
+    fn receiver(
+        &self,
+        digest: DigestKind,
+        lease: Lease,
+        sinks: Sinks,
+    ) -> Result<Arc<Receiver>, Denial> {
+        build::receiver(self.end(digest, lease), self.shared.config.writers, sinks)
+            .map_err(|error| Denial::new(ErrorCode::INTERNAL, error.to_string()))
+    }
+}
