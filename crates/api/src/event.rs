@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::job::PartDigest;
 
 pub use blame::{Blame, ErrorTold};
@@ -237,7 +237,7 @@ pub struct Failed {
     pub side: Option<String>,
     /// The word for the reason, as in the list of `--failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
+    pub code: Option<Code>,
     /// The number of the entry in the transfer; `None` for an entry that was never announced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
@@ -323,7 +323,7 @@ pub struct WorkFailed {
     /// The side at fault.
     pub side: String,
     /// The word for the reason, as in the list of `--failed`.
-    pub code: String,
+    pub code: Code,
     /// What went wrong, for people.
     pub message: String,
 }
@@ -337,7 +337,7 @@ pub struct Fault {
     /// The side at fault.
     pub side: String,
     /// The word for the reason.
-    pub code: String,
+    pub code: Code,
     /// What went wrong, for people.
     pub message: String,
 }
@@ -360,8 +360,8 @@ pub struct Different {
     /// The name of the entry.
     #[serde(flatten, with = "names::path")]
     pub path: Vec<u8>,
-    /// The word for the difference.
-    pub kind: String,
+    /// The code of the difference.
+    pub kind: Code,
     /// The difference, for people.
     pub message: String,
 }

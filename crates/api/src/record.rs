@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::failure::Code;
 use crate::rest::Timestamp;
 
 /// Which way the data of a transfer goes, as the node sees it.
@@ -82,7 +83,7 @@ pub struct TransferRecord {
     /// What limited it.
     pub bottleneck: Option<String>,
     /// `complete`, `partial`, `interrupted`, or a code of the failure catalogue.
-    pub code: String,
+    pub code: Code,
     /// Why, where it is not complete.
     pub message: Option<String>,
 }
@@ -125,7 +126,7 @@ pub struct TransferRefusal {
     /// Where it was asked for.
     pub places: Vec<String>,
     /// A code of the failure catalogue.
-    pub code: String,
+    pub code: Code,
     /// Why, and what would allow it, for the operator.
     pub message: String,
 }

@@ -143,14 +143,7 @@ impl ClientError {
 
     fn code(&self) -> FailureCode {
         match self {
-            Self::Refused { problem, .. } => match problem.status {
-                401 => FailureCode::Unauthorized,
-                403 => FailureCode::AccessDenied,
-                400 | 413 | 415 | 422 => FailureCode::Usage,
-                404 => FailureCode::NoSuchTransfer,
-                429 => FailureCode::PeerBusy,
-                _ => FailureCode::PeerFailed,
-            },
+            Self::Refused { problem, .. } => refused(problem),
             Self::OtherCertificate { .. } => FailureCode::IdentityChanged,
             Self::UnknownCertificate { .. } => FailureCode::UnknownPeer,
             Self::Ambiguous { .. } => FailureCode::Usage,
@@ -168,6 +161,22 @@ impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         Self::new(error.code(), &error)
     }
+}
+
+/// The code of a refusal. The exit code of the command follows the status: a code with another one counts as what the status says.
+fn refused(problem: &Problem) -> FailureCode {
+    let of_status = match problem.status {
+        401 => FailureCode::Unauthorized,
+        403 => FailureCode::AccessDenied,
+        400 | 413 | 415 | 422 => FailureCode::Usage,
+        404 => FailureCode::NoSuchTransfer,
+        429 => FailureCode::PeerBusy,
+        _ => FailureCode::PeerFailed,
+    };
+    let known = problem.code.known();
+    known
+        .filter(|code| code.exit() == of_status.exit())
+        .unwrap_or(of_status)
 }
 
 /// The words of the node, with the id by which its log knows the request where that helps.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::Problem;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -174,5 +175,9 @@ fn problem(status: u16, body: &[u8]) -> Problem {
     }
     let text = String::from_utf8_lossy(body);
     let text: String = text.trim().chars().take(FOREIGN_SIGNS_MAX).collect();
-    Problem::new(status, "foreign", format!("status {status}, {text:?}"))
+    Problem::new(
+        status,
+        FailureCode::Foreign,
+        format!("status {status}, {text:?}"),
+    )
 }

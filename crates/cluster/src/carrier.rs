@@ -117,7 +117,7 @@ fn ask(
             "another node gave an answer to another question",
         )),
         // Whether the message arrived is not known.
-        Err(refusal) if [code::BROKEN, code::GIVEN_UP].contains(&refusal.code.as_str()) => {
+        Err(refusal) if refusal.code.is_one_of(&[code::BROKEN, code::GIVEN_UP]) => {
             Err(io::Error::other(refusal.message))
         }
         Err(refusal) => {

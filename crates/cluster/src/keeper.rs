@@ -359,10 +359,8 @@ fn tell(shared: &Shared, to: &Peer, question: &Question) -> Result<Option<KnownN
 
 /// Whether no other node would answer otherwise.
 fn is_final(refusal: &Refusal) -> bool {
-    matches!(
-        refusal.code.as_str(),
-        code::OTHER_CLUSTER | code::RECOVERED | code::UNSUPPORTED
-    )
+    let last = [code::OTHER_CLUSTER, code::RECOVERED, code::UNSUPPORTED];
+    refusal.code.is_one_of(&last)
 }
 
 fn told(error: impl ToString) -> String {

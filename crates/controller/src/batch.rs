@@ -9,7 +9,7 @@ use std::time::Duration;
 use godwit_api::PORT_DEFAULT;
 use godwit_api::endpoint::{Endpoint, Place as Named, Remote};
 use godwit_api::event::{Event, Status, Summary, TransferSummary};
-use godwit_api::failure::Failure;
+use godwit_api::failure::{Code, Failure, FailureCode};
 use godwit_api::host::HostPort;
 use godwit_api::job::{
     ClaimId, HeldPart, Item, JOB_VERSION, JobKind, JobSpec, ListForm, Member, Selection, Text,
@@ -211,7 +211,7 @@ pub(crate) fn item_of(item: &WorkItem) -> Option<Item> {
 pub(crate) struct BatchOutcome {
     /// By the number of the item in the transfer: its digest, or nothing where it failed.
     items: HashMap<usize, Option<Option<String>>>,
-    groups: BTreeMap<String, FailureGroup>,
+    groups: BTreeMap<Code, FailureGroup>,
     bytes_total: Option<u64>,
 }
 
@@ -227,17 +227,21 @@ impl BatchOutcome {
             }
             Event::Progress(progress) => self.bytes_total = progress.bytes_total,
             Event::Failed(failed) => {
-                let code = failed.code.as_deref().unwrap_or("other");
-                self.failed(code, &failed.message, &failed.path);
+                let code = failed.code.clone();
+                let code = code.unwrap_or_else(|| FailureCode::Other.into());
+                self.failed(&code, &failed.message, &failed.path);
             }
             _ => {}
         }
     }
 
-    fn failed(&mut self, code: &str, message: &str, path: &[u8]) {
+    fn failed(&mut self, code: &Code, message: &str, path: &[u8]) {
         let full = self.groups.len() >= GROUPS_MAX && !self.groups.contains_key(code);
-        let code = if full { "other" } else { code };
-        let group = self.groups.entry(code.to_owned());
+        let code = match full {
+            true => FailureCode::Other.into(),
+            false => code.clone(),
+        };
+        let group = self.groups.entry(code.clone());
         let group = group.or_insert_with(|| FailureGroup {
             reason: Reason::new(code, clip(message)),
             count: 0,
@@ -305,7 +309,7 @@ pub fn summed(work: &Work) -> (TransferSummary, Vec<FailureGroup>) {
         began: true,
         ..TransferSummary::default()
     };
-    let mut groups: BTreeMap<String, FailureGroup> = BTreeMap::new();
+    let mut groups: BTreeMap<Code, FailureGroup> = BTreeMap::new();
     for closed in &work.closed {
         if let Ok(Summary::Transfer(one)) = serde_json::from_str(&closed.summary) {
             add(&mut sum, &one);
@@ -414,7 +418,7 @@ mod tests {
         heard.hear(&Event::WorkFailed(WorkFailed {
             number: 2,
             side: "source".to_owned(),
-            code: "changed".to_owned(),
+            code: FailureCode::Changed.into(),
             message: "it changed".to_owned(),
         }));
         heard

@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use godwit_api::ask::{Mark, Peer, Refusal, code};
+use godwit_api::failure::Code;
 
 /// How long a claim lasts without being renewed: four times as long as until it is. A node that is lost holds the end of the job back for
 /// at most two of these.
@@ -86,7 +87,7 @@ struct At {
     order: u64,
     refused: Option<Refusal>,
     /// The refusal that was told last.
-    told: Option<String>,
+    told: Option<Code>,
 }
 
 impl At {
@@ -421,13 +422,13 @@ impl Claims {
 /// Whether the node may hold what it held: it did not answer, or had no time for this.
 fn is_silence(refusal: &Refusal) -> bool {
     let silent = [code::UNREACHABLE, code::BROKEN, code::BUSY, code::GIVEN_UP];
-    silent.contains(&refusal.code.as_str())
+    refusal.code.is_one_of(&silent)
 }
 
 /// Whether the claim may have been set or renewed though this was answered.
 fn may_have_set(refusal: &Refusal) -> bool {
     let unknown = [code::BROKEN, code::GIVEN_UP];
-    unknown.contains(&refusal.code.as_str())
+    refusal.code.is_one_of(&unknown)
 }
 
 /// Whether the same claim may be taken later. A claim that is not there any more can be set again.
@@ -439,7 +440,7 @@ fn may_pass(refusal: &Refusal) -> bool {
         code::BUSY,
         code::GIVEN_UP,
     ];
-    refusal.retryable || passing.contains(&refusal.code.as_str())
+    refusal.retryable || refusal.code.is_one_of(&passing)
 }
 
 #[cfg(test)]

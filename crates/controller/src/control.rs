@@ -383,10 +383,7 @@ impl Driver<'_> {
                 }
                 Step::Undivided(why) => return Ok(End::Undivided(why)),
                 Step::Refused(refusal) => return Err(failure_of(&refusal)),
-                Step::Troubled(word, text) => {
-                    let known = FailureCode::parse(&word).unwrap_or(FailureCode::LocalFailure);
-                    return Err(Failure::new(known, text));
-                }
+                Step::Troubled(code, text) => return Err(Failure::new(code, text)),
             }
             while let Ok(heard) = heard.try_recv() {
                 self.hear(sight, heard);

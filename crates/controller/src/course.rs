@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use godwit_api::ask::{Peer, Refusal};
+use godwit_api::failure::FailureCode;
 use godwit_state::{Pair, SetPairs, Taken, Target, Work};
 
 use crate::claims::Standing;
@@ -28,7 +29,7 @@ pub(crate) enum Step {
     /// The attempt ends because of a refusal.
     Refused(Refusal),
     /// The attempt ends because a node could not do its work: code and words.
-    Troubled(String, String),
+    Troubled(FailureCode, String),
 }
 
 /// The next step. `wanted` are the pairs as they should be.
@@ -53,7 +54,8 @@ pub(crate) fn next(
         return Step::Rest;
     };
     if let Some(why) = &work.trouble {
-        return Step::Troubled(why.code.clone(), why.text.clone());
+        let code = why.code.known().unwrap_or(FailureCode::LocalFailure);
+        return Step::Troubled(code, why.text.clone());
     }
     let targets = &work.targets;
     let is_as_wanted = work.pairs == wanted.pairs
@@ -301,8 +303,8 @@ mod tests {
         let undivided = Step::Undivided("old".to_owned());
         assert_eq!(next(old, false, None, wanted()), undivided);
         let mut work = work(&wanted());
-        work.trouble = Some(Reason::new("no_space", "full"));
-        let troubled = Step::Troubled("no_space".to_owned(), "full".to_owned());
+        work.trouble = Some(Reason::new(FailureCode::NoSpace, "full"));
+        let troubled = Step::Troubled(FailureCode::NoSpace, "full".to_owned());
         assert_eq!(next(Standing::Held, true, Some(&work), wanted()), troubled);
     }
 }

@@ -232,15 +232,15 @@ impl Destination {
 
 /// What the destination refuses, as a failure of the job.
 pub(crate) fn failure_of(refusal: &Refusal) -> Failure {
-    let word = match refusal.code.as_str() {
-        code::NOT_GRANTED | code::PERMISSION => FailureCode::AccessDenied,
-        code::UNKNOWN_IDENTITY => FailureCode::Unauthorized,
-        code::NO_SPACE => FailureCode::NoSpace,
-        code::NO_SUCH_EXPORT => FailureCode::NoSuchExport,
-        code::OUTSIDE => FailureCode::PathOutsideExport,
-        code::UNSUPPORTED => FailureCode::NotSupported,
-        code::BUSY | code::NO_SUCH_CLAIM => FailureCode::BusyDestination,
+    let code = match refusal.code.known() {
+        Some(code::NOT_GRANTED | code::PERMISSION) => FailureCode::AccessDenied,
+        Some(code::UNKNOWN_IDENTITY) => FailureCode::Unauthorized,
+        Some(code::NO_SPACE) => FailureCode::NoSpace,
+        Some(code::NO_SUCH_EXPORT) => FailureCode::NoSuchExport,
+        Some(code::OUTSIDE) => FailureCode::PathOutsideExport,
+        Some(code::UNSUPPORTED) => FailureCode::NotSupported,
+        Some(code::BUSY | code::NO_SUCH_CLAIM) => FailureCode::BusyDestination,
         _ => FailureCode::Unreachable,
     };
-    Failure::new(word, refusal.message.clone())
+    Failure::new(code, refusal.message.clone())
 }

@@ -142,7 +142,7 @@ fn reply(
     // A node that looks for something asks without knowing whether it is there.
     let looked_for = [code::NO_SUCH_JOB, code::NOT_LET_IN, code::NOT_FOUND];
     if let Answer::Refused(refusal) = &answer
-        && !looked_for.contains(&refusal.code.as_str())
+        && !refusal.code.is_one_of(&looked_for)
     {
         news::refused_answer(shared, peer, &stream.peer().to_string(), refusal);
     }
@@ -366,7 +366,7 @@ fn refusal(denial: Denial) -> Refusal {
         _ => code::IO,
     };
     Refusal {
-        code: code.to_owned(),
+        code: code.into(),
         message: denial.message,
         retryable: denial.retryable,
     }

@@ -55,12 +55,12 @@ pub(crate) fn ended(
 ) -> TransferNews {
     let counted = engine.counters().snapshot();
     let (code, message) = match end {
-        End::Finished(finished) if finished.failed == 0 => ("complete", None),
-        End::Finished(_) => ("partial", None),
-        End::Cancelled(reason) => ("interrupted", Some(reason.clone())),
+        End::Finished(finished) if finished.failed == 0 => (FailureCode::Complete, None),
+        End::Finished(_) => (FailureCode::Partial, None),
+        End::Cancelled(reason) => (FailureCode::Interrupted, Some(reason.clone())),
         End::Failed { code, message, .. } => {
             let code = FailureCode::of_number(Scope::Job, code.0);
-            (code.as_str(), Some(message.clone()))
+            (code, Some(message.clone()))
         }
     };
     let (bytes, files, failed) = match end {
@@ -82,7 +82,7 @@ pub(crate) fn ended(
         bytes_per_second: 0.0,
         streams: counted.streams_attached,
         bottleneck: bottleneck.map(|stage| stage.as_str().to_owned()),
-        code: code.to_owned(),
+        code: code.into(),
         message,
     };
     TransferNews::Ended(Box::new(record.with_rate()))
@@ -105,12 +105,10 @@ pub(crate) fn verified(
         bytes_per_second: 0.0,
         streams: 1,
         bottleneck: None,
-        code: if lost.is_some() {
-            "interrupted"
-        } else {
-            "complete"
-        }
-        .to_owned(),
+        code: match lost {
+            Some(_) => FailureCode::Interrupted.into(),
+            None => FailureCode::Complete.into(),
+        },
         message: lost,
     };
     TransferNews::Ended(Box::new(record))
@@ -140,7 +138,7 @@ pub(crate) fn refused(
         peer: address.to_owned(),
         direction: request.map(direction),
         places: request_of_peer.map(places).unwrap_or_default(),
-        code: code.as_str().to_owned(),
+        code: code.into(),
         message: for_operator(&no.message, left_out),
     }));
 }

@@ -7,6 +7,7 @@ mod there;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use godwit_api::ask::Peer;
+use godwit_api::failure::FailureCode;
 use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allows_at};
 use godwit_api::rest::{ALL_EXPORTS, HERE, Place, Timestamp};
 use godwit_state::{
@@ -246,7 +247,7 @@ impl Granted {
         }
         let export = export.unwrap_or("EXPORT");
         Err(JobsError::Forbidden {
-            code: "not_granted",
+            code: FailureCode::NotGranted,
             detail: format!(
                 "{} may do nothing at {site}:/{export}; an admin of the node can allow something with: godwit access allow {} --site {site}:/{export} --read",
                 self.name(),
@@ -278,7 +279,7 @@ impl Granted {
             }
         };
         Err(JobsError::Forbidden {
-            code: "not_granted",
+            code: FailureCode::NotGranted,
             detail: format!(
                 "{} may not {verb} {shown}; an admin of the node can allow it with: godwit access allow {} {}",
                 self.name(),
@@ -333,7 +334,7 @@ pub(crate) fn check_owner(
         .as_ref()
         .and_then(|user| names.check_acting(user).err())
     {
-        return forbidden("name_taken", error.to_string());
+        return forbidden(FailureCode::NameTaken, error.to_string());
     }
     // The accounts of all machines of a cluster are admins of all of it.
     if names.is_account(owner) {
@@ -341,11 +342,11 @@ pub(crate) fn check_owner(
     }
     match user {
         Some(user) if user.disabled => forbidden(
-            "user_disabled",
+            FailureCode::UserDisabled,
             format!("the user {owner} is disabled on this node"),
         ),
         Some(user) if user.role < Role::Operator => forbidden(
-            "role_too_small",
+            FailureCode::RoleTooSmall,
             format!(
                 "{owner} is {} on this node and may not run jobs; an admin can allow it with: godwit user add {owner} --role operator",
                 user.role.name()
@@ -377,7 +378,8 @@ pub(crate) fn check_run(shared: &Shared, actor: &Actor, id: &str) -> Result<(), 
 fn places_of(job: &Job) -> Result<(Vec<Place>, Place), JobsError> {
     let place = |place: &StatePlace| {
         let text = format!("{}:{}", place.site, place.path);
-        let unread = |_error| JobsError::invalid("invalid", format!("{text:?} is no place"));
+        let unread =
+            |_error| JobsError::invalid(FailureCode::Invalid, format!("{text:?} is no place"));
         text.parse::<Place>().map_err(unread)
     };
     let sources = job.sources.iter().map(place).collect::<Result<_, _>>()?;

@@ -52,7 +52,7 @@ const PROPOSE_AGAIN: Duration = Duration::from_secs(1);
 const IMPATIENT: [(&str, &str); 2] = [("stall-deadline", "20s"), ("retry-for", "20s")];
 
 /// Why a job waits whose destination is full.
-pub(crate) const NO_SPACE: &str = "no_space";
+pub(crate) const NO_SPACE: FailureCode = FailureCode::NoSpace;
 
 /// Starts the attempt that was claimed under `epoch`.
 pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<String>, limit: u64) {
@@ -119,7 +119,10 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
     if let Err(error) = spawned.map(|thread| shared.live.keep(thread)) {
         (shared.config.log)(&format!("job {id}: no thread for it: {error}"));
         shared.live.remove(&id);
-        let reason = Reason::new("no_thread", format!("No thread could be started: {error}."));
+        let reason = Reason::new(
+            FailureCode::NoThread,
+            format!("No thread could be started: {error}."),
+        );
         let backoff = JobOp::Backoff {
             epoch,
             reason,
@@ -313,11 +316,11 @@ fn conclude(
         }
         Ok(summary) => finish(epoch, summary, &heard),
         Err(failure) if passes(failure.code) || is_hidden(job, failure.code) => {
-            let reason = Reason::new(failure.code.as_str(), clip(&failure.message));
+            let reason = Reason::new(failure.code, clip(&failure.message));
             backoff(shared, job, epoch, reason, &heard)
         }
         Err(failure) => {
-            let code = failure.code.as_str();
+            let code = failure.code;
             JobOp::Finish(Box::new(Finish {
                 epoch,
                 outcome: Outcome::Failed,
@@ -377,7 +380,7 @@ fn settle(shared: &Shared, job: &Job, op: &JobOp, told: &AttemptEvents) {
 /// The same end with no words but those of this node.
 fn without_words(op: &JobOp, error: &CommandError) -> JobOp {
     let text = format!("The attempt ended. Its own report was refused here: {error}");
-    let plain = Reason::new(FailureCode::LocalFailure.as_str(), clip(&text));
+    let plain = Reason::new(FailureCode::LocalFailure, clip(&text));
     match op.clone() {
         JobOp::Finish(finish) => JobOp::Finish(Box::new(Finish {
             reason: (finish.outcome != Outcome::Complete).then_some(plain),
@@ -435,16 +438,16 @@ fn backoff(shared: &Shared, job: &Job, epoch: u64, reason: Reason, heard: &Obser
 
 /// The reason of a job that its owner may not run any more.
 pub(crate) fn denied(why: &str) -> Reason {
-    Reason::new(FailureCode::AccessDenied.as_str(), clip(why))
+    Reason::new(FailureCode::AccessDenied, clip(why))
 }
 
 /// The reason of a job of which no more is kept here.
 pub(crate) fn no_room(why: &str) -> Reason {
-    Reason::new(FailureCode::PeerBusy.as_str(), clip(why))
+    Reason::new(FailureCode::PeerBusy, clip(why))
 }
 
 /// The job is done, and calls of a node that does not answer may still take effect.
-pub(crate) const LATE_CALLS: &str = "late_calls";
+pub(crate) const LATE_CALLS: FailureCode = FailureCode::LateCalls;
 
 /// The end of a job that was done.
 fn finish(epoch: u64, summary: &Summary, heard: &Observed) -> JobOp {
@@ -480,7 +483,7 @@ fn finish(epoch: u64, summary: &Summary, heard: &Observed) -> JobOp {
             (late, false) => {
                 let late = late.iter().map(|late| format!(" {late}."));
                 let text = late.fold(text, |text, late| text + &late);
-                Some(Reason::new("entries_failed", clip(&text)))
+                Some(Reason::new(FailureCode::EntriesFailed, clip(&text)))
             }
         },
         summary: heard.summary.clone().unwrap_or_else(|| "{}".to_owned()),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites, GoOn, JobPast, JobSeen, Peer, Question, Refusal};
 use godwit_api::event::Event;
-use godwit_api::failure::FailureCode;
+use godwit_api::failure::{Code, FailureCode};
 use godwit_api::grant::Mandate;
 use godwit_api::grant::is_job_id;
 use godwit_api::rest::{
@@ -33,7 +33,7 @@ const AMOUNT_MAX: u64 = 1 << 53;
 const WORD_BYTES_MAX: usize = 64;
 
 /// The code in the place of one that is no word, or that only this node gives.
-pub(crate) const OTHER: &str = "other";
+pub(crate) const OTHER: FailureCode = FailureCode::Other;
 
 /// The stages that may limit a transfer.
 const BOTTLENECKS: [&str; 6] = [
@@ -134,23 +134,18 @@ fn of_node(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
 }
 
 /// The reason of another site, as the state takes it. Words for which this node alone is the source get another code.
-pub(crate) fn reason(code: &str, text: &str) -> Reason {
+pub(crate) fn reason(code: &Code, text: &str) -> Reason {
     let code = match crate::seen::is_plain_reason(code) {
-        true => OTHER.to_owned(),
+        true => OTHER.into(),
         false => word(code),
     };
-    Reason::new(&code, clip(text))
+    Reason::new(code, clip(text))
 }
 
-/// Whether the program has this code. Any other one is a word that another site chose.
-pub(crate) fn is_known(code: &str) -> bool {
-    code == OTHER || FailureCode::parse(code).is_some()
-}
-
-fn word(text: &str) -> String {
-    match is_word(text) {
-        true => text.to_owned(),
-        false => OTHER.to_owned(),
+fn word(code: &Code) -> Code {
+    match is_word(code.as_str()) {
+        true => code.clone(),
+        false => OTHER.into(),
     }
 }
 
@@ -162,7 +157,7 @@ fn is_word(text: &str) -> bool {
 fn job(seen: &mut JobSeen) {
     let view = &mut seen.view;
     if !is_job_id(&view.id) {
-        OTHER.clone_into(&mut view.id);
+        OTHER.as_str().clone_into(&mut view.id);
     }
     view.reason = view.reason.take().map(|told| Reason {
         code: word(&told.code),
@@ -215,7 +210,7 @@ fn groups(told: Vec<FailureGroup>) -> Vec<FailureGroup> {
     if rest > 0 {
         groups.push(FailureGroup {
             reason: Reason {
-                code: OTHER.to_owned(),
+                code: OTHER.into(),
                 text: "further reasons that the site names".to_owned(),
             },
             count: rest,
@@ -346,7 +341,7 @@ mod tests {
     fn groups_beyond_the_bound_are_counted_under_one() {
         let group = |n: u64| FailureGroup {
             reason: Reason {
-                code: format!("c{n}"),
+                code: Code::of_word(&format!("c{n}")),
                 text: "x".to_owned(),
             },
             count: n,
@@ -367,19 +362,23 @@ mod tests {
         for (told, taken) in [
             ("permission", "permission"),
             ("of_a_newer_version", "of_a_newer_version"),
-            ("node_lost", OTHER),
-            ("complete", OTHER),
-            ("a\nb", OTHER),
-            ("", OTHER),
-            (&"x".repeat(65), OTHER),
+            ("node_lost", "other"),
+            ("complete", "other"),
+            ("a\nb", "other"),
+            ("", "other"),
+            (&"x".repeat(65), "other"),
         ] {
-            assert_eq!(reason(told, "").code, taken);
+            let code = reason(&Code::of_word(told), "").code;
+            assert_eq!(code.as_str(), taken);
         }
     }
 
     #[test]
     fn a_refusal_has_a_word_and_a_text_that_the_state_takes() {
-        let told = of_site(Err(Refusal::new("a\nb", "x".repeat(1 << 20))));
+        let told = of_site(Err(Refusal {
+            code: Code::of_word("a\nb"),
+            ..Refusal::new(OTHER, "x".repeat(1 << 20))
+        }));
         let told = told.expect_err("refused");
         assert_eq!(told.code, OTHER);
         assert!(told.message.len() < 4_352);

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use godwit_api::failure::FailureCode;
 use godwit_state::{Fault, ProposeError};
 use thiserror::Error;
 
@@ -25,7 +26,7 @@ pub enum JobsError {
     #[error("{detail}")]
     Invalid {
         /// For programs: `invalid`, `unknown_site`, `no_such_export`, `usage`.
-        code: &'static str,
+        code: FailureCode,
         /// What is wrong with which field, and what is allowed.
         detail: String,
     },
@@ -33,7 +34,7 @@ pub enum JobsError {
     #[error("{detail}")]
     Forbidden {
         /// For programs: `not_granted`.
-        code: &'static str,
+        code: FailureCode,
         /// What is not allowed, and how an admin allows it.
         detail: String,
     },
@@ -82,7 +83,7 @@ impl JobsError {
         }
     }
 
-    pub(crate) fn invalid(code: &'static str, detail: impl Into<String>) -> Self {
+    pub(crate) fn invalid(code: FailureCode, detail: impl Into<String>) -> Self {
         Self::Invalid {
             code,
             detail: detail.into(),

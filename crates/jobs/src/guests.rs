@@ -157,8 +157,8 @@ pub(crate) fn check_reach(shared: &Shared, guest: &Guest) -> Result<(), Failure>
     let reached = shared
         .reaching
         .answer(&guest.asker, site, &*config.sites, stopping, log);
-    reached.map_err(|no| match no.code.as_str() {
-        code::BUSY => Failure::new(FailureCode::PeerBusy, no.message),
+    reached.map_err(|no| match no.code.known() {
+        Some(code::BUSY) => Failure::new(FailureCode::PeerBusy, no.message),
         _ => Failure::new(FailureCode::Unreachable, no.message),
     })
 }
@@ -383,7 +383,7 @@ pub(crate) fn refuse(error: &JobsError) -> Refusal {
     let message = error.words();
     match error {
         JobsError::NoJob(_) => Refusal::new(code::NO_SUCH_JOB, message),
-        JobsError::Invalid { code: word, .. } if *word == "no_such_export" => {
+        JobsError::Invalid { code, .. } if *code == FailureCode::NoSuchExport => {
             Refusal::new(code::NO_SUCH_EXPORT, message)
         }
         JobsError::Propose(ProposeError::Refused(CommandError::TooMany { .. })) => {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, CleanPlace, Question};
 use godwit_api::event::EventSink as _;
+use godwit_api::failure::FailureCode;
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, Place};
 use godwit_api::units::{counted, human_size};
@@ -38,7 +39,7 @@ impl Access<'_> {
         let job = job.ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
         if role != Role::Admin && job.owner != user {
             return Err(JobsError::Forbidden {
-                code: "not_granted",
+                code: FailureCode::NotGranted,
                 detail: format!(
                     "the job {id} is {}'s: its owner and admins remove what it left",
                     job.owner
@@ -48,14 +49,14 @@ impl Access<'_> {
         if !job.state.ended() {
             let what =
                 format!("the job {id} may go on, and needs its temporary files; cancel it first");
-            return Err(JobsError::invalid("conflict", what));
+            return Err(JobsError::invalid(FailureCode::Conflict, what));
         }
         let tags = Agreed(&reader).placed(id)?.tags;
         if tags.is_empty() {
             let what = format!(
                 "this node knows no temporary files of the job {id}: it wrote nothing, or another site ran it; godwit clean PLACE removes there what nothing can resume"
             );
-            return Err(JobsError::invalid("invalid", what));
+            return Err(JobsError::invalid(FailureCode::Invalid, what));
         }
         let place = destination(&job)?;
         let is_for_other = guests::asker_of(&job).is_some() && place.site != HERE;
@@ -74,7 +75,7 @@ impl Access<'_> {
 fn destination(job: &Job) -> Result<Place, JobsError> {
     let place = &job.destination;
     let text = format!("{}:{}", place.site, place.path);
-    let unread = |_error| JobsError::invalid("invalid", format!("{text:?} is no place"));
+    let unread = |_error| JobsError::invalid(FailureCode::Invalid, format!("{text:?} is no place"));
     text.parse().map_err(unread)
 }
 

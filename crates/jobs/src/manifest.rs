@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use godwit_api::ask::{Answer, ManifestAfter, ManifestPiece, Question};
 use godwit_api::event::Summary;
+use godwit_api::failure::FailureCode;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::NewJob;
 use godwit_state::Job;
@@ -24,7 +25,7 @@ const ABOUT: [&str; 2] = ["sign", "manifest-sorted"];
 
 /// Whether what a job says of its manifest makes sense.
 pub(crate) fn check(new: &NewJob) -> Result<(), JobsError> {
-    let invalid = |detail: String| Err(JobsError::invalid("invalid", detail));
+    let invalid = |detail: String| Err(JobsError::invalid(FailureCode::Invalid, detail));
     if new.manifest && new.kind == JobKind::Verify {
         return invalid("manifest: a verification reads a manifest and writes none".to_owned());
     }

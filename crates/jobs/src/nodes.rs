@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
 use godwit_api::endpoint::is_memory;
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::HERE;
 use godwit_state::{Job, JobFilter, Node, Reader, Reason};
 
@@ -22,8 +23,8 @@ const TURN: Duration = Duration::from_millis(40);
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Why a job waits that no node can run, or that only nodes could run that take no jobs.
-pub(crate) const NO_NODE: &str = "no_node";
-pub(crate) const NODES_DRAINED: &str = "nodes_drained";
+pub(crate) const NO_NODE: FailureCode = FailureCode::NoNode;
+pub(crate) const NODES_DRAINED: FailureCode = FailureCode::NodesDrained;
 
 /// Jobs of other nodes that one pass looks at.
 const OTHERS_MAX: usize = 1_000;
@@ -329,9 +330,13 @@ pub(crate) mod tests {
     fn a_job_that_no_node_takes_says_why() {
         let rows = [row("a", &["data"], true), row("b", &["other"], false)];
         let nodes = nodes("b", &rows, &[]);
-        let code = |source: &str| nodes.nobody(&job("1", source)).map(|reason| reason.code);
-        assert_eq!(code("/data/x").as_deref(), Some("nodes_drained"));
-        assert_eq!(code("/none/x").as_deref(), Some("no_node"));
+        let code = |source: &str| {
+            nodes
+                .nobody(&job("1", source))
+                .and_then(|reason| reason.code.known())
+        };
+        assert_eq!(code("/data/x"), Some(NODES_DRAINED));
+        assert_eq!(code("/none/x"), Some(NO_NODE));
         assert_eq!(code("/other/x"), None);
         assert!(!nodes.can_run(&job("1", "/data/x")));
     }

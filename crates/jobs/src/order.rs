@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 
+use godwit_api::failure::FailureCode;
 use godwit_api::units::counted;
 use godwit_state::{Job, Reason};
 
@@ -109,7 +110,7 @@ impl Counts {
     fn in_the_way(&self, job: &Job, rules: &Rules) -> Option<Reason> {
         if self.all >= rules.node_max {
             return Some(Reason::new(
-                "jobs_of_node",
+                FailureCode::JobsOfNode,
                 format!(
                     "This node runs {}, as many as it runs at once; the job begins when one of them ends.",
                     jobs(self.all as u64)
@@ -119,7 +120,7 @@ impl Counts {
         if is_of_site(&job.owner)
             && let Some(text) = self.in_the_way_of_guest(job, rules)
         {
-            return Some(Reason::new("jobs_of_node", text));
+            return Some(Reason::new(FailureCode::JobsOfNode, text));
         }
         let running = self.of_owner(&job.owner);
         if rules
@@ -128,7 +129,7 @@ impl Counts {
             .is_some_and(|max| running >= *max)
         {
             return Some(Reason::new(
-                "jobs_of_owner",
+                FailureCode::JobsOfOwner,
                 format!(
                     "The node runs {} of {}, as many as it may run at once; the job begins when one of them ends.",
                     jobs(running.into()),
@@ -141,7 +142,7 @@ impl Counts {
             let full = rules.site_max.get(&site).is_some_and(|max| running >= *max);
             full.then(|| {
                 Reason::new(
-                    "jobs_of_site",
+                    FailureCode::JobsOfSite,
                     format!(
                         "The node runs {} with {site}, as many as it may run at once; the job begins when one of them ends.",
                         jobs(running.into())

@@ -293,9 +293,9 @@ pub(crate) fn ask_node(shared: &Shared, node: &str, question: &Question) -> Resu
             Ok(answer)
         }
         Err(refusal) => {
-            let why = match refusal.code.as_str() {
+            let why = match refusal.code.known() {
                 // It did not know that the asker is of its cluster.
-                code::UNSUPPORTED | code::NO_SUCH_JOB => format!(
+                Some(code::UNSUPPORTED | code::NO_SUCH_JOB) => format!(
                     "{node} has an earlier version and does not tell; ask it itself, or update it: {refusal}"
                 ),
                 _ => format!("{node} does not answer: {refusal}"),

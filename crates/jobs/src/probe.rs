@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use godwit_api::failure::{FailureCode, Retry};
+use godwit_api::failure::{FailureCode, Retry, Scope};
 use godwit_api::units::counted;
 use godwit_state::{
     Agreed, Command, Job, JobFilter, JobState, LEVEL_SIGHTED, Op, Reader, Sighted, Site, Timestamp,
@@ -69,16 +69,16 @@ impl Woken {
 
 /// Whether the job waits for its next attempt because something passing was in the way that a site may be the cause of.
 fn waits(job: &Job, at: Timestamp) -> bool {
-    let passes = |code: &str| match FailureCode::parse(code) {
-        Some(code) => code.retry() == Retry::Transient,
-        None => false,
+    let passes = |code: FailureCode| {
+        matches!(code.scope(), Scope::Job | Scope::Entry) && code.retry() == Retry::Transient
     };
     job.state == JobState::Queued
         && job.next_attempt.is_some_and(|next| next > at)
         && job
             .reason
             .as_ref()
-            .is_some_and(|reason| passes(&reason.code))
+            .and_then(|reason| reason.code.known())
+            .is_some_and(passes)
 }
 
 /// Body of the thread.

@@ -65,7 +65,7 @@ fn why(job: &Job, nodes: &Nodes, at: Timestamp) -> Option<Reason> {
         let is_told = nobody.code == NO_NODE && away::is_told(job);
         return (!is_told).then_some(nobody);
     }
-    let code = job.reason.as_ref()?.code.as_str();
+    let code = job.reason.as_ref()?.code.known()?;
     let is_over = matches!(code, reason::NOT_BEFORE | NO_NODE | NODES_DRAINED);
     is_over.then(|| Reason::new(reason::WAITING, "The job waits for a node."))
 }
@@ -74,22 +74,24 @@ fn why(job: &Job, nodes: &Nodes, at: Timestamp) -> Option<Reason> {
 mod tests {
     use super::*;
     use crate::nodes::tests::{job, lone};
+    use godwit_api::failure::FailureCode;
 
     #[test]
     fn a_reason_that_is_over_is_not_shown() {
         let at = Timestamp(1_000);
-        let code =
-            |job: &Job, exports: &[&str]| why(job, &lone(exports), at).map(|reason| reason.code);
+        let code = |job: &Job, exports: &[&str]| {
+            why(job, &lone(exports), at).and_then(|reason| reason.code.known())
+        };
         let mut waits = job("1", "/data/x");
         waits.not_before = Some(Timestamp(900));
         for (before, shown) in [
             (reason::NOT_BEFORE, Some(reason::WAITING)),
             (NO_NODE, Some(reason::WAITING)),
-            ("unreachable", None),
+            (FailureCode::Unreachable, None),
         ] {
             waits.reason = Some(Reason::new(before, "Before."));
-            assert_eq!(code(&waits, &["data"]).as_deref(), shown, "{before}");
-            assert_eq!(code(&waits, &[]).as_deref(), Some(NO_NODE), "{before}");
+            assert_eq!(code(&waits, &["data"]), shown, "{before}");
+            assert_eq!(code(&waits, &[]), Some(NO_NODE), "{before}");
         }
         waits.not_before = Some(Timestamp(1_001));
         assert_eq!(code(&waits, &[]), None, "the time has not come");

@@ -2,7 +2,7 @@
 //! Writes nothing down.
 
 use godwit_api::event::{Status, Summary};
-use godwit_api::failure::Failure;
+use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::record::{
     TransferDirection, TransferNews, TransferRecord, TransferStart, shown_places,
 };
@@ -49,7 +49,7 @@ impl Recording {
             bytes_per_second: 0.0,
             streams: 0,
             bottleneck: None,
-            code: "interrupted".to_owned(),
+            code: FailureCode::Interrupted.into(),
             message: attempt.reason.as_ref().map(|reason| reason.text.clone()),
         };
         (shared.config.tells)(&TransferNews::Ended(Box::new(record.with_rate())));
@@ -59,10 +59,10 @@ impl Recording {
     pub(crate) fn end(self, shared: &Shared, ended: &Result<Summary, Failure>, did: AttemptTotals) {
         let (code, message) = match ended {
             Ok(Summary::Transfer(summary)) if summary.status != Status::Complete => {
-                ("partial", None)
+                (FailureCode::Partial, None)
             }
-            Ok(_) => ("complete", None),
-            Err(failure) => (failure.code.as_str(), Some(failure.message.clone())),
+            Ok(_) => (FailureCode::Complete, None),
+            Err(failure) => (failure.code, Some(failure.message.clone())),
         };
         let record = TransferRecord {
             start: self.start,
@@ -77,7 +77,7 @@ impl Recording {
                 .as_ref()
                 .map_or(0, |view| u64::from(view.streams)),
             bottleneck: did.progress.and_then(|view| view.bottleneck),
-            code: code.to_owned(),
+            code: code.into(),
             message,
         };
         (shared.config.tells)(&TransferNews::Ended(Box::new(record.with_rate())));

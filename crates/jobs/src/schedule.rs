@@ -11,6 +11,7 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use croner::Cron;
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::NewJob;
 use godwit_state::{
     Command, NewJob as Submitted, Op, ProposeError, Reader, Reason, Role, Schedule, Timestamp,
@@ -34,7 +35,7 @@ impl Ticks {
     fn parse(cron: &str, zone: &str) -> Result<Self, JobsError> {
         let cron = cron.parse().map_err(|error| {
             JobsError::invalid(
-                "invalid",
+                FailureCode::Invalid,
                 format!("cron: {cron:?}: {error}; write minute, hour, day of month, month, day of week, as in `0 22 * * 1-5`"),
             )
         })?;
@@ -72,7 +73,7 @@ pub(crate) fn check(
     let ticks = Ticks::parse(cron, zone)?;
     if ticks.next(shared.now()).is_none() {
         return Err(JobsError::invalid(
-            "invalid",
+            FailureCode::Invalid,
             format!("cron: {cron:?} names no time that comes"),
         ));
     }
@@ -150,8 +151,8 @@ pub(crate) fn fire(
 /// Why a tick submits nothing.
 fn reason_of(error: &JobsError) -> Reason {
     let code = match error {
-        JobsError::Invalid { code, .. } | JobsError::Forbidden { code, .. } => code,
-        _ => "local_failure",
+        JobsError::Invalid { code, .. } | JobsError::Forbidden { code, .. } => *code,
+        _ => FailureCode::LocalFailure,
     };
     Reason::new(code, clip(&error.words()))
 }

@@ -10,6 +10,7 @@
 mod moved;
 
 use godwit_api::event::{Status, Summary, Verdict};
+use godwit_api::failure::{Code, FailureCode};
 use godwit_api::grant::Right;
 use godwit_api::rest::{
     AttemptView, FailureGroup, JobList, JobReport, JobState, JobView, LogPage, NewJob, Place,
@@ -20,7 +21,6 @@ use godwit_state::{Cursor, JobFilter, Role, reason};
 use serde_json::{Map, Value};
 
 use crate::access::Granted;
-use crate::attempt::LATE_CALLS;
 use crate::border;
 use crate::error::JobsError;
 use crate::guests::is_of_site;
@@ -33,7 +33,7 @@ const HIDDEN: &str = "\u{2026}";
 const HIDDEN_REASON: &str = "The words of this reason may name entries, and are shown to who may list the places of the job.";
 
 /// Reasons whose words name no entry.
-const PLAIN_REASONS: [&str; 14] = [
+const PLAIN_REASONS: [FailureCode; 14] = [
     reason::WAITING,
     reason::NOT_BEFORE,
     reason::PAUSED,
@@ -43,11 +43,11 @@ const PLAIN_REASONS: [&str; 14] = [
     reason::NODE_LOST,
     reason::USER_REMOVED,
     reason::COMPLETE,
-    "jobs_of_node",
-    "jobs_of_owner",
-    "jobs_of_site",
-    "no_node",
-    "nodes_drained",
+    FailureCode::JobsOfNode,
+    FailureCode::JobsOfOwner,
+    FailureCode::JobsOfSite,
+    FailureCode::NoNode,
+    FailureCode::NodesDrained,
 ];
 
 /// The jobs of a node, as one caller may see them by the grants of one moment.
@@ -297,7 +297,7 @@ impl Seen {
         }
         let user = self.granted.name();
         Err(JobsError::Forbidden {
-            code: "not_granted",
+            code: FailureCode::NotGranted,
             detail: format!(
                 "the {what} of job {id} names entries: only its owner {}, admins, and users who may list all places of the job see it. \
                  An admin of the node can allow {user} that with: godwit access allow user:{user} --list --export NAME:/PATH \
@@ -374,29 +374,16 @@ fn foreign(mut reason: Reason) -> Reason {
     reason
 }
 
-/// Leaves a code that the program has.
-fn known_code(code: &mut String) {
-    if !border::is_known(code) && !is_own_end(code) {
-        border::OTHER.clone_into(code);
+/// Leaves a code that the program has. Any other one is a word that another site chose.
+fn known_code(code: &mut Code) {
+    if code.known().is_none() {
+        *code = border::OTHER.into();
     }
 }
 
-/// Codes of ends that are no failures of the catalogue.
-fn is_own_end(code: &str) -> bool {
-    let ends = [
-        reason::DEADLINE_PASSED,
-        reason::RETRIES_EXHAUSTED,
-        reason::CANCELLED,
-        "entries_failed",
-        "extra",
-        LATE_CALLS,
-    ];
-    is_plain_reason(code) || ends.contains(&code)
-}
-
 /// Whether the words of a reason with this code are the program's own, and name no entry. Another site may not give such a code.
-pub(crate) fn is_plain_reason(code: &str) -> bool {
-    PLAIN_REASONS.contains(&code)
+pub(crate) fn is_plain_reason(code: &Code) -> bool {
+    code.is_one_of(&PLAIN_REASONS)
 }
 
 /// Whether another site may have run the job.

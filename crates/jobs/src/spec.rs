@@ -3,6 +3,7 @@
 
 use godwit_api::PORT_DEFAULT;
 use godwit_api::endpoint::{Endpoint, Place as Named, Remote};
+use godwit_api::failure::FailureCode;
 use godwit_api::host::HostPort;
 use godwit_api::job::{JOB_VERSION, JobSpec, ListForm, Selection, Text};
 use godwit_api::rest::{NewJob, Place};
@@ -27,7 +28,7 @@ pub(crate) struct Prepared {
 /// Whether a node takes these settings. Asked again before each attempt: an older version kept jobs with any.
 pub(crate) fn check_settings(new: &NewJob) -> Result<(), JobsError> {
     let checked = new.kind.check_settings(new.settings.keys());
-    checked.map_err(|error| JobsError::invalid("invalid", format!("settings: {error}")))
+    checked.map_err(|error| JobsError::invalid(FailureCode::Invalid, format!("settings: {error}")))
 }
 
 /// Whether a job may have so many sources, and what to do instead.
@@ -50,7 +51,7 @@ pub(crate) fn check_length(new: &NewJob) -> Result<(), JobsError> {
         return Ok(());
     }
     Err(JobsError::invalid(
-        "invalid",
+        FailureCode::Invalid,
         format!(
             "sources, rules, names and settings have {bytes} bytes together; a job keeps {SPEC_BYTES_MAX} at most: name a directory above the sources, or submit several jobs"
         ),
@@ -61,7 +62,7 @@ pub(crate) fn check_length(new: &NewJob) -> Result<(), JobsError> {
 pub(crate) fn places(new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
     let read = |field: &str, text: &str| {
         text.parse::<Place>()
-            .map_err(|error| JobsError::invalid("invalid", format!("{field}: {error}")))
+            .map_err(|error| JobsError::invalid(FailureCode::Invalid, format!("{field}: {error}")))
     };
     let sources: Result<Vec<Place>, JobsError> = new
         .sources
@@ -73,13 +74,13 @@ pub(crate) fn places(new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
     check_memory(&sources, &destination)?;
     let Some(first) = sources.first() else {
         return Err(JobsError::invalid(
-            "invalid",
+            FailureCode::Invalid,
             "sources: name at least one place",
         ));
     };
     if let Some(other) = sources.iter().find(|place| place.site != first.site) {
         return Err(JobsError::invalid(
-            "invalid",
+            FailureCode::Invalid,
             format!("sources: {first} and {other} are of two sites; submit one job for each site"),
         ));
     }
@@ -102,7 +103,7 @@ fn check_memory(sources: &[Place], destination: &Place) -> Result<(), JobsError>
         }
         _ => return Ok(()),
     };
-    Err(JobsError::invalid("invalid", what))
+    Err(JobsError::invalid(FailureCode::Invalid, what))
 }
 
 /// Finds the addresses of the sites, and puts the description together.
@@ -155,7 +156,7 @@ pub(crate) fn selection(new: &NewJob) -> Option<Selection> {
 
 /// Whether the list of a job makes sense.
 pub(crate) fn check_list(new: &NewJob) -> Result<(), JobsError> {
-    let refused = |what: &str| Err(JobsError::invalid("invalid", what));
+    let refused = |what: &str| Err(JobsError::invalid(FailureCode::Invalid, what));
     let selection = new.selection.as_ref();
     if selection.is_some_and(|selection| selection.list.is_some()) {
         return refused("selection.list: name the entries in the field `list` of the job");
@@ -183,7 +184,7 @@ pub(crate) fn check_list(new: &NewJob) -> Result<(), JobsError> {
 /// What is said of a site that is not known.
 pub(crate) fn unknown_site(name: &str) -> JobsError {
     JobsError::invalid(
-        "unknown_site",
+        FailureCode::UnknownSite,
         format!(
             "this node knows no site {name:?}; an admin adds it with: godwit site add {name} HOST --identity IDENTITY"
         ),
@@ -194,13 +195,13 @@ pub(crate) fn unknown_site(name: &str) -> JobsError {
 fn remote(place: &Place, site: &Site) -> Result<Text, JobsError> {
     let address = site.addresses.first().ok_or_else(|| {
         JobsError::invalid(
-            "unknown_site",
+            FailureCode::UnknownSite,
             format!("the site {:?} has no address", site.name),
         )
     })?;
     let node = HostPort::parse(address, PORT_DEFAULT).map_err(|error| {
         JobsError::invalid(
-            "unknown_site",
+            FailureCode::UnknownSite,
             format!(
                 "the site {:?} has the address {address:?}: {error}",
                 site.name

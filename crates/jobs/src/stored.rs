@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use godwit_api::ask::Peer;
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{Agreed, LEVEL_SITES, Reader, Site};
 use serde::{Deserialize, Serialize};
@@ -88,7 +89,7 @@ impl Stored {
                 sites,
             }),
             Err(error) => Err(JobsError::invalid(
-                "invalid",
+                FailureCode::Invalid,
                 format!("the stored description of the job cannot be read: {error}"),
             )),
         }
@@ -106,7 +107,7 @@ impl Stored {
         let meant = self.sites.get(name);
         match site.as_ref().zip(meant) {
             Some((site, meant)) if site.identity != *meant => Err(JobsError::invalid(
-                "site_changed",
+                FailureCode::SiteChanged,
                 format!(
                     "the site {name} has another identity now than when the job was submitted ({} instead of {meant}); if that is meant, submit the job again",
                     site.identity
@@ -165,7 +166,7 @@ impl Stored {
 
 fn unwritten(error: &serde_json::Error) -> JobsError {
     let what = format!("the job cannot be written down: {error}");
-    JobsError::invalid("invalid", what)
+    JobsError::invalid(FailureCode::Invalid, what)
 }
 
 #[cfg(test)]

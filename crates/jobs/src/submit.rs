@@ -1,6 +1,7 @@
 //! Checks a job that is submitted, and puts it into the state.
 //! Does not run it.
 
+use godwit_api::failure::FailureCode;
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{
@@ -84,7 +85,7 @@ pub(crate) fn check_room(shared: &Shared, owner: &str) -> Result<(), JobsError> 
         return Ok(());
     }
     Err(JobsError::invalid(
-        "too_many",
+        FailureCode::TooMany,
         format!(
             "{waiting} jobs of {owner} wait or are paused, and at most {most} of one owner may; wait until some have run, or cancel some"
         ),
@@ -112,7 +113,7 @@ pub(crate) fn propose(
         }
     }
     Err(JobsError::invalid(
-        "conflict",
+        FailureCode::Conflict,
         "no free id was found for the job; submit it again",
     ))
 }
@@ -164,7 +165,7 @@ pub(crate) fn check_known(
     is_known: &dyn Fn(&str) -> Result<bool, JobsError>,
 ) -> Result<(Vec<Place>, Place), JobsError> {
     check_source_count(new.sources.len())
-        .map_err(|what| JobsError::invalid("invalid", format!("sources: {what}")))?;
+        .map_err(|what| JobsError::invalid(FailureCode::Invalid, format!("sources: {what}")))?;
     spec::check_length(new)?;
     let (sources, destination) = spec::places(new)?;
     if new.kind == JobKind::Verify {
@@ -175,7 +176,7 @@ pub(crate) fn check_known(
             let exports = all_exports(shared)?;
             if !exports.contains(&place.export) {
                 return Err(JobsError::invalid(
-                    "no_such_export",
+                    FailureCode::NoSuchExport,
                     format!(
                         "this node has no export {:?}; it has: {}",
                         place.export,
@@ -204,13 +205,14 @@ pub(crate) fn check_known(
         JobKind::Verify => described.verify_settings().map(drop),
         JobKind::Copy | JobKind::Sync => described.copy_settings().map(drop),
     };
-    settings.map_err(|error| JobsError::invalid("invalid", format!("settings: {error}")))?;
+    settings
+        .map_err(|error| JobsError::invalid(FailureCode::Invalid, format!("settings: {error}")))?;
     if new.manifest {
         let name = manifest::SETTING.to_owned();
         described.settings.insert(name, vec![Text::from("/m")]);
     }
     godwit_run::check(&described)
-        .map_err(|failure| JobsError::invalid("invalid", failure.message))?;
+        .map_err(|failure| JobsError::invalid(FailureCode::Invalid, failure.message))?;
     Ok((sources, destination))
 }
 
@@ -238,13 +240,13 @@ fn check_verification(new: &NewJob, sources: &[Place]) -> Result<(), JobsError> 
     let is_manifest_here = matches!(sources, [manifest] if manifest.is_here());
     if !is_manifest_here {
         return Err(JobsError::invalid(
-            "invalid",
+            FailureCode::Invalid,
             "sources: a verification has one source: its manifest, as here:/EXPORT/PATH",
         ));
     }
     if new.selection.is_some() || !new.list.is_empty() {
         return Err(JobsError::invalid(
-            "invalid",
+            FailureCode::Invalid,
             "selection: a verification checks all entries of its manifest; leave the selection and the list out",
         ));
     }

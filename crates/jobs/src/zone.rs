@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use chrono_tz::Tz;
+use godwit_api::failure::FailureCode;
 use godwit_state::{Limit, Object as _, Reader, Schedule};
 
 use crate::error::JobsError;
@@ -21,7 +22,7 @@ pub(crate) fn zone(name: &str) -> Option<Tz> {
 /// # Errors
 /// The name is not known.
 pub fn check_time_zone(name: &str) -> Result<(), JobsError> {
-    let unknown = |what| JobsError::invalid("invalid", format!("time_zone: {what}"));
+    let unknown = |what| JobsError::invalid(FailureCode::Invalid, format!("time_zone: {what}"));
     time_zone_trouble(name).map_or(Ok(()), |what| Err(unknown(what)))
 }
 

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::{ChangeJob, JobState, JobView, NewJob};
 use godwit_jobs::{Clock, Jobs, JobsError};
 use godwit_state::{Change, Command, JobFilter, Op, ProposeError, Role, Schedule};
@@ -99,7 +100,7 @@ fn an_attempt_that_panics_ends_its_job_and_no_other() {
     let job = ends(&jobs, &id);
     assert_eq!(job.state, JobState::Failed, "{job:?}");
     let reason = job.reason.expect("a reason");
-    assert_eq!(reason.code, "internal", "{reason:?}");
+    assert_eq!(reason.code, FailureCode::Internal, "{reason:?}");
     assert!(job.progress.is_none(), "it still runs: {:?}", job.progress);
     // Its place is free: the next job has it, and so has the same one.
     panics.store(false, Ordering::Relaxed);
@@ -165,7 +166,7 @@ fn a_paused_job_frees_its_place_and_goes_on_where_it_was() {
     let waiting = wait_for(&jobs, &other, |job| {
         job.reason
             .as_ref()
-            .is_some_and(|reason| reason.code == "jobs_of_node")
+            .is_some_and(|reason| reason.code == FailureCode::JobsOfNode)
     });
     assert_eq!(waiting.state, JobState::Queued);
     let paused = jobs.pause(alice(), &id).expect("paused");
@@ -225,7 +226,7 @@ fn what_cannot_be_read_is_told_by_reason_and_the_rest_arrives() {
         let job = ends(&jobs, id);
         assert_eq!(job.state, JobState::Failed, "{job:?}");
         assert_eq!(job.attempts, 1, "{job:?}");
-        assert_eq!(job.reason.expect("a reason").code, "no_source");
+        assert_eq!(job.reason.expect("a reason").code, FailureCode::NoSource);
     }
     assert!(!world.path("to/x").exists());
     assert!(!world.path("to/y").exists());

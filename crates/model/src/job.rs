@@ -6,6 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::failure::Code;
+
 /// Where a job is on its way.
 #[derive(
     Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, ToSchema,
@@ -104,14 +106,15 @@ impl fmt::Display for JobState {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct Reason {
     /// For programs.
-    pub code: String,
+    #[schema(value_type = String)]
+    pub code: Code,
     /// One sentence for people.
     pub text: String,
 }
 
 impl Reason {
     /// A reason of `code` and `text`.
-    pub fn new(code: impl Into<String>, text: impl Into<String>) -> Self {
+    pub fn new(code: impl Into<Code>, text: impl Into<String>) -> Self {
         Self {
             code: code.into(),
             text: text.into(),

@@ -180,6 +180,7 @@ const SUFFIX: &str = ".jsonl";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use godwit_api::failure::FailureCode;
     use godwit_api::record::{TransferDirection, TransferStart};
 
     fn record(ended: i64) -> TransferRecord {
@@ -203,7 +204,7 @@ mod tests {
             bytes_per_second: 0.0,
             streams: 2,
             bottleneck: None,
-            code: "complete".to_owned(),
+            code: FailureCode::Complete.into(),
             message: None,
         }
         .with_rate()

@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use godwit_api::failure::Failure;
+use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::shown::printable;
 
 use crate::outlet;
@@ -143,8 +143,8 @@ fn ended(record: &TransferRecord) {
             )
         };
     }
-    match record.code.as_str() {
-        "complete" | "interrupted" => at!(Level::INFO),
+    match record.code.known() {
+        Some(FailureCode::Complete | FailureCode::Interrupted) => at!(Level::INFO),
         _ => at!(Level::WARN),
     }
 }

@@ -192,7 +192,7 @@ impl Reports {
         self.fault_told(&event::Fault {
             name,
             side: side(fault.side).to_owned(),
-            code: code(fault.code).to_owned(),
+            code: code(fault.code),
             message: fault.message.clone(),
         });
     }

@@ -400,7 +400,7 @@ fn failed_entries_are_told_with_their_source_and_their_reason() {
                 failed.root == Some(root)
                     && failed.path == format!("tree{root}/d/socket").into_bytes()
                     && failed.side.as_deref() == Some("source")
-                    && failed.code.as_deref() == Some("not_regular")
+                    && failed.code == Some(FailureCode::NotRegular.into())
                     && failed.entry.is_some()
             }
             _ => false,

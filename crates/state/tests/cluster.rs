@@ -4,8 +4,8 @@
 mod support;
 
 use godwit_state::{
-    Change, Command, Effect, Invite, JobOp, Join, Members, Node, Op, ProposeError, Secret,
-    Timestamp,
+    Change, Command, Effect, FailureCode, Invite, JobOp, Join, Members, Node, Op, ProposeError,
+    Secret, Timestamp,
 };
 use support::air::{Cluster, address, command, site, wait_until};
 
@@ -232,8 +232,8 @@ fn what_a_lost_or_removed_node_ran_returns_to_the_queue() {
         let job = node.reader().job(&id).expect("read").expect("a job");
         assert!(job.state.waits(), "{job:?}");
         assert_eq!(
-            job.reason.map(|reason| reason.code).as_deref(),
-            Some("node_lost")
+            job.reason.and_then(|reason| reason.code.known()),
+            Some(FailureCode::NodeLost)
         );
     }
     let gone = node.propose_blocking(command(Op::Lost("dtn2".to_owned())));

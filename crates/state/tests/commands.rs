@@ -4,9 +4,9 @@
 mod support;
 
 use godwit_state::{
-    Actor, Agreed, AuditEntry, AuditFilter, Change, Command, Effect, FEATURE_LEVEL, FailureGroup,
-    Finish, JobFilter, JobOp, JobState, Op, Outcome, Placed, Prune, Reason, Secret, Sighted, Site,
-    Webhook,
+    Actor, Agreed, AuditEntry, AuditFilter, Change, Command, Effect, FEATURE_LEVEL, FailureCode,
+    FailureGroup, Finish, JobFilter, JobOp, JobState, Op, Outcome, Placed, Prune, Reason, Secret,
+    Sighted, Site, Webhook,
 };
 use support::state::State;
 use support::{at, claim, finish, job_command, new_job, runner, submit};
@@ -14,7 +14,7 @@ use support::{at, claim, finish, job_command, new_job, runner, submit};
 fn backoff(epoch: u64, next: i64) -> JobOp {
     JobOp::Backoff {
         epoch,
-        reason: Reason::new("unreachable", "siteB does not answer."),
+        reason: Reason::new(FailureCode::Unreachable, "siteB does not answer."),
         next_attempt: at(next),
         bytes: 10,
         files: 1,
@@ -68,7 +68,7 @@ fn a_deadline_ends_a_job_that_waits_and_one_that_would_wait_beyond_it() {
     );
     state.job(3, JobOp::Retry).expect("retry");
     let error = state.job(49, JobOp::Expire).expect_err("too early");
-    assert_eq!(error.code(), "invalid");
+    assert_eq!(error.code().as_str(), "invalid");
     assert_eq!(state.reader.expired_jobs(at(50)).expect("read").len(), 1);
     state.job(50, JobOp::Expire).expect("expire");
     assert_eq!(state.state().0, JobState::Failed);
@@ -91,7 +91,7 @@ fn a_job_that_its_owner_may_not_run_ends_while_it_waits_and_not_once_it_moves() 
     let mut state = State::new();
     let denied = |seen| JobOp::Deny {
         seen,
-        reason: Reason::new("access_denied", "The owner is gone."),
+        reason: Reason::new(FailureCode::AccessDenied, "The owner is gone."),
     };
     let failed = (JobState::Failed, Some("access_denied".to_owned()));
     state
@@ -103,10 +103,10 @@ fn a_job_that_its_owner_may_not_run_ends_while_it_waits_and_not_once_it_moves() 
     let epoch = state.epoch();
     state.job(3, claim(epoch)).expect("claim");
     let error = state.job(4, denied(epoch + 1)).expect_err("it moves");
-    assert_eq!(error.code(), "forbidden_transition");
+    assert_eq!(error.code().as_str(), "forbidden_transition");
     state.job(5, JobOp::Pause).expect("pause");
     let error = state.job(6, denied(epoch + 1)).expect_err("paused since");
-    assert_eq!(error.code(), "stale_epoch");
+    assert_eq!(error.code().as_str(), "stale_epoch");
     state.job(7, denied(state.epoch())).expect("paused");
     assert_eq!(state.state(), failed);
 }
@@ -133,7 +133,10 @@ fn a_runner_that_lost_its_claim_is_refused() {
         (JobState::Queued, Some("node_restarted".to_owned()))
     );
     for op in [finish(1, Outcome::Complete), backoff(1, 9), claim(1)] {
-        assert_eq!(state.job(3, op).expect_err("stale").code(), "stale_epoch");
+        assert_eq!(
+            state.job(3, op).expect_err("stale").code().as_str(),
+            "stale_epoch"
+        );
     }
     state.job(4, claim(2)).expect("claim");
     state.job(5, JobOp::Pause).expect("pause");
@@ -141,7 +144,8 @@ fn a_runner_that_lost_its_claim_is_refused() {
         state
             .job(6, finish(3, Outcome::Complete))
             .expect_err("stale")
-            .code(),
+            .code()
+            .as_str(),
         "stale_epoch"
     );
     state.job(7, JobOp::Resume).expect("resume");
@@ -150,7 +154,7 @@ fn a_runner_that_lost_its_claim_is_refused() {
     let error = state
         .job(10, JobOp::Cancel { comment: None })
         .expect_err("over");
-    assert_eq!(error.code(), "forbidden_transition");
+    assert_eq!(error.code().as_str(), "forbidden_transition");
     assert_eq!(
         error.to_string(),
         "job job is complete: cancel is not possible"
@@ -163,7 +167,7 @@ fn failed_entries_are_kept_by_reason_and_bounded() {
     state.apply(&submit(0, "job")).expect("submit");
     state.job(1, claim(0)).expect("claim");
     let group = FailureGroup {
-        reason: Reason::new("permission", "The file cannot be read."),
+        reason: Reason::new(FailureCode::Permission, "The file cannot be read."),
         count: 12_345,
         examples: vec!["a/b".to_owned()],
     };
@@ -171,7 +175,10 @@ fn failed_entries_are_kept_by_reason_and_bounded() {
         JobOp::Finish(Box::new(Finish {
             epoch: 1,
             outcome: Outcome::Partial,
-            reason: Some(Reason::new("entries_failed", "12,345 entries failed.")),
+            reason: Some(Reason::new(
+                FailureCode::EntriesFailed,
+                "12,345 entries failed.",
+            )),
             summary: "{\"bytes\":1}".to_owned(),
             bytes: 1,
             files: 1,
@@ -261,7 +268,7 @@ fn a_refused_command_of_any_length_leaves_a_short_line() {
     let error = state
         .apply(&job_command(0, &id, JobOp::Pause))
         .expect_err("nobody's");
-    assert_eq!(error.code(), "not_found");
+    assert_eq!(error.code().as_str(), "not_found");
     let lines = state
         .reader
         .audit(&AuditFilter::default(), 10)

@@ -5,9 +5,9 @@ mod support;
 
 use godwit_state::{
     AUDIT_OF_SITE_MAX, AccessRight, AccessRule, Actor, AuditFilter, Change, Command, CommandError,
-    Effect, JobOp, JobState, Kept, LEVEL_LEFT, NewJob, Node, Op, Prune, RULES_OF_ASKER_MAX,
-    RULES_OF_JOBS_MAX, Role, SPEC_BYTES_MAX, SPEC_BYTES_OF_SITE_MAX, Schedule, Secret, Timestamp,
-    User,
+    Effect, FailureCode, JobOp, JobState, Kept, LEVEL_LEFT, NewJob, Node, Op, Prune,
+    RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, Role, SPEC_BYTES_MAX, SPEC_BYTES_OF_SITE_MAX, Schedule,
+    Secret, Timestamp, User,
 };
 use support::state::State;
 use support::{at, claim, new_job};
@@ -117,7 +117,10 @@ fn a_user_who_is_removed_leaves_no_job_to_an_account_of_that_name() {
             assert_eq!(job.state.ended(), ends, "{id} at level {level}");
             if ends {
                 assert_eq!(job.state, JobState::Failed);
-                assert_eq!(job.reason.expect("a reason").code, "access_denied");
+                assert_eq!(
+                    job.reason.expect("a reason").code,
+                    FailureCode::AccessDenied
+                );
             }
         }
     }

@@ -4,9 +4,9 @@
 mod support;
 
 use godwit_state::{
-    AccessRight, AccessRule, Actor, AuditEntry, AuditFilter, Change, Command, Invite, Join,
-    LEVEL_LEFT, Limit, LimitScope, Node, Op, PROPOSE, ProposeError, Prune, Reason, Role, Schedule,
-    Secret, Share, TakeWork, Token, User, WorkOp,
+    AccessRight, AccessRule, Actor, AuditEntry, AuditFilter, Change, Command, FailureCode, Invite,
+    Join, LEVEL_LEFT, Limit, LimitScope, Node, Op, PROPOSE, ProposeError, Prune, Reason, Role,
+    Schedule, Secret, Share, TakeWork, Token, User, WorkOp,
 };
 use serde_json::{Value, json};
 use support::air::{Cluster, address, wait_until};
@@ -199,7 +199,7 @@ fn the_leader_notes_who_proposed_a_command_and_refuses_what_only_leaders_do() {
         work(WorkOp::Decline {
             epoch: 1,
             node: other.clone(),
-            why: Reason::new("no_space", "it is full"),
+            why: Reason::new(FailureCode::NoSpace, "it is full"),
         }),
         work(WorkOp::Lease(TakeWork {
             epoch: 1,

@@ -3,7 +3,7 @@
 
 mod support;
 
-use godwit_state::{Delivered, FEATURE_LEVEL, JobOp, Moved, Op, Reason};
+use godwit_state::{Delivered, FEATURE_LEVEL, FailureCode, JobOp, Moved, Op, Reason};
 use support::state::State;
 use support::{at, claim, new_job};
 
@@ -37,7 +37,7 @@ fn what_attempts_moved_adds_up_however_they_ended() {
     state.job(9, moved(2, 20, 1, 1)).expect("moved");
     let backoff = JobOp::Backoff {
         epoch: 4,
-        reason: Reason::new("unreachable", "siteB does not answer."),
+        reason: Reason::new(FailureCode::Unreachable, "siteB does not answer."),
         next_attempt: at(20),
         bytes: 10,
         files: 1,

@@ -5,8 +5,8 @@ mod support;
 
 use godwit_state::{
     AccessRight, AccessRule, Actor, Change, Command, CommandError, Delivery, Effect, FEATURE_LEVEL,
-    Limit, LimitScope, LimitWindow, NewPassword, Op, Outcome, Prune, Reason, Role, RuleSite,
-    Schedule, Secret, Share, Site, Token, User, Webhook,
+    FailureCode, Limit, LimitScope, LimitWindow, NewPassword, Op, Outcome, Prune, Reason, Role,
+    RuleSite, Schedule, Secret, Share, Site, Token, User, Webhook,
 };
 use support::state::State;
 use support::{alice, at, claim, command, finish, new_job, submit};
@@ -59,12 +59,20 @@ fn a_tick_fires_once() {
         reason: None,
     };
     assert_eq!(
-        state.op(101, fire(99, "early")).expect_err("before").code(),
+        state
+            .op(101, fire(99, "early"))
+            .expect_err("before")
+            .code()
+            .as_str(),
         "already_fired"
     );
     state.op(201, fire(200, "job")).expect("fire");
     assert_eq!(
-        state.op(202, fire(200, "other")).expect_err("twice").code(),
+        state
+            .op(202, fire(200, "other"))
+            .expect_err("twice")
+            .code()
+            .as_str(),
         "already_fired"
     );
     // A change of the schedule does not forget the tick.
@@ -72,7 +80,11 @@ fn a_tick_fires_once() {
         .op(203, Op::Schedule(Change::Put(schedule)))
         .expect("put");
     assert_eq!(
-        state.op(204, fire(200, "other")).expect_err("twice").code(),
+        state
+            .op(204, fire(200, "other"))
+            .expect_err("twice")
+            .code()
+            .as_str(),
         "already_fired"
     );
     // A tick without a job says why, until a job is submitted again.
@@ -81,7 +93,10 @@ fn a_tick_fires_once() {
         schedule.expect("there").reason
     };
     assert_eq!(reason(&state), None);
-    let why = Reason::new("access_denied", "alice may not read here:/data/a.");
+    let why = Reason::new(
+        FailureCode::AccessDenied,
+        "alice may not read here:/data/a.",
+    );
     let skip = Op::Fired {
         schedule: "nightly".to_owned(),
         tick: at(300),
@@ -187,7 +202,11 @@ fn webhooks_are_told_of_the_states_they_want() {
     );
     state.op(21, deliver(None)).expect("done");
     assert_eq!(
-        state.op(22, deliver(None)).expect_err("over").code(),
+        state
+            .op(22, deliver(None))
+            .expect_err("over")
+            .code()
+            .as_str(),
         "not_found"
     );
 }
@@ -233,14 +252,18 @@ fn objects_are_created_once_replaced_and_removed() {
         state
             .op(1, Op::Site(Change::Create(site.clone())))
             .expect_err("twice")
-            .code(),
+            .code()
+            .as_str(),
         "conflict"
     );
     let found: Vec<Site> = state.reader.objects_by("gw1-b").expect("read");
     assert_eq!(found, [site]);
     let remove = || Op::Site(Change::Remove("siteB".to_owned()));
     state.op(2, remove()).expect("remove");
-    assert_eq!(state.op(3, remove()).expect_err("gone").code(), "not_found");
+    assert_eq!(
+        state.op(3, remove()).expect_err("gone").code().as_str(),
+        "not_found"
+    );
     let rule = AccessRule {
         id: "rule".to_owned(),
         subject: "gw1-b".to_owned(),
@@ -281,12 +304,15 @@ fn objects_are_created_once_replaced_and_removed() {
         Op::Site(Change::Remove("x".to_owned())),
     );
     assert_eq!(
-        state.apply(&nobody).expect_err("no actor").code(),
+        state.apply(&nobody).expect_err("no actor").code().as_str(),
         "invalid"
     );
     let mut newer = submit(9, "job");
     newer.version = 2;
-    assert_eq!(state.apply(&newer).expect_err("newer").code(), "invalid");
+    assert_eq!(
+        state.apply(&newer).expect_err("newer").code().as_str(),
+        "invalid"
+    );
 }
 
 #[test]

@@ -6,8 +6,8 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use godwit_state::{
-    Cause, Change, Command, Job, JobFilter, JobOp, JobState, Op, Outcome, Position, Prune, Reader,
-    Reason, Schedule, Store, Webhook, allowed,
+    Cause, Change, Code, Command, Job, JobFilter, JobOp, JobState, Op, Outcome, Position, Prune,
+    Reader, Reason, Schedule, Store, Webhook, allowed,
 };
 use proptest::prelude::*;
 use support::{at, command, finish, job_command, new_job, runner};
@@ -74,7 +74,7 @@ fn make(step: &Step, millis: i64, jobs: &BTreeMap<String, Job>) -> Command {
             let id = format!("job{job}");
             let epoch = jobs.get(&id).map_or(0, |job| job.epoch);
             let epoch = if *stale { epoch.wrapping_sub(1) } else { epoch };
-            let reason = Reason::new("test", "A test.");
+            let reason = Reason::new(Code::of_word("test"), "A test.");
             let report = |state| JobOp::Report {
                 epoch,
                 state,

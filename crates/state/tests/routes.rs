@@ -3,14 +3,14 @@
 
 mod support;
 
-use godwit_state::{Agreed, FEATURE_LEVEL, JobOp, Op, Reason, Route};
+use godwit_state::{Agreed, FEATURE_LEVEL, FailureCode, JobOp, Op, Reason, Route};
 use support::state::State;
 use support::{at, claim, new_job};
 
 fn backoff(epoch: u64, next: i64) -> JobOp {
     JobOp::Backoff {
         epoch,
-        reason: Reason::new("unreachable", "siteB does not answer."),
+        reason: Reason::new(FailureCode::Unreachable, "siteB does not answer."),
         next_attempt: at(next),
         bytes: 10,
         files: 1,

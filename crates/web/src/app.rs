@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use godwit_api::failure::Code;
 use godwit_api::rest::Timestamp;
 use godwit_cluster::Cluster;
 use godwit_jobs::{Jobs, Seen, now};
@@ -183,7 +184,14 @@ impl App {
 
     /// Writes a refused request into the log, and that of a user into the audit log, unless there are too many of them. A stranger
     /// changes nothing of the state. Blocks.
-    pub(crate) fn refused(&self, actor: Actor, action: &str, object: &str, outcome: &str) {
+    pub(crate) fn refused(
+        &self,
+        actor: Actor,
+        action: &str,
+        object: &str,
+        outcome: impl Into<Code>,
+    ) {
+        let outcome = outcome.into();
         let object = cut(object.to_owned());
         if !self.refusals.take(&actor, Instant::now()) {
             return;
@@ -200,7 +208,7 @@ impl App {
         let entry = AuditEntry {
             action: action.to_owned(),
             object,
-            outcome: outcome.to_owned(),
+            outcome: outcome.as_str().to_owned(),
         };
         // The refusal itself matters more than its line.
         let _ = self.propose(actor, Op::Audit(entry));

@@ -10,6 +10,7 @@ use axum::extract::FromRequestParts;
 use axum::http::Version;
 use axum::http::header::{AUTHORIZATION, HOST};
 use axum::http::request::Parts;
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::RoleName;
 use godwit_jobs::now;
 use godwit_state::{Actor, Names, Role, Timestamp, Token, User};
@@ -99,7 +100,7 @@ impl Caller {
         };
         match self.need.check(&caller) {
             Ok(()) => Ok(caller),
-            Err(detail) => Err(ApiError::forbidden("role_too_small", detail)),
+            Err(detail) => Err(ApiError::forbidden(FailureCode::RoleTooSmall, detail)),
         }
     }
 
@@ -317,14 +318,14 @@ impl Request {
                     Ok(()) => return Ok(caller),
                     Err(detail) => (
                         caller.actor(),
-                        ApiError::forbidden("role_too_small", detail),
+                        ApiError::forbidden(FailureCode::RoleTooSmall, detail),
                     ),
                 }
             }
             Err(error) => (self.stranger(), error),
         };
         if error.status().is_client_error() {
-            app.refused(actor, "request", &self.what(), error.code());
+            app.refused(actor, "request", &self.what(), error.code().clone());
         }
         Err(error)
     }
@@ -355,12 +356,12 @@ impl Request {
             (Some(Peer::Local { uid }), _) if !self.forwarded => machine::by_uid(uid, app),
             (_, Some(cookie)) => cookie.identify(&self.method, app),
             (Some(Peer::Local { .. }), None) => Err(ApiError::unauthenticated(
-                "no_credentials",
+                FailureCode::NoCredentials,
                 "a proxy or a browser sent this request to the socket, so it is not of the user of that process: \
                  send a token as `Authorization: Bearer SECRET`",
             )),
             _ => Err(ApiError::unauthenticated(
-                "no_credentials",
+                FailureCode::NoCredentials,
                 "this request needs a session of the page or a token: send it as `Authorization: Bearer SECRET`; \
                  make one on the node's machine with: godwit token create",
             )),
@@ -424,7 +425,7 @@ fn is_of_proxy(header: &str) -> bool {
 
 fn wrong_token() -> ApiError {
     ApiError::unauthenticated(
-        "bad_token",
+        FailureCode::BadToken,
         "the token is not known here; make one on the node's machine with: godwit token create",
     )
 }
@@ -434,7 +435,7 @@ fn by_token(authorization: &[u8], app: &App) -> Result<Identified, ApiError> {
     let (scheme, secret) = text.trim().split_once(' ').ok_or_else(wrong_token)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(ApiError::unauthenticated(
-            "bad_token",
+            FailureCode::BadToken,
             "the node takes bearer tokens only: `Authorization: Bearer SECRET`",
         ));
     }
@@ -454,11 +455,14 @@ pub(crate) fn names(app: &App) -> Result<Names, ApiError> {
 /// The role of a user who may act here. Blocks.
 pub(crate) fn known(user: &User, app: &App) -> Result<Role, ApiError> {
     if let Err(error) = names(app)?.check_acting(user) {
-        return Err(ApiError::forbidden("name_taken", error.to_string()));
+        return Err(ApiError::forbidden(
+            FailureCode::NameTaken,
+            error.to_string(),
+        ));
     }
     if user.disabled {
         return Err(ApiError::forbidden(
-            "user_disabled",
+            FailureCode::UserDisabled,
             format!("the user {} is disabled on this node", user.name),
         ));
     }

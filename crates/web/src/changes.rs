@@ -13,6 +13,7 @@ use crate::config::ChangePace;
 use crate::problem::ApiError;
 use crate::standing::Standing;
 use crate::throttle::{Key, Throttle, key};
+use godwit_api::failure::FailureCode;
 
 /// What is left of the changes of each user and of each credential, and of the sign-ins with each credential.
 pub(crate) struct Changes {
@@ -51,7 +52,7 @@ impl Changes {
                 "{user} has changed too much of late: {} requests in a row that may change something, then one every {:?}; send fewer",
                 self.pace.changes, self.pace.change_each
             );
-            later("too_many_changes", detail, wait)
+            later(FailureCode::TooManyChanges, detail, wait)
         };
         let of_user = key(&["user", user]);
         self.of_users.take(&of_user, 1, now).map_err(refused)?;
@@ -88,7 +89,7 @@ impl Changes {
                 "too many sign-ins of late: {} in a row, then one every {:?}; keep the session or token of one of them",
                 self.pace.sign_ins, self.pace.sign_in_each
             );
-            later("too_many_logins", detail, wait)
+            later(FailureCode::TooManyLogins, detail, wait)
         })
     }
 }
@@ -99,7 +100,7 @@ fn first_of(token: &Standing) -> Key {
     key(&["token", first])
 }
 
-fn later(code: &str, detail: String, wait: Duration) -> ApiError {
+fn later(code: FailureCode, detail: String, wait: Duration) -> ApiError {
     ApiError::later(
         StatusCode::TOO_MANY_REQUESTS,
         code,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::StatusCode;
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::Login;
 use godwit_jobs::now;
 use godwit_state::{
@@ -54,7 +55,7 @@ pub(crate) async fn check(
     let attempt = app.logins.begin(&tried, Instant::now()).map_err(|wait| {
         ApiError::later(
             StatusCode::TOO_MANY_REQUESTS,
-            "too_many_logins",
+            FailureCode::TooManyLogins,
             "too many log-ins failed; try again later",
             wait.as_secs() + 1,
         )
@@ -87,9 +88,9 @@ pub(crate) async fn check(
         };
         return app
             .run(move |app| {
-                app.refused(stranger, "login", &name, "wrong_password");
+                app.refused(stranger, "login", &name, FailureCode::WrongPassword);
                 Err(ApiError::unauthenticated(
-                    "wrong_password",
+                    FailureCode::WrongPassword,
                     "the user or the password is wrong",
                 ))
             })
@@ -112,8 +113,10 @@ pub(crate) async fn prove(
         password,
     };
     let checked = check(app, request, login).await;
-    checked.map_err(|error| match error.code() {
-        "wrong_password" => ApiError::forbidden("wrong_password", "the password is wrong"),
+    checked.map_err(|error| match error.code().known() {
+        Some(code @ FailureCode::WrongPassword) => {
+            ApiError::forbidden(code, "the password is wrong")
+        }
         _ => error,
     })
 }
@@ -148,7 +151,7 @@ pub(crate) fn make(app: &App, actor: Actor, wish: Wish<'_>) -> Result<(Token, St
     let user = wish.user;
     if wish.parent.is_some_and(|parent| !parent.has_room()) {
         return Err(ApiError::forbidden(
-            "too_derived",
+            FailureCode::TooDerived,
             "the token of this request came from too many others in turn; make the new one with one of the first",
         ));
     }
@@ -175,7 +178,7 @@ pub(crate) fn make(app: &App, actor: Actor, wish: Wish<'_>) -> Result<(Token, St
     if good.len() >= OF_USER_MAX || is_full {
         return Err(ApiError::new(
             StatusCode::CONFLICT,
-            "too_many",
+            FailureCode::TooMany,
             format!(
                 "{user} has {} tokens and sessions; revoke some first: godwit token list, godwit token revoke",
                 good.len()
@@ -214,7 +217,7 @@ pub(crate) fn make(app: &App, actor: Actor, wish: Wish<'_>) -> Result<(Token, St
         // The token of a user who is gone or disabled opens nothing, and cannot be revoked by that user.
         let _ = app.propose(actor, Op::Token(Change::Remove(token.id)));
         return Err(ApiError::unauthenticated(
-            "wrong_password",
+            FailureCode::WrongPassword,
             "the password was changed at this moment; sign in again",
         ));
     }

@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 
 use crate::problem::ApiError;
 use crate::throttle::Key;
+use godwit_api::failure::FailureCode;
 
 /// Requests of one user at once, event streams included.
 const OF_USER_MAX: usize = 64;
@@ -84,7 +85,12 @@ impl Member {
             let detail =
                 format!("{who} has {most} requests at once, and no more; send fewer at a time");
             let status = StatusCode::TOO_MANY_REQUESTS;
-            return Err(ApiError::later(status, "too_many_requests", detail, 1));
+            return Err(ApiError::later(
+                status,
+                FailureCode::TooManyRequests,
+                detail,
+                1,
+            ));
         }
         for whose in &all {
             *crowd.entry(whose.clone()).or_default() += 1;
@@ -127,7 +133,7 @@ mod tests {
         }
         let (more, clone) = (crowd.enter(), members[0].clone());
         let error = more.prove("vera", None).expect_err("too many");
-        assert_eq!(error.code(), "too_many_requests");
+        assert_eq!(*error.code(), FailureCode::TooManyRequests);
         more.prove("walt", None).expect("another user");
         drop(members);
         assert_eq!(crowd.lock().get(&Whose::User("vera".to_owned())), Some(&1));
@@ -145,7 +151,7 @@ mod tests {
         }
         let more = crowd.enter();
         let error = more.prove("vera", key()).expect_err("too many");
-        assert_eq!(error.code(), "too_many_requests");
+        assert_eq!(*error.code(), FailureCode::TooManyRequests);
         let other = Some(throttle::key(&["other"]));
         more.prove("vera", other).expect("another token");
         drop((members, more));

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use axum::http::StatusCode;
 use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
+use godwit_api::failure::{Code, FailureCode};
 use godwit_api::grant::Right;
 use godwit_api::grant::lasting::{Lasting, Look};
 use godwit_api::rest::{HERE, Place};
@@ -20,7 +21,7 @@ use crate::problem::ApiError;
 use crate::refusals::cut;
 
 /// The outcome of what another site refused: its own words stand in no line of this node.
-const REFUSED_BY_SITE: &str = "refused_by_site";
+const REFUSED_BY_SITE: FailureCode = FailureCode::RefusedBySite;
 
 /// Asks the site of the places, or this node, if the caller may do this there. A site decides beside that what it allows to the identity
 /// of this node.
@@ -138,17 +139,19 @@ impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
         let Some(line) = self.line else {
             return asked;
         };
-        let outcome = |error: &ApiError| match by_site {
-            true => REFUSED_BY_SITE.to_owned(),
-            false => error.code().to_owned(),
+        let outcome = |error: &ApiError| -> Code {
+            match by_site {
+                true => REFUSED_BY_SITE.into(),
+                false => error.code().clone(),
+            }
         };
         match &asked {
             Ok(_) => line.write(app, "ok")?,
             Err(error) if was_ended || done > 0 || is_halfway(error) => {
-                line.write(app, &outcome(error))?;
+                line.write(app, outcome(error).as_str())?;
             }
             // Nothing has changed, as far as its site says.
-            Err(error) => app.refused(line.actor, line.action, &line.object, &outcome(error)),
+            Err(error) => app.refused(line.actor, line.action, &line.object, outcome(error)),
         }
         asked.map_err(ApiError::written)
     }
@@ -185,7 +188,7 @@ impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
         }
         Err(ApiError::new(
             StatusCode::CONFLICT,
-            "site_changed",
+            FailureCode::SiteChanged,
             format!(
                 "the site {} was given another identity meanwhile; look at it with: godwit site list",
                 self.site
@@ -216,7 +219,9 @@ fn look(allowed: Result<(), ApiError>) -> Look<ApiError> {
 
 /// Whether a part may have been done before the failure.
 fn is_halfway(error: &ApiError) -> bool {
-    [code::GIVEN_UP, code::BROKEN, code::IO].contains(&error.code())
+    error
+        .code()
+        .is_one_of(&[code::GIVEN_UP, code::BROKEN, code::IO])
 }
 
 /// The site as it is reached; None for this node.
@@ -227,7 +232,7 @@ fn find(app: &App, name: &str) -> Result<Option<Peer>, ApiError> {
     let site = app.reader().object::<Site>(name)?.ok_or_else(|| {
         ApiError::new(
             StatusCode::NOT_FOUND,
-            "unknown_site",
+            FailureCode::UnknownSite,
             format!("this node knows no site {name:?}; list the sites with: godwit site list"),
         )
     })?;
@@ -239,16 +244,18 @@ fn find(app: &App, name: &str) -> Result<Option<Peer>, ApiError> {
 }
 
 fn refuse(refusal: Refusal) -> ApiError {
-    let status = match refusal.code.as_str() {
-        code::INVALID | code::OUTSIDE => StatusCode::UNPROCESSABLE_ENTITY,
-        code::NOT_GRANTED | code::UNKNOWN_IDENTITY | code::PERMISSION => StatusCode::FORBIDDEN,
-        code::NO_SUCH_EXPORT | code::NOT_FOUND => StatusCode::NOT_FOUND,
-        code::NOT_A_DIRECTORY | code::EXISTS => StatusCode::CONFLICT,
-        code::NO_SPACE => StatusCode::INSUFFICIENT_STORAGE,
-        code::BUSY | code::GIVEN_UP => StatusCode::SERVICE_UNAVAILABLE,
-        code::UNREACHABLE | code::BROKEN => StatusCode::BAD_GATEWAY,
-        code::UNSUPPORTED => StatusCode::NOT_IMPLEMENTED,
+    let status = match refusal.code.known() {
+        Some(code::INVALID | code::OUTSIDE) => StatusCode::UNPROCESSABLE_ENTITY,
+        Some(code::NOT_GRANTED | code::UNKNOWN_IDENTITY | code::PERMISSION) => {
+            StatusCode::FORBIDDEN
+        }
+        Some(code::NO_SUCH_EXPORT | code::NOT_FOUND) => StatusCode::NOT_FOUND,
+        Some(code::NOT_A_DIRECTORY | code::EXISTS) => StatusCode::CONFLICT,
+        Some(code::NO_SPACE) => StatusCode::INSUFFICIENT_STORAGE,
+        Some(code::BUSY | code::GIVEN_UP) => StatusCode::SERVICE_UNAVAILABLE,
+        Some(code::UNREACHABLE | code::BROKEN) => StatusCode::BAD_GATEWAY,
+        Some(code::UNSUPPORTED) => StatusCode::NOT_IMPLEMENTED,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    ApiError::new(status, &refusal.code, refusal.message)
+    ApiError::new(status, refusal.code, refusal.message)
 }

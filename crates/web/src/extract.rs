@@ -21,6 +21,7 @@ use tokio::time::timeout;
 
 use crate::lingering::length_of;
 use crate::problem::ApiError;
+use godwit_api::failure::FailureCode;
 
 /// The longest body: a command of the state is no longer.
 pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
@@ -97,7 +98,7 @@ async fn read<T: DeserializeOwned, S: Send + Sync>(
         let detail = "Expected request with `Content-Type: application/json`";
         return Err(ApiError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "not_json",
+            FailureCode::NotJson,
             detail,
         ));
     }
@@ -107,7 +108,7 @@ async fn read<T: DeserializeOwned, S: Send + Sync>(
         Err(_elapsed) => {
             return Err(ApiError::new(
                 StatusCode::REQUEST_TIMEOUT,
-                "body_timeout",
+                FailureCode::BodyTimeout,
                 format!("the body did not arrive within {} s", within.as_secs()),
             ));
         }
@@ -155,16 +156,16 @@ fn values_in(json: &[u8]) -> usize {
 
 fn too_large(most: usize) -> ApiError {
     let detail = format!("the body is too large: at most {most} bytes");
-    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, FailureCode::TooLarge, detail)
 }
 
 fn refuse(rejection: &JsonRejection, most: usize) -> ApiError {
     let status = rejection.status();
     let code = match status {
         StatusCode::PAYLOAD_TOO_LARGE => return too_large(most),
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => "not_json",
-        StatusCode::UNPROCESSABLE_ENTITY => "invalid",
-        _ => "bad_json",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => FailureCode::NotJson,
+        StatusCode::UNPROCESSABLE_ENTITY => FailureCode::Invalid,
+        _ => FailureCode::BadJson,
     };
     ApiError::new(status, code, rejection.body_text())
 }
@@ -180,7 +181,11 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
         found
             .map(|axum::extract::Path(value)| Self(value))
             .map_err(|rejection| {
-                ApiError::new(StatusCode::BAD_REQUEST, "bad_path", rejection.body_text())
+                ApiError::new(
+                    StatusCode::BAD_REQUEST,
+                    FailureCode::BadPath,
+                    rejection.body_text(),
+                )
             })
     }
 }
@@ -192,7 +197,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> 
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let bad = |detail: String| ApiError::new(StatusCode::BAD_REQUEST, "bad_query", detail);
+        let bad =
+            |detail: String| ApiError::new(StatusCode::BAD_REQUEST, FailureCode::BadQuery, detail);
         let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
             .map_err(|rejection| bad(rejection.body_text()))?;
         if pairs.0.len() > PARAMETERS_MAX {
@@ -286,7 +292,7 @@ pub(crate) fn limit(given: Option<u32>, usual: u32, most: u32) -> Result<usize, 
     if limit == 0 || limit > most {
         return Err(ApiError::new(
             StatusCode::BAD_REQUEST,
-            "bad_query",
+            FailureCode::BadQuery,
             format!("limit: {limit} is not possible; give 1 to {most}"),
         ));
     }
@@ -305,7 +311,7 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Api
     let text = text.ok_or_else(|| {
         ApiError::new(
             StatusCode::BAD_REQUEST,
-            "bad_header",
+            FailureCode::BadHeader,
             format!("Idempotency-Key: 1 to {KEY_BYTES_MAX} visible signs of ASCII without spaces"),
         )
     })?;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::{JobProgress, Timestamp};
 use godwit_jobs::progress_of_all;
 use tokio::runtime::Handle;
@@ -141,7 +142,7 @@ fn too_many(full: &Holder) -> ApiError {
     };
     let detail =
         format!("{whose} has {most} event streams, and no more; close some, or try again later");
-    ApiError::later(status, "too_many_streams", detail, 10)
+    ApiError::later(status, FailureCode::TooManyStreams, detail, 10)
 }
 
 /// Follows the state until the server stops. Blocks its thread: reading the state does.

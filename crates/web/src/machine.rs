@@ -1,6 +1,7 @@
 //! Owns the accounts of this machine: which of them are admins by themselves, and which user of the state an account on the socket is.
 //! Reads no request: `caller` does.
 
+use godwit_api::failure::FailureCode;
 use godwit_state::{Role, User};
 
 use crate::app::App;
@@ -49,13 +50,13 @@ pub(crate) fn by_uid(uid: u32, app: &App) -> Result<Identified, ApiError> {
     }
     let Some(name) = account(uid) else {
         return Err(ApiError::forbidden(
-            "unknown_user",
+            FailureCode::UnknownUser,
             format!("this machine has no user with the number {uid}"),
         ));
     };
     if caller::names(app)?.is_account(&name) {
         return Err(ApiError::forbidden(
-            "name_taken",
+            FailureCode::NameTaken,
             format!(
                 "{name:?} is an admin of another machine of the cluster, and not the account of that name on this one; use a token, \
                  or act as root or as the node's own user"
@@ -65,7 +66,7 @@ pub(crate) fn by_uid(uid: u32, app: &App) -> Result<Identified, ApiError> {
     let user = app.reader().object::<User>(&name)?;
     let user = user.ok_or_else(|| {
         ApiError::forbidden(
-            "unknown_user",
+            FailureCode::UnknownUser,
             format!(
                 "this node has no user {name:?}; an admin adds it with: godwit user add {name} --role operator"
             ),

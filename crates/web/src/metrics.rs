@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use godwit_api::failure::FailureCode;
 use godwit_api::record::{StrangerDid, TransferDirection, TransferRecord, TransferStart};
 use godwit_jobs::{is_for_other_site, progress_of};
 use godwit_state::{Event, JobState, Site, Topic};
@@ -331,10 +332,10 @@ impl Metrics {
     /// Counts a transfer that ended.
     pub(crate) fn transferred(&self, record: &TransferRecord) {
         let direction = StaticText(record.start.direction.name());
-        let outcome = StaticText(match record.code.as_str() {
-            "complete" => "complete",
-            "partial" => "partial",
-            "interrupted" => "interrupted",
+        let outcome = StaticText(match record.code.known() {
+            Some(
+                code @ (FailureCode::Complete | FailureCode::Partial | FailureCode::Interrupted),
+            ) => code.as_str(),
             _ => "failed",
         });
         let label = TransferLabel { direction, outcome };

@@ -9,6 +9,7 @@ use axum::http::header::{CACHE_CONTROL, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYP
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::{Problem, is_request_id};
 
 use crate::app::App;
@@ -99,8 +100,14 @@ fn described(response: Response) -> Response {
         return response;
     }
     let detail = status.canonical_reason().unwrap_or("refused");
-    let code = detail.to_ascii_lowercase().replace([' ', '-'], "_");
-    let mut problem = ApiError::new(status, &code, detail).into_response();
+    let code = match status {
+        StatusCode::NOT_FOUND => FailureCode::NoSuchRoute,
+        StatusCode::METHOD_NOT_ALLOWED => FailureCode::NoSuchMethod,
+        StatusCode::PAYLOAD_TOO_LARGE => FailureCode::TooLarge,
+        status if status.is_client_error() => FailureCode::Invalid,
+        _ => FailureCode::Internal,
+    };
+    let mut problem = ApiError::new(status, code, detail).into_response();
     for (name, value) in response.headers() {
         if !is_of_body(name) {
             problem.headers_mut().insert(name.clone(), value.clone());
@@ -116,7 +123,7 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
             "this connection has too many requests without credentials; send fewer at a time";
         return ApiError::later(
             StatusCode::TOO_MANY_REQUESTS,
-            "too_many_requests",
+            FailureCode::TooManyRequests,
             detail,
             1,
         )
@@ -126,14 +133,15 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
     let uri_bytes = uri.path_and_query().map_or(0, |text| text.as_str().len());
     if uri_bytes > URI_BYTES_MAX {
         let detail = format!("the address has {uri_bytes} bytes; at most {URI_BYTES_MAX}");
-        return ApiError::new(StatusCode::URI_TOO_LONG, "uri_too_long", detail).into_response();
+        return ApiError::new(StatusCode::URI_TOO_LONG, FailureCode::UriTooLong, detail)
+            .into_response();
     }
     let of_header = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
     let header_bytes: usize = request.headers().iter().map(of_header).sum();
     if header_bytes > HEADER_BYTES_MAX {
         let detail = format!("the headers have {header_bytes} bytes; at most {HEADER_BYTES_MAX}");
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        return ApiError::new(status, "headers_too_large", detail).into_response();
+        return ApiError::new(status, FailureCode::HeadersTooLarge, detail).into_response();
     }
     next.run(request).await
 }

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::problem::ApiError;
 use crate::routes::no_such_route;
+use godwit_api::failure::FailureCode;
 
 /// A file of the page.
 struct File {
@@ -59,7 +60,7 @@ pub(crate) async fn fallback(method: Method, uri: Uri, headers: HeaderMap) -> Re
     if method != Method::GET && method != Method::HEAD {
         let refusal = ApiError::new(
             StatusCode::METHOD_NOT_ALLOWED,
-            "no_such_method",
+            FailureCode::NoSuchMethod,
             format!("{path:?} belongs to the page, which is only read"),
         );
         let mut response = refusal.into_response();

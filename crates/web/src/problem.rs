@@ -4,6 +4,7 @@
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use godwit_api::failure::{Code, FailureCode};
 use godwit_api::rest::Problem;
 use godwit_jobs::JobsError;
 use godwit_state::{CommandError, Fault, ProposeError};
@@ -31,7 +32,11 @@ pub(crate) struct Written;
 
 impl ApiError {
     /// An error of this status and code.
-    pub(crate) fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        status: StatusCode,
+        code: impl Into<Code>,
+        detail: impl Into<String>,
+    ) -> Self {
         Self(Box::new(Inner {
             problem: Problem::new(status.as_u16(), code, detail),
             header: None,
@@ -47,35 +52,43 @@ impl ApiError {
 
     /// The request makes no sense.
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail)
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            FailureCode::Invalid,
+            detail,
+        )
     }
 
     /// A named thing is not there.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not_found", detail)
+        Self::new(StatusCode::NOT_FOUND, FailureCode::NotFound, detail)
     }
 
     /// This program is at fault.
     pub(crate) fn internal(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            FailureCode::Internal,
+            detail,
+        )
     }
 
     /// The caller has not proven who it is.
-    pub(crate) fn unauthenticated(code: &str, detail: impl Into<String>) -> Self {
+    pub(crate) fn unauthenticated(code: impl Into<Code>, detail: impl Into<String>) -> Self {
         let mut error = Self::new(StatusCode::UNAUTHORIZED, code, detail);
         error.0.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
         error
     }
 
     /// The caller may not do this.
-    pub(crate) fn forbidden(code: &str, detail: impl Into<String>) -> Self {
+    pub(crate) fn forbidden(code: impl Into<Code>, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, code, detail)
     }
 
     /// The request may be sent again after `seconds`.
     pub(crate) fn later(
         status: StatusCode,
-        code: &str,
+        code: impl Into<Code>,
         detail: impl Into<String>,
         seconds: u64,
     ) -> Self {
@@ -85,7 +98,7 @@ impl ApiError {
     }
 
     /// The code of the problem.
-    pub(crate) fn code(&self) -> &str {
+    pub(crate) fn code(&self) -> &Code {
         &self.0.problem.code
     }
 
@@ -129,29 +142,35 @@ impl From<JobsError> for ApiError {
     fn from(error: JobsError) -> Self {
         let detail = error.to_string();
         match error {
-            JobsError::NoJob(_) => Self::new(StatusCode::NOT_FOUND, "no_such_job", detail),
-            JobsError::NoManifest(_) => Self::new(StatusCode::NOT_FOUND, "no_manifest", detail),
+            JobsError::NoJob(_) => Self::new(StatusCode::NOT_FOUND, FailureCode::NoSuchJob, detail),
+            JobsError::NoManifest(_) => {
+                Self::new(StatusCode::NOT_FOUND, FailureCode::NoManifest, detail)
+            }
             JobsError::Elsewhere(_) => Self::later(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "node_unreachable",
+                FailureCode::NodeUnreachable,
                 detail,
                 RETRY_SECONDS,
             ),
-            JobsError::NoWork(_) => Self::new(StatusCode::NOT_FOUND, "not_divided", detail),
+            JobsError::NoWork(_) => {
+                Self::new(StatusCode::NOT_FOUND, FailureCode::NotDivided, detail)
+            }
             JobsError::Invalid { code, .. } => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
             }
             JobsError::Forbidden { code, .. } => Self::forbidden(code, detail),
             JobsError::Grants(_) => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "grants_unreadable",
+                FailureCode::GrantsUnreadable,
                 detail,
             ),
             JobsError::Propose(error) => error.into(),
             JobsError::State(fault) => fault.into(),
-            JobsError::File { .. } => {
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "file_unreadable", detail)
-            }
+            JobsError::File { .. } => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                FailureCode::FileUnreadable,
+                detail,
+            ),
         }
     }
 }
@@ -159,7 +178,7 @@ impl From<JobsError> for ApiError {
 impl From<ProposeError> for ApiError {
     fn from(error: ProposeError) -> Self {
         let detail = error.to_string();
-        let unavailable = |code: &str| {
+        let unavailable = |code: FailureCode| {
             Self::later(
                 StatusCode::SERVICE_UNAVAILABLE,
                 code,
@@ -183,17 +202,19 @@ impl From<ProposeError> for ApiError {
                 };
                 Self::new(status, refused.code(), detail)
             }
-            ProposeError::NotLeader { .. } => unavailable("not_leader"),
-            ProposeError::NoMajority { .. } => unavailable("no_majority"),
-            ProposeError::Unable { .. } => unavailable("leader_unable"),
-            ProposeError::Busy => unavailable("busy"),
-            ProposeError::Unknown => unavailable("outcome_unknown"),
-            ProposeError::Ended(_) => unavailable("state_stopped"),
-            ProposeError::Full { .. } => {
-                Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", detail)
-            }
+            ProposeError::NotLeader { .. } => unavailable(FailureCode::NotLeader),
+            ProposeError::NoMajority { .. } => unavailable(FailureCode::NoMajority),
+            ProposeError::Unable { .. } => unavailable(FailureCode::LeaderUnable),
+            ProposeError::Busy => unavailable(FailureCode::Busy),
+            ProposeError::Unknown => unavailable(FailureCode::OutcomeUnknown),
+            ProposeError::Ended(_) => unavailable(FailureCode::StateStopped),
+            ProposeError::Full { .. } => Self::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                FailureCode::DiskFull,
+                detail,
+            ),
             ProposeError::TooLarge { .. } => {
-                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, FailureCode::TooLarge, detail)
             }
             ProposeError::Fault(fault) => fault.into(),
         }
@@ -205,9 +226,13 @@ impl From<Fault> for ApiError {
         if fault.is_full() {
             let detail =
                 "the file system of the node's state is full; make room in its GODWIT_HOME";
-            return Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", detail);
+            return Self::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                FailureCode::DiskFull,
+                detail,
+            );
         }
         let status = StatusCode::INTERNAL_SERVER_ERROR;
-        Self::new(status, "state_unreadable", fault.to_string())
+        Self::new(status, FailureCode::StateUnreadable, fault.to_string())
     }
 }

@@ -9,6 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::Response;
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::Problem;
 use godwit_jobs::OWN_FILE_FAILS;
 use godwit_state::{Actor, Role};
@@ -66,7 +67,7 @@ pub(crate) async fn tell(
         let code = problem.code.clone();
         let holder = Some(Holder::User(actor.name.clone()));
         let write = move |app: &App| {
-            app.refused(actor, "request", &what, &code);
+            app.refused(actor, "request", &what, code);
             Ok(())
         };
         // The refusal itself matters more than its line.
@@ -76,17 +77,17 @@ pub(crate) async fn tell(
 }
 
 /// Faults of files of the node's own, whose words have paths of the machine and lines of the file of grants.
-const OF_OWN_FILES: [&str; 4] = [
-    "grants_unreadable",
-    "file_unreadable",
-    "state_unreadable",
-    "state_stopped",
+const OF_OWN_FILES: [FailureCode; 4] = [
+    FailureCode::GrantsUnreadable,
+    FailureCode::FileUnreadable,
+    FailureCode::StateUnreadable,
+    FailureCode::StateStopped,
 ];
 
 /// Only admins see paths of the machine, as in settings. The answer is written from its problem later.
 fn hide_paths(response: &mut Response) {
     let problem = response.extensions_mut().get_mut::<Problem>();
-    if let Some(problem) = problem.filter(|problem| OF_OWN_FILES.contains(&&*problem.code)) {
+    if let Some(problem) = problem.filter(|problem| problem.code.is_one_of(&OF_OWN_FILES)) {
         OWN_FILE_FAILS.clone_into(&mut problem.detail);
     }
 }

@@ -5,6 +5,7 @@ use axum::http::HeaderMap;
 use axum::http::header::COOKIE;
 use axum::http::request::Parts;
 use data_encoding::HEXLOWER;
+use godwit_api::failure::FailureCode;
 use godwit_jobs::now;
 use godwit_state::{Change, Op, Timestamp, Token, TokenOrigin, User};
 
@@ -77,13 +78,13 @@ impl Cookie {
     fn check_sender(&self, method: &str) -> Result<(), ApiError> {
         if self.from_elsewhere {
             return Err(ApiError::forbidden(
-                "not_from_page",
+                FailureCode::NotFromPage,
                 "a session is good only for requests from a page of this node; open the page of the node itself",
             ));
         }
         if !matches!(method, "GET" | "HEAD") && !self.from_page {
             return Err(ApiError::forbidden(
-                "not_from_page",
+                FailureCode::NotFromPage,
                 "a session changes something only with the header X-Godwit-Page, from a page of this node",
             ));
         }
@@ -111,7 +112,10 @@ fn is_from_elsewhere(headers: &HeaderMap) -> bool {
 }
 
 fn ended() -> ApiError {
-    ApiError::unauthenticated("session_ended", "the session has ended; sign in again")
+    ApiError::unauthenticated(
+        FailureCode::SessionEnded,
+        "the session has ended; sign in again",
+    )
 }
 
 /// The session of this secret, if it and all that it came from are good. Blocks.

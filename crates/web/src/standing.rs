@@ -5,6 +5,7 @@ use std::cmp;
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
+use godwit_api::failure::FailureCode;
 use godwit_state::{Fault, Names, Node, Reader, Role, Timestamp, Token, TokenOrigin, User};
 
 use crate::app::App;
@@ -70,27 +71,27 @@ impl From<Unfit> for ApiError {
         let refused = |code, detail: String| Self::unauthenticated(code, detail);
         match unfit {
             Unfit::Unknown | Unfit::Misused => refused(
-                "bad_token",
+                FailureCode::BadToken,
                 "the token is not known here; make one on the node's machine with: godwit token create"
                     .to_owned(),
             ),
-            Unfit::Revoked(id) => refused("token_revoked", format!("the token {id} was revoked")),
+            Unfit::Revoked(id) => refused(FailureCode::TokenRevoked, format!("the token {id} was revoked")),
             Unfit::Expired(id) => refused(
-                "token_expired",
+                FailureCode::TokenExpired,
                 format!("the token {id} has expired; make another one"),
             ),
             Unfit::Orphan(id) => refused(
-                "token_revoked",
+                FailureCode::TokenRevoked,
                 format!("the token {id} came from a token or session that is gone; make another one"),
             ),
             Unfit::Disabled(user) => Self::new(
                 StatusCode::FORBIDDEN,
-                "user_disabled",
+                FailureCode::UserDisabled,
                 format!("the user {user} is disabled on this node"),
             ),
             Unfit::Reserved(user) => Self::new(
                 StatusCode::FORBIDDEN,
-                "name_taken",
+                FailureCode::NameTaken,
                 format!("no user acts under the name {user:?} here; an admin makes another user"),
             ),
         }

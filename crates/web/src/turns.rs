@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use crate::places::Key;
 use crate::problem::ApiError;
+use godwit_api::failure::FailureCode;
 
 /// How long a request waits for its turn.
 const TURN_WITHIN: Duration = Duration::from_secs(10);
@@ -108,7 +109,7 @@ impl Turns {
             Ok(Ok(turn)) => Ok(turn),
             _ => Err(ApiError::later(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "busy",
+                FailureCode::Busy,
                 "the node, or you alone, have more requests than it can answer; send the request again later",
                 2,
             )),

@@ -5,11 +5,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::failure::{Code, FailureCode};
+
 /// Why a question was not answered, for programs and for people.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Refusal {
-    /// One of [`code`].
-    pub code: String,
+    /// One of [`code`], or a word of another version.
+    pub code: Code,
     /// What happened to which place or peer, whose fault it is, and what to do next.
     pub message: String,
     /// The same question may be answered later.
@@ -19,70 +21,72 @@ pub struct Refusal {
 
 /// Codes of refusals.
 pub mod code {
+    use crate::failure::FailureCode;
+
     /// The other node does not know the question.
-    pub const UNSUPPORTED: &str = "unsupported";
+    pub const UNSUPPORTED: FailureCode = FailureCode::Unsupported;
     /// The document makes no sense.
-    pub const INVALID: &str = "invalid";
+    pub const INVALID: FailureCode = FailureCode::Invalid;
     /// The asker is known and may not do this.
-    pub const NOT_GRANTED: &str = "not_granted";
+    pub const NOT_GRANTED: FailureCode = FailureCode::NotGranted;
     /// The asker's identity is not known there.
-    pub const UNKNOWN_IDENTITY: &str = "unknown_identity";
+    pub const UNKNOWN_IDENTITY: FailureCode = FailureCode::UnknownIdentity;
     /// There is no such export.
-    pub const NO_SUCH_EXPORT: &str = "no_such_export";
+    pub const NO_SUCH_EXPORT: FailureCode = FailureCode::NoSuchExport;
     /// The path leaves the export.
-    pub const OUTSIDE: &str = "outside";
+    pub const OUTSIDE: FailureCode = FailureCode::Outside;
     /// No such job runs for the asker.
-    pub const NO_SUCH_JOB: &str = "no_such_job";
+    pub const NO_SUCH_JOB: FailureCode = FailureCode::NoSuchJob;
     /// The asker was not let in for the job that it names. The job may run all the same.
-    pub const NOT_LET_IN: &str = "not_let_in";
+    pub const NOT_LET_IN: FailureCode = FailureCode::NotLetIn;
     /// The place of that name is on another file system than at the node that made the mark.
-    pub const OTHER_PLACE: &str = "other_place";
+    pub const OTHER_PLACE: FailureCode = FailureCode::OtherPlace;
     /// The claim has ended, was never set, or has another epoch by now.
-    pub const NO_SUCH_CLAIM: &str = "no_such_claim";
+    pub const NO_SUCH_CLAIM: FailureCode = FailureCode::NoSuchClaim;
     /// Nothing stands at the path.
-    pub const NOT_FOUND: &str = "not_found";
+    pub const NOT_FOUND: FailureCode = FailureCode::NotFound;
     /// The path is no directory.
-    pub const NOT_A_DIRECTORY: &str = "not_a_directory";
+    pub const NOT_A_DIRECTORY: FailureCode = FailureCode::NotADirectory;
     /// Something stands at the path already, or a directory is not empty.
-    pub const EXISTS: &str = "exists";
+    pub const EXISTS: FailureCode = FailureCode::Exists;
     /// The file system of the other node does not allow it.
-    pub const PERMISSION: &str = "permission";
+    pub const PERMISSION: FailureCode = FailureCode::Permission;
     /// The file system of the other node is full.
-    pub const NO_SPACE: &str = "no_space";
+    pub const NO_SPACE: FailureCode = FailureCode::NoSpace;
     /// The file system of the other node failed.
-    pub const IO: &str = "io";
+    pub const IO: FailureCode = FailureCode::Io;
     /// Too many questions at once.
-    pub const BUSY: &str = "busy";
+    pub const BUSY: FailureCode = FailureCode::Busy;
     /// The asker gave the work up.
-    pub const GIVEN_UP: &str = "given_up";
+    pub const GIVEN_UP: FailureCode = FailureCode::GivenUp;
     /// The asker is no node of this cluster, or means another cluster.
-    pub const OTHER_CLUSTER: &str = "other_cluster";
+    pub const OTHER_CLUSTER: FailureCode = FailureCode::OtherCluster;
     /// The answering node was made the only one of the asker's cluster, so the asker was left behind.
-    pub const RECOVERED: &str = "recovered";
+    pub const RECOVERED: FailureCode = FailureCode::Recovered;
     /// The invitation is not good.
-    pub const BAD_INVITATION: &str = "bad_invitation";
+    pub const BAD_INVITATION: FailureCode = FailureCode::BadInvitation;
     /// Another node has the name.
-    pub const NAME_TAKEN: &str = "name_taken";
+    pub const NAME_TAKEN: FailureCode = FailureCode::NameTaken;
     /// Nobody leads the cluster, or too few nodes can be reached.
-    pub const NO_LEADER: &str = "no_leader";
+    pub const NO_LEADER: FailureCode = FailureCode::NoLeader;
     /// The site cannot be reached.
-    pub const UNREACHABLE: &str = "unreachable";
+    pub const UNREACHABLE: FailureCode = FailureCode::Unreachable;
     /// The site was reached, and then did not answer as it should.
-    pub const BROKEN: &str = "broken";
+    pub const BROKEN: FailureCode = FailureCode::Broken;
 }
 
 impl Refusal {
     /// A refusal for good: the same question is refused again.
-    pub fn new(code: &str, message: impl Into<String>) -> Self {
+    pub fn new(code: FailureCode, message: impl Into<String>) -> Self {
         Self {
-            code: code.to_owned(),
+            code: code.into(),
             message: message.into(),
             retryable: false,
         }
     }
 
     /// A refusal for now: the same question may be answered later.
-    pub fn later(code: &str, message: impl Into<String>) -> Self {
+    pub fn later(code: FailureCode, message: impl Into<String>) -> Self {
         Self {
             retryable: true,
             ..Self::new(code, message)

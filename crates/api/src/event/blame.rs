@@ -3,14 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::failure::{Failure, FailureCode};
+use crate::failure::{Code, Failure, FailureCode};
 
 /// A row of the catalogue of failures, in words; all are missing where nothing failed, or in what an older version tells.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Blame {
     /// The code of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
+    pub code: Option<Code>,
     /// Whose fault it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
@@ -26,14 +26,14 @@ impl Blame {
     /// The code, if it is one that this version knows.
     #[must_use]
     pub fn known(&self) -> Option<FailureCode> {
-        self.code.as_deref().and_then(FailureCode::parse)
+        self.code.as_ref().and_then(Code::known)
     }
 }
 
 impl From<FailureCode> for Blame {
     fn from(code: FailureCode) -> Self {
         Self {
-            code: Some(code.as_str().to_owned()),
+            code: Some(code.into()),
             fault: Some(code.culprit().as_str().to_owned()),
             advice: Some(code.advice().to_owned()),
             retry: Some(code.retry().as_str().to_owned()),

@@ -129,7 +129,7 @@ fn a_failed_entry_has_its_name_and_what_is_known_of_the_fault() {
         &Event::Failed(Failed {
             root: Some(1),
             side: Some("source".to_owned()),
-            code: Some("not_found".to_owned()),
+            code: Some(Code::of_word("not_found")),
             entry: Some(7),
             ..failed(b"\xff\xfe")
         }),

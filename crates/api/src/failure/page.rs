@@ -38,6 +38,16 @@ pub fn page() -> String {
             "Entries",
             "These are failures of one entry; the others go on. The command ends with exit code 3.",
         ),
+        (
+            Scope::Request,
+            "Requests",
+            "These refuse a request of a user, or a question of another node.",
+        ),
+        (
+            Scope::Reason,
+            "Reasons",
+            "These say why a job is in its state.",
+        ),
     ];
     let mut out = HEAD.to_owned();
     for (scope, title, text) in parts {

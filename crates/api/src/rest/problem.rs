@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::failure::Code;
+
 /// The longest id of a request.
 const REQUEST_ID_BYTES_MAX: usize = 64;
 
@@ -26,7 +28,8 @@ pub struct Problem {
     /// What happened to what, whose fault it is, and what to do.
     pub detail: String,
     /// The code for programs: of the failure catalogue, or of the API.
-    pub code: String,
+    #[schema(value_type = String)]
+    pub code: Code,
     /// The id of the request, which the log of the node has, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
@@ -35,13 +38,14 @@ pub struct Problem {
 impl Problem {
     /// A problem of this code.
     #[must_use]
-    pub fn new(status: u16, code: &str, detail: impl Into<String>) -> Self {
+    pub fn new(status: u16, code: impl Into<Code>, detail: impl Into<String>) -> Self {
+        let code = code.into();
         Self {
             r#type: format!("urn:godwit:problem:{code}"),
-            title: code.replace('_', " "),
+            title: code.as_str().replace('_', " "),
             status,
             detail: detail.into(),
-            code: code.to_owned(),
+            code,
             request: None,
         }
     }

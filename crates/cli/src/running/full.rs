@@ -89,7 +89,9 @@ impl Seen {
 
 impl EventSink for StopsWhenFull {
     fn tell(&self, event: Event) {
-        let is = |failed: &Failed, code: FailureCode| failed.code.as_deref() == Some(code.as_str());
+        let is = |failed: &Failed, code: FailureCode| {
+            failed.code.as_ref().is_some_and(|told| *told == code)
+        };
         match event {
             Event::Failed(failed) if is(&failed, FailureCode::NoSpace) => {
                 let mut seen = self.lock();

@@ -8,6 +8,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use godwit_api::failure::FailureCode::{self, *};
+use godwit_api::failure::Scope;
 use rustix::process::Signal;
 
 use super::process::{Outcome, Process};
@@ -200,6 +201,10 @@ fn proof(code: FailureCode) -> Proof {
         Size | Metadata => Test("verify", "each_difference_is_named_here_and_there"),
         Limit => Test("delete", "more_than_max_delete_deletes_nothing"),
         Unsupported => Proof::None("takes a file system that lacks what was asked for"),
+        code if matches!(code.scope(), Scope::Request | Scope::Reason) => Proof::None(
+            "the types of the API and of the state give it: tests of the API and of jobs judge it",
+        ),
+        _ => Proof::None(""),
     }
 }
 

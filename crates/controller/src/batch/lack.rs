@@ -2,13 +2,11 @@
 //! Looks at no destination.
 
 use godwit_api::event::Summary;
+use godwit_api::failure::FailureCode;
 use godwit_api::units::human_size;
 use godwit_state::WorkCounts;
 
 use super::{BatchOutcome, clip};
-
-/// The code of entries that found the destination full.
-const NO_SPACE: &str = "no_space";
 
 impl BatchOutcome {
     /// Adds to the entries that found no room what the tree still needs, as its close sees it: all bytes without those that arrived.
@@ -18,7 +16,7 @@ impl BatchOutcome {
         };
         let arrived = counts.bytes.saturating_add(summary.bytes.unwrap_or(0));
         if let Some(total) = self.bytes_total
-            && let Some(group) = self.groups.get_mut(NO_SPACE)
+            && let Some(group) = self.groups.get_mut(&FailureCode::NoSpace.into())
         {
             let needed = human_size(total.saturating_sub(arrived));
             group.reason.text = clip(&format!("no room: up to {needed} more are needed"));

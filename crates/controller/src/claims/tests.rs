@@ -1,6 +1,7 @@
 //! Claims by answers that the tests give: marks, lost nodes, refusals, and random answers by seeds.
 
 use super::*;
+use godwit_api::failure::FailureCode;
 use godwit_seeded::Seeded;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -13,8 +14,8 @@ fn peer(name: &str) -> Peer {
     }
 }
 
-fn refusal(word: &str) -> Refusal {
-    Refusal::new(word, word)
+fn refusal(code: FailureCode) -> Refusal {
+    Refusal::new(code, code.as_str())
 }
 
 /// Answers all that is due, at the time, as `answer` says; tells what was asked.
@@ -308,7 +309,7 @@ fn an_earlier_controller_is_waited_for() {
 
 #[test]
 fn an_older_destination_a_refusal_and_silence_are_told_apart() {
-    let alone = |word: &str| {
+    let alone = |word: FailureCode| {
         let mut claims = Claims::new(SECOND, Vec::new(), false);
         claims.serving(SECOND, vec![peer("a")]);
         round(&mut claims, SECOND, |_, _| Err(refusal(word)));

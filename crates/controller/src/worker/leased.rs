@@ -57,5 +57,5 @@ pub(super) fn trouble(failure: &Failure) -> Reason {
         FailureCode::Cancelled => FailureCode::ConnectionLost,
         code => code,
     };
-    Reason::new(code.as_str(), clip(&failure.message))
+    Reason::new(code, clip(&failure.message))
 }

@@ -417,7 +417,7 @@ fn said(site: &Peer, frame: Frame) -> Refusal {
                 _ => code::BROKEN,
             };
             Refusal {
-                code: code.to_owned(),
+                code: code.into(),
                 message: format!("{}: {}", site.name, error.message),
                 retryable: error.retryable,
             }

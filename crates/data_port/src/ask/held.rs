@@ -80,7 +80,10 @@ impl<'a> Held<'a> {
             .filter_map(|(export, path, right)| may(export, path, *right).err());
         let mut unread = None;
         for no in refused {
-            if [code::NOT_GRANTED, code::UNKNOWN_IDENTITY].contains(&no.code.as_str()) {
+            if no
+                .code
+                .is_one_of(&[code::NOT_GRANTED, code::UNKNOWN_IDENTITY])
+            {
                 return Look::Gone(no);
             }
             unread.get_or_insert(no);
@@ -97,13 +100,13 @@ mod tests {
 
     #[test]
     fn work_goes_on_for_a_bounded_time_while_rights_cannot_be_read() {
-        let answer = Cell::new("");
+        let answer = Cell::new(None);
         let readings = Cell::new(0);
         let read = || -> Result<Box<May<'_>>, Refusal> {
             readings.set(readings.get() + 1);
             Ok(Box::new(|_, _, _| match answer.get() {
-                "" => Ok(()),
-                code => Err(Refusal::new(code, format!("it is {code}"))),
+                None => Ok(()),
+                Some(code) => Err(Refusal::new(code, format!("it is {code}"))),
             }))
         };
         let no_pause = |_| {};
@@ -111,7 +114,7 @@ mod tests {
             (code::IO, UNREAD_MAX, "could not be read for 10 s: it is io"),
             (code::NOT_GRANTED, Duration::ZERO, "the right to it ended"),
         ] {
-            answer.set("");
+            answer.set(None);
             let held = Held::new(&read);
             readings.set(0);
             for _ in 0..100 {
@@ -119,7 +122,7 @@ mod tests {
                 assert_eq!(allowed, Ok(()));
             }
             assert_eq!(readings.get(), 1, "one reading judges a list");
-            answer.set(code);
+            answer.set(Some(code));
             let start = Instant::now();
             let second = Duration::from_secs(1);
             let looked = held.hold_at(start + second, &no_pause);

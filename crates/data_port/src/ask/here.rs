@@ -8,6 +8,7 @@ use std::time::Instant;
 use godwit_api::ask::{
     Answer, EntryKind, EntryView, ExportRoom, GoOn, Question, Refusal, RenamePlace, code,
 };
+use godwit_api::failure::FailureCode;
 use godwit_api::grant::Right;
 use godwit_api::job::Text;
 use godwit_api::rest::Timestamp;
@@ -20,7 +21,8 @@ use crate::claims::{By, ClaimTable};
 use crate::export::{Export, ExportError, ExportPath, locate};
 
 /// Faults at a path that say what stands there, or on the way to it.
-const SAYS_WHAT_IS_THERE: [&str; 3] = [code::NOT_FOUND, code::NOT_A_DIRECTORY, code::OUTSIDE];
+const SAYS_WHAT_IS_THERE: [FailureCode; 3] =
+    [code::NOT_FOUND, code::NOT_A_DIRECTORY, code::OUTSIDE];
 
 /// Says whether the asker has a right at a path of an export.
 pub type May<'a> = dyn Fn(&str, &RelPath, Right) -> Result<(), Refusal> + 'a;
@@ -113,7 +115,7 @@ impl Here {
                     .map_err(|_no_right| refused.clone())?;
                 match found.view() {
                     Ok(view) if view.kind == EntryKind::Directory => Ok(Answer::Entry(view)),
-                    Err(fault) if !SAYS_WHAT_IS_THERE.contains(&fault.code.as_str()) => Err(fault),
+                    Err(fault) if !fault.code.is_one_of(&SAYS_WHAT_IS_THERE) => Err(fault),
                     _ => Err(Refusal::new(
                         code::NOT_FOUND,
                         format!(

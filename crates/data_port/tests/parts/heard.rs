@@ -70,7 +70,7 @@ impl Ended {
     /// Number and code of each item that failed.
     pub(crate) fn failures(&self) -> Vec<(usize, String)> {
         let failed = self.events.iter().filter_map(|event| match event {
-            Event::WorkFailed(failed) => Some((failed.number, failed.code.clone())),
+            Event::WorkFailed(failed) => Some((failed.number, failed.code.to_string())),
             _ => None,
         });
         failed.collect()

@@ -255,7 +255,7 @@ fn failures(page: &mut String, report: &JobReport) -> std::fmt::Result {
             page,
             "<tr><td>{} <small>{}</small><td class=n>{}<td>{}",
             escape(&group.reason.text),
-            escape(&group.reason.code),
+            escape(group.reason.code.as_str()),
             group.count,
             group
                 .examples

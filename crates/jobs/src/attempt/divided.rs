@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal, RunningJob};
 use godwit_api::event::{Event, EventSink as _, Summary};
-use godwit_api::failure::Failure;
+use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::grant::Mandate;
 use godwit_api::job::{ClaimId, JobKind};
 use godwit_api::rest::{NodeProgress, ProgressView};
@@ -136,7 +136,7 @@ pub(crate) fn carry_out(
             None
         }
         End::Stopped => {
-            let code = godwit_api::failure::FailureCode::Cancelled;
+            let code = FailureCode::Cancelled;
             Some(Err(Failure::new(code, "the attempt was stopped")))
         }
         End::Failed(failure) => {
@@ -220,7 +220,7 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
     if counts.scans_failed > 0 && base.settings.contains_key("delete") {
         let text = "nothing was deleted, because a directory of the source could not be looked at";
         groups.push(FailureGroup {
-            reason: Reason::new("not_deleted", text),
+            reason: Reason::new(FailureCode::NotDeleted, text),
             count: counts.scans_failed,
             examples: Vec::new(),
         });

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::JobPast;
 use godwit_api::event::{Channel, ConnectionLost, Event, EventSink, Progress};
+use godwit_api::failure::{Code, FailureCode};
 use godwit_api::job::JobKind;
 use godwit_api::rest::{ChannelView, MovedView, ProgressView, SampleView, Timestamp};
 use godwit_api::units::human_size;
@@ -54,7 +55,7 @@ pub(crate) struct Observed {
     space: Option<SpaceWatch>,
     /// The attempt was stopped, for it cannot fit.
     short: bool,
-    groups: BTreeMap<String, FailureGroup>,
+    groups: BTreeMap<Code, FailureGroup>,
     failed: u64,
     /// Amounts of this attempt.
     pub(super) moved: Moved,
@@ -91,8 +92,8 @@ impl Observed {
     }
 
     /// Entries that failed with this code.
-    pub(super) fn failed_with(&self, code: &str) -> u64 {
-        self.groups.get(code).map_or(0, |group| group.count)
+    pub(super) fn failed_with(&self, code: FailureCode) -> u64 {
+        self.groups.get(&code.into()).map_or(0, |group| group.count)
     }
 
     /// The attempt was stopped, for it cannot fit.
@@ -107,7 +108,7 @@ impl Observed {
 
     /// How much room was lacking where it was not watched: as the close of a divided job says, or all that did not arrive.
     pub(super) fn lacking(&self) -> Option<String> {
-        let group = self.groups.get(NO_SPACE)?;
+        let group = self.groups.get(&NO_SPACE.into())?;
         if let Some(told) = group.reason.text.strip_prefix("no room: ") {
             return Some(told.to_owned());
         }
@@ -121,13 +122,16 @@ impl Observed {
         self.space = space;
     }
 
-    fn failed(&mut self, code: &str, message: &str, path: &[u8]) {
+    fn failed(&mut self, code: &Code, message: &str, path: &[u8]) {
         self.failed += 1;
         let full = self.groups.len() >= GROUPS_MAX && !self.groups.contains_key(code);
-        let code = if full { "other" } else { code };
+        let code = match full {
+            true => FailureCode::Other.into(),
+            false => code.clone(),
+        };
         let group = self
             .groups
-            .entry(code.to_owned())
+            .entry(code.clone())
             .or_insert_with(|| FailureGroup {
                 reason: Reason::new(code, clip(message)),
                 count: 0,
@@ -415,7 +419,10 @@ impl AttemptEvents {
             lost.why,
             span(lost.retry_for_seconds)
         );
-        self.report(phase, Some(Reason::new("connection_lost", clip(&text))));
+        self.report(
+            phase,
+            Some(Reason::new(FailureCode::ConnectionLost, clip(&text))),
+        );
     }
 
     fn connection_regained(&self) {
@@ -451,16 +458,20 @@ impl EventSink for AttemptEvents {
                 self.connection_regained();
             }
             Event::Failed(failed) => {
-                let code = failed.code.as_deref().unwrap_or("other");
-                self.lock().failed(code, &failed.message, &failed.path);
+                let code = failed.code.clone();
+                let code = code.unwrap_or_else(|| FailureCode::Other.into());
+                self.lock().failed(&code, &failed.message, &failed.path);
             }
             Event::Different(different) => {
                 self.lock()
                     .failed(&different.kind, &different.message, &different.path);
             }
             Event::Extra { path } => {
-                self.lock()
-                    .failed("extra", "The entry is not in the manifest.", path);
+                self.lock().failed(
+                    &FailureCode::Extra.into(),
+                    "The entry is not in the manifest.",
+                    path,
+                );
             }
             Event::Summary(summary) => {
                 self.lock().ended(summary);

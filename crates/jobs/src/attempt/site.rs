@@ -28,11 +28,12 @@ use godwit_api::ask::{
     Answer, JobSeen, Peer, Question, Refusal, RunJob, SteerJob, SteerVerb, code,
 };
 use godwit_api::event::EventSink as _;
+use godwit_api::failure::FailureCode;
 use godwit_api::grant::{Mandate, Right};
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, NewJob, Place};
 use godwit_run::Control;
-use godwit_state::{Job, JobOp, JobState, Timestamp};
+use godwit_state::{Job, JobOp, JobState, Timestamp, reason};
 
 use crate::attempt::AttemptEvents;
 use crate::error::JobsError;
@@ -234,9 +235,9 @@ impl<'a> SiteAttempt<'a> {
             self.note_route(*way)?;
             self.tell_way(*way);
             // A job that ended while this node was away has its result; any other reason to run is one to run it again.
-            let reason = self.job.reason.as_ref().map(|reason| reason.code.as_str());
-            let fresh = reason == Some(godwit_state::reason::NODE_RESTARTED)
-                || reason == Some(godwit_state::reason::NODE_LOST);
+            let lost = [reason::NODE_RESTARTED, reason::NODE_LOST];
+            let why = self.job.reason.as_ref();
+            let fresh = why.is_some_and(|why| why.code.is_one_of(&lost));
             let again = !fresh || is_denied(&seen);
             if again || seen.view.ended.is_none() {
                 let_in::give_again(self, *way)?;
@@ -436,7 +437,8 @@ fn is_stopped(seen: &JobSeen) -> bool {
 /// Whether the job failed because its access had ended.
 fn is_denied(seen: &JobSeen) -> bool {
     let reason = seen.view.reason.as_ref();
-    reason.is_some_and(|reason| ["access_denied", "unauthorized"].contains(&reason.code.as_str()))
+    let refused = [FailureCode::AccessDenied, FailureCode::Unauthorized];
+    reason.is_some_and(|reason| reason.code.is_one_of(&refused))
 }
 
 /// Whether the same question may be answered later.

@@ -56,8 +56,8 @@ mod tests {
         pace.take("a", 1, now).expect("left");
         let refusal = pace.take("a", 1, now).expect_err("used up");
         assert_eq!(
-            (refusal.code.as_str(), refusal.retryable),
-            (code::BUSY, true)
+            (refusal.code.known(), refusal.retryable),
+            (Some(code::BUSY), true)
         );
         pace.take("b", most, now).expect("another site");
         pace.take("a", 1, now + ONE_EACH).expect("one came back");

@@ -280,10 +280,6 @@ fn is_even(took: Duration) -> bool {
     took >= END_EVERY && past < 5 * LOOK_EVERY.as_millis()
 }
 
-pub(super) fn is_before_proof(code: &str) -> bool {
-    BEFORE_PROOF.iter().any(|known| known.as_str() == code)
-}
-
 #[cfg(test)]
 #[path = "reach/tests.rs"]
 mod tests;

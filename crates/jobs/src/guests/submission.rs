@@ -2,6 +2,7 @@
 //! Checks no right: `rights` does.
 
 use godwit_api::ask::{Peer, Refusal, RunJob, code};
+use godwit_api::failure::FailureCode;
 use godwit_api::job::Text;
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{
@@ -166,7 +167,7 @@ pub(super) fn submit_for(
     let shared = &jobs.shared;
     let Some(guest) = stored.guest else {
         return Err(JobsError::invalid(
-            "invalid",
+            FailureCode::Invalid,
             "the job is not another node's",
         ));
     };

@@ -60,7 +60,11 @@ fn owners_take_turns_whoever_came_first() {
     let plan = choose(waiting, &[], &[], &rules);
     assert_eq!(ids(&plan.start), ["a1", "b1"]);
     assert_eq!(plan.wait.len(), 2);
-    assert!(plan.wait.iter().all(|(_, why)| why.code == "jobs_of_node"));
+    assert!(
+        plan.wait
+            .iter()
+            .all(|(_, why)| why.code == FailureCode::JobsOfNode)
+    );
 }
 
 /// A site controls the other end of its jobs, so they need not end.
@@ -80,7 +84,11 @@ fn jobs_of_other_sites_leave_places_to_those_of_this_site() {
             let plan = choose(guests(sites), &[], &[], &rules);
             let places = if sites == 1 { of_one } else { of_sites };
             assert_eq!(plan.start.len(), places, "{sites} sites, {node_max} places");
-            assert!(plan.wait.iter().all(|(_, why)| why.code == "jobs_of_node"));
+            assert!(
+                plan.wait
+                    .iter()
+                    .all(|(_, why)| why.code == FailureCode::JobsOfNode)
+            );
         }
         // Those that run count, and own jobs take all places.
         let running = running_of(&guests(3), of_sites);
@@ -138,7 +146,7 @@ fn who_waits_for_a_full_site_holds_nobody_up() {
     };
     let plan = choose(waiting, &running, &[], &rules);
     assert_eq!(ids(&plan.start), ["a2"]);
-    assert_eq!(plan.wait[0].1.code, "jobs_of_site");
+    assert_eq!(plan.wait[0].1.code, FailureCode::JobsOfSite);
 }
 
 #[test]
@@ -151,7 +159,7 @@ fn an_owner_has_as_many_as_the_limit_says() {
     };
     let plan = choose(waiting, &[], &[], &rules);
     assert_eq!(ids(&plan.start), ["a1"]);
-    assert_eq!(plan.wait[0].1.code, "jobs_of_owner");
+    assert_eq!(plan.wait[0].1.code, FailureCode::JobsOfOwner);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use godwit_api::failure::FailureCode;
 use godwit_api::job::Text;
 use godwit_api::rest::JobState;
 use godwit_jobs::{Clock, Jobs};
@@ -56,7 +57,7 @@ fn failed_once(jobs: &Jobs) -> String {
     assert_eq!(waits.state, JobState::Queued, "{waits:?}");
     assert_eq!(waits.attempts, 1);
     let reason = waits.reason.expect("a reason");
-    assert_eq!(reason.code, "unreachable", "{reason:?}");
+    assert_eq!(reason.code, FailureCode::Unreachable, "{reason:?}");
     id
 }
 
@@ -108,6 +109,6 @@ fn a_clock_that_is_set_forward_begins_what_is_due_and_ends_what_is_too_late() {
     let given_up = wait_for(&jobs, &late, |job| job.ended.is_some());
     assert_eq!(given_up.state, JobState::Failed, "{given_up:?}");
     let reason = given_up.reason.expect("a reason");
-    assert_eq!(reason.code, "deadline_passed", "{reason:?}");
+    assert_eq!(reason.code, FailureCode::DeadlinePassed, "{reason:?}");
     jobs.stop();
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites, GoOn, JobPast, JobSeen, Peer, Question, Refusal, code};
+use godwit_api::failure::{Code, FailureCode};
 use godwit_api::grant::Mandate;
 use godwit_api::rest::{FailureGroup, JobState, JobView, Reason, SampleView, Timestamp};
 use godwit_jobs::{Jobs, Seen};
@@ -89,7 +90,7 @@ fn seen(state: JobState) -> JobSeen {
 
 fn reason(code: &str) -> Reason {
     Reason {
-        code: code.to_owned(),
+        code: Code::of_word(code),
         text: "x".to_owned(),
     }
 }
@@ -164,7 +165,7 @@ fn an_outline_has_no_words_of_the_site_that_ran_the_job() {
     let mut told = sane();
     told.view.state = JobState::Failed;
     told.view.reason = Some(Reason {
-        code: "node_lost".to_owned(),
+        code: FailureCode::NodeLost.into(),
         text: "secret.txt".to_owned(),
     });
     told.view.summary = Some(json!({"status": "secret.txt"}));

@@ -82,7 +82,7 @@ fn a_job_verifies_a_copy_and_names_what_differs() {
         .failures(&id)
         .expect("failures")
         .into_iter()
-        .map(|group| (group.reason.code, group.examples))
+        .map(|group| (group.reason.code.to_string(), group.examples))
         .collect();
     found.sort();
     let pair = |code: &str, name: &str| (code.to_owned(), vec![name.to_owned()]);

@@ -12,7 +12,7 @@ use godwit_store::manifest::escape;
 
 use super::target::Target;
 use super::{locked, show};
-use godwit_api::failure::{Failure, FailureCode, Scope};
+use godwit_api::failure::{Code, Failure, FailureCode, Scope};
 
 /// Both files, as drafts until the end: an earlier list stays until there is a new one.
 pub(super) struct FailedList {
@@ -159,7 +159,7 @@ impl FailedList {
             &fault.name[..]
         };
         let mut line = Vec::with_capacity(name.len() + 128);
-        for field in [name, fault.side.as_bytes(), fault.code.as_bytes()] {
+        for field in [name, fault.side.as_bytes(), fault.code.as_str().as_bytes()] {
             escape(field, &mut line);
             line.push(b'\t');
         }
@@ -229,7 +229,7 @@ pub(crate) fn side(side: Side) -> &'static str {
     }
 }
 
-/// The word for a code, in lists that programs read.
-pub(crate) fn code(code: FaultCode) -> &'static str {
-    FailureCode::of_number(Scope::Entry, code.0.into()).as_str()
+/// The code of a fault of the wire, in lists that programs read.
+pub(crate) fn code(code: FaultCode) -> Code {
+    FailureCode::of_number(Scope::Entry, code.0.into()).into()
 }

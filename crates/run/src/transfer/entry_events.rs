@@ -132,7 +132,7 @@ pub(super) fn told_of(failed: &FailedEntry<'_>, message: String) -> Failed {
         message,
         root: failed.root,
         side: Some(side(fault.side).to_owned()),
-        code: Some(code(fault.code).to_owned()),
+        code: Some(code(fault.code)),
         entry: Some(fault.entry.0).filter(|entry| *entry != 0),
     }
 }

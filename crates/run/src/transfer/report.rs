@@ -313,7 +313,8 @@ pub(crate) fn refused(refusal: &Refusal) -> Failure {
 /// A failure of this side as a refusal.
 #[must_use]
 pub fn refusal_of(failure: Failure) -> Refusal {
-    Refusal::own(ErrorCode(failure.code.number()), failure.message)
+    let code = failure.code.number().map_or(ErrorCode::INTERNAL, ErrorCode);
+    Refusal::own(code, failure.message)
 }
 
 /// Processor time of the process, if that is the time of this job.

@@ -192,7 +192,7 @@ impl Telling {
             self.events.tell(Event::WorkFailed(WorkFailed {
                 number,
                 side: side(fault.side).to_owned(),
-                code: code(fault.code).to_owned(),
+                code: code(fault.code),
                 message: fault.message.clone(),
             }));
         }

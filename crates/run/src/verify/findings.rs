@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use godwit_api::event::{
     Blame, Different, Event, EventSink, Progress, Summary, Verdict, VerifySummary,
 };
-use godwit_api::failure::FailureCode;
+use godwit_api::failure::{Code, FailureCode};
 use godwit_engine::Counters;
 use godwit_proto::{EntryKind, Fault, FaultCode, Record};
 
@@ -125,7 +125,7 @@ impl Findings {
         drop(totals);
         self.events.tell(Event::Different(Different {
             path: shown(&record.path),
-            kind: kind(fault.code).to_owned(),
+            kind: kind(fault.code),
             message: fault.message.clone(),
         }));
     }
@@ -179,14 +179,14 @@ fn was_read(fault: FaultCode) -> bool {
 }
 
 /// The word for a difference.
-fn kind(fault: FaultCode) -> &'static str {
+fn kind(fault: FaultCode) -> Code {
     match fault {
-        FaultCode::NOT_FOUND => "missing",
-        FaultCode::DIGEST => "content",
+        FaultCode::NOT_FOUND => FailureCode::Missing.into(),
+        FaultCode::DIGEST => FailureCode::Content.into(),
         FaultCode::SIZE | FaultCode::METADATA | FaultCode::TYPE_CONFLICT | FaultCode::CHANGED => {
             code(fault)
         }
-        _ => "unread",
+        _ => FailureCode::Unread.into(),
     }
 }
 

@@ -299,7 +299,7 @@ fn leave(
                 job.attempts,
                 context.at.0,
                 outcome,
-                why.code,
+                why.code.as_str(),
                 why.text,
                 sql(moved.bytes),
                 sql(moved.files)

@@ -3,6 +3,8 @@
 
 use rusqlite::{OptionalExtension as _, params};
 
+use godwit_model::FailureCode;
+
 use super::{Context, Stop, claims, knows_origin, notices, sql, work};
 use crate::bounds;
 use crate::model::{
@@ -170,9 +172,6 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
     Ok(effect(&job))
 }
 
-/// The code of a job whose owner may not run it.
-const DENIED: &str = "access_denied";
-
 /// Ends the jobs of a user who is removed. From: all that have not ended. To: failed, as where the owner lost
 /// the right.
 pub(super) fn end_of(context: &Context<'_>, owner: &str) -> Result<(), Stop> {
@@ -190,7 +189,7 @@ pub(super) fn end_of(context: &Context<'_>, owner: &str) -> Result<(), Stop> {
             true => Cause::Finish,
             false => Cause::Deny,
         };
-        let why = Reason::new(DENIED, clip(text.clone()));
+        let why = Reason::new(FailureCode::AccessDenied, clip(text.clone()));
         claims::stop(context, &mut job, cause, JobState::Failed, why)?;
         work::end(context, &id)?;
         save(context, &job)?;
@@ -230,7 +229,7 @@ pub(super) fn save(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
         job.id,
         job.label,
         job.state.name(),
-        job.reason.as_ref().map(|reason| &reason.code),
+        job.reason.as_ref().map(|reason| reason.code.as_str()),
         job.reason.as_ref().map(|reason| &reason.text),
         job.since.0,
         job.next_attempt.map(|time| time.0),
@@ -341,7 +340,7 @@ fn set(job: &mut Job, change: &JobChange) -> Result<(), CommandError> {
 fn waits(
     not_before: Option<Timestamp>,
     at: Timestamp,
-    code: &str,
+    code: FailureCode,
     text: &str,
 ) -> (JobState, Reason) {
     match not_before {
@@ -364,7 +363,7 @@ pub(super) fn clip(mut text: String) -> String {
 }
 
 pub(super) fn check_reason(why: &Reason) -> Result<(), CommandError> {
-    bounds::name("reason.code", &why.code)?;
+    bounds::name("reason.code", why.code.as_str())?;
     bounds::text("reason.text", &why.text)
 }
 
@@ -419,7 +418,7 @@ fn insert(context: &Context<'_>, job: &Job, spec: &str) -> Result<(), Stop> {
         job.owner,
         job.label,
         job.state.name(),
-        job.reason.as_ref().map(|reason| &reason.code),
+        job.reason.as_ref().map(|reason| reason.code.as_str()),
         job.reason.as_ref().map(|reason| &reason.text),
         job.priority,
         job.limit.map(sql),

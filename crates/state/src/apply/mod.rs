@@ -159,7 +159,7 @@ pub(crate) fn audit(
     }
     let outcome = match applied {
         Ok(_) => "ok",
-        Err(error) => error.code(),
+        Err(error) => error.code().as_str(),
     };
     let (action, object) = (command.op.action(), command.op.object());
     history::write(db, command.at, &command.actor, &action, &object, outcome)

@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use godwit_model::FailureCode;
+
 use super::{Cause, JobState, WorkItem};
 
 /// What a command did, or why it changed nothing.
@@ -181,20 +183,20 @@ impl CommandError {
         }
     }
 
-    /// A short code for logs, metrics and the API.
+    /// The code for logs, metrics and the API.
     #[must_use]
-    pub const fn code(&self) -> &'static str {
+    pub const fn code(&self) -> FailureCode {
         match self {
-            Self::NotFound { .. } => "not_found",
-            Self::Conflict { .. } => "conflict",
-            Self::Forbidden { .. } => "forbidden_transition",
-            Self::Stale { .. } => "stale_epoch",
-            Self::Duplicate { .. } => "duplicate",
-            Self::AlreadyFired { .. } => "already_fired",
-            Self::Invalid { .. } => "invalid",
-            Self::Denied { .. } => "denied",
-            Self::TooMany { .. } => "too_many",
-            Self::Internal { .. } => "internal",
+            Self::NotFound { .. } => FailureCode::NotFound,
+            Self::Conflict { .. } => FailureCode::Conflict,
+            Self::Forbidden { .. } => FailureCode::ForbiddenTransition,
+            Self::Stale { .. } => FailureCode::StaleEpoch,
+            Self::Duplicate { .. } => FailureCode::Duplicate,
+            Self::AlreadyFired { .. } => FailureCode::AlreadyFired,
+            Self::Invalid { .. } => FailureCode::Invalid,
+            Self::Denied { .. } => FailureCode::Denied,
+            Self::TooMany { .. } => FailureCode::TooMany,
+            Self::Internal { .. } => FailureCode::Internal,
         }
     }
 }

@@ -12,30 +12,32 @@ use super::RetryPolicy;
 
 /// Codes of the reasons that the state itself gives.
 pub mod reason {
+    use godwit_model::FailureCode;
+
     /// No node has taken the job yet.
-    pub const WAITING: &str = "waiting";
+    pub const WAITING: FailureCode = FailureCode::Waiting;
     /// The job may begin later only.
-    pub const NOT_BEFORE: &str = "not_before";
+    pub const NOT_BEFORE: FailureCode = FailureCode::NotBefore;
     /// A user paused the job.
-    pub const PAUSED: &str = "paused_by_user";
+    pub const PAUSED: FailureCode = FailureCode::PausedByUser;
     /// A user resumed the job.
-    pub const RESUMED: &str = "resumed_by_user";
+    pub const RESUMED: FailureCode = FailureCode::ResumedByUser;
     /// A user had the job run again.
-    pub const RETRIED: &str = "retried_by_user";
+    pub const RETRIED: FailureCode = FailureCode::RetriedByUser;
     /// A user cancelled the job.
-    pub const CANCELLED: &str = "cancelled_by_user";
+    pub const CANCELLED: FailureCode = FailureCode::CancelledByUser;
     /// The node that ran the job was started anew.
-    pub const NODE_RESTARTED: &str = "node_restarted";
+    pub const NODE_RESTARTED: FailureCode = FailureCode::NodeRestarted;
     /// The node that ran the job is not heard of any more, or was removed.
-    pub const NODE_LOST: &str = "node_lost";
+    pub const NODE_LOST: FailureCode = FailureCode::NodeLost;
     /// The deadline of the job passed.
-    pub const DEADLINE_PASSED: &str = "deadline_passed";
+    pub const DEADLINE_PASSED: FailureCode = FailureCode::DeadlinePassed;
     /// The job used up its retries.
-    pub const RETRIES_EXHAUSTED: &str = "retries_exhausted";
+    pub const RETRIES_EXHAUSTED: FailureCode = FailureCode::RetriesExhausted;
     /// The owner is no user of the node any more.
-    pub const USER_REMOVED: &str = "user_removed";
+    pub const USER_REMOVED: FailureCode = FailureCode::UserRemoved;
     /// The job is done.
-    pub const COMPLETE: &str = "complete";
+    pub const COMPLETE: FailureCode = FailureCode::Complete;
 }
 
 /// A site and a path in it.

@@ -23,7 +23,7 @@ pub use command::{
 };
 pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, SITE_EVENTS, Topic};
-pub use godwit_model::{FailureGroup, JobState, Reason, Timestamp};
+pub use godwit_model::{Code, FailureCode, FailureGroup, JobState, Reason, Timestamp};
 pub use id::sortable_id;
 pub use job::{Attempt, Job, Moved, Outcome, Place, Placed, Route, Runner, reason};
 pub use level::{

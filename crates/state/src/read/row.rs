@@ -1,6 +1,7 @@
 //! Owns how rows become jobs and objects.
 //! Chooses no rows.
 
+use godwit_model::Code;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
@@ -176,7 +177,8 @@ pub(super) fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Time
 }
 
 fn reason(code: Option<String>, text: Option<String>) -> Option<Reason> {
-    code.zip(text).map(|(code, text)| Reason { code, text })
+    code.zip(text)
+        .map(|(code, text)| Reason::new(Code::of_word(&code), text))
 }
 
 pub(super) fn bad(

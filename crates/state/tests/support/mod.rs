@@ -7,8 +7,8 @@ pub(crate) mod nodes;
 pub(crate) mod state;
 
 use godwit_state::{
-    Actor, Command, Finish, JobOp, NewJob, Op, Outcome, Place, Reason, RetryPolicy, Role, Runner,
-    Timestamp,
+    Actor, Code, Command, Finish, JobOp, NewJob, Op, Outcome, Place, Reason, RetryPolicy, Role,
+    Runner, Timestamp,
 };
 
 /// A time of which all tests count.
@@ -82,7 +82,7 @@ pub(crate) fn finish(epoch: u64, outcome: Outcome) -> JobOp {
     JobOp::Finish(Box::new(Finish {
         epoch,
         outcome,
-        reason: Some(Reason::new("test", "The test ends the job.")),
+        reason: Some(Reason::new(Code::of_word("test"), "The test ends the job.")),
         summary: "{}".to_owned(),
         bytes: 1,
         files: 1,

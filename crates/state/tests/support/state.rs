@@ -45,6 +45,6 @@ impl State {
 
     pub(crate) fn state(&self) -> (JobState, Option<String>) {
         let job = self.reader.job("job").expect("read").expect("there");
-        (job.state, job.reason.map(|reason| reason.code))
+        (job.state, job.reason.map(|reason| reason.code.to_string()))
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use godwit_api::failure::FailureCode;
 use godwit_api::grant::{Area, Grant};
 use godwit_api::rest::{AccessView, NewAccess};
 use godwit_jobs::{grant_of, now, rule_of};
@@ -83,7 +84,7 @@ async fn put(
         if let Some(job) = earlier.and_then(|rule| rule.job) {
             return Err(ApiError::new(
                 StatusCode::CONFLICT,
-                "rule_of_a_job",
+                FailureCode::RuleOfAJob,
                 format!(
                     "the rule {id} belongs to the job {job} and ends with it; choose another id"
                 ),
@@ -128,7 +129,7 @@ fn find_site(app: &App, name: &str) -> Result<Site, ApiError> {
     app.reader().object::<Site>(name)?.ok_or_else(|| {
         ApiError::new(
             StatusCode::UNPROCESSABLE_ENTITY,
-            "unknown_site",
+            FailureCode::UnknownSite,
             format!("this node knows no site {name:?}; list the sites with: godwit site list"),
         )
     })
@@ -146,7 +147,7 @@ fn check_same_site(earlier: Option<&AccessRule>, grant: &Grant) -> Result<(), Ap
     let place = site.map_or_else(|| "this node".to_owned(), |site| format!("the site {site}"));
     Err(ApiError::new(
         StatusCode::CONFLICT,
-        "rule_of_another_site",
+        FailureCode::RuleOfAnotherSite,
         format!(
             "the rule {} is about {place}; choose another id, or remove the rule first",
             rule.id
@@ -164,7 +165,7 @@ fn check_export(app: &App, grant: &Grant) -> Result<(), ApiError> {
     }
     Err(ApiError::new(
         StatusCode::UNPROCESSABLE_ENTITY,
-        "no_such_export",
+        FailureCode::NoSuchExport,
         format!(
             "this node has no export {name:?}; it has: {}",
             exports.join(", ")

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::{AccountView, NewPassword};
 use godwit_state::{Change, Op, Token, User};
 use serde::Deserialize;
@@ -67,7 +68,7 @@ async fn change_password(
     if user.is_none_or(|user| user.password.is_none()) {
         return Err(ApiError::new(
             StatusCode::CONFLICT,
-            "no_password",
+            FailureCode::NoPassword,
             format!(
                 "{0} has no password; an admin sets the first one with: godwit user add {0} --password-file FILE",
                 caller.name

@@ -130,7 +130,7 @@ fn view(app: &App) -> Result<ClusterView, ApiError> {
     view.map_err(|refusal| {
         ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
-            &refusal.code,
+            refusal.code,
             refusal.message,
         )
     })

@@ -13,6 +13,7 @@ use axum::response::IntoResponse;
 use axum::response::sse::{Event, Sse};
 use futures_util::Stream;
 use futures_util::stream::unfold;
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::JobProgress;
 use godwit_jobs::JobsError;
 use godwit_state::{FollowError, Follower, PAGE_BYTES, Role, Topic};
@@ -75,7 +76,7 @@ async fn events(
     parts: Parts,
     Parameters(query): Parameters<EventsQuery>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let bad = |detail: &str| ApiError::new(StatusCode::BAD_REQUEST, "bad_query", detail);
+    let bad = |detail: &str| ApiError::new(StatusCode::BAD_REQUEST, FailureCode::BadQuery, detail);
     if query.topic.as_deref().is_some_and(|topic| topic != "job") {
         return Err(bad("topic: the only topic is \"job\""));
     }
@@ -134,7 +135,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     number.map(Some).ok_or_else(|| {
         ApiError::new(
             StatusCode::BAD_REQUEST,
-            "bad_header",
+            FailureCode::BadHeader,
             "Last-Event-ID: not the id of an event of this node; leave it out to begin now",
         )
     })

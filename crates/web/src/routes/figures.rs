@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::{RatesView, SettingView};
 use godwit_api::settings::{GivenIn, Kind, Scope, Setting, range_text};
 use godwit_state::Role;
@@ -61,7 +62,7 @@ async fn settings(
         Some(other) => {
             return Err(ApiError::new(
                 StatusCode::BAD_REQUEST,
-                "bad_query",
+                FailureCode::BadQuery,
                 format!("command: {other:?} is not serve, cp, sync or verify"),
             ));
         }

@@ -44,7 +44,7 @@ async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Health>, ApiError> {
             let error = ApiError::from(error);
             ApiError::later(
                 StatusCode::SERVICE_UNAVAILABLE,
-                error.code(),
+                error.code().clone(),
                 "the node takes no changes now; its log says why",
                 10,
             )

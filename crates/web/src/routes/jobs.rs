@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::{
     AttemptView, CancelJob, ChangeJob, FailureGroup, JobList, JobView, LogPage, NewJob, SampleView,
     Timestamp, WorkView,
@@ -85,7 +86,8 @@ async fn list(
     State(app): State<Arc<App>>,
     Parameters(query): Parameters<ListQuery>,
 ) -> Result<Json<JobList>, ApiError> {
-    let bad = |detail: String| ApiError::new(StatusCode::BAD_REQUEST, "bad_query", detail);
+    let bad =
+        |detail: String| ApiError::new(StatusCode::BAD_REQUEST, FailureCode::BadQuery, detail);
     let limit = limit(query.limit, PAGE_USUAL, PAGE_MAX)?;
     let mut states = Vec::new();
     let names = query.state.as_deref().unwrap_or_default();
@@ -206,9 +208,9 @@ async fn steer(
     app.run(move |app| {
         let owner = app.jobs.job(&id)?.owner;
         if !caller.owns(&owner) {
-            app.refused(caller.actor(), "job", &id, "not_your_job");
+            app.refused(caller.actor(), "job", &id, FailureCode::NotYourJob);
             return Err(ApiError::forbidden(
-                "not_your_job",
+                FailureCode::NotYourJob,
                 format!(
                     "job {id} belongs to {owner}; {} is {} here and changes own jobs only",
                     caller.name,
@@ -228,7 +230,7 @@ async fn steer(
 fn noted(app: &App, caller: &Caller, action: &str, object: &str, error: JobsError) -> ApiError {
     match &error {
         JobsError::Forbidden { code, .. } => {
-            app.refused(caller.actor(), action, object, code);
+            app.refused(caller.actor(), action, object, *code);
             ApiError::from(error).written()
         }
         _ => error.into(),

@@ -33,6 +33,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::Problem;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi};
@@ -122,7 +123,7 @@ fn tables() -> OpenApiRouter<Arc<App>> {
 pub(crate) fn no_such_route(uri: &Uri) -> ApiError {
     ApiError::new(
         StatusCode::NOT_FOUND,
-        "no_such_route",
+        FailureCode::NoSuchRoute,
         format!(
             "there is no {}; the routes are listed in /openapi.json",
             uri.path()
@@ -133,7 +134,7 @@ pub(crate) fn no_such_route(uri: &Uri) -> ApiError {
 async fn no_such_method(method: Method, uri: Uri) -> ApiError {
     ApiError::new(
         StatusCode::METHOD_NOT_ALLOWED,
-        "no_such_method",
+        FailureCode::NoSuchMethod,
         format!(
             "{} does not take {method}; the header Allow says what it takes",
             uri.path()

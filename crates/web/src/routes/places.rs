@@ -10,6 +10,7 @@ use godwit_api::ask::{
     Answer, CleanPlace, Cleaned, EntryView, ExportRoom, LIST_MAX, ListPlace, Listing,
     MakeDirectory, Question, RemovePlace, Removed, RenamePlace, code,
 };
+use godwit_api::failure::FailureCode;
 use godwit_api::grant::Right;
 use godwit_api::job::Text;
 use godwit_api::rest::{
@@ -354,7 +355,7 @@ impl Query {
 }
 
 fn bad(detail: String) -> ApiError {
-    ApiError::new(StatusCode::BAD_REQUEST, "bad_query", detail)
+    ApiError::new(StatusCode::BAD_REQUEST, FailureCode::BadQuery, detail)
 }
 
 fn number(text: &[u8]) -> Result<u32, ApiError> {

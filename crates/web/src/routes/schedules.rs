@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::{NewJob, NewSchedule, Reason, ScheduleView};
 use godwit_jobs::{Jobs, Seen, time_zone_trouble};
 use godwit_state::{ById, Change, Op, PAGE_BYTES, Schedule};
@@ -184,7 +185,11 @@ fn check_count(app: &App, owner: &str) -> Result<(), ApiError> {
         return Ok(());
     }
     let detail = format!("{owner} has {OF_OWNER_MAX} schedules; remove some first");
-    Err(ApiError::new(StatusCode::CONFLICT, "too_many", detail))
+    Err(ApiError::new(
+        StatusCode::CONFLICT,
+        FailureCode::TooMany,
+        detail,
+    ))
 }
 
 /// Whether that schedule of the owner may have so many bytes. One that is there may always become smaller.
@@ -201,7 +206,11 @@ fn check_room(app: &App, owner: &str, id: &str, bytes: usize) -> Result<(), ApiE
     let detail = format!(
         "the schedules of {owner} would have more than {most} MiB of descriptions and comments; shorten or remove some first"
     );
-    Err(ApiError::new(StatusCode::CONFLICT, "too_many", detail))
+    Err(ApiError::new(
+        StatusCode::CONFLICT,
+        FailureCode::TooMany,
+        detail,
+    ))
 }
 
 /// The schedules of an owner, each with the bytes of its description and comment. Reads a page at a time.
@@ -224,9 +233,9 @@ fn of_caller(app: &App, caller: &Caller, id: &str) -> Result<Option<Schedule>, A
     if let Some(schedule) = &found
         && !caller.owns(&schedule.owner)
     {
-        app.refused(caller.actor(), "schedule", id, "not_your_schedule");
+        app.refused(caller.actor(), "schedule", id, FailureCode::NotYourSchedule);
         return Err(ApiError::forbidden(
-            "not_your_schedule",
+            FailureCode::NotYourSchedule,
             format!("schedule {id:?} belongs to {}", schedule.owner),
         )
         .written());
@@ -241,7 +250,7 @@ fn no_schedule(id: &str) -> ApiError {
 fn schedule_view(jobs: &Jobs, seen: &Seen, schedule: Schedule) -> ScheduleView {
     let next = jobs.next_tick(&schedule).filter(|_| !schedule.disabled);
     let unknown_zone = time_zone_trouble(&schedule.time_zone).map(|trouble| Reason {
-        code: "unknown_time_zone".to_owned(),
+        code: FailureCode::UnknownTimeZone.into(),
         text: format!("The schedule submits nothing, for its time zone {trouble}."),
     });
     let job: Option<NewJob> = serde_json::from_str(&schedule.template).ok();

@@ -131,7 +131,12 @@ async fn sign_out(State(app): State<Arc<App>>, parts: Parts) -> Result<Response,
 /// The token of this secret. A secret has 256 random bits, so nobody guesses one. Blocks.
 fn by_token(app: &App, request: &Request, secret: &str) -> Result<Standing, ApiError> {
     caller::bearer(secret, app).inspect_err(|error| {
-        app.refused(request.stranger(), "login", "by token", error.code());
+        app.refused(
+            request.stranger(),
+            "login",
+            "by token",
+            error.code().clone(),
+        );
     })
 }
 

@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::{Login, NewToken, TokenCreated, TokenKind, TokenView};
 use godwit_jobs::now;
 use godwit_state::{Change, Op, ProposeError, Role, Token, TokenOrigin, User};
@@ -53,14 +54,14 @@ async fn create(
     let user = new.user.unwrap_or_else(|| caller.name.clone());
     if !caller.owns(&user) {
         return Err(ApiError::forbidden(
-            "not_your_token",
+            FailureCode::NotYourToken,
             format!("user: only an admin makes tokens for {user}"),
         ));
     }
     let most = role(new.role);
     if most > caller.role {
         return Err(ApiError::forbidden(
-            "role_too_small",
+            FailureCode::RoleTooSmall,
             format!(
                 "role: {} is {} here, and makes no token that allows more",
                 caller.name,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::{NewUser, UserView};
 use godwit_state::{Change, JobFilter, Op, ProposeError, Schedule, Token, User};
 use utoipa_axum::router::OpenApiRouter;
@@ -101,7 +102,13 @@ fn check_fresh(app: &App, name: &str) -> Result<(), ApiError> {
         owner: Some(name.to_owned()),
         ..JobFilter::default()
     };
-    let taken = |detail| Err(ApiError::new(StatusCode::CONFLICT, "name_taken", detail));
+    let taken = |detail| {
+        Err(ApiError::new(
+            StatusCode::CONFLICT,
+            FailureCode::NameTaken,
+            detail,
+        ))
+    };
     let schedules = app.reader().objects::<Schedule>()?;
     if let Some(left) = schedules.iter().find(|one| one.owner == name) {
         return taken(format!(

@@ -136,7 +136,7 @@ impl Webhooks {
             Ok(Some(webhook)) if !webhook.disabled => webhook,
             Ok(Some(_)) => return end(delivery, "the webhook is disabled"),
             Ok(None) => return end(delivery, "the webhook was removed"),
-            Err(error) => return retry(delivery, error.code().to_owned(), None),
+            Err(error) => return retry(delivery, error.code().to_string(), None),
         };
         let (id, seconds) = (message::id(&delivery), now().0.div_euclid(1_000));
         let signed = message::signature(&webhook.secret, &id, seconds, &delivery.body);

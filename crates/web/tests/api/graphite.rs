@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use godwit_api::failure::FailureCode;
 use godwit_api::record::{TransferDirection, TransferNews, TransferRecord, TransferStart};
 use godwit_api::rest::Timestamp;
 
@@ -118,7 +119,7 @@ fn transfers_are_counted_by_outcome_stage_and_a_bounded_number_of_peers() {
             bytes_per_second: 0.0,
             streams: 1,
             bottleneck: Some("network".to_owned()),
-            code: "complete".to_owned(),
+            code: FailureCode::Complete.into(),
             message: None,
         })));
     }

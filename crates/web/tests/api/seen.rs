@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::rights::token;
 use crate::world::World;
+use godwit_api::failure::FailureCode;
 
 /// A part of each name that nobody but the owner may see.
 const SECRET: &str = "secret";
@@ -402,7 +403,7 @@ fn only_admins_read_paths_of_the_machine() {
         assert!(Instant::now() < until, "it says nothing");
         std::thread::sleep(Duration::from_millis(20));
     };
-    assert_eq!(reason.code, "local_failure");
+    assert_eq!(reason.code, FailureCode::LocalFailure);
     assert!(!reason.text.contains(&machine), "{}", reason.text);
 }
 

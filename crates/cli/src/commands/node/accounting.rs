@@ -104,6 +104,6 @@ fn row(record: &TransferRecord, clock: &Clock) -> Vec<String> {
         human_size(record.bytes),
         format!("{:.1}", record.seconds()),
         human_rate(rate),
-        record.code.clone(),
+        record.code.to_string(),
     ]
 }

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use clap::ArgMatches;
 use godwit_api::ask::{Cleaned, EntryKind, EntryView, FailedPlace, Removed, code, mode_text};
 use godwit_api::duration::parse_duration;
+use godwit_api::failure::FailureCode;
 use godwit_api::job::Text;
 use godwit_api::rest::{CleanEntries, NewDirectory, Place, RemoveEntry, RenameEntry, whole_site};
 use godwit_api::units::human_size;
@@ -282,7 +283,7 @@ fn known_form(place: &[u8]) -> Result<Place, Failure> {
 }
 
 /// Whether the node refused with this code.
-fn is(error: &ClientError, code: &str) -> bool {
+fn is(error: &ClientError, code: FailureCode) -> bool {
     matches!(error, ClientError::Refused { problem, .. } if problem.code == code)
 }
 

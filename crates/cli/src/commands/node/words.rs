@@ -1,6 +1,7 @@
 //! Jobs in words: their states, how far they are, and why they do not move.
 //! Prints nothing.
 
+use godwit_api::failure::FailureCode;
 use godwit_api::rest::{JobState, JobView, Reason};
 use godwit_api::units::{human_rate, human_size};
 
@@ -144,7 +145,7 @@ pub(super) fn why(job: &JobView, clock: &Clock) -> Option<String> {
     let reason = job.reason.as_ref().map(|reason| printable(&reason.text));
     if job.state == JobState::Complete {
         // There is one where something is left to say.
-        let says_more = |reason: &Reason| reason.code != "complete";
+        let says_more = |reason: &Reason| reason.code != FailureCode::Complete;
         return reason.filter(|_| job.reason.as_ref().is_some_and(says_more));
     }
     if is_moving(job.state) {

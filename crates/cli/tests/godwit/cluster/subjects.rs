@@ -10,6 +10,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{CLUSTER_QUESTIONS, Peer, QUESTIONS, Question, ReachSite};
+use godwit_api::failure::FailureCode;
 use godwit_api::job::Text;
 
 use super::super::rig::Rig;
@@ -284,7 +285,7 @@ fn a_site_that_is_not_reached_is_told_by_one_text_at_one_time() {
             assert_eq!(*refusal, heard[0].0);
             assert!(*after >= Duration::from_secs(6), "{after:?}");
         }
-        assert_eq!(heard[0].0.code, "unreachable");
+        assert_eq!(heard[0].0.code, FailureCode::Unreachable);
         drop(banner.join().expect("served"));
     });
     // The operator reads more.

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites as _, MakeDirectory, Peer, RunJob};
 use godwit_api::ask::{
-    ClaimPlace, GrantJob, Mark, Question, ReachSite, Refusal, ReleaseClaim, RemovePlace, code,
+    ClaimPlace, GrantJob, Mark, Question, ReachSite, Refusal, ReleaseClaim, RemovePlace,
 };
+use godwit_api::failure::FailureCode;
 use godwit_api::grant::Mandate;
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Timestamp;
@@ -181,7 +182,7 @@ fn who_may_only_write_learns_nothing_of_files_by_looking() {
             .code
     };
     let none = look("data/data/no-such-file");
-    assert_eq!(none, "not_found", "as jobs need it");
+    assert_eq!(none, FailureCode::NotFound, "as jobs need it");
     assert_eq!(look("data/data/secret"), none);
     assert_eq!(look("data/data/secret/below"), none);
     let path = Text::from("data/data");
@@ -239,7 +240,9 @@ fn a_job_does_not_tell_its_asker_by_its_times_what_is_at_an_address() {
                 panic!("no answer");
             };
             let reason = seen.view.reason.as_ref();
-            if ends[n].is_none() && reason.is_some_and(|reason| reason.code == "unreachable") {
+            if ends[n].is_none()
+                && reason.is_some_and(|reason| reason.code == FailureCode::Unreachable)
+            {
                 println!("{:?}", seen.view);
                 ends[n] = Some(begun.elapsed());
             }
@@ -298,7 +301,7 @@ fn a_peer_fills_no_log_with_refusals() {
             parents: true,
         });
         let answer = c.ask_for(None, Some(&b), &question, &mut |_| true);
-        assert_eq!(answer.expect_err("no right").code, "not_granted");
+        assert_eq!(answer.expect_err("no right").code, FailureCode::NotGranted);
     }
     let grown = trust.b.daemon().said().len() - before;
     assert!(
@@ -399,7 +402,7 @@ fn identities_that_an_asker_lets_in_change_no_more_than_the_asker_may() {
     let pass_on = let_in("j", &trust.b, 200);
     let ask = || ask(&trust.a, &trust.b, Some(&mandate), &pass_on);
     let refused = (0..40).find_map(|_| ask().err()).expect("too many");
-    assert_eq!(refused.code, "busy", "{refused:?}");
+    assert_eq!(refused.code, FailureCode::Busy, "{refused:?}");
     // All of it was taken from the asker.
     let more = (0..200).find_map(|_| trust.give("j", &trust.a, "data/in", true).err());
     assert!(more.is_some(), "the asker has changes of its own left");
@@ -427,7 +430,7 @@ fn no_address_is_dialled_for_a_question_that_is_not_waited_for() {
     let begun = Instant::now();
     let asked = asker(&rig).ask_for(None, Some(&silent), &Question::Running {}, &mut go_on);
     let refusal = asked.expect_err("nobody answers");
-    assert_eq!(refusal.code, "given_up", "{refusal:?}");
+    assert_eq!(refusal.code, FailureCode::GivenUp, "{refusal:?}");
     assert!(
         begun.elapsed() < Duration::from_secs(8),
         "one address took 5 s"

@@ -74,7 +74,7 @@ fn a_job_runs_for_one_node_of_a_cluster_at_a_time() {
     let refused = ask(&trust.b, &trust.a, None, &let_in(&trust.c, "data/in", 1));
     refused.expect("let in");
     let again = ask(&trust.b, &trust.a, None, &run).expect_err("it runs already");
-    assert_eq!(again.code, "busy");
+    assert_eq!(again.code, code::BUSY);
 }
 
 #[test]

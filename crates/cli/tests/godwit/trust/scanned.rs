@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use godwit_api::ask::{Answer, Peer, Question, RunJob};
+use godwit_api::failure::FailureCode;
 use serde_json::json;
 
 use super::{DEADLINE, JOB, Trust, allow};
@@ -56,9 +57,9 @@ fn jobs_of_another_site_try_few_addresses_and_say_nothing_about_them() {
             let Answer::Job(seen) = trust.c_asks(&trust.a, &question).expect("seen") else {
                 panic!("another answer");
             };
-            let code = seen.view.reason.as_ref().map(|reason| reason.code.clone());
-            match code.as_deref() {
-                Some("unreachable" | "peer_busy") => break,
+            let code = seen.view.reason.as_ref();
+            match code.and_then(|reason| reason.code.known()) {
+                Some(FailureCode::Unreachable | FailureCode::PeerBusy) => break,
                 _ => assert!(begun.elapsed() < DEADLINE, "{:?}", seen.view),
             }
             std::thread::sleep(std::time::Duration::from_millis(50));

@@ -23,10 +23,13 @@ pub(super) fn ended(third: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {
     };
     // Only a complete job needs no reason.
     let (code, text) = view.reason.as_ref().map_or(
-        (border::OTHER, "the site that ran the job gives no reason"),
-        |reason| (reason.code.as_str(), reason.text.as_str()),
+        (
+            border::OTHER.into(),
+            "the site that ran the job gives no reason",
+        ),
+        |reason| (reason.code.clone(), reason.text.as_str()),
     );
-    let reason = border::reason(code, &format!("{lead}{text}"));
+    let reason = border::reason(&code, &format!("{lead}{text}"));
     let moved = third.told.ends(moved(seen));
     JobOp::Finish(Box::new(Finish {
         epoch: third.epoch,
@@ -58,27 +61,24 @@ pub(super) fn refused(
     told: &AttemptEvents,
     refusal: &Refusal,
 ) -> JobOp {
-    let word = match refusal.code.as_str() {
-        code::NOT_GRANTED | code::PERMISSION => FailureCode::AccessDenied.as_str(),
-        code::UNKNOWN_IDENTITY => FailureCode::Unauthorized.as_str(),
-        code::NO_SUCH_EXPORT => FailureCode::NoSuchExport.as_str(),
-        code::OUTSIDE => FailureCode::PathOutsideExport.as_str(),
-        code::UNSUPPORTED => FailureCode::NotSupported.as_str(),
-        code::UNREACHABLE => FailureCode::Unreachable.as_str(),
-        other => other,
+    let of_job = match refusal.code.known() {
+        Some(code::NOT_GRANTED | code::PERMISSION) => FailureCode::AccessDenied.into(),
+        Some(code::UNKNOWN_IDENTITY) => FailureCode::Unauthorized.into(),
+        Some(code::OUTSIDE) => FailureCode::PathOutsideExport.into(),
+        Some(code::UNSUPPORTED) => FailureCode::NotSupported.into(),
+        _ => refusal.code.clone(),
     };
-    let reason = border::reason(word, &refusal.message);
+    let reason = border::reason(&of_job, &refusal.message);
     // A job that is not found any more was lost with the state of its site: the next attempt starts it anew.
     let is_not_let_in = refusal.code == code::NOT_LET_IN;
     let reason = match is_not_let_in {
         true => {
             shared.unseen.add(&job.id);
-            border::reason(word, &unseen::why(&refusal.message))
+            border::reason(&of_job, &unseen::why(&refusal.message))
         }
         false => reason,
     };
-    let passing =
-        refusal.retryable || [code::NO_SUCH_JOB, code::BROKEN].contains(&refusal.code.as_str());
+    let passing = refusal.retryable || refusal.code.is_one_of(&[code::NO_SUCH_JOB, code::BROKEN]);
     if passing || is_not_let_in {
         let Moved { bytes, files, .. } = told.moved();
         return JobOp::Backoff {
@@ -94,11 +94,11 @@ pub(super) fn refused(
 
 /// This node failed.
 pub(super) fn failed(epoch: u64, told: &AttemptEvents, error: &JobsError) -> JobOp {
-    let word = match error {
-        JobsError::Invalid { code, .. } => code,
-        _ => FailureCode::LocalFailure.as_str(),
+    let code = match error {
+        JobsError::Invalid { code, .. } => *code,
+        _ => FailureCode::LocalFailure,
     };
-    finish(epoch, told, Reason::new(word, clip(&error.to_string())))
+    finish(epoch, told, Reason::new(code, clip(&error.to_string())))
 }
 
 /// The attempt failed for this reason.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, JobSeen, Question, Refusal, SteerJob};
 use godwit_api::event::EventSink as _;
+use godwit_api::failure::{Code, FailureCode};
 use godwit_api::rest::{MovedView, ProgressView};
 use godwit_state::{JobOp, JobState, Moved, Reason, Timestamp};
 
@@ -43,7 +44,7 @@ pub(super) struct Followed<'a> {
     limit: u64,
     priority: i32,
     /// What the state was told last.
-    told: Option<(JobState, String)>,
+    told: Option<(JobState, Option<Code>)>,
     moving: JobState,
     away: bool,
     /// Bytes that were done when access was given last.
@@ -138,24 +139,27 @@ impl<'a> Followed<'a> {
             seen.view.state,
             JobState::Scanning | JobState::Running | JobState::Verifying
         );
-        let mut short = String::new();
+        let mut short = None;
         if !moves && let Some(reason) = &seen.view.reason {
             text = format!("{text}; it waits: {}", reason.text);
-            short.clone_from(&reason.code);
+            short = Some(reason.code.clone());
         }
-        self.report(&short, text);
+        self.report(short, text);
     }
 
     /// Writes state and reason down, if they are others than before.
-    fn report(&mut self, short: &str, text: String) {
-        let now = (self.moving, short.to_owned());
+    fn report(&mut self, short: Option<Code>, text: String) {
+        let now = (self.moving, short);
         if self.told.as_ref() == Some(&now) {
             return;
         }
         let report = JobOp::Report {
             epoch: self.third.epoch,
             state: self.moving,
-            reason: Some(Reason::new("third_party", crate::attempt::clip(&text))),
+            reason: Some(Reason::new(
+                FailureCode::ThirdParty,
+                crate::attempt::clip(&text),
+            )),
         };
         // The next one says how it is then.
         let _ = propose(self.third.shared, &self.third.job.id, report);
@@ -245,7 +249,7 @@ impl<'a> Followed<'a> {
             self.third.way_text(self.way)
         );
         self.third.told.note(&text);
-        self.report("away", text);
+        self.report(Some(FailureCode::NodeUnreachable.into()), text);
     }
 }
 

@@ -1,0 +1,50 @@
+//! No program text has a code that the catalogue lacks, and no code is compared as text.
+//! Reads the sources; the types hold the rest.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What gives a code as text, or compares one as text.
+const AS_TEXT: [&str; 6] = [
+    "of_word(\"",
+    "FailureCode::parse(\"",
+    "code.as_str() {",
+    "code.as_str() ==",
+    "code.as_str() !=",
+    "code().as_str() ==",
+];
+
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn no_code_is_a_text_outside_the_catalogue() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(crates).expect("the crates") {
+        let source = entry.expect("a crate").path().join("src");
+        if source.is_dir() {
+            sources(&source, &mut found);
+        }
+    }
+    assert!(found.len() > 500, "{} files", found.len());
+    let mut wrong = Vec::new();
+    for path in found.iter().filter(|path| !path.ends_with("tests.rs")) {
+        let text = fs::read_to_string(path).expect("a source");
+        let program = text.split("#[cfg(test)]\nmod tests {").next();
+        for (number, line) in program.unwrap_or_default().lines().enumerate() {
+            if AS_TEXT.iter().any(|sign| line.contains(sign)) {
+                wrong.push(format!("{}:{}: {line}", path.display(), number + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
