@@ -285,6 +285,13 @@ impl From<Moment> for When {
 }
 
 impl JobKind {
+    /// The kind of that name, as a description has it.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let named = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(name);
+        Self::deserialize(named).ok()
+    }
+
     /// The command whose settings a job of this kind has.
     #[must_use]
     pub const fn scope(self) -> Scope {

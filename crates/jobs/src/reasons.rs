@@ -31,10 +31,11 @@ impl<'a> Now<'a> {
 
     /// The job as it is shown.
     pub(crate) fn view(&self, mut job: Job) -> Result<JobView, JobsError> {
-        let stored = self.shared.replica.reader().job_spec(&job.id)?;
-        let kind: JobKind = view::kind_of(stored.as_deref());
         let progress = self.progress(&job);
         let reader = self.shared.replica.reader();
+        let kind = reader.job_kind(&job.id)?;
+        let kind = kind.and_then(|kind| JobKind::from_name(&kind));
+        let kind = kind.unwrap_or(JobKind::Copy);
         let ended = match progress.is_some() {
             true => Delivered(&reader).ended(&job.id)?,
             false => Delivered(&reader).of(&job.id)?,

@@ -6,8 +6,6 @@ use godwit_api::job::JobKind;
 use godwit_api::rest::{AttemptView, JobView, MovedView, ProgressView};
 use godwit_state::{Attempt, Job, Moved, Place};
 
-use crate::stored::Stored;
-
 /// The place as users write it.
 pub(crate) fn place(place: &Place) -> String {
     format!("{}:{}", place.site, place.path)
@@ -57,12 +55,6 @@ pub(crate) const fn moved(moved: Moved) -> MovedView {
         files: moved.files,
         bytes_again: moved.again,
     }
-}
-
-/// What the job does, as its stored description says.
-pub(crate) fn kind_of(spec: Option<&str>) -> JobKind {
-    spec.and_then(|spec| Stored::parse(spec).ok())
-        .map_or(JobKind::Copy, |stored| stored.new.kind)
 }
 
 /// An attempt as clients see it.

@@ -467,3 +467,24 @@ fn only_so_many_ended_jobs_of_another_site_are_kept() {
         assert_eq!(job.is_some(), is_there, "{id}");
     }
 }
+
+#[test]
+fn the_kind_of_a_job_is_read_without_its_description() {
+    let mut state = State::new();
+    for (number, (spec, kind)) in [
+        (r#"{"kind":"verify"}"#, Some("verify")),
+        (r#"{"new":{"kind":"sync"},"sites":{}}"#, Some("sync")),
+        ("{}", None),
+        ("[]", None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut job = new_job(&format!("job{number}"));
+        job.spec = spec.to_owned();
+        let id = job.id.clone();
+        state.op(0, Op::Submit(Box::new(job))).expect("submit");
+        let told = state.reader.job_kind(&id).expect("read");
+        assert_eq!(told.as_deref(), kind, "{spec}");
+    }
+}

@@ -220,6 +220,7 @@ fn delete_jobs(context: &Context<'_>, ids: &[String]) -> Result<u64, Stop> {
             "DELETE FROM sent_again WHERE job = ?1",
             "DELETE FROM failures WHERE job = ?1",
             "DELETE FROM job_specs WHERE job = ?1",
+            "DELETE FROM job_kinds WHERE job = ?1",
             "DELETE FROM jobs WHERE id = ?1",
         ] {
             context.db.prepare_cached(delete)?.execute([id])?;

@@ -436,6 +436,14 @@ fn insert(context: &Context<'_>, job: &Job, spec: &str) -> Result<(), Stop> {
         .db
         .prepare_cached("INSERT INTO job_specs (job, spec) VALUES (?1, ?2)")?
         .execute(params![job.id, spec])?;
+    context
+        .db
+        .prepare_cached(
+            "INSERT INTO job_kinds (job, kind) SELECT ?1, kind FROM (SELECT CASE WHEN json_valid(?2) THEN \
+             coalesce(json_extract(?2, '$.kind'), json_extract(?2, '$.new.kind')) END AS kind) \
+             WHERE kind IS NOT NULL",
+        )?
+        .execute(params![job.id, spec])?;
     let mut site = context.db.prepare_cached(
         "INSERT OR IGNORE INTO job_sites (site, created, job) VALUES (?1, ?2, ?3)",
     )?;

@@ -145,7 +145,7 @@ pub struct NewJob {
     pub label: String,
     /// User to whom the job belongs.
     pub owner: String,
-    /// Description of the transfer, as JSON text that the state does not look into.
+    /// Description of the transfer, as JSON text. The state reads its `kind`, and nothing else.
     pub spec: String,
     /// Places to copy from.
     pub sources: Vec<Place>,

@@ -27,6 +27,7 @@ pub(crate) const STATE: Schema = Schema {
         include_str!("v6.sql"),
         include_str!("v7.sql"),
         include_str!("v8.sql"),
+        include_str!("v9.sql"),
     ],
 };
 
