@@ -28,6 +28,9 @@ pub use work::{
 /// The version of the description that this program writes and reads.
 pub const JOB_VERSION: u32 = 1;
 
+/// Settings by their names in the settings table, as a user would type them.
+pub type TypedTexts = BTreeMap<String, Vec<Text>>;
+
 /// A job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,7 +45,7 @@ pub struct JobSpec {
     pub destination: Text,
     /// Settings by their names in the settings table, as a user would type them; a list has several values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub settings: BTreeMap<String, Vec<Text>>,
+    pub settings: TypedTexts,
     /// Which entries of the sources are meant; all of them if it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection: Option<Selection>,
@@ -214,11 +217,7 @@ impl JobSpec {
     /// # Errors
     /// A setting is unknown, does not belong in a job, or has no such value.
     pub fn copy_settings(&self) -> Result<CpSettings, JobError> {
-        let values = self.values()?;
-        Ok(match self.kind {
-            JobKind::Sync => CpSettings::from_sync_values(&values)?,
-            _ => CpSettings::from_values(&values)?,
-        })
+        self.kind.copy_settings(&self.settings)
     }
 
     /// The settings of a verification, resolved by the table.
@@ -226,7 +225,7 @@ impl JobSpec {
     /// # Errors
     /// A setting is unknown, does not belong in a job, or has no such value.
     pub fn verify_settings(&self) -> Result<VerifySettings, JobError> {
-        Ok(VerifySettings::from_values(&self.values()?)?)
+        self.kind.verify_settings(&self.settings)
     }
 
     /// The sources, read as endpoints.
@@ -258,20 +257,6 @@ impl JobSpec {
             }
         }
         settings
-    }
-
-    fn values(&self) -> Result<Values, JobError> {
-        let scope = self.scope();
-        let mut typed = Typed::new();
-        for (name, texts) in &self.settings {
-            let setting = self.kind.setting(name)?;
-            if let Some(why) = no_place_in_a_job(setting) {
-                let name = name.clone();
-                return Err(JobError::NotOfAJob { name, why });
-            }
-            typed.insert(setting.name, texts.iter().map(Text::to_os).collect());
-        }
-        Ok(resolve(scope, &typed, &|_| None, &ConfigFile::default())?)
     }
 }
 
@@ -318,6 +303,40 @@ impl JobKind {
             }
         }
         Ok(())
+    }
+
+    /// The settings of a copy or synchronisation, resolved by the table.
+    ///
+    /// # Errors
+    /// A setting is unknown, does not belong in a job, or has no such value.
+    pub fn copy_settings(self, settings: &TypedTexts) -> Result<CpSettings, JobError> {
+        let values = self.values(settings)?;
+        Ok(match self {
+            Self::Sync => CpSettings::from_sync_values(&values)?,
+            _ => CpSettings::from_values(&values)?,
+        })
+    }
+
+    /// The settings of a verification, resolved by the table.
+    ///
+    /// # Errors
+    /// A setting is unknown, does not belong in a job, or has no such value.
+    pub fn verify_settings(self, settings: &TypedTexts) -> Result<VerifySettings, JobError> {
+        Ok(VerifySettings::from_values(&self.values(settings)?)?)
+    }
+
+    fn values(self, settings: &TypedTexts) -> Result<Values, JobError> {
+        let mut typed = Typed::new();
+        for (name, texts) in settings {
+            let setting = self.setting(name)?;
+            if let Some(why) = no_place_in_a_job(setting) {
+                let name = name.clone();
+                return Err(JobError::NotOfAJob { name, why });
+            }
+            typed.insert(setting.name, texts.iter().map(Text::to_os).collect());
+        }
+        let nothing = ConfigFile::default();
+        Ok(resolve(self.scope(), &typed, &|_| None, &nothing)?)
     }
 
     fn setting(self, name: &str) -> Result<&'static Setting, JobError> {

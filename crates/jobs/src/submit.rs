@@ -1,8 +1,9 @@
 //! Checks a job that is submitted, and puts it into the state.
 //! Does not run it.
 
+use godwit_api::endpoint::Endpoint;
 use godwit_api::failure::FailureCode;
-use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
+use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{
     Actor, Command, CommandError, JobFilter, JobState, NewJob as Submitted, Node, Op,
@@ -191,37 +192,37 @@ pub(crate) fn check_known(
     spec::check_settings(new)?;
     spec::check_list(new)?;
     manifest::check(new)?;
-    let mut described = JobSpec {
-        version: JOB_VERSION,
-        kind: new.kind,
-        sources: sources.iter().map(|place| bare(place, "/x")).collect(),
-        destination: bare(&destination, "/y"),
-        settings: new.settings.clone(),
-        selection: spec::selection(new),
-        member: None,
-        items: Vec::new(),
+    let mut settings = new.settings.clone();
+    let resolved = match new.kind {
+        JobKind::Verify => new.kind.verify_settings(&settings).map(drop),
+        JobKind::Copy | JobKind::Sync => new.kind.copy_settings(&settings).map(drop),
     };
-    let settings = match new.kind {
-        JobKind::Verify => described.verify_settings().map(drop),
-        JobKind::Copy | JobKind::Sync => described.copy_settings().map(drop),
-    };
-    settings
+    resolved
         .map_err(|error| JobsError::invalid(FailureCode::Invalid, format!("settings: {error}")))?;
     if new.manifest {
         let name = manifest::SETTING.to_owned();
-        described.settings.insert(name, vec![Text::from("/m")]);
+        settings.insert(name, vec![Text::from("/m")]);
     }
-    godwit_run::check(&described)
-        .map_err(|failure| JobsError::invalid(FailureCode::Invalid, failure.message))?;
+    let ends: Vec<Endpoint> = sources.iter().map(end_here).collect();
+    let is_listed = !new.list.is_empty();
+    godwit_run::check(
+        new.kind,
+        &settings,
+        is_listed,
+        &ends,
+        &end_here(&destination),
+    )
+    .map_err(|failure| JobsError::invalid(FailureCode::Invalid, failure.message))?;
     Ok((sources, destination))
 }
 
-/// A place as a transfer of this machine names it, as far as settings go by it.
-fn bare(place: &Place, path: &str) -> Text {
-    Text::from(match place.is_memory() {
-        true => place.export.as_str(),
-        false => path,
-    })
+/// A place as an end of a transfer within this machine, as far as settings go by it.
+fn end_here(place: &Place) -> Endpoint {
+    match place.memory_bytes() {
+        Some(bytes) => Endpoint::Memory { bytes },
+        None if place.is_memory() => Endpoint::Null,
+        None => Endpoint::Local(place.below_site().into()),
+    }
 }
 
 /// The exports of this node, and of the other nodes of its cluster.

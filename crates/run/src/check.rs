@@ -3,7 +3,7 @@
 
 use godwit_api::endpoint::{Endpoint, Place};
 use godwit_api::failure::Failure;
-use godwit_api::job::{JobKind, JobSpec};
+use godwit_api::job::{JobKind, JobSpec, TypedTexts};
 use godwit_api::settings::{ComparisonSettings, CpSettings, Judge, Order};
 use godwit_proto::limits::SOURCES_MAX;
 
@@ -17,14 +17,26 @@ pub(crate) struct Checked {
     pub(crate) destination: Endpoint,
 }
 
-/// Refuses a job that makes no sense.
+/// Refuses a job whose settings and ends make no sense together.
 ///
 /// # Errors
 /// Names what contradicts what.
-pub fn check(spec: &JobSpec) -> Result<(), Failure> {
-    match spec.kind {
-        JobKind::Copy | JobKind::Sync => check_transfer(spec).map(drop),
-        JobKind::Verify => spec.verify_settings().map(drop).map_err(Failure::usage),
+pub fn check(
+    kind: JobKind,
+    settings: &TypedTexts,
+    is_listed: bool,
+    sources: &[Endpoint],
+    destination: &Endpoint,
+) -> Result<(), Failure> {
+    match kind {
+        JobKind::Copy | JobKind::Sync => {
+            let settings = kind.copy_settings(settings).map_err(Failure::usage)?;
+            check_ends(&settings, is_listed, sources, destination)
+        }
+        JobKind::Verify => {
+            let settings = kind.verify_settings(settings);
+            settings.map(drop).map_err(Failure::usage)
+        }
     }
 }
 
@@ -35,6 +47,23 @@ pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
         .selection
         .as_ref()
         .is_some_and(|selection| selection.list.is_some());
+    let sources = spec.source_endpoints().map_err(Failure::usage)?;
+    let destination = spec.destination_endpoint().map_err(Failure::usage)?;
+    check_ends(&settings, is_listed, &sources, &destination)?;
+    work::check(spec, &settings, &sources, &destination)?;
+    Ok(Checked {
+        settings,
+        sources,
+        destination,
+    })
+}
+
+fn check_ends(
+    settings: &CpSettings,
+    is_listed: bool,
+    sources: &[Endpoint],
+    destination: &Endpoint,
+) -> Result<(), Failure> {
     let comparison = &settings.comparison;
     if comparison.contradicts {
         return Err(Failure::usage(
@@ -46,8 +75,6 @@ pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
             "--delete and --files-from contradict each other: what a list does not name is not to be deleted",
         ));
     }
-    let sources = spec.source_endpoints().map_err(Failure::usage)?;
-    let destination = spec.destination_endpoint().map_err(Failure::usage)?;
     if sources.is_empty() {
         return Err(Failure::usage("no source was named"));
     }
@@ -75,7 +102,7 @@ pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
         )));
     }
     let is_pipe = |endpoint: &Endpoint| *endpoint == Endpoint::Stdio;
-    if settings.order == Order::Random && (sources.iter().any(is_pipe) || is_pipe(&destination)) {
+    if settings.order == Order::Random && (sources.iter().any(is_pipe) || is_pipe(destination)) {
         return Err(Failure::usage(
             "standard input and output have an order, so it cannot be random: give --order source",
         ));
@@ -86,18 +113,12 @@ pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
             "sync takes one source, for the destination is its counterpart: sync each by itself, or use godwit cp to put several into one directory",
         ));
     }
-    if counterpart && (is_synthetic(&sources) || is_synthetic(std::slice::from_ref(&destination))) {
+    if counterpart && (is_synthetic(sources) || is_synthetic(std::slice::from_ref(destination))) {
         return Err(Failure::usage(
             "sync compares files with files: mem:, null: and - are for godwit cp",
         ));
     }
-    route::check(&sources, &destination).map_err(Failure::usage)?;
-    work::check(spec, &settings, &sources, &destination)?;
-    Ok(Checked {
-        settings,
-        sources,
-        destination,
-    })
+    route::check(sources, destination).map_err(Failure::usage)
 }
 
 /// The first that is given of what lets an entry count as done although nobody knows whether it is there and the same.

@@ -57,9 +57,11 @@ fn transfer(
     started: Instant,
 ) -> Result<Exit, Failure> {
     let mut spec = describe(kind, settings, matches)?;
-    godwit_run::check(&spec)?;
     let sources = spec.source_endpoints().map_err(Failure::usage)?;
     let destination = spec.destination_endpoint().map_err(Failure::usage)?;
+    let selection = spec.selection.as_ref();
+    let is_listed = selection.is_some_and(|selection| selection.list.is_some());
+    godwit_run::check(spec.kind, &spec.settings, is_listed, &sources, &destination)?;
     if sources.contains(&Endpoint::Stdio) {
         nothing_chosen(matches)?;
         refuse_closed(0, "standard input")?;
