@@ -241,10 +241,10 @@ impl World {
                 claims.serving(after(now), self.named(now));
             }
             // A source that is lost gives back what it held, and is no member any more.
-            for at in 0..sources.len() {
+            for (at, source) in sources.iter_mut().enumerate() {
                 if self.is_lost(Side::Source(at), now) && !lost_known {
                     lost_known = true;
-                    ready += sources[at].lease.take().map_or(0, |lease| lease.items);
+                    ready += source.lease.take().map_or(0, |lease| lease.items);
                     claims.members_changed(after(now));
                 }
             }

@@ -38,7 +38,7 @@ pub(crate) fn leaves(
     let progress = shared.live.progress(&job.id);
     let backoff = JobOp::Backoff {
         epoch: job.epoch,
-        reason: Reason::new(FailureCode::ExportAway.as_str(), text.clone()),
+        reason: Reason::new(FailureCode::ExportAway, text.clone()),
         next_attempt: shared.now(),
         bytes: progress.as_ref().map_or(0, |progress| progress.bytes),
         files: progress.as_ref().map_or(0, |progress| progress.files),
@@ -55,5 +55,5 @@ pub(crate) fn leaves(
 /// Whether the job has told more of its wait than that no node reaches an export.
 pub(crate) fn is_told(job: &Job) -> bool {
     let reason = job.reason.as_ref();
-    reason.is_some_and(|reason| reason.code == FailureCode::ExportAway.as_str())
+    reason.is_some_and(|reason| reason.code == FailureCode::ExportAway)
 }

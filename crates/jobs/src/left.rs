@@ -64,7 +64,7 @@ impl Access<'_> {
             let what = format!(
                 "the job {id} runs for another site, which cleans its destination at {place}"
             );
-            return Err(JobsError::invalid("invalid", what));
+            return Err(JobsError::invalid(FailureCode::Invalid, what));
         }
         site_of(&reader, &job, &place)?;
         let wish = wish(&job, &place, tags);

@@ -42,7 +42,7 @@ pub(crate) fn living(
                 return Ok((site_by(site, by), nodes));
             }
             // A node that is stopped takes connections, and answers nothing.
-            Err(refusal) if [code::UNREACHABLE, code::GIVEN_UP].contains(&&*refusal.code) => {}
+            Err(refusal) if refusal.code.is_one_of(&[code::UNREACHABLE, code::GIVEN_UP]) => {}
             // One that was told of once and does not say that it is of this site may be another's by now.
             Err(_) if node.identity != site.identity => {}
             // It answers, but not this.

@@ -68,12 +68,12 @@ impl<'a> Beginning<'a, '_> {
     ) -> Result<StartedEnd<'a>, Denial> {
         let (shared, request) = (self.shared, self.request);
         let digest = self.known_digest()?;
-        let (lease, member) = entered(shared, self.peer, request, &place)?.unzip();
         let TreeTarget {
             place,
             gives_owners,
             fence,
         } = tree;
+        let (lease, member) = entered(shared, self.peer, request, &place)?.unzip();
         let asked = DestinationRequest {
             select,
             digest,

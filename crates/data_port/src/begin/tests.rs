@@ -13,8 +13,8 @@ use godwit_run::Process;
 use godwit_store::RelPath;
 
 use super::*;
-use crate::allow::Who;
 use crate::ask::claim::Holder;
+use crate::claims::By;
 use crate::{Agent, AgentConfig, Announce, ClaimTable, Daemon, DaemonConfig, Export, Grants, Here};
 
 fn agent(home: &std::path::Path) -> Agent {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites as _, MakeDirectory, Peer, RunJob};
 use godwit_api::ask::{
-    ClaimPlace, GrantJob, Mark, Question, ReachSite, Refusal, ReleaseClaim, RemovePlace,
+    ClaimPlace, GrantJob, Mark, Question, ReachSite, Refusal, ReleaseClaim, RemovePlace, code,
 };
 use godwit_api::failure::FailureCode;
 use godwit_api::grant::Mandate;

@@ -22,13 +22,13 @@ pub(super) fn ended(third: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {
         _ => (Outcome::Failed, ""),
     };
     // Only a complete job needs no reason.
-    let (code, text) = view.reason.as_ref().map_or(
-        (
+    let (code, text) = match &view.reason {
+        Some(reason) => (reason.code.clone(), reason.text.as_str()),
+        None => (
             border::OTHER.into(),
             "the site that ran the job gives no reason",
         ),
-        |reason| (reason.code.clone(), reason.text.as_str()),
-    );
+    };
     let reason = border::reason(&code, &format!("{lead}{text}"));
     let moved = third.told.ends(moved(seen));
     JobOp::Finish(Box::new(Finish {

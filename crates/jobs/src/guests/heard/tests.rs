@@ -2,8 +2,10 @@
 //! Asks nobody: the documents are made up.
 
 use godwit_api::rest::Timestamp;
+use godwit_state::reason;
 
 use super::*;
+use crate::attempt::LATE_CALLS;
 
 fn told(event: Value) -> Value {
     line(LogLine {
@@ -117,9 +119,9 @@ fn reasons_that_name_nodes_or_users_are_said_in_other_words() {
         reason::RETRIES_EXHAUSTED,
         reason::DEADLINE_PASSED,
         LATE_CALLS,
-        "nodes_drained",
-        "entries_failed",
-        "home_unusable",
+        FailureCode::NodesDrained,
+        FailureCode::EntriesFailed,
+        FailureCode::HomeUnusable,
     ] {
         let heard = heard(Reason::new(code, "dtn1, of 192.0.2.1"));
         assert_eq!(heard.code, code);
@@ -128,15 +130,15 @@ fn reasons_that_name_nodes_or_users_are_said_in_other_words() {
             "{heard:?}"
         );
     }
-    let unknown = heard(Reason::new("a_newer_code", "dtn1"));
+    let unknown = heard(Reason::new(Code::of_word("a_newer_code"), "dtn1"));
     assert_eq!(
         (unknown.code.as_str(), unknown.text.as_str()),
-        (border::OTHER, UNSAID)
+        (border::OTHER.as_str(), UNSAID)
     );
     // The asker tells its own words from those of the site.
     let own = Reason::new(reason::PAUSED, "site:gw1-a paused the job.");
     assert_eq!(heard(own.clone()), own);
-    let place = Reason::new("no_space", "data/out: no room");
+    let place = Reason::new(FailureCode::NoSpace, "data/out: no room");
     assert_eq!(heard(place.clone()), place);
 }
 

@@ -63,7 +63,7 @@ impl Run {
             comparison,
             ..DestinationRequest::new(
                 DestinationPlace {
-                    storage: storage,
+                    storage,
                     storage_path: b"/target".to_vec(),
                     base: at(base),
                     is_directory: false,

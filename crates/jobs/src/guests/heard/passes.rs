@@ -1,0 +1,217 @@
+//! Owns the lists of what passes to the asker of a job: events, figures, failures, reasons and notes.
+//! Applies none of them.
+
+use godwit_api::failure::FailureCode;
+use godwit_state::reason;
+
+use crate::attempt::LATE_CALLS;
+
+/// The events that pass, each with its fields. A dot leads into an object, or into each object of a list; `*` are all figures of an object.
+pub(super) const EVENTS: [(&str, &[&str]); 14] = [
+    (
+        "started",
+        &[
+            "transfer",
+            "sources",
+            "sources_b64",
+            "destination",
+            "destination_b64",
+            "resumed",
+        ],
+    ),
+    (
+        "tuning",
+        &["what", "channel", "from", "to", "reason", "seconds"],
+    ),
+    (
+        "channels",
+        &[
+            "channels.number",
+            "channels.streams",
+            "channels.bytes",
+            "channels.bytes_per_second",
+            "channels.round_trip_seconds",
+            "channels.resent_bytes",
+            "channels.cuts",
+            "seconds",
+        ],
+    ),
+    (
+        "connection_lost",
+        &[
+            "lost_seconds",
+            "retry_for_seconds",
+            "silent",
+            "channel",
+            "seconds",
+        ],
+    ),
+    (
+        "connection_regained",
+        &["lost_seconds", "channel", "seconds"],
+    ),
+    (
+        "failed",
+        &[
+            "path", "path_b64", "message", "root", "side", "code", "entry",
+        ],
+    ),
+    ("item", &["action", "kind", "path", "path_b64", "bytes"]),
+    ("paused", &[]),
+    ("note", &["message"]),
+    ("error", &["message", "code", "fault", "advice", "retry"]),
+    ("stats", &["source.*", "destination.*"]),
+    ("different", &["path", "path_b64", "kind", "message"]),
+    ("extra", &["path", "path_b64"]),
+    ("summary", &SUMMARY),
+];
+
+/// The fields of a summary.
+pub(super) const SUMMARY: [&str; 28] = [
+    "event",
+    "status",
+    "code",
+    "fault",
+    "advice",
+    "retry",
+    "bytes",
+    "files",
+    "skipped",
+    "excluded",
+    "adjusted",
+    "deleted",
+    "failed",
+    "resent_bytes",
+    "seconds",
+    "cpu_seconds.*",
+    "max_rss_bytes.*",
+    "bottleneck",
+    "dry_run",
+    "manifest.path",
+    "manifest.path_b64",
+    "manifest.entries",
+    "manifest.digest",
+    "manifest.bytes",
+    "not_kept.*",
+    "entries",
+    "different",
+    "extra",
+];
+
+/// Beginnings of the notes that pass: others say what was found at nodes of the other end.
+pub(super) const NOTES: [&str; 2] = ["submitted by request ", "divided: "];
+
+/// Figures of the host that pass: how busy its processors are, which may be what slows the job down.
+pub(super) const HOST_FIGURES: [&str; 6] = [
+    "cpu_user",
+    "cpu_system",
+    "cpu_iowait",
+    "cpu_interrupts",
+    "cpu_steal",
+    "cpu_busiest_core",
+];
+
+/// Failures whose words pass: they are about the places of the job. Those of each entry pass, too.
+pub(super) const FAILURES: [FailureCode; 23] = [
+    FailureCode::Usage,
+    FailureCode::NoSource,
+    FailureCode::DestinationUnusable,
+    FailureCode::ExportAway,
+    FailureCode::IntoItself,
+    FailureCode::PathOutsideExport,
+    FailureCode::NoSuchExport,
+    FailureCode::NotSupported,
+    FailureCode::Unauthorized,
+    FailureCode::AccessDenied,
+    FailureCode::VersionMismatch,
+    FailureCode::PeerBusy,
+    FailureCode::BusyDestination,
+    FailureCode::Superseded,
+    FailureCode::CannotResume,
+    FailureCode::JournalUnusable,
+    FailureCode::SyncFailed,
+    FailureCode::LeftoversStay,
+    FailureCode::DataDamaged,
+    FailureCode::ManifestRefused,
+    FailureCode::VerificationIncomplete,
+    FailureCode::Partial,
+    FailureCode::Different,
+];
+
+/// Reasons of the program whose words pass.
+pub(super) const REASONS: [FailureCode; 5] = [
+    reason::WAITING,
+    reason::NOT_BEFORE,
+    reason::COMPLETE,
+    FailureCode::Extra,
+    FailureCode::NotDeleted,
+];
+
+/// Reasons whose words begin with the name of the one who acted. Those of the asker pass.
+pub(super) const ACTS: [FailureCode; 4] = [
+    reason::PAUSED,
+    reason::RESUMED,
+    reason::RETRIED,
+    reason::CANCELLED,
+];
+
+/// Words for the reasons whose own ones name nodes, users or further reasons.
+pub(super) const INSTEAD: [(FailureCode, &str); 15] = [
+    (reason::PAUSED, "The site that runs the job paused it."),
+    (reason::RESUMED, "The site that runs the job resumed it."),
+    (
+        reason::RETRIED,
+        "The site that runs the job has it run again.",
+    ),
+    (reason::CANCELLED, "The site that ran the job cancelled it."),
+    (
+        reason::NODE_RESTARTED,
+        "The node that ran the job was restarted; the job goes on by itself.",
+    ),
+    (
+        reason::NODE_LOST,
+        "The node that ran the job was lost; the job goes on at another one.",
+    ),
+    (
+        reason::DEADLINE_PASSED,
+        "The deadline of the job passed at the site that ran it.",
+    ),
+    (
+        reason::RETRIES_EXHAUSTED,
+        "The job used up its retries at the site that ran it; its log has the failure of each attempt.",
+    ),
+    (
+        LATE_CALLS,
+        "Some nodes of the destination have not confirmed that no call of the job is left there; the site that ran it knows which.",
+    ),
+    (
+        FailureCode::EntriesFailed,
+        "Some entries failed; all others arrived. See them with: godwit job report.",
+    ),
+    (
+        FailureCode::NoNode,
+        "No node of the site reaches the places of the job; the job begins when one does.",
+    ),
+    (
+        FailureCode::NodesDrained,
+        "Every node of the site that reaches the places of the job is drained; the job begins when one takes jobs again.",
+    ),
+    (
+        FailureCode::JobsOfNode,
+        "The site runs as many jobs as it runs at once; the job begins when one of them ends.",
+    ),
+    (
+        FailureCode::JobsOfOwner,
+        "The site runs as many jobs for this one as it runs at once; the job begins when one of them ends.",
+    ),
+    (
+        FailureCode::JobsOfSite,
+        "The site runs as many jobs with the other end as it runs at once; the job begins when one of them ends.",
+    ),
+];
+
+/// What stands for words that do not pass.
+pub(super) const UNSAID: &str = "The site that runs the job knows more.";
+
+/// What stands for a note that does not pass, or for an event that is not listed.
+pub(super) const FOR_OPERATOR: &str = "a note for the operator of the site that runs the job";
