@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use godwit_api::settings::{ConfigFile, Scope, resolve};
 
 /// Documents beside those below `docs`.
@@ -143,7 +143,7 @@ fn every_command_in_a_code_block_is_accepted() {
     assert!(refused.is_empty(), "\n{}", refused.join("\n"));
 }
 
-/// In a sentence a command may stand without its arguments, as `godwit trust`.
+/// In a sentence a command may stand without its arguments, as `godwit trust`, and a flag without its value.
 #[test]
 fn every_command_in_a_sentence_is_known() {
     let mut refused = Vec::new();
@@ -159,8 +159,10 @@ fn every_command_in_a_sentence_is_known() {
             ErrorKind::DisplayHelp,
             ErrorKind::DisplayVersion,
         ];
+        let value = error.get(ContextKind::InvalidValue);
+        let lacks_value = matches!(value, Some(ContextValue::String(value)) if value.is_empty());
         let is_any = words.get(1).is_some_and(|word| word == "help");
-        if !is_named_only.contains(&error.kind()) && !is_any {
+        if !is_named_only.contains(&error.kind()) && !lacks_value && !is_any {
             refused.push(format!("{at}: {}\n{error}", words.join(" ")));
         }
     }
