@@ -96,8 +96,8 @@ fn kind(kind: &Kind) -> &'static str {
         Kind::Bounds { .. } => "number or range",
         Kind::Flag => "switch",
         Kind::Choice(_) => "word",
-        Kind::File | Kind::Text { form: "FILE" } => "file",
         Kind::Text { .. } => "text",
+        Kind::File => "file",
         Kind::Ports => "ports",
         Kind::List { .. } => "list",
     }
