@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use godwit_testkit::{needs_fuse, needs_root};
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::mounts::Mount;
-use super::rig::is_root;
 
 /// Names are spread over so many bricks by their hashes.
 const BRICKS: usize = 2;
@@ -26,7 +28,7 @@ impl Volume {
     /// Makes and serves a volume below `directory`; None where nothing can be mounted, and for who is not root: bricks keep attributes
     /// that root alone may set.
     pub(crate) fn make(directory: &Path) -> Option<Self> {
-        if !is_root() || !Path::new("/dev/fuse").exists() {
+        if !needs_root() || !needs_fuse() {
             return None;
         }
         fs::create_dir_all(directory).expect("made");
@@ -66,6 +68,29 @@ impl Volume {
             log.matches(CONNECTED).count() >= BRICKS
         });
         mount
+    }
+
+    /// Stops the client of a mount at a moment at which the client holds no lock: one that is stopped within a rename keeps the lock of
+    /// the directory, and then no mount renames there.
+    #[track_caller]
+    pub(crate) fn stop_without_lock(&self, mount: &Mount) {
+        until("the client holds no lock", || {
+            mount.signal(Signal::STOP);
+            // A brick may grant meanwhile what the client asked for before.
+            let is_free = (0..2).all(|_| !self.has_lock_of(mount));
+            if !is_free {
+                mount.signal(Signal::CONT);
+            }
+            is_free
+        });
+    }
+
+    /// Whether a brick has granted a lock to the client of a mount.
+    fn has_lock_of(&self, mount: &Mount) -> bool {
+        let client = format!("-PID:{}-", mount.pid().as_raw_nonzero());
+        let is_of_client = |line: &str| line.contains("(ACTIVE)") && line.contains(&client);
+        let mut dumps = self.bricks.iter().map(state_of);
+        dumps.any(|dump| dump.lines().any(is_of_client))
     }
 
     /// In the foreground, so that it is our child.
@@ -162,8 +187,38 @@ fn layer(name: &str, kind: &str, options: &[&str], below: &[&str]) -> String {
     format!("volume {name}\n  type {kind}\n{options}{below}end-volume\n\n")
 }
 
+/// All that a brick knows of itself, which it writes at a signal into a directory of the machine.
+fn state_of(brick: &Child) -> String {
+    let directory = Path::new("/var/run/gluster");
+    fs::create_dir_all(directory).expect("made");
+    let prefix = format!("glusterdump.{}.dump.", brick.id());
+    let written = || {
+        let names = fs::read_dir(directory).expect("listed");
+        let names = names.map(|entry| entry.expect("listed").path());
+        let is_ours = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(&prefix);
+        names
+            .filter(|path| path.file_name().is_some_and(is_ours))
+            .collect::<Vec<_>>()
+    };
+    let remove = || {
+        written()
+            .iter()
+            .for_each(|path| drop(fs::remove_file(path)))
+    };
+    remove();
+    kill_process(Pid::from_child(brick), Signal::USR1).expect("it runs");
+    let mut state = String::new();
+    until("the brick has written its state", || {
+        let text = written().first().map(fs::read_to_string);
+        state = text.and_then(Result::ok).unwrap_or_default();
+        state.contains("DUMP-END-TIME")
+    });
+    remove();
+    state
+}
+
 #[track_caller]
-pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + DEADLINE;
     while !is_so() {
         assert!(Instant::now() < end, "in vain: {what}");
