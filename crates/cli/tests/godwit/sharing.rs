@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use super::netns::{Netns, RIGHT, WanLink, WanOptions, with_network};
-use super::process::{Process, wait_until};
+use super::process::{Outcome, Process, wait_until};
 use super::rig::Rig;
 
 /// Both directions of a transfer that would go on for long.
@@ -70,20 +70,27 @@ fn of_two_who_set_a_limit_at_once_the_second_is_obeyed_and_both_are_answered() {
         .args(ends(&rig, false));
     let mut transfer = Process::start(&mut command);
     transfer.wait_for_bytes(1);
-    // The sending end cannot confirm anything.
-    rig.daemon().signal(rustix::process::Signal::STOP);
     let limit = |rate: &str| Process::start(rig.client_command().args(["limit", rate]));
-    let mut first = limit("200MB");
-    let known = |bytes: &str| {
-        wait_until(|| said(&rig, &["--json"]).1.contains(bytes).then_some(()));
-    };
-    known("\"limit\":null");
-    let mut second = limit("300MB");
-    let first = first.wait();
+    let both = wait_until(|| {
+        // The sending end cannot confirm anything.
+        rig.daemon().signal(rustix::process::Signal::STOP);
+        let mut first = limit("200MB");
+        let is_asked = wait_until(|| {
+            let (_, out) = said(&rig, &["--json"]);
+            out.contains("\"limit\":null").then_some(())
+        });
+        assert!(is_asked.is_some(), "the first limit is not asked for");
+        let mut second = limit("300MB");
+        let first = first.wait();
+        rig.daemon().signal(rustix::process::Signal::CONT);
+        let second = second.wait();
+        // On a busy machine one of them may have waited its ten seconds before the other one asks.
+        let is_late = |one: &Outcome| one.complaint.contains("has not confirmed within");
+        (!is_late(&first) && !is_late(&second)).then_some((first, second))
+    });
+    let (first, second) = both.expect("one after the other within ten seconds");
     assert_eq!(first.code, Some(1), "{first:?}");
     assert!(first.complaint.contains("another limit"), "{first:?}");
-    rig.daemon().signal(rustix::process::Signal::CONT);
-    let second = second.wait();
     assert_eq!(second.code, Some(0), "{second:?}");
     assert!(second.out.contains("at most 300 MB/s"), "{second:?}");
     transfer.signal(rustix::process::Signal::INT);
