@@ -11,6 +11,7 @@ use super::super::judge::{
 use super::super::rig::Rig;
 use super::super::sites::{allow, know, submit, wait_for};
 use super::guests::rules;
+use super::left::remove;
 use super::{DEADLINE, Site, archive, runner};
 
 /// Eight files in two directories, the last larger than what moves in a moment.
@@ -181,8 +182,7 @@ fn a_node_that_leaves_the_cluster_has_no_access_for_its_jobs_any_more() {
     };
     assert!(has(&there) && has(&source), "each node is let in");
     let name = format!("dtn{}", gone + 1);
-    let removed = site.nodes[first].admin(&["cluster", "remove", &name, "--force"]);
-    assert_eq!(removed.code, Some(0), "{removed:?}");
+    remove(&site.nodes[first], &name);
     let until = Instant::now() + Duration::from_secs(20);
     while has(&there) || has(&source) {
         assert!(Instant::now() < until, "{:?}", subjects(&there));
