@@ -379,3 +379,30 @@ fn a_stream_ends_with_the_right_to_it() {
     assert!(!stays.is_finished());
     assert_eq!(world.web.event_streams(), 1);
 }
+
+/// Nothing happens that would have a stream look at the state: it looks at its token by itself.
+#[test]
+fn a_stream_that_nothing_wakes_ends_with_its_token() {
+    let world = World::new();
+    let admin = world.client();
+    put_user(&world, "vera", &json!({"role": "viewer"}));
+    let soon = godwit_api::rest::Timestamp(godwit_jobs::now().0 + 5_000);
+    let soon = json!({"user": "vera", "role": "viewer", "expires": soon});
+    let (secret, _) = made(admin.post("/api/v1/tokens", &soon));
+    let client = world.network().token(&secret);
+    let stream = std::thread::spawn(move || client.get("/api/v1/events").expect(200));
+    let until = Instant::now() + DEADLINE;
+    while world.web.event_streams() == 0 {
+        assert!(Instant::now() < until, "no stream");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let last = || world.replica.reader().last_event().unwrap();
+    let before = last();
+    let expired = Instant::now() + Duration::from_secs(5);
+    while !stream.is_finished() {
+        assert!(Instant::now() < expired + ENDS_WITHIN, "it goes on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    stream.join().unwrap();
+    assert_eq!(last(), before, "something else happened");
+}
