@@ -6,7 +6,6 @@
 mod asking;
 mod end;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -23,7 +22,6 @@ use godwit_state::{
 
 use self::asking::Asking;
 pub use self::end::End;
-use crate::Node;
 use crate::batch::Base;
 use crate::claims::{Ask, Claims};
 use crate::course::{LOOK_EVERY, Ring, Step, next};
@@ -31,6 +29,7 @@ use crate::place::Mapping;
 use crate::questions::{Destination, Site, failure_of};
 use crate::rates::Rates;
 use crate::watch::{Traffic, Watch};
+use crate::{Believed, Node};
 
 /// A job to divide.
 pub struct Order<'a> {
@@ -50,10 +49,8 @@ pub struct Order<'a> {
     pub destination: &'a Place,
     /// The node by which the site of the destination is known.
     pub peer: Peer,
-    /// Identity of the node of that site which was named with it. That one alone names nodes that are not believed yet.
-    pub named: String,
-    /// Identities of the nodes of that site that are believed at the beginning.
-    pub believed: HashSet<String>,
+    /// Which nodes of that site are believed, whatever one of them says.
+    pub believed: Believed,
     /// The owner wants it divided, whatever that costs others.
     pub always: bool,
     /// Names the claim: that of all attempts of the job, and of no other job.
@@ -98,7 +95,6 @@ pub fn control(
             sites,
             is_over: AtomicBool::new(false),
             known: order.peer.clone(),
-            named: order.named.clone(),
             believed: order.believed.clone(),
             below: Text(order.destination.below_exports()),
             vouched: Default::default(),

@@ -44,7 +44,7 @@ pub use batch::{Base, summed};
 pub use census::census;
 pub use control::{End, Mate, Order, control};
 pub use sending::Flight;
-pub use vouching::{AskNode, of_site, which_nodes};
+pub use vouching::{AskNode, Believed, of_site, which_nodes};
 pub use watch::Traffic;
 pub use worker::Worker;
 

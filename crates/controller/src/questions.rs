@@ -18,7 +18,7 @@ use godwit_state::Taken;
 
 use crate::claims::{ANSWER_WITHIN, Ask, LEASE, PROBE_LEASE};
 use crate::control::Mate;
-use crate::vouching::{of_site, which_nodes};
+use crate::vouching::{Believed, of_site, which_nodes};
 
 /// How long a node may take to release a claim at the end of a job.
 const RELEASE_WITHIN: Duration = Duration::from_secs(4);
@@ -37,10 +37,8 @@ pub(crate) struct Site {
     pub(crate) is_over: AtomicBool,
     /// The node by which the site is known.
     pub(crate) known: Peer,
-    /// Identity of the node that names those that are not believed yet.
-    pub(crate) named: String,
-    /// Identities that are believed from the beginning on.
-    pub(crate) believed: HashSet<String>,
+    /// Which nodes of the site are believed from the beginning on.
+    pub(crate) believed: Believed,
     /// The destination of the job, export first.
     pub(crate) below: Text,
     /// Nodes that have said that they are of the site.
@@ -101,11 +99,11 @@ impl Site {
     /// What a node may say of the nodes of its site: the one that was named with the site says which there are, and any other one where
     /// those are.
     fn allowed(&self, asked: &Peer, mut nodes: Vec<Peer>) -> Vec<Peer> {
-        if asked.identity != self.named {
+        if asked.identity != self.believed.first {
             nodes.retain(|node| {
                 let identity = &node.identity;
-                [&self.named, &self.known.identity].contains(&identity)
-                    || self.believed.contains(identity)
+                [&self.believed.first, &self.known.identity].contains(&identity)
+                    || self.believed.others.contains(identity)
                     || self.is_vouched(identity)
             });
         }

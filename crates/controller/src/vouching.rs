@@ -1,6 +1,7 @@
 //! Owns the one rule by which a node counts as one of a site: it says itself that it is of the site, however it was named.
 //! Dials no node: the caller brings how a node is asked.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,6 +27,15 @@ const VOUCH_WITHIN: Duration = Duration::from_secs(3);
 
 /// Addresses that are taken of what another site says.
 const ADDRESSES_MAX: usize = 16;
+
+/// Identities of the nodes of a site that are believed.
+#[derive(Clone, Debug, Default)]
+pub struct Believed {
+    /// Of the node that was named with the site. That one alone names nodes that are not believed yet.
+    pub first: String,
+    /// Of others, that it has named before.
+    pub others: HashSet<String>,
+}
 
 /// Asks a node, for so long at most.
 pub type AskNode<'a> = dyn Fn(&Peer, &Question, Duration) -> Result<Answer, Refusal> + Sync + 'a;

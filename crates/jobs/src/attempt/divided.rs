@@ -68,7 +68,6 @@ pub(crate) fn carry_out(
     let placing = Placing::of(shared, &job.id, epoch, steering, None);
     let claim = claim_of(job);
     let crew = || [vec![own.clone()], mates(shared, job)].concat();
-    let (named, believed) = wish.named_and_believed(shared);
     let order = Order {
         crew: &crew,
         job: &job.id,
@@ -79,8 +78,7 @@ pub(crate) fn carry_out(
         sources: &wish.sources,
         destination: &wish.destination,
         peer: reached::peer(&wish.site),
-        named,
-        believed,
+        believed: wish.believed(shared),
         claim,
         into: placing.earlier().into,
         placed: &|into| placing.placed(into, tag_of(claim)),

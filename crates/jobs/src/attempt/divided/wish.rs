@@ -1,7 +1,6 @@
 //! Decides whether a job is divided among nodes: by its description, by the nodes of both sites, and by what an earlier attempt of it did.
 //! Divides nothing, and decides no route: `site` does.
 
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites as _, Question};
@@ -9,7 +8,7 @@ use godwit_api::grant::Mandate;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{Divide, NewJob, Place};
 use godwit_api::settings::Judge;
-use godwit_controller::Mate;
+use godwit_controller::{Believed, Mate};
 use godwit_state::{Agreed, Job, Node as NodeRow, Reader, Site, Works};
 
 use super::{Mandated, claim_of, tag_of};
@@ -35,18 +34,19 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    /// The identity of the node that was named with the site of the destination, and those of the learned nodes that are believed now. What
-    /// another site has named with its job is all that is known of the other end.
-    pub(super) fn named_and_believed(&self, shared: &Shared) -> (String, HashSet<String>) {
+    /// Which nodes of the destination are believed now. What another site has named with its job is all that is known of the other end.
+    pub(super) fn believed(&self, shared: &Shared) -> Believed {
         let reader = shared.replica.reader();
         let of_state = match self.mandate {
             Some(_) => None,
             None => reader.object::<Site>(&self.destination.site).ok().flatten(),
         };
         let site = of_state.unwrap_or_else(|| self.site.clone());
-        let believed = site.believed(shared.now());
-        let believed = believed.map(|node| node.identity.clone()).collect();
-        (site.identity, believed)
+        let others = site.believed(shared.now());
+        Believed {
+            others: others.map(|node| node.identity.clone()).collect(),
+            first: site.identity,
+        }
     }
 }
 
