@@ -49,9 +49,11 @@ pub(crate) fn living(
             Err(_) => return Ok((site_by(site, node.clone()), vec![node])),
         }
     }
-    match site.nodes.iter().all(|node| node.is_believed(at)) {
-        true => Ok((site, vec![known])),
-        false => Err(Refusal::later(code::UNREACHABLE, forgotten(&site))),
+    let mut others = site.nodes.iter();
+    let had_others = others.any(|node| node.identity != site.identity);
+    match had_others && learned(&site, at).is_empty() {
+        true => Err(Refusal::later(code::UNREACHABLE, forgotten(&site))),
+        false => Ok((site, vec![known])),
     }
 }
 
