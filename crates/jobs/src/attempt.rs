@@ -51,9 +51,6 @@ const PROPOSE_AGAIN: Duration = Duration::from_secs(1);
 /// How long an attempt stays with one node of a site that has several, unless its owner says otherwise: the next one goes to another.
 const IMPATIENT: [(&str, &str); 2] = [("stall-deadline", "20s"), ("retry-for", "20s")];
 
-/// Why a job waits whose destination is full.
-pub(crate) const NO_SPACE: FailureCode = FailureCode::NoSpace;
-
 /// Starts the attempt that was claimed under `epoch`.
 pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<String>, limit: u64) {
     let control = Control::default();
@@ -292,7 +289,7 @@ fn conclude(
     });
     let heard = told.lock();
     let lacks_space = match &ended {
-        Ok(_) => heard.failed_with(NO_SPACE) > 0 && may_retry(shared, job),
+        Ok(_) => heard.failed_with(FailureCode::NoSpace) > 0 && may_retry(shared, job),
         Err(failure) if failure.code == FailureCode::NoSpace => may_retry(shared, job),
         Err(failure) => failure.code.is_interruption() && heard.is_short(),
     };
@@ -446,9 +443,6 @@ pub(crate) fn no_room(why: &str) -> Reason {
     Reason::new(FailureCode::PeerBusy, clip(why))
 }
 
-/// The job is done, and calls of a node that does not answer may still take effect.
-pub(crate) const LATE_CALLS: FailureCode = FailureCode::LateCalls;
-
 /// The end of a job that was done.
 fn finish(epoch: u64, summary: &Summary, heard: &Observed) -> JobOp {
     let (complete, text) = match summary {
@@ -479,7 +473,7 @@ fn finish(epoch: u64, summary: &Summary, heard: &Observed) -> JobOp {
         },
         reason: match (&heard.late, complete) {
             (None, true) => None,
-            (Some(late), true) => Some(Reason::new(LATE_CALLS, clip(late))),
+            (Some(late), true) => Some(Reason::new(FailureCode::LateCalls, clip(late))),
             (late, false) => {
                 let late = late.iter().map(|late| format!(" {late}."));
                 let text = late.fold(text, |text, late| text + &late);

@@ -471,8 +471,7 @@ impl Jobs {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .take();
         if let Some(scheduler) = scheduler {
-            // A panic there has been printed.
-            let _ = scheduler.join();
+            let _panic_was_printed = scheduler.join();
         }
         self.shared.workers.end();
         // One that was begun at the last moment.

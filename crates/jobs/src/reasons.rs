@@ -5,7 +5,7 @@
 
 use godwit_api::job::JobKind;
 use godwit_api::rest::{JobView, ProgressView};
-use godwit_state::{Delivered, Job, Reason, Timestamp, reason};
+use godwit_state::{Delivered, Job, JobKinds, Reason, Timestamp, reason};
 
 use crate::error::JobsError;
 use crate::nodes::{NO_NODE, NODES_DRAINED, Nodes};
@@ -33,7 +33,7 @@ impl<'a> Now<'a> {
     pub(crate) fn view(&self, mut job: Job) -> Result<JobView, JobsError> {
         let progress = self.progress(&job);
         let reader = self.shared.replica.reader();
-        let kind = reader.job_kind(&job.id)?;
+        let kind = JobKinds(&reader).of(&job.id)?;
         let kind = kind.and_then(|kind| JobKind::from_name(&kind));
         let kind = kind.unwrap_or(JobKind::Copy);
         let ended = match progress.is_some() {

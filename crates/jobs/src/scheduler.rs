@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use godwit_api::failure::FailureCode;
 use godwit_state::{
     Actor, Command, Effect, Finish, Follower, Job, JobOp, Op, Outcome, ProposeError, Reader,
     Reason, Timestamp,
@@ -13,7 +14,7 @@ use tokio::runtime::Builder;
 use tokio::time::timeout;
 
 use crate::access::Sight;
-use crate::attempt::{self, NO_SPACE};
+use crate::attempt;
 use crate::error::JobsError;
 use crate::nodes::{NO_NODE, Nodes, Seen};
 use crate::order::{self, Running};
@@ -234,7 +235,7 @@ fn with_room(shared: &Shared, reader: &Reader, at: Timestamp) -> Result<Vec<Job>
     for (id, shortage) in short {
         let job = reader.job(&id)?.filter(|job| {
             let reason = job.reason.as_ref();
-            job.state.waits() && reason.is_some_and(|reason| reason.code == NO_SPACE)
+            job.state.waits() && reason.is_some_and(|reason| reason.code == FailureCode::NoSpace)
         });
         let Some(job) = job else {
             shared.live.fits(&id);

@@ -73,7 +73,7 @@ pub use model::*;
 pub use raft::{Answer, NoPeers, PROPOSE, Peers, is_short};
 pub use read::{
     Agreed, AuditFilter, AuditLine, ById, Cursor, Delivered, Deliveries, DeliveryLine, HeldItems,
-    JobFilter, JobPage, Kept, PendingDelivery, Reader, WorkKind, Works,
+    JobFilter, JobKinds, JobPage, Kept, PendingDelivery, Reader, WorkKind, Works,
 };
 pub use replica::{
     Done, Ended, FollowError, Follower, Member, Members, OpenError, Options, ProposeError, Replica,

@@ -484,7 +484,7 @@ fn the_kind_of_a_job_is_read_without_its_description() {
         job.spec = spec.to_owned();
         let id = job.id.clone();
         state.op(0, Op::Submit(Box::new(job))).expect("submit");
-        let told = state.reader.job_kind(&id).expect("read");
+        let told = godwit_state::JobKinds(&state.reader).of(&id).expect("read");
         assert_eq!(told.as_deref(), kind, "{spec}");
     }
 }

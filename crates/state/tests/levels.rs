@@ -4,8 +4,8 @@
 mod support;
 
 use godwit_state::{
-    Agreed, Change, CommandError, Invite, JobOp, Join, Node, Op, OpenError, Options, ProposeError,
-    Replica, Secret, Timestamp,
+    AccessRule, Agreed, Change, CommandError, Invite, JobOp, Join, Node, Op, OpenError, Options,
+    ProposeError, Replica, Secret, Timestamp,
 };
 use support::state::State;
 use support::{at, claim, command, new_job};
@@ -162,4 +162,13 @@ fn a_node_that_is_left_behind_ends_with_what_to_do() {
     });
     let newer = newer.expect("the newer one");
     assert_eq!(Agreed(&newer.reader()).level().expect("read"), 3);
+}
+
+/// Rules of before there were sites in them are read, and are written as they were.
+#[test]
+fn a_rule_of_an_older_program_is_read_as_it_was() {
+    let text = r#"{"id":"r","subject":"user:a","export":"data","path":"","rights":["read"],"expires":null,"comment":"","job":null}"#;
+    let rule: AccessRule = serde_json::from_str(text).expect("a rule");
+    assert_eq!(rule.site, None);
+    assert_eq!(serde_json::to_string(&rule).expect("text"), text);
 }

@@ -497,12 +497,3 @@ fn a_rule_at_a_site_goes_with_the_site_and_with_its_identity() {
     state.op(7, remove).expect("removed");
     assert_eq!(rules(&state), ["a"]);
 }
-
-/// Rules of before there were sites in them are read, and are written as they were.
-#[test]
-fn a_rule_of_an_older_program_is_read_as_it_was() {
-    let text = r#"{"id":"r","subject":"user:a","export":"data","path":"","rights":["read"],"expires":null,"comment":"","job":null}"#;
-    let rule: AccessRule = serde_json::from_str(text).expect("a rule");
-    assert_eq!(rule.site, None);
-    assert_eq!(serde_json::to_string(&rule).expect("text"), text);
-}

@@ -17,7 +17,7 @@ use godwit_run::Control;
 use godwit_state::{Delivered, FailureGroup, Job, JobOp, JobState, Moved, Reason};
 
 use super::space::{Shortage, SpaceWatch};
-use super::{NO_SPACE, after_crash, clip, propose, veil};
+use super::{after_crash, clip, propose, veil};
 use crate::clock::now;
 use crate::record::AttemptTotals;
 use crate::{Shared, manifest, view};
@@ -108,7 +108,7 @@ impl Observed {
 
     /// How much room was lacking where it was not watched: as the close of a divided job says, or all that did not arrive.
     pub(super) fn lacking(&self) -> Option<String> {
-        let group = self.groups.get(&NO_SPACE.into())?;
+        let group = self.groups.get(&FailureCode::NoSpace.into())?;
         if let Some(told) = group.reason.text.strip_prefix("no room: ") {
             return Some(told.to_owned());
         }

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use godwit_api::ask::{Answer, Question};
+use godwit_api::failure::FailureCode;
 use godwit_api::units::{counted, human_size};
 use godwit_state::{Job, Reason};
 
 use super::events::Observed;
-use super::{NO_SPACE, Shortage, clip};
+use super::{Shortage, clip};
 use crate::stored::Stored;
 use crate::{Shared, guests, reached, view};
 
@@ -33,7 +34,7 @@ pub(super) fn reason(
             )
         }
         (None, lacking) => {
-            let found = counted(heard.failed_with(NO_SPACE), "entry");
+            let found = counted(heard.failed_with(FailureCode::NoSpace), "entry");
             let full = || format!("{found} found the storage or a quota full");
             let needs = lacking.unwrap_or_else(full);
             match free_there(shared, job) {
@@ -44,7 +45,7 @@ pub(super) fn reason(
     };
     let text =
         format!("{place} has no room: {what}. The job goes on by itself once there is room.");
-    Reason::new(NO_SPACE, clip(&text))
+    Reason::new(FailureCode::NoSpace, clip(&text))
 }
 
 /// Bytes that are free in the export of a destination at another site, as that site says.

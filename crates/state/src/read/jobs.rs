@@ -34,18 +34,6 @@ impl Reader {
         self.with(|db| job_spec(db, id))
     }
 
-    /// The kind of the job, as its description says it; `None` where it says none.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn job_kind(&self, id: &str) -> Result<Option<String>, Fault> {
-        self.with(|db| {
-            db.prepare_cached("SELECT kind FROM job_kinds WHERE job = ?1")?
-                .query_row([id], |row| row.get(0))
-                .optional()
-        })
-    }
-
     /// The job that the owner submitted with that idempotency key.
     ///
     /// # Errors
@@ -199,6 +187,24 @@ impl Reader {
             ))?
             .query_map([value], row::job)?
             .collect()
+        })
+    }
+}
+
+/// The kinds of jobs, which the state keeps beside the descriptions.
+#[derive(Debug, Clone, Copy)]
+pub struct JobKinds<'a>(pub &'a Reader);
+
+impl JobKinds<'_> {
+    /// The kind of the job, as its description says it; `None` where it says none.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn of(self, id: &str) -> Result<Option<String>, Fault> {
+        self.0.with(|db| {
+            db.prepare_cached("SELECT kind FROM job_kinds WHERE job = ?1")?
+                .query_row([id], |row| row.get(0))
+                .optional()
         })
     }
 }

@@ -18,7 +18,7 @@ use crate::fault::Fault;
 
 pub use by_id::ById;
 pub use deliveries::{Deliveries, DeliveryLine, PendingDelivery};
-pub use jobs::{Agreed, Delivered, Kept};
+pub use jobs::{Agreed, Delivered, JobKinds, Kept};
 pub use lists::{AuditFilter, AuditLine};
 pub use page::{Cursor, JobFilter, JobPage};
 pub(crate) use row::{

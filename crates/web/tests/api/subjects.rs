@@ -30,7 +30,6 @@ const OTHER_UID: usize = 5;
 const ELSEWHERE: usize = 6;
 /// Has no right at any place.
 const OTHER: usize = 9;
-
 /// The places of jobs and schedules of `otto`.
 const OF_OTTO: [&str; 2] = ["/data/a", "/data/copy"];
 

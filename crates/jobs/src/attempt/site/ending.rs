@@ -8,7 +8,7 @@ use godwit_state::{FailureGroup, Finish, Job, JobOp, Moved, Outcome, Reason};
 
 use super::follow::moved;
 use super::{SiteAttempt, unseen};
-use crate::attempt::{AttemptEvents, LATE_CALLS, clip};
+use crate::attempt::{AttemptEvents, clip};
 use crate::error::JobsError;
 use crate::{Shared, border};
 
@@ -34,7 +34,7 @@ pub(super) fn ended(third: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {
     JobOp::Finish(Box::new(Finish {
         epoch: third.epoch,
         outcome,
-        reason: (outcome != Outcome::Complete || code == LATE_CALLS).then_some(reason),
+        reason: (outcome != Outcome::Complete || code == FailureCode::LateCalls).then_some(reason),
         summary: match &view.summary {
             Some(summary) => summary.to_string(),
             None => "{}".to_owned(),

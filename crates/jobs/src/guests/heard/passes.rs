@@ -4,8 +4,6 @@
 use godwit_api::failure::FailureCode;
 use godwit_state::reason;
 
-use crate::attempt::LATE_CALLS;
-
 /// The events that pass, each with its fields. A dot leads into an object, or into each object of a list; `*` are all figures of an object.
 pub(super) const EVENTS: [(&str, &[&str]); 14] = [
     (
@@ -181,7 +179,7 @@ pub(super) const INSTEAD: [(FailureCode, &str); 15] = [
         "The job used up its retries at the site that ran it; its log has the failure of each attempt.",
     ),
     (
-        LATE_CALLS,
+        FailureCode::LateCalls,
         "Some nodes of the destination have not confirmed that no call of the job is left there; the site that ran it knows which.",
     ),
     (

@@ -5,7 +5,6 @@ use godwit_api::rest::Timestamp;
 use godwit_state::reason;
 
 use super::*;
-use crate::attempt::LATE_CALLS;
 
 fn told(event: Value) -> Value {
     line(LogLine {
@@ -118,7 +117,7 @@ fn reasons_that_name_nodes_or_users_are_said_in_other_words() {
         reason::CANCELLED,
         reason::RETRIES_EXHAUSTED,
         reason::DEADLINE_PASSED,
-        LATE_CALLS,
+        FailureCode::LateCalls,
         FailureCode::NodesDrained,
         FailureCode::EntriesFailed,
         FailureCode::HomeUnusable,
