@@ -4,6 +4,7 @@
 mod distributed;
 mod divided;
 pub(crate) mod guests;
+mod held_up;
 mod left;
 mod levels;
 mod membership;

@@ -1,0 +1,179 @@
+//! Undivided jobs whose node stands still: stopped, or with a mount that hangs. Another node goes on, and the first one changes nothing late.
+//! Leaves divided jobs to `sites` and `distributed`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+
+use super::super::judge::{assert_identical_to_rsync, files_below};
+use super::super::mounts::{Mount, stop};
+use super::super::process::wait_until;
+use super::super::rig::Rig;
+use super::super::sites::{submit, wait_for};
+use super::sites::{know, writes};
+use super::{Site, runner};
+
+const NEVER: [&str; 4] = ["--divide", "never", "--limit", "6MB"];
+
+/// Small files that take some seconds under the limit.
+fn fill(set: &Path) {
+    for n in 0..2_000_u32 {
+        let directory = set.join(format!("d{}", n % 20));
+        fs::create_dir_all(&directory).expect("made");
+        let content: Vec<u8> = (0..5_000_u32)
+            .flat_map(|at| (at ^ n).to_le_bytes())
+            .collect();
+        fs::write(directory.join(format!("f{n}")), content).expect("written");
+    }
+}
+
+/// Nodes that reach one directory, each by a mount of its own; None where this user may not mount.
+fn by_mounts(disk: &Path, nodes: usize) -> Option<(Site, Vec<Mount>)> {
+    let places = (1..=nodes).map(|node| disk.with_file_name(format!("m{node}")));
+    let places: Vec<PathBuf> = places.collect();
+    let mounts = places.iter().map(|place| Mount::of(disk, place));
+    let mounts = mounts.collect::<Option<Vec<_>>>()?;
+    Some((Site::at(&places), mounts))
+}
+
+/// The set has arrived, and stays as a user edits it while whoever is late wakes.
+#[track_caller]
+fn assert_kept(set: &Path, copy: &Path, late: &Rig, wake: impl FnOnce()) {
+    assert_identical_to_rsync("-a", set, copy);
+    let files: Vec<PathBuf> = files_below(copy)
+        .iter()
+        .map(|file| copy.join(file))
+        .collect();
+    assert_eq!(files.len(), 2_000);
+    for file in &files {
+        fs::write(file, "edited").expect("written");
+    }
+    wake();
+    wait_until(|| (!writes(late)).then_some(())).expect("it ends");
+    for file in &files {
+        assert_eq!(fs::read(file).expect("read"), b"edited", "{file:?}");
+    }
+}
+
+#[test]
+fn a_job_of_a_node_that_is_stopped_goes_on_elsewhere_and_the_node_wakes_too_late() {
+    let site = Site::of(3);
+    let export = site.nodes[0].export.clone();
+    let (set, copy) = (export.join("set"), export.join("copy"));
+    fill(&set);
+    let id = submit(&site.nodes[0], "here:/data/set", "here:/data/copy", &NEVER);
+    let job = wait_for(&site.nodes[0], &id, |job| {
+        job["progress"]["bytes"].as_u64() > Some(8_000_000)
+    });
+    let first = site.place_of(runner(&job).expect("a runner"));
+    let late = &site.nodes[first];
+    assert!(writes(late), "{job}");
+    late.daemon().signal(Signal::STOP);
+    let other = &site.nodes[(first + 1) % 3];
+    let job = wait_for(other, &id, |job| !job["ended"].is_null());
+    assert_eq!(
+        (&job["state"], &job["attempts"]),
+        (&"complete".into(), &2.into()),
+        "{job}"
+    );
+    assert_kept(&set, &copy, late, || late.daemon().signal(Signal::CONT));
+}
+
+#[test]
+fn a_job_into_a_mount_that_hangs_goes_on_at_another_node() {
+    let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let directory = directory.expect("a directory");
+    let disk = directory.path().join("disk");
+    let (set, copy) = (disk.join("set"), disk.join("copy"));
+    fill(&set);
+    let Some((site, mounts)) = by_mounts(&disk, 2) else {
+        return;
+    };
+    let id = submit(&site.nodes[0], "here:/data/set", "here:/data/copy", &NEVER);
+    let job = wait_for(&site.nodes[0], &id, |job| {
+        job["progress"]["bytes"].as_u64() > Some(8_000_000)
+    });
+    let first = site.place_of(runner(&job).expect("a runner"));
+    stop(mounts[first].pid());
+    let other = &site.nodes[1 - first];
+    let job = wait_for(other, &id, |job| !job["ended"].is_null());
+    assert_eq!(
+        (&job["state"], &job["attempts"]),
+        (&"complete".into(), &2.into()),
+        "{job}"
+    );
+    let said = site.nodes[first].daemon();
+    said.wait_for("The file system of the export data has not answered at the node");
+    let late = &site.nodes[first];
+    assert!(writes(late), "it hangs in a call");
+    assert_kept(&set, &copy, late, || mounts[first].signal(Signal::CONT));
+    drop(mounts);
+}
+
+#[test]
+fn a_job_waits_and_says_so_where_the_only_mount_hangs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let disk = directory.path().join("disk");
+    fill(&disk.join("set"));
+    let Some((site, mounts)) = by_mounts(&disk, 1) else {
+        return;
+    };
+    let node = &site.nodes[0];
+    let id = submit(node, "here:/data/set", "here:/data/copy", &NEVER);
+    wait_for(node, &id, |job| {
+        job["progress"]["bytes"].as_u64() > Some(8_000_000)
+    });
+    stop(mounts[0].pid());
+    let away = |job: &serde_json::Value| job["reason"]["code"] == "export_away";
+    let job = wait_for(node, &id, away);
+    let text = job["reason"]["text"].as_str().expect("a reason");
+    let name = view_name(&site);
+    assert!(
+        text.contains("export data") && text.contains(&name),
+        "{job}"
+    );
+    mounts[0].signal(Signal::CONT);
+    let job = wait_for(node, &id, |job| !job["ended"].is_null());
+    assert_eq!(job["state"], "complete", "{job}");
+    assert_identical_to_rsync("-a", &disk.join("set"), &disk.join("copy"));
+    drop(mounts);
+}
+
+/// The name of the only node.
+fn view_name(site: &Site) -> String {
+    let view = site.view(0).expect("a view");
+    view["nodes"][0]["name"]
+        .as_str()
+        .expect("a name")
+        .to_owned()
+}
+
+#[test]
+fn a_job_to_a_site_one_of_whose_mounts_hangs_goes_to_another_node_of_it() {
+    let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let directory = directory.expect("a directory");
+    let disk = directory.path().join("disk");
+    fs::create_dir_all(&disk).expect("made");
+    let Some((there, mounts)) = by_mounts(&disk, 2) else {
+        return;
+    };
+    let here = Site::of(1);
+    know(&here, &there);
+    let (set, copy) = (here.nodes[0].export.join("set"), disk.join("copy"));
+    fill(&set);
+    let id = submit(&here.nodes[0], "here:/data/set", "siteB:/data/copy", &NEVER);
+    wait_for(&here.nodes[0], &id, |job| {
+        job["progress"]["bytes"].as_u64() > Some(8_000_000)
+    });
+    let first = (0..2).find(|node| writes(&there.nodes[*node]));
+    let first = first.expect("a node receives");
+    stop(mounts[first].pid());
+    let job = wait_for(&here.nodes[0], &id, |job| !job["ended"].is_null());
+    let log = here.nodes[0].admin(&["job", "log", &id]).out;
+    assert_eq!(job["state"], "complete", "{job}\n{log}");
+    let late = &there.nodes[first];
+    assert!(writes(late), "it hangs in a call");
+    assert_kept(&set, &copy, late, || mounts[first].signal(Signal::CONT));
+    drop(mounts);
+}
