@@ -46,12 +46,12 @@ pub struct Remote {
     /// Where the node listens.
     pub node: HostPort,
     /// What is meant there.
-    pub place: Place,
+    pub place: NodePlace,
 }
 
 /// What a remote endpoint names on its node.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Place {
+pub enum NodePlace {
     /// A path below an export.
     Export {
         /// The export's name, as in `serve --export NAME=PATH`.
@@ -204,8 +204,8 @@ impl fmt::Display for Remote {
             }
         }
         match &self.place {
-            Place::Export { contents: true, .. } => write!(f, "/."),
-            Place::Export {
+            NodePlace::Export { contents: true, .. } => write!(f, "/."),
+            NodePlace::Export {
                 directory: true, ..
             } => write!(f, "/"),
             _ => Ok(()),
@@ -213,7 +213,7 @@ impl fmt::Display for Remote {
     }
 }
 
-impl Place {
+impl NodePlace {
     /// The place as a node is told it: `export/path`, `null:` or `mem:BYTES`, unescaped, without a trailing slash.
     #[must_use]
     pub fn to_wire(&self) -> Vec<u8> {
@@ -225,7 +225,7 @@ impl Place {
         }
     }
 
-    /// Reads what a peer said with [`Place::to_wire`]; nothing is unescaped.
+    /// Reads what a peer said with [`NodePlace::to_wire`]; nothing is unescaped.
     ///
     /// # Errors
     /// Says what is wrong; a path that could leave its export is an error.
@@ -270,7 +270,7 @@ fn parse_bytes(text: &[u8]) -> Result<Endpoint, EndpointReason> {
         return parse_remote(rest).map(Endpoint::Remote);
     }
     match parse_special(text)? {
-        Some(Place::Memory { bytes }) => return Ok(Endpoint::Memory { bytes }),
+        Some(NodePlace::Memory { bytes }) => return Ok(Endpoint::Memory { bytes }),
         Some(_) => return Ok(Endpoint::Null),
         None => {}
     }
@@ -291,15 +291,15 @@ fn parse_bytes(text: &[u8]) -> Result<Endpoint, EndpointReason> {
     ))))
 }
 
-fn parse_special(text: &[u8]) -> Result<Option<Place>, EndpointReason> {
+fn parse_special(text: &[u8]) -> Result<Option<NodePlace>, EndpointReason> {
     if let Some(size) = text.strip_prefix(b"mem:") {
         return match parse_size(&String::from_utf8_lossy(size)) {
-            Ok(bytes) => Ok(Some(Place::Memory { bytes })),
+            Ok(bytes) => Ok(Some(NodePlace::Memory { bytes })),
             Err(error) => Err(EndpointReason::Memory(error)),
         };
     }
     match text.strip_prefix(b"null:") {
-        Some(b"") => Ok(Some(Place::Null)),
+        Some(b"") => Ok(Some(NodePlace::Null)),
         Some(_) => Err(EndpointReason::Null(
             String::from_utf8_lossy(text).into_owned(),
         )),
@@ -328,7 +328,7 @@ fn parse_remote(rest: &[u8]) -> Result<Remote, EndpointReason> {
         }
         percent_decode(component, &mut wire)?;
     }
-    let place = Place::from_wire(&wire)?;
+    let place = NodePlace::from_wire(&wire)?;
     Ok(Remote { node, place })
 }
 

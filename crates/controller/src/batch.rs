@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use godwit_api::PORT_DEFAULT;
-use godwit_api::endpoint::{Endpoint, Place as Named, Remote};
+use godwit_api::endpoint::{Endpoint, NodePlace, Remote};
 use godwit_api::event::{Event, Status, Summary, TransferSummary};
 use godwit_api::failure::{Code, Failure, FailureCode};
 use godwit_api::host::HostPort;
@@ -159,7 +159,7 @@ pub(crate) fn root_endpoint(address: &str, path: &str) -> Result<Text, Failure> 
     let place: Place = format!("x:/{path}").parse().map_err(Failure::usage)?;
     let endpoint = Endpoint::Remote(Remote {
         node,
-        place: Named::Export {
+        place: NodePlace::Export {
             name: place.export,
             path: place.path,
             directory: false,

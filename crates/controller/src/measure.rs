@@ -2,7 +2,7 @@
 //! Runs nothing. The bytes are one file that is cut into parts; nothing of it is kept, so its parts need no claim and no digest.
 
 use godwit_api::PORT_DEFAULT;
-use godwit_api::endpoint::{Endpoint, Place as Named, Remote, is_memory};
+use godwit_api::endpoint::{Endpoint, NodePlace, Remote, is_memory};
 use godwit_api::failure::Failure;
 use godwit_api::host::HostPort;
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
@@ -35,8 +35,8 @@ pub(crate) fn measures(root: &WorkRoot) -> bool {
 
 /// The bytes of a root that is memory.
 pub(crate) fn bytes_of(root: &WorkRoot) -> Result<u64, Failure> {
-    match Named::from_wire(root.source.as_bytes()) {
-        Ok(Named::Memory { bytes }) => Ok(bytes),
+    match NodePlace::from_wire(root.source.as_bytes()) {
+        Ok(NodePlace::Memory { bytes }) => Ok(bytes),
         _ => Err(Failure::usage("the job has no such root")),
     }
 }
@@ -46,7 +46,7 @@ pub(crate) fn share(base: &Base, to: &To, bytes: u64) -> Result<JobSpec, Failure
     let mut settings = copy_settings(base);
     of_one_try(&mut settings, to);
     let node = HostPort::parse(&to.address, PORT_DEFAULT).map_err(Failure::usage)?;
-    let place = Named::Null;
+    let place = NodePlace::Null;
     let text = |endpoint: Endpoint| Text(endpoint.to_string().into_bytes());
     Ok(JobSpec {
         version: JOB_VERSION,

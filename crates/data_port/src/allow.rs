@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use godwit_api::endpoint::Place;
+use godwit_api::endpoint::NodePlace;
 use godwit_api::grant::{
     Area, AskerRights, Grant, Mandate, Requester, Right, Subject, Wish, allows,
 };
@@ -335,9 +335,9 @@ impl Granted {
         if self.is_known {
             return Ok(());
         }
-        let place = asked.map(|(path, right)| (Place::from_wire(path), right));
+        let place = asked.map(|(path, right)| (NodePlace::from_wire(path), right));
         let options = match &place {
-            Some((Ok(Place::Export { name, path, .. }), right)) => {
+            Some((Ok(NodePlace::Export { name, path, .. }), right)) => {
                 options(Some((name, path)), *right)
             }
             Some((_, right)) => options(None, *right),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use godwit_api::endpoint::Place as Named;
+use godwit_api::endpoint::NodePlace;
 use godwit_api::watched::{Room, Watched};
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, Syncs};
 
@@ -106,10 +106,10 @@ pub(crate) fn locate<'a>(
     path: &[u8],
 ) -> Result<ExportPath<'a>, ExportError> {
     let text = || String::from_utf8_lossy(path).into_owned();
-    match Named::from_wire(path).map_err(|_error| ExportError::Path(text()))? {
-        Named::Null => Ok(ExportPath::Null),
-        Named::Memory { bytes } => Ok(ExportPath::Memory(bytes)),
-        Named::Export {
+    match NodePlace::from_wire(path).map_err(|_error| ExportError::Path(text()))? {
+        NodePlace::Null => Ok(ExportPath::Null),
+        NodePlace::Memory { bytes } => Ok(ExportPath::Memory(bytes)),
+        NodePlace::Export {
             name, path: below, ..
         } => {
             let export = exports

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use godwit_api::endpoint::Place as Named;
+use godwit_api::endpoint::NodePlace;
 use godwit_proto::FaultCode;
 use godwit_run::local::{Access, ExportedFiles, LocalError, LocalSource, hint};
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
@@ -71,8 +71,8 @@ impl Exported {
                 false => LocalError::new(code, message),
             }
         };
-        let (directory, contents) = match Named::from_wire(wire) {
-            Ok(Named::Export {
+        let (directory, contents) = match NodePlace::from_wire(wire) {
+            Ok(NodePlace::Export {
                 directory,
                 contents,
                 ..

@@ -11,8 +11,8 @@ use godwit_api::failure::FailureCode;
 use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allows_at};
 use godwit_api::rest::{ALL_EXPORTS, HERE, Place, Timestamp};
 use godwit_state::{
-    AccessRight, AccessRule, Actor, Agreed, Follower, Job, Names, Node, Object as _,
-    Place as StatePlace, Replica, Role, RuleSite, Site, Topic, User, reason,
+    AccessRight, AccessRule, Actor, Agreed, Follower, Job, Names, Node, Object as _, Replica, Role,
+    RuleSite, Site, StoredPlace, Topic, User, reason,
 };
 
 use crate::clock::now;
@@ -376,7 +376,7 @@ pub(crate) fn check_run(shared: &Shared, actor: &Actor, id: &str) -> Result<(), 
 
 /// The places of a job.
 fn places_of(job: &Job) -> Result<(Vec<Place>, Place), JobsError> {
-    let place = |place: &StatePlace| {
+    let place = |place: &StoredPlace| {
         let text = format!("{}:{}", place.site, place.path);
         let unread =
             |_error| JobsError::invalid(FailureCode::Invalid, format!("{text:?} is no place"));

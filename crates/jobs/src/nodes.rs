@@ -231,7 +231,7 @@ impl Seen {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use godwit_state::{Place, Timestamp};
+    use godwit_state::{StoredPlace, Timestamp};
 
     fn row(name: &str, exports: &[&str], draining: bool) -> Node {
         Node {
@@ -250,7 +250,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn job(id: &str, source: &str) -> Job {
-        let place = |site: &str, path: &str| Place {
+        let place = |site: &str, path: &str| StoredPlace {
             site: site.to_owned(),
             path: path.to_owned(),
         };

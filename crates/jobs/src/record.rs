@@ -7,7 +7,7 @@ use godwit_api::record::{
     TransferDirection, TransferNews, TransferRecord, TransferStart, shown_places,
 };
 use godwit_api::rest::{HERE, ProgressView, Timestamp};
-use godwit_state::{Attempt, Job, Moved, Place};
+use godwit_state::{Attempt, Job, Moved, StoredPlace};
 
 use crate::Shared;
 use crate::clock::now;
@@ -86,7 +86,7 @@ impl Recording {
 
 /// An attempt of a job as a transfer.
 fn start_of(job: &Job, attempt: u32) -> TransferStart {
-    let text = |place: &Place| match place.site.as_str() {
+    let text = |place: &StoredPlace| match place.site.as_str() {
         HERE => place.path.trim_start_matches('/').to_owned(),
         site => format!("{site}:{}", place.path),
     };

@@ -2,7 +2,7 @@
 //! Checks no access: the nodes that own the exports do.
 
 use godwit_api::PORT_DEFAULT;
-use godwit_api::endpoint::{Endpoint, Place as Named, Remote};
+use godwit_api::endpoint::{Endpoint, NodePlace, Remote};
 use godwit_api::failure::FailureCode;
 use godwit_api::host::HostPort;
 use godwit_api::job::{JOB_VERSION, JobSpec, ListForm, Selection, Text};
@@ -209,9 +209,9 @@ fn remote(place: &Place, site: &Site) -> Result<Text, JobsError> {
         )
     })?;
     let named = match place.memory_bytes() {
-        Some(bytes) => Named::Memory { bytes },
-        None if place.is_memory() => Named::Null,
-        None => Named::Export {
+        Some(bytes) => NodePlace::Memory { bytes },
+        None if place.is_memory() => NodePlace::Null,
+        None => NodePlace::Export {
             name: place.export.clone(),
             path: place.path.clone(),
             directory: place.directory,

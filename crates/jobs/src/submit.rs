@@ -6,8 +6,8 @@ use godwit_api::failure::FailureCode;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{
-    Actor, Command, CommandError, JobFilter, JobState, NewJob as Submitted, Node, Op,
-    Place as StatePlace, ProposeError, RetryPolicy, Site, Timestamp, sortable_id,
+    Actor, Command, CommandError, JobFilter, JobState, NewJob as Submitted, Node, Op, ProposeError,
+    RetryPolicy, Site, StoredPlace, Timestamp, sortable_id,
 };
 
 use crate::clock::random;
@@ -128,7 +128,7 @@ pub(crate) fn build(
     (sources, destination): &(Vec<Place>, Place),
     idempotency_key: Option<String>,
 ) -> Submitted {
-    let place = |place: &Place| StatePlace {
+    let place = |place: &Place| StoredPlace {
         site: place.site.clone(),
         path: place.below_site(),
     };

@@ -4,10 +4,10 @@
 use godwit_api::event::Limited;
 use godwit_api::job::JobKind;
 use godwit_api::rest::{AttemptView, JobView, MovedView, ProgressView};
-use godwit_state::{Attempt, Job, Moved, Place};
+use godwit_state::{Attempt, Job, Moved, StoredPlace};
 
 /// The place as users write it.
-pub(crate) fn place(place: &Place) -> String {
+pub(crate) fn place(place: &StoredPlace) -> String {
     format!("{}:{}", place.site, place.path)
 }
 

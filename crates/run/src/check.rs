@@ -1,7 +1,7 @@
 //! What can be said against a job before anything is opened: settings and endpoints that contradict each other.
 //! Looks at no file and no machine.
 
-use godwit_api::endpoint::{Endpoint, Place};
+use godwit_api::endpoint::{Endpoint, NodePlace};
 use godwit_api::failure::Failure;
 use godwit_api::job::{JobKind, JobSpec, TypedTexts};
 use godwit_api::settings::{ComparisonSettings, CpSettings, Judge, Order};
@@ -140,7 +140,9 @@ fn leaves_unseen(comparison: &ComparisonSettings) -> Option<&'static str> {
 fn is_synthetic(endpoints: &[Endpoint]) -> bool {
     endpoints.iter().any(|endpoint| match endpoint {
         Endpoint::Memory { .. } | Endpoint::Null | Endpoint::Stdio => true,
-        Endpoint::Remote(remote) => matches!(remote.place, Place::Memory { .. } | Place::Null),
+        Endpoint::Remote(remote) => {
+            matches!(remote.place, NodePlace::Memory { .. } | NodePlace::Null)
+        }
         Endpoint::Local(_) | Endpoint::Ssh(_) => false,
     })
 }

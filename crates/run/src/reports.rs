@@ -28,7 +28,7 @@ use godwit_tree::{OwnFiles, TreeRoot};
 
 pub(crate) use failed::{code, side};
 pub use inputs::{file_key, refuse_inputs, refuse_manifest_in, refuse_source};
-pub use manifest::{Finished, Keeper, KeeperOptions, Place};
+pub use manifest::{Finished, Keeper, KeeperOptions, ManifestPlace};
 pub use report_files::ReportFiles;
 pub use signing::Signer;
 pub(crate) use signing::check_signature;
@@ -66,7 +66,7 @@ impl Reports {
         let home = &env.home;
         let keeper = match &settings.manifest {
             Some(path) => Some(Keeper::open(KeeperOptions {
-                place: Place::File {
+                place: ManifestPlace::File {
                     path: path.clone(),
                     sorted: settings.manifest_sorted,
                     signer: settings.sign.then(|| Signer::load(home)).transpose()?,
@@ -123,7 +123,7 @@ impl Reports {
     ) -> Result<Self, Failure> {
         let keeper = match tells.entries {
             true => Some(Keeper::open(KeeperOptions {
-                place: Place::Events(Arc::clone(output)),
+                place: ManifestPlace::Events(Arc::clone(output)),
                 spill: env.home.spill()?,
                 umask: env.umask,
                 threads: 0,

@@ -1,7 +1,7 @@
 //! Which endpoints can be the sources and the destination of one transfer.
 //! Looks at names only, never at what is there.
 
-use godwit_api::endpoint::{Endpoint, Place};
+use godwit_api::endpoint::{Endpoint, NodePlace};
 use godwit_api::host::HostPort;
 use godwit_api::login::Login;
 
@@ -91,7 +91,7 @@ fn machine(endpoint: &Endpoint) -> Machine<'_> {
 fn is_memory(endpoint: &Endpoint) -> bool {
     match endpoint {
         Endpoint::Memory { .. } => true,
-        Endpoint::Remote(remote) => matches!(remote.place, Place::Memory { .. }),
+        Endpoint::Remote(remote) => matches!(remote.place, NodePlace::Memory { .. }),
         _ => false,
     }
 }
@@ -99,7 +99,7 @@ fn is_memory(endpoint: &Endpoint) -> bool {
 fn is_null(endpoint: &Endpoint) -> bool {
     match endpoint {
         Endpoint::Null => true,
-        Endpoint::Remote(remote) => remote.place == Place::Null,
+        Endpoint::Remote(remote) => remote.place == NodePlace::Null,
         Endpoint::Local(_) | Endpoint::Memory { .. } | Endpoint::Stdio | Endpoint::Ssh(_) => false,
     }
 }

@@ -31,7 +31,7 @@ pub(crate) mod work;
 use std::sync::Arc;
 use std::time::Instant;
 
-use godwit_api::endpoint::{Endpoint, Place};
+use godwit_api::endpoint::{Endpoint, NodePlace};
 use godwit_api::event::{Blame, Event, EventSink, Stats, Status, Summary, TransferSummary};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::JobSpec;
@@ -374,7 +374,7 @@ fn memory_bytes(sources: &[Endpoint]) -> Option<u64> {
     sources.iter().find_map(|source| match source {
         Endpoint::Memory { bytes } => Some(*bytes),
         Endpoint::Remote(remote) => match remote.place {
-            Place::Memory { bytes } => Some(bytes),
+            NodePlace::Memory { bytes } => Some(bytes),
             _ => None,
         },
         _ => None,

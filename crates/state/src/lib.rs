@@ -8,13 +8,13 @@
 //!
 //! ```
 //! use godwit_state::{
-//!     Actor, Command, JobOp, JobState, NewJob, Op, Options, Place, Replica, RetryPolicy, Runner, Timestamp,
+//!     Actor, Command, JobOp, JobState, NewJob, Op, Options, StoredPlace, Replica, RetryPolicy, Runner, Timestamp,
 //! };
 //!
 //! # let directory = tempfile::tempdir()?;
 //! let replica = Replica::open(Options::new(directory.path()))?;
 //! let now = Timestamp(1_800_000_000_000);
-//! let place = |site: &str, path: &str| Place { site: site.into(), path: path.into() };
+//! let place = |site: &str, path: &str| StoredPlace { site: site.into(), path: path.into() };
 //! let job = NewJob {
 //!     id: "01jd8z".into(),
 //!     label: "night-42".into(),

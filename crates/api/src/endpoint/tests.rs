@@ -12,7 +12,7 @@ fn export(text: &str) -> (String, Vec<u8>, bool) {
     match parse(text) {
         Ok(Endpoint::Remote(Remote {
             place:
-                Place::Export {
+                NodePlace::Export {
                     name,
                     path,
                     directory,
@@ -38,7 +38,7 @@ fn a_dot_at_the_end_means_the_contents() {
             panic!("{text}");
         };
         assert!(
-            matches!(remote.place, Place::Export { contents, .. } if contents == meant),
+            matches!(remote.place, NodePlace::Export { contents, .. } if contents == meant),
             "{text}: {remote:?}"
         );
         assert_eq!(parse(&remote.to_string()), Ok(Endpoint::Remote(remote)));
@@ -68,10 +68,10 @@ fn special_endpoints() {
             place,
         }))
     };
-    assert_eq!(parse("godwit://h/null:"), remote(Place::Null));
+    assert_eq!(parse("godwit://h/null:"), remote(NodePlace::Null));
     assert_eq!(
         parse("godwit://h/mem:1kB"),
-        remote(Place::Memory { bytes: 1000 })
+        remote(NodePlace::Memory { bytes: 1000 })
     );
     assert!(matches!(
         parse("mem:"),
@@ -174,20 +174,20 @@ proptest! {
             .map(|c| c.into_iter().map(|b| if b == b'/' { b'x' } else { b }).collect::<Vec<u8>>())
             .filter(|c| c != b"." && c != b"..")
             .collect();
-        let place = Place::Export { name: "data".into(), path: components.join(&b'/'), directory, contents };
+        let place = NodePlace::Export { name: "data".into(), path: components.join(&b'/'), directory, contents };
         let remote = Endpoint::Remote(Remote { node: HostPort { host: "h".into(), port: 1 }, place: place.clone() });
         prop_assert_eq!(parse(&remote.to_string()), Ok(remote));
         let mut wire = place.to_wire();
         if directory {
             wire.extend_from_slice(if contents { b"/." } else { b"/" });
         }
-        prop_assert_eq!(Place::from_wire(&wire), Ok(place));
+        prop_assert_eq!(NodePlace::from_wire(&wire), Ok(place));
     }
 
     #[test]
     fn no_bytes_panic_and_no_path_leaves_its_export(text in proptest::collection::vec(any::<u8>(), 0..40)) {
         let text = [b"godwit://h/d/".to_vec(), text].concat();
-        if let Ok(Endpoint::Remote(Remote { place: Place::Export { path, .. }, .. })) =
+        if let Ok(Endpoint::Remote(Remote { place: NodePlace::Export { path, .. }, .. })) =
             Endpoint::parse(OsStr::from_bytes(&text))
         {
             prop_assert!(path.split(|b| *b == b'/').all(|c| c != b".." && !c.contains(&0)));

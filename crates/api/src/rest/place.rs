@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::endpoint::{ExportNameError, Place as Named, check_export_name, is_memory};
+use crate::endpoint::{ExportNameError, NodePlace, check_export_name, is_memory};
 
 /// The site of the node that is asked.
 pub const HERE: &str = "here";
@@ -101,12 +101,12 @@ impl Place {
         if rest.is_empty() {
             return Err(form());
         }
-        let named = Named::from_wire(rest).map_err(|reason| PlaceError::Path {
+        let named = NodePlace::from_wire(rest).map_err(|reason| PlaceError::Path {
             text: shown(),
             reason: reason.to_string(),
         })?;
         match named {
-            Named::Export {
+            NodePlace::Export {
                 name,
                 path,
                 directory,
@@ -118,7 +118,7 @@ impl Place {
                 directory,
                 contents,
             }),
-            Named::Memory { .. } | Named::Null => Err(form()),
+            NodePlace::Memory { .. } | NodePlace::Null => Err(form()),
         }
     }
 
@@ -132,7 +132,7 @@ impl Place {
         }
         let site = String::from_utf8_lossy(site).into_owned();
         let named = check_site_name(&site).and_then(|()| {
-            Named::from_wire(rest).map_err(|reason| PlaceError::Path {
+            NodePlace::from_wire(rest).map_err(|reason| PlaceError::Path {
                 text: String::from_utf8_lossy(text).into_owned(),
                 reason: reason.to_string(),
             })
@@ -155,8 +155,8 @@ impl Place {
     /// Bytes of a `mem:SIZE`.
     #[must_use]
     pub fn memory_bytes(&self) -> Option<u64> {
-        match Named::from_wire(self.export.as_bytes()) {
-            Ok(Named::Memory { bytes }) if self.is_memory() => Some(bytes),
+        match NodePlace::from_wire(self.export.as_bytes()) {
+            Ok(NodePlace::Memory { bytes }) if self.is_memory() => Some(bytes),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::home;
 use clap::ArgMatches;
 use godwit_api::PORT_DEFAULT;
-use godwit_api::endpoint::{Endpoint, Place};
+use godwit_api::endpoint::{Endpoint, NodePlace};
 use godwit_api::host::HostPort;
 use godwit_api::settings::{CpSettings, Scope, Typed, resolve};
 use std::ffi::{OsStr, OsString};
@@ -111,8 +111,8 @@ fn parse(text: &OsStr) -> Result<Named, Failure> {
         Endpoint::Remote(remote) => Ok(Named::OtherSide(OtherSide::Node(Node {
             node: remote.node,
             export: match remote.place {
-                Place::Export { .. } => Some(remote.place),
-                Place::Memory { .. } | Place::Null => None,
+                NodePlace::Export { .. } => Some(remote.place),
+                NodePlace::Memory { .. } | NodePlace::Null => None,
             },
         }))),
         Endpoint::Ssh(place) => Ok(Named::OtherSide(OtherSide::Ssh(place))),

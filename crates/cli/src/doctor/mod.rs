@@ -19,7 +19,7 @@ mod storage;
 
 use std::path::PathBuf;
 
-use godwit_api::endpoint::{Place, SshPlace};
+use godwit_api::endpoint::{NodePlace, SshPlace};
 use godwit_api::host::HostPort;
 use godwit_api::settings::CpSettings;
 
@@ -64,7 +64,7 @@ pub(crate) struct Node {
     /// Where it listens.
     pub(crate) node: HostPort,
     /// What is meant there.
-    pub(crate) export: Option<Place>,
+    pub(crate) export: Option<NodePlace>,
 }
 
 /// Looks at everything, prints what was found, and tells whether a transfer could run.

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use godwit_api::endpoint::Place;
+use godwit_api::endpoint::NodePlace;
 use godwit_engine::session::{HELLO_DEADLINE, our_hello, receive_frame};
 use godwit_net::{
     ClientTls, Connection, DialError, DialOptions, Expect, Identity, IdentityId, KnownPeers,
@@ -96,7 +96,11 @@ pub(super) fn look(node: &Node, subject: &Subject, findings: &mut Findings) -> O
     };
     caller.versions(&hello, findings);
     let known = ours && known.is_some();
-    let place = node.export.as_ref().filter(|_| known).map(Place::to_wire);
+    let place = node
+        .export
+        .as_ref()
+        .filter(|_| known)
+        .map(NodePlace::to_wire);
     let writes = place
         .as_ref()
         .is_some_and(|place| caller.grants(place, findings));

@@ -1,7 +1,7 @@
 //! Tests of the order of jobs.
 //! Tests no scheduler.
 
-use godwit_state::{JobState, Place, RetryPolicy, Timestamp};
+use godwit_state::{JobState, RetryPolicy, StoredPlace, Timestamp};
 
 use super::*;
 
@@ -10,11 +10,11 @@ pub(crate) fn job(id: &str, owner: &str, site: &str) -> Job {
         id: id.to_owned(),
         label: String::new(),
         owner: owner.to_owned(),
-        sources: vec![Place {
+        sources: vec![StoredPlace {
             site: "here".to_owned(),
             path: "/data".to_owned(),
         }],
-        destination: Place {
+        destination: StoredPlace {
             site: site.to_owned(),
             path: "/data".to_owned(),
         },

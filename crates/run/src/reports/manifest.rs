@@ -37,7 +37,7 @@ const FAILED_MAX: usize = 64 << 10;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Where a manifest goes.
-pub enum Place {
+pub enum ManifestPlace {
     /// Into this file.
     File {
         /// The file.
@@ -54,7 +54,7 @@ pub enum Place {
 /// What a keeper is told at its beginning.
 pub struct KeeperOptions {
     /// Where the manifest goes.
-    pub place: Place,
+    pub place: ManifestPlace,
     /// For what memory shall not hold.
     pub spill: PathBuf,
     /// The file mode bits that the file does not get.
@@ -66,8 +66,8 @@ pub struct KeeperOptions {
 impl KeeperOptions {
     fn trouble(&self, error: impl std::fmt::Display) -> Failure {
         let what = match &self.place {
-            Place::File { path, .. } => format!("{} cannot be written", show(path)),
-            Place::Events(_) => "cannot be told".to_owned(),
+            ManifestPlace::File { path, .. } => format!("{} cannot be written", show(path)),
+            ManifestPlace::Events(_) => "cannot be told".to_owned(),
         };
         let message = format!("the manifest {what}: {error}");
         Failure::new(FailureCode::ReportUnusable, message)
@@ -120,11 +120,11 @@ impl Keeper {
     /// Makes a draft beside the manifest, so that a place that cannot be written is known before anything is moved.
     pub fn open(options: KeeperOptions) -> Result<Arc<Self>, Failure> {
         let target = match &options.place {
-            Place::File { path, .. } => {
+            ManifestPlace::File { path, .. } => {
                 let found = Target::find(path, &options.spill, options.umask, "manifest");
                 Some(found.map_err(|error| options.trouble(error))?)
             }
-            Place::Events(_) => None,
+            ManifestPlace::Events(_) => None,
         };
         let keeper = Self {
             target,
@@ -171,11 +171,11 @@ impl Keeper {
         digest: DigestKind,
     ) -> Result<(), Failure> {
         let lines = match &self.options.place {
-            Place::Events(output) => Lines::Events(Arc::clone(output), digest),
-            Place::File { sorted: true, .. } => {
+            ManifestPlace::Events(output) => Lines::Events(Arc::clone(output), digest),
+            ManifestPlace::File { sorted: true, .. } => {
                 Lines::Sorted(SpillSorter::new(&self.options.spill, SORT_BYTES), digest)
             }
-            Place::File { .. } => {
+            ManifestPlace::File { .. } => {
                 let writer = self
                     .create_draft()
                     .and_then(|draft| ManifestWriter::new(BufWriter::new(draft), digest))
@@ -380,7 +380,8 @@ impl Keeper {
         gone: &HashSet<Vec<u8>>,
         failed: u64,
     ) -> Result<Option<ManifestDone>, WriteError> {
-        let (Place::File { path, signer, .. }, Some(target)) = (&self.options.place, &self.target)
+        let (ManifestPlace::File { path, signer, .. }, Some(target)) =
+            (&self.options.place, &self.target)
         else {
             return Ok(None);
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::itself::{ground, view};
 use crate::local::Access;
-use godwit_api::endpoint::{Place, Remote};
+use godwit_api::endpoint::{NodePlace, Remote};
 use godwit_api::settings::{self, CpSettings, Digest};
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{Order, Resources, limits};
@@ -114,9 +114,9 @@ pub(super) fn going_to(destinations: &[Vec<u8>], names: &[Vec<u8>], request: Ope
 }
 
 /// What a source is called in the journal: "its contents" are another thing than itself.
-pub(super) fn key_of(place: &Place) -> Vec<u8> {
+pub(super) fn key_of(place: &NodePlace) -> Vec<u8> {
     let mut key = place.to_wire();
-    if matches!(place, Place::Export { contents: true, .. }) {
+    if matches!(place, NodePlace::Export { contents: true, .. }) {
         key.extend_from_slice(b"/.");
     }
     key

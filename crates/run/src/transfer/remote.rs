@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::itself::{self, ground, view};
-use godwit_api::endpoint::{Endpoint, Place, Remote};
+use godwit_api::endpoint::{Endpoint, NodePlace, Remote};
 use godwit_api::event::Started;
 use godwit_api::settings::Encryption;
 use godwit_engine::session::{Engine, Refusal};
@@ -43,8 +43,8 @@ pub(super) fn push(
     remote: &Remote,
 ) -> Result<Report, Failure> {
     let (path, is_directory) = match &remote.place {
-        Place::Export { directory, .. } => (remote.place.to_wire(), *directory),
-        Place::Memory { .. } | Place::Null => (remote.place.to_wire(), false),
+        NodePlace::Export { directory, .. } => (remote.place.to_wire(), *directory),
+        NodePlace::Memory { .. } | NodePlace::Null => (remote.place.to_wire(), false),
     };
     WithNode::at(ends, remote)?.push(sources, path, is_directory)
 }
@@ -423,10 +423,10 @@ pub(super) struct Wanted {
 }
 
 /// The name that a source gets in a directory; empty for "its contents".
-fn name_of(place: &Place) -> Vec<u8> {
+fn name_of(place: &NodePlace) -> Vec<u8> {
     match place {
-        Place::Export { contents: true, .. } => Vec::new(),
-        Place::Export { name, path, .. } => {
+        NodePlace::Export { contents: true, .. } => Vec::new(),
+        NodePlace::Export { name, path, .. } => {
             let last = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
             if last.is_empty() {
                 name.clone().into_bytes()
@@ -434,6 +434,6 @@ fn name_of(place: &Place) -> Vec<u8> {
                 last.to_vec()
             }
         }
-        Place::Memory { .. } | Place::Null => godwit_tree::synthetic::MEMORY_NAME.to_vec(),
+        NodePlace::Memory { .. } | NodePlace::Null => godwit_tree::synthetic::MEMORY_NAME.to_vec(),
     }
 }

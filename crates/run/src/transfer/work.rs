@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use godwit_api::endpoint::{Endpoint, Place};
+use godwit_api::endpoint::{Endpoint, NodePlace};
 use godwit_api::event::{Event, EventSink, WorkDone, WorkFailed};
 use godwit_api::failure::Failure;
 use godwit_api::job::{HELD_PARTS_MAX, HeldPart, ITEMS_MAX, Item, JobKind, JobSpec, PartDigest};
@@ -36,7 +36,7 @@ pub(crate) fn check(
     let from_here = matches!(sources, [Endpoint::Local(_)]);
     let to_node = matches!(
         destination,
-        Endpoint::Remote(remote) if matches!(remote.place, Place::Export { .. })
+        Endpoint::Remote(remote) if matches!(remote.place, NodePlace::Export { .. })
     );
     let why = if member.epoch == 0 {
         "the epoch of a claim is 1 or more"

@@ -17,10 +17,10 @@ use crate::local::Access;
 pub(super) struct ManifestFile {
     /// The path in messages.
     pub(super) shown: String,
-    place: Place,
+    place: ManifestSource,
 }
 
-enum Place {
+enum ManifestSource {
     /// A file that this process may open.
     Path(PathBuf),
     /// A file that only its storage may open: links on the way are not followed.
@@ -32,13 +32,13 @@ impl ManifestFile {
     pub(super) fn find(env: &Env, path: &Path) -> Result<Self, Failure> {
         let shown = path.display().to_string();
         let place = match &env.exports {
-            None => Place::Path(env.resolve(path)),
+            None => ManifestSource::Path(env.resolve(path)),
             Some(exports) => {
                 let found = exports.source(path, Access::default());
                 let found = found.map_err(|error| {
                     Failure::new(FailureCode::InputUnusable, error).about(&shown)
                 })?;
-                Place::Stored(found.root)
+                ManifestSource::Stored(found.root)
             }
         };
         Ok(Self { shown, place })
@@ -47,8 +47,8 @@ impl ManifestFile {
     /// Opens the manifest at its beginning.
     pub(super) fn open(&self) -> io::Result<Box<dyn Read + Send>> {
         Ok(match &self.place {
-            Place::Path(path) => Box::new(File::open(path)?),
-            Place::Stored(root) => {
+            ManifestSource::Path(path) => Box::new(File::open(path)?),
+            ManifestSource::Stored(root) => {
                 let file = root.storage.open(&root.start).map_err(io::Error::other)?;
                 Box::new(FromStorage { file, at: 0 })
             }
@@ -58,19 +58,19 @@ impl ManifestFile {
     /// Device and inode of the manifest.
     pub(super) fn key(&self) -> Option<(u64, u64)> {
         match &self.place {
-            Place::Path(path) => path.metadata().ok().map(key),
-            Place::Stored(root) => stored_key(root, &root.start),
+            ManifestSource::Path(path) => path.metadata().ok().map(key),
+            ManifestSource::Stored(root) => stored_key(root, &root.start),
         }
     }
 
     /// Device and inode of the directory that the manifest is in.
     pub(super) fn directory_key(&self) -> Option<(u64, u64)> {
         match &self.place {
-            Place::Path(path) => {
+            ManifestSource::Path(path) => {
                 let real = path.canonicalize().ok()?;
                 real.parent()?.metadata().ok().map(key)
             }
-            Place::Stored(root) => stored_key(root, &root.start.parent()?),
+            ManifestSource::Stored(root) => stored_key(root, &root.start.parent()?),
         }
     }
 }

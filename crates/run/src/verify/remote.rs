@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use godwit_api::endpoint::{Place, Remote, SshPlace};
+use godwit_api::endpoint::{NodePlace, Remote, SshPlace};
 use godwit_api::failure::Failure;
 use godwit_engine::session::{Client, Expectations, Refusal, VerifyEnd, run_verification};
 use godwit_engine::tuner::Bounds;
@@ -62,7 +62,7 @@ pub(super) fn check(
     checklist: Checklist,
     remote: &Remote,
 ) -> Result<bool, Failure> {
-    if !matches!(remote.place, Place::Export { .. }) {
+    if !matches!(remote.place, NodePlace::Export { .. }) {
         return Err(Failure::usage(format!(
             "{remote} holds nothing that could be verified"
         )));

@@ -10,8 +10,8 @@ use godwit_model::millis;
 use super::prune::Prune;
 use super::{
     AccessRule, Actor, FailureGroup, Invite, JobState, Join, Limit, Moved, Node, Object, Outcome,
-    Place, Reason, RetryPolicy, Route, Runner, Schedule, Secret, Setting, Share, Site, Target,
-    Timestamp, Token, User, Webhook, WorkOp,
+    Reason, RetryPolicy, Route, Runner, Schedule, Secret, Setting, Share, Site, StoredPlace,
+    Target, Timestamp, Token, User, Webhook, WorkOp,
 };
 
 /// Version of the commands that this program writes and the newest one that it reads.
@@ -148,9 +148,9 @@ pub struct NewJob {
     /// Description of the transfer, as JSON text. The state reads its `kind`, and nothing else.
     pub spec: String,
     /// Places to copy from.
-    pub sources: Vec<Place>,
-    /// Place to copy to.
-    pub destination: Place,
+    pub sources: Vec<StoredPlace>,
+    /// StoredPlace to copy to.
+    pub destination: StoredPlace,
     /// Higher runs first.
     pub priority: i32,
     /// Limit in bytes per second.

@@ -43,7 +43,7 @@ pub mod reason {
 /// A site and a path in it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct StoredPlace {
     /// Name of the site.
     pub site: String,
     /// Path below it: export first.
@@ -121,9 +121,9 @@ pub struct Job {
     /// User to whom the job belongs.
     pub owner: String,
     /// Places to copy from.
-    pub sources: Vec<Place>,
-    /// Place to copy to.
-    pub destination: Place,
+    pub sources: Vec<StoredPlace>,
+    /// StoredPlace to copy to.
+    pub destination: StoredPlace,
     /// Where the job is on its way.
     pub state: JobState,
     /// Why it is there; always set where the job does not move.

@@ -25,7 +25,7 @@ pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, SITE_EVENTS, Topic};
 pub use godwit_model::{Code, FailureCode, FailureGroup, JobState, Reason, Timestamp};
 pub use id::sortable_id;
-pub use job::{Attempt, Job, Moved, Outcome, Place, Placed, Route, Runner, reason};
+pub use job::{Attempt, Job, Moved, Outcome, Placed, Route, Runner, StoredPlace, reason};
 pub use level::{
     FEATURE_LEVEL, LEVEL_FIRST, LEVEL_LEFT, LEVEL_MOVED, LEVEL_NAMED, LEVEL_ORIGIN, LEVEL_PASSWORD,
     LEVEL_REST, LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES, level_trouble,

@@ -7,8 +7,8 @@ pub(crate) mod nodes;
 pub(crate) mod state;
 
 use godwit_state::{
-    Actor, Code, Command, Finish, JobOp, NewJob, Op, Outcome, Place, Reason, RetryPolicy, Role,
-    Runner, Timestamp,
+    Actor, Code, Command, Finish, JobOp, NewJob, Op, Outcome, Reason, RetryPolicy, Role, Runner,
+    StoredPlace, Timestamp,
 };
 
 /// A time of which all tests count.
@@ -57,8 +57,8 @@ pub(crate) fn submit(millis: i64, id: &str) -> Command {
     command(millis, Op::Submit(Box::new(new_job(id))))
 }
 
-pub(crate) fn place(site: &str, path: &str) -> Place {
-    Place {
+pub(crate) fn place(site: &str, path: &str) -> StoredPlace {
+    StoredPlace {
         site: site.to_owned(),
         path: path.to_owned(),
     }
