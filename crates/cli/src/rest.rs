@@ -14,7 +14,9 @@ use godwit_tree::TreeWork;
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{Output, print};
-use godwit_run::reports::{Finished, Keeper, KeeperOptions, Place, ReportFiles, Signer, show};
+use godwit_run::reports::{
+    Finished, Keeper, KeeperOptions, ManifestPlace, ReportFiles, Signer, show,
+};
 use godwit_run::verify::root_of;
 
 /// Runs the command.
@@ -27,7 +29,7 @@ pub(crate) fn run(
     godwit_node::cores::restrict(settings.threads, &settings.pin)?;
     let root = root_of(source, home)?;
     let keeper = Keeper::open(KeeperOptions {
-        place: Place::File {
+        place: ManifestPlace::File {
             path: file.to_owned(),
             sorted: settings.manifest_sorted,
             signer: settings.sign.then(|| Signer::load(home)).transpose()?,

@@ -9,7 +9,7 @@ use godwit_api::rest::{JobState, NewJob};
 use godwit_api::settings::{GivenIn, Setting};
 use godwit_jobs::{Guests, Jobs};
 use godwit_state::{
-    Change, Command, JobFilter, NewJob as Submitted, Op, Place, RetryPolicy, Role, Site,
+    Change, Command, JobFilter, NewJob as Submitted, Op, RetryPolicy, Role, Site, StoredPlace,
     sortable_id,
 };
 
@@ -119,7 +119,7 @@ fn keep(jobs: &Jobs, new: &NewJob) -> String {
     let at = godwit_jobs::now();
     let place = |text: &str| {
         let (site, path) = text.split_once(':').expect("a place");
-        Place {
+        StoredPlace {
             site: site.to_owned(),
             path: path.to_owned(),
         }
