@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use godwit_api::job::JobKind;
 use godwit_state::{
-    Effect, JobOp, NewJob, Op, OpenWork, Options, Pair, Place, Replica, RetryPolicy, Runner,
+    Effect, JobOp, NewJob, Op, OpenWork, Options, Pair, StoredPlace, Replica, RetryPolicy, Runner,
     SetPairs, Settle, Settled, Settlement, TakeWork, Target, Timestamp, WorkItem, WorkOp, WorkRoot,
     Works,
 };
@@ -23,8 +23,8 @@ fn runner(node: &str) -> Runner {
     }
 }
 
-fn place(site: &str) -> Place {
-    Place {
+fn place(site: &str) -> StoredPlace {
+    StoredPlace {
         site: site.to_owned(),
         path: "/data/x".to_owned(),
     }
