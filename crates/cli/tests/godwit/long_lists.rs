@@ -16,8 +16,8 @@ fn long_lists_of_one_peer_do_not_keep_the_rights_of_another_alive() {
     let other = rig.path("other");
     std::fs::create_dir_all(&other).expect("made");
     let identity = Identity::load_or_create(&other).expect("a key");
-    let line = ["access", "allow", &identity.id().to_string(), "--export"];
-    let allowed = rig.admin(&[&line[..], &["data:/many", "--read"]].concat());
+    let id = identity.id().to_string();
+    let allowed = rig.admin(&["access", "allow", &id, "--export", "data:/many", "--read"]);
     assert_eq!(allowed.code, Some(0), "{allowed:?}");
     let sources = (0..65_000).map(|number| format!("data/many/f{number}"));
     let open = Open {
