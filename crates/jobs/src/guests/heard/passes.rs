@@ -110,11 +110,10 @@ pub(super) const HOST_FIGURES: [&str; 6] = [
 ];
 
 /// Failures whose words pass: they are about the places of the job. Those of each entry pass, too.
-pub(super) const FAILURES: [FailureCode; 23] = [
+pub(super) const FAILURES: [FailureCode; 22] = [
     FailureCode::Usage,
     FailureCode::NoSource,
     FailureCode::DestinationUnusable,
-    FailureCode::ExportAway,
     FailureCode::IntoItself,
     FailureCode::PathOutsideExport,
     FailureCode::NoSuchExport,
@@ -154,7 +153,11 @@ pub(super) const ACTS: [FailureCode; 4] = [
 ];
 
 /// Words for the reasons whose own ones name nodes, users or further reasons.
-pub(super) const INSTEAD: [(FailureCode, &str); 15] = [
+pub(super) const INSTEAD: [(FailureCode, &str); 16] = [
+    (
+        FailureCode::ExportAway,
+        "The file system of an export does not answer at the site that runs the job; the job goes on at another node, or once it answers.",
+    ),
     (reason::PAUSED, "The site that runs the job paused it."),
     (reason::RESUMED, "The site that runs the job resumed it."),
     (

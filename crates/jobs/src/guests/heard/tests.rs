@@ -119,6 +119,7 @@ fn reasons_that_name_nodes_or_users_are_said_in_other_words() {
         reason::DEADLINE_PASSED,
         FailureCode::LateCalls,
         FailureCode::NodesDrained,
+        FailureCode::ExportAway,
         FailureCode::EntriesFailed,
         FailureCode::HomeUnusable,
     ] {
