@@ -27,17 +27,22 @@ impl Backoff {
         now >= self.until
     }
 
-    /// What was tried since `began` was for nothing. On a long way that took long, and cost as much.
+    /// The trial that began at `began` was in vain. On a long path it took long, and cost as much.
     pub(super) fn failed(&mut self, now: Duration, began: Duration) {
         self.until = now + self.wait.max(now.saturating_sub(began));
         self.wait = (self.wait * 2).min(WAIT_MAX);
+    }
+
+    /// Nothing is tried before `until`.
+    pub(super) fn hold_until(&mut self, until: Duration) {
+        self.until = self.until.max(until);
     }
 
     pub(super) fn won(&mut self) {
         self.wait = (self.wait / 2).max(self.shortest);
     }
 
-    /// What was found out before is no longer true: it may be tried at once.
+    /// Earlier results no longer hold: a trial may begin at once.
     pub(super) fn forget(&mut self, now: Duration) {
         self.until = self.until.min(now);
         self.wait = self.shortest;

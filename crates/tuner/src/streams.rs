@@ -1,147 +1,124 @@
-//! The number of streams of one channel: tries more where there is room, fewer where they are for nothing, and keeps what wins.
+//! Owns the number of streams of one channel: tries more where there is room, fewer where they win nothing, and keeps what wins.
 //! Does not find out what holds a stream up (`path`), and starts or ends no stream.
 //!
-//! Gradual adaptation after Balman and Kosar: raise the number, compare the total, keep it only if it wins. Two things are
-//! added. A raise is tried where the kernels' figures say that there is room, so it may be large, and none is tried where a queue
-//! stands. And it must win at least half of what it would win on an empty link: streams added to a full one take from others,
-//! and by that measure they win less than half as soon as ours have half of it. So two copies meet in the middle.
+//! Gradual adaptation after Balman and Kosar: raise the number, compare the total rate, keep the number only if it wins. Two rules
+//! are added. A raise is tried where the kernels' figures show room, so that the raise may be large, and none is tried where a
+//! queue stands. And a raise must win at least half of what it would win on an empty link. Streams that are added to a full link
+//! take from others, and win less than half as soon as ours have half of it. So two copies meet in the middle.
 
+mod bursts;
 mod fewer;
+mod meter;
 mod more;
+mod parameters;
 mod usual;
 
 use std::time::Duration;
 
-use self::fewer::Why;
+use self::bursts::OverBursts;
+use self::fewer::{Lower, Lowered, Why};
+use self::meter::Meter;
+use self::more::{Raise, Raised};
+use self::parameters::{
+    DOWN_WAIT, EXPLORE_FIRST, EXPLORE_MOST, EXPLORE_WAIT, FALLEN, FEWER_AFTER, HELD_UP_FOR,
+    HELD_UP_FOR_BURSTS, KEPT, MORE_WAIT, PATIENCE, SPARE, TRIAL_WINDOWS_MAX, UP_WAIT, USUAL_STEADY,
+    YIELD_WAIT,
+};
+use self::usual::{Change, Usual};
 use super::backoff::Backoff;
-use super::pace::{Bursts, Pace};
-use super::path::{Losses, Reading, Room, SHORT, START_MAX, Window};
+use super::pace::{Bursts, Course};
+use super::path::{Reading, Room, SHORT, START_MAX};
 use super::{Bounds, ChannelSample, Decision, Holdup, Knob, shown_rate, whole};
 
 /// Chooses the number of streams of one channel.
 #[derive(Debug)]
 pub struct StreamTuner {
     bounds: Bounds,
-    /// Fewer than this are not tried.
+    /// Fewer streams than this are not tried.
     floor: u32,
     target: u32,
     /// When the target was changed last.
     changed: Duration,
-    /// From when on what is measured is that of the target; none while streams come or go.
-    settled: Option<Duration>,
-    /// The beginning of the window being measured.
-    window: Option<Window>,
-    losses: Losses,
-    /// The window before, with the same number.
-    last: Option<Reading>,
-    /// Windows since the number was settled.
-    windows: u32,
-    trial: Option<Trial>,
-    /// Since when there have been other numbers of streams than meant.
-    astray: Option<Duration>,
-    /// When more may be tried on evidence, when without any, when fewer, when fewer where a disk takes bursts, and when for a queue.
-    up: Backoff,
-    explore: Backoff,
-    down: Backoff,
-    spare: Backoff,
-    yielding: Backoff,
-    /// What went through lately.
-    pace: Pace,
-    /// The rate that fewer must keep, over a series of steps down, so that small losses do not add up.
-    kept: Option<f64>,
-    /// No more than this come about, and until when that is taken for granted.
-    refused: Option<u32>,
-    more: Backoff,
-    /// So many had a queue on the way, or little fewer won nothing by being more: for windows no more than that, then little more.
-    filled_by: Option<u32>,
-    /// Windows in a row in which something else held the transfer up.
+    phase: Phase,
+    meter: Meter,
+    usual: Usual,
+    waits: Waits,
+    learned: Learned,
+    /// Windows in a row in which another stage held the transfer up.
     elsewhere: u32,
-    /// When it last did, for more than a moment.
+    /// When another stage held the transfer up last, for more than a moment.
     held_up: Option<Duration>,
-    /// The most that was moved in a window since the way was last found to be narrower.
-    peak: f64,
-    /// The rate in steady state, of how many windows, and since when it has been far from that.
-    usual: Option<f64>,
-    usual_windows: u32,
-    usual_since: Duration,
-    unusual: Option<Duration>,
-    /// When it was last about that, and when nothing moved.
-    usually: Option<Duration>,
-    still: Option<Duration>,
-    /// Windows in which it was clearly less and a queue stood, since it was not.
-    crowded: u32,
 }
 
-/// A change that is being tried.
+/// What the next window is judged as.
 #[derive(Debug, Clone, Copy)]
-struct Trial {
-    from: u32,
-    /// The total before it.
-    before: f64,
-    /// The mean of what went through just before.
-    mean: f64,
-    /// The number of a trial of more and what it moved, where this is the part of it that should be enough.
-    more_moved: Option<(u32, f64)>,
-    /// What was known of losses: those that the trial itself made are forgotten with it.
-    losses: Losses,
-    /// Those of its own windows.
-    own_losses: Losses,
-    /// Losses alone held the streams up.
-    for_losses: bool,
-    /// Of one of fewer.
-    why: Why,
-    /// Where it is to be judged over them, and the bytes that had gone through when it began.
-    bursts: Option<Bursts>,
-    bytes: u64,
-    /// Windows of it so far, and how many of them something else held up.
-    windows: u32,
-    held_up: u32,
+enum Phase {
+    /// Nothing is tried. To: each other phase.
+    Holding,
+    /// More streams are tried. To: `Holding`, or `Raising` with a part of them.
+    Raising(Raise),
+    /// Fewer streams are tried. To: `Holding`.
+    Lowering(Lower),
+    /// Fewer streams are tried where storage takes bursts. To: `Holding`.
+    Draining(OverBursts),
 }
 
-/// A window is at least this long, and at least four round trips: less is noise.
-const WINDOW_MIN: Duration = Duration::from_millis(300);
-const WINDOW_ROUND_TRIPS: f64 = 4.0;
-/// Round trips that the first streams have to start, when nothing is known yet.
-const START_ROUND_TRIPS: f64 = 8.0;
+/// When each kind of trial may begin.
+#[derive(Debug)]
+struct Waits {
+    /// More streams on evidence.
+    up: Backoff,
+    /// More streams without evidence.
+    explore: Backoff,
+    /// Fewer streams.
+    down: Backoff,
+    /// Fewer streams where storage takes bursts.
+    spare: Backoff,
+    /// Fewer streams in a queue.
+    yielding: Backoff,
+    /// More streams than the other end or the network admitted.
+    more: Backoff,
+}
 
-/// No more streams are tried for so long after something else held the transfer up, and for so long where it goes on in bursts.
-const HELD_UP_FOR: Duration = Duration::from_secs(4);
-const HELD_UP_FOR_BURSTS: Duration = Duration::from_secs(16);
+/// What trials have shown of the path.
+#[derive(Debug, Default)]
+struct Learned {
+    /// Rate before a series of trials of fewer streams.
+    kept: Option<f64>,
+    /// Most streams that the other end or the network admitted.
+    refused: Option<u32>,
+    /// Number of streams at which the path was last seen full. Raises for windows stop here, then go on in small steps.
+    filled_by: Option<u32>,
+    /// Highest rate of a window since the path was last seen full.
+    peak: f64,
+}
 
-/// Where losses or a congestion control that tries to and fro make one window differ from the next by a tenth and more, a trial
-/// is judged by the mean of this time too: else what was a good moment before it would not be reached again.
-const LATELY: Duration = Duration::from_secs(2);
+impl Waits {
+    fn new() -> Self {
+        Self {
+            up: Backoff::new(UP_WAIT, Duration::ZERO),
+            explore: Backoff::new(EXPLORE_WAIT, EXPLORE_FIRST),
+            down: Backoff::new(DOWN_WAIT, Duration::ZERO),
+            spare: Backoff::new(DOWN_WAIT, Duration::ZERO),
+            yielding: Backoff::new(YIELD_WAIT, Duration::ZERO),
+            more: Backoff::new(MORE_WAIT, Duration::ZERO),
+        }
+    }
 
-/// While the total still rises by more than this from window to window, a trial is looked on at …
-const RISING: f64 = 1.1;
-/// … for so many windows at most.
-const TRIAL_WINDOWS_MAX: u32 = 4;
-
-/// Fewer streams must keep this share of the total.
-const KEPT: f64 = 0.95;
-
-/// If so many times as much went through before, the streams have been held down since.
-const FALLEN: f64 = 1.2;
-
-/// First waiting times after a trial for nothing; each doubles up to [`WAIT_MAX`](super::backoff::WAIT_MAX).
-const UP_WAIT: Duration = Duration::from_secs(2);
-const EXPLORE_WAIT: Duration = Duration::from_secs(20);
-const DOWN_WAIT: Duration = Duration::from_secs(20);
-/// Where others keep up the queue, what a trial shows depends on what they try at that moment, more than on the number.
-const YIELD_WAIT: Duration = Duration::from_secs(4);
-const MORE_WAIT: Duration = Duration::from_secs(15);
-
-/// No stream is tried on no evidence before this time.
-const EXPLORE_FIRST: Duration = Duration::from_secs(3);
-
-/// Without a queue to be seen, fewer are tried only after so long without any change.
-const FEWER_AFTER: Duration = Duration::from_secs(30);
-
-/// No more than this are tried on none: who shares a way that is full wins by streams, and that is no reason to have them.
-const EXPLORE_MOST: u32 = 8;
-
-/// Streams that are to come or go have this long, and some round trips more.
-const PATIENCE: Duration = Duration::from_secs(5);
+    /// The path is another one: each trial may begin at once.
+    fn forget(&mut self, now: Duration) {
+        for wait in [
+            &mut self.up,
+            &mut self.explore,
+            &mut self.down,
+            &mut self.spare,
+            &mut self.yielding,
+            &mut self.more,
+        ] {
+            wait.forget(now);
+        }
+    }
+}
 
 impl StreamTuner {
     /// Begins with `streams`.
@@ -152,33 +129,13 @@ impl StreamTuner {
             floor: bounds.hold(target.min(2)),
             target,
             changed: Duration::ZERO,
-            settled: None,
-            window: None,
-            losses: Losses::default(),
-            last: None,
-            windows: 0,
-            trial: None,
-            astray: None,
-            up: Backoff::new(UP_WAIT, Duration::ZERO),
-            explore: Backoff::new(EXPLORE_WAIT, EXPLORE_FIRST),
-            down: Backoff::new(DOWN_WAIT, Duration::ZERO),
-            spare: Backoff::new(DOWN_WAIT, Duration::ZERO),
-            yielding: Backoff::new(YIELD_WAIT, Duration::ZERO),
-            pace: Pace::default(),
-            kept: None,
-            refused: None,
-            more: Backoff::new(MORE_WAIT, Duration::ZERO),
-            filled_by: None,
+            phase: Phase::Holding,
+            meter: Meter::default(),
+            usual: Usual::default(),
+            waits: Waits::new(),
+            learned: Learned::default(),
             elsewhere: 0,
             held_up: None,
-            peak: 0.0,
-            usual: None,
-            usual_windows: 0,
-            usual_since: Duration::ZERO,
-            unusual: None,
-            usually: None,
-            still: None,
-            crowded: 0,
         }
     }
 
@@ -187,14 +144,14 @@ impl StreamTuner {
         self.target
     }
 
-    /// Other bounds from now on: channels or transfers came or went, and have their part.
+    /// Takes other bounds: channels or transfers came or went, and each has its part.
     pub fn set_bounds(&mut self, bounds: Bounds) {
         self.bounds = bounds;
         self.floor = bounds.hold(self.floor);
     }
 
-    /// Takes a sample; to be called some times a second, with `now` since the transfer began. What it decides is the
-    /// [`target`](Self::target) from then on.
+    /// Takes a sample, some times a second, with `now` since the transfer began. A decision changes the
+    /// [`target`](Self::target).
     pub fn step(
         &mut self,
         now: Duration,
@@ -203,7 +160,7 @@ impl StreamTuner {
     ) -> Option<Decision> {
         let allowed = self.bounds.hold(self.target);
         if allowed != self.target {
-            self.trial = None;
+            self.phase = Phase::Holding;
             return Some(self.change(
                 now,
                 allowed,
@@ -216,178 +173,147 @@ impl StreamTuner {
         if sample.streams != self.target {
             return self.wait_for_streams(now, sample);
         }
-        self.astray = None;
-        let round_trip = sample.round_trip.as_secs_f64();
-        let Some(settled) = self.settled else {
-            let round_trips = self
-                .last
-                .map_or(START_ROUND_TRIPS, |last| last.round_trips_to_start());
-            self.settled = Some(now + Duration::from_secs_f64(round_trips * round_trip));
-            return None;
-        };
-        if now < settled {
-            return None;
-        }
-        self.pace.add(now, sample.bytes);
-        let Some(window) = &mut self.window else {
-            self.window = Some(Window::new(now, sample));
-            return None;
-        };
-        window.round_trips += sample.round_trip;
-        window.samples += 1;
-        let least = WINDOW_MIN.max(Duration::from_secs_f64(WINDOW_ROUND_TRIPS * round_trip));
-        let passed = now.saturating_sub(window.since);
-        if passed < least {
-            return None;
-        }
-        // Those of streams that only start are of their own making, and not counted.
-        self.losses.add(&window.begin, sample, passed.as_secs_f64());
-        if let Some(trial) = &mut self.trial {
-            trial.own_losses.add(&window.begin, sample, 0.0);
-        }
-        let reading = Reading::between(
-            &window.begin,
-            sample,
-            passed.as_secs_f64(),
-            &self.losses,
-            window.round_trips / window.samples,
-        );
-        self.window = Some(Window::new(now, sample));
-        self.windows += 1;
+        let reading = self.meter.read(now, sample)?;
         self.notice_standstill(now, &reading);
         let decision = self.judge(now, &reading, holdup);
         if decision.is_none() {
-            self.last = Some(reading);
+            self.meter.remember(&reading);
         }
         decision
     }
 
-    /// Streams come, go, or were lost.
+    /// Streams start, end, or were lost.
     fn wait_for_streams(&mut self, now: Duration, sample: &ChannelSample) -> Option<Decision> {
-        self.settled = None;
-        self.window = None;
+        let astray = self.meter.note_astray(now);
         let patience = PATIENCE + sample.round_trip * 10;
-        let astray = *self.astray.get_or_insert(now);
         if now.saturating_sub(astray) < patience {
             return None;
         }
-        match self.trial {
-            Some(_) if sample.streams > self.target => None,
-            Some(trial) if trial.from < self.target => {
-                // The other end takes no more, or the network does not let them through; for now, for it may have been away.
-                let to = self.bounds.hold(sample.streams.max(trial.from));
-                self.refused = Some(to);
-                self.more.failed(now, self.changed);
-                self.trial = None;
+        match self.phase {
+            Phase::Raising(_) | Phase::Lowering(_) | Phase::Draining(_)
+                if sample.streams > self.target =>
+            {
+                None
+            }
+            Phase::Raising(raise) => {
+                // The other end takes no more, or the network admits no more. It may do so later.
+                let to = self.bounds.hold(sample.streams.max(raise.from));
+                self.learned.refused = Some(to);
+                self.waits.more.failed(now, self.changed);
+                self.phase = Phase::Holding;
                 (to != self.target).then(|| self.change(now, to, "no more come about".to_owned()))
             }
             _ if sample.streams == 0 => None,
             _ => {
-                // They are not replaced, or do not go: it goes on from those that there are.
-                self.trial = None;
+                // Lost streams are not replaced, or streams do not end: their number is the target now.
+                self.phase = Phase::Holding;
                 self.target = self.bounds.hold(sample.streams);
-                self.astray = None;
+                self.meter.accept();
                 None
             }
         }
     }
 
+    /// Takes the highest rate, and notes when nothing moves.
+    fn notice_standstill(&mut self, now: Duration, reading: &Reading) {
+        if !reading.stands_still() {
+            // Bytes that come at once after a standstill were on their way before.
+            if !self.meter.stood_still() {
+                self.learned.peak = self.learned.peak.max(reading.rate);
+            }
+        } else if self.learned.peak > 0.0 {
+            self.usual.note_standstill(now);
+            if matches!(self.phase, Phase::Holding) {
+                self.meter.forget_windows();
+            }
+        }
+    }
+
     fn judge(&mut self, now: Duration, reading: &Reading, holdup: Holdup) -> Option<Decision> {
-        match self.trial {
-            Some(trial) if trial.from < self.target => self.judge_more(now, reading, trial, holdup),
-            Some(trial) => self.judge_fewer(now, reading, trial, holdup),
-            None => {
+        match self.phase {
+            Phase::Raising(raise) => self.judge_more(now, reading, raise, holdup),
+            Phase::Lowering(lower) => self.judge_fewer(now, reading, lower, holdup),
+            Phase::Draining(trial) => self.judge_over_bursts(now, reading, trial, holdup),
+            Phase::Holding => {
                 self.notice_change(now, reading);
                 self.consider(now, reading, holdup)
             }
         }
     }
 
-    fn is_rising(&self, reading: &Reading) -> bool {
-        self.last
-            .is_none_or(|last| reading.rate > RISING * last.rate)
+    /// A trial in vain may win after the path has changed.
+    fn notice_change(&mut self, now: Duration, reading: &Reading) {
+        match self.usual.take(now, reading) {
+            Change::None => {}
+            // A queue of our own was taken back. A queue of others is theirs, and its part is given at once.
+            Change::Crowded if self.waits.yielding.wait > DOWN_WAIT => {
+                self.waits.yielding.forget(now);
+            }
+            Change::Crowded => {}
+            Change::OtherPath => {
+                self.learned.kept = None;
+                self.learned.filled_by = None;
+                self.waits.forget(now);
+            }
+        }
     }
 
-    /// Nothing is being tried: should something be?
+    /// Nothing is being tried: decides whether a trial begins.
     fn consider(&mut self, now: Duration, reading: &Reading, holdup: Holdup) -> Option<Decision> {
-        if let Holdup::Elsewhere(what) = holdup {
+        self.phase = Phase::Holding;
+        if let Holdup::Elsewhere(stage) = holdup {
             self.elsewhere += 1;
             if self.elsewhere < 2 {
                 return None;
             }
             self.held_up = Some(now);
-            return self.try_fewer_elsewhere(now, reading, what);
+            return self.try_fewer_elsewhere(now, reading, stage);
         }
         self.elsewhere = 0;
         if self.was_held_up(now) || reading.stands_still() {
             return None;
         }
         let room = reading.room();
-        let may_be_pause = self.may_be_pause(now, reading, room);
-        // While streams start the figures are of that.
-        let moving = self.last.is_none_or(|last| {
-            reading.rate > RISING * last.rate || reading.rate < last.rate / RISING / RISING
-        });
-        if moving && self.windows < TRIAL_WINDOWS_MAX && !reading.has_full_buffers() {
+        let may_be_pause = self.usual.may_be_pause(now, reading, room);
+        // The first windows show streams that start, unless their buffers are full.
+        let starts = self.meter.windows() < TRIAL_WINDOWS_MAX && self.meter.is_moving(reading);
+        if starts && !reading.has_full_buffers() {
             return None;
         }
         if holdup == Holdup::Threads {
-            if !self.up.is_over(now) || may_be_pause {
+            if !self.waits.up.is_over(now) || may_be_pause {
                 return None;
             }
             let words = "each keeps a processor busy, and there are idle ones".to_owned();
             return self.try_more(now, reading, self.target * 2, words);
         }
-        self.filled_by = match room {
-            Room::None => Some(self.target),
-            _ => self.filled_by.filter(|most| *most >= self.target),
-        };
         if room == Room::None {
-            // It is full with this: what went through before others came is no sign that the streams are held down.
-            self.peak = reading.rate;
+            self.learned.filled_by = Some(self.target);
+            // The path is full: a higher rate before others came is no sign that the streams are held down.
+            self.learned.peak = reading.rate;
+        } else {
+            self.learned.filled_by = self.learned.filled_by.filter(|most| *most >= self.target);
         }
         if may_be_pause {
             return None;
         }
-        let factor: f64 = match room {
-            Room::None => return self.try_fewer(now, reading, &reading.words(), Why::Queue),
-            Room::Windows if self.target <= 2 => 4.0,
-            Room::Windows if self.target <= START_MAX => 3.0,
-            Room::Losses if self.target <= 8 => 4.0,
-            Room::Windows => 1.5,
-            Room::Losses => 2.0,
-            Room::Unknown => 1.0,
-        };
-        // There none is tried for windows or losses either.
+        if room == Room::None {
+            return self.try_fewer(now, reading, &reading.words(), Why::Queue);
+        }
+        // Processors limit a short path.
         if reading.round_trip_min() < SHORT {
             return None;
         }
-        if self.up.is_over(now) {
-            // More went through before, and no queue says that it would not now.
-            let fallen = self.peak / reading.rate.max(1.0);
-            let (factor, words) = if fallen > FALLEN {
-                let before = shown_rate(self.peak);
-                let words = format!("{}, and {before} went through before", reading.words());
-                (factor.max((1.05 * fallen).min(4.0)), words)
-            } else {
-                (factor, reading.words())
-            };
-            if factor > 1.0 {
-                let to = whole(f64::from(self.target) * factor);
-                let most = self.filled_by.filter(|_| room == Room::Windows);
-                let next = next_to(self.target);
-                let most = most.map_or(to, |most| if most > self.target { most } else { next });
-                // There may be no more to try, and then fewer may do.
-                let decision = self.try_more(now, reading, to.min(most), words);
-                if decision.is_some() {
-                    return decision;
-                }
+        if self.waits.up.is_over(now) {
+            let decision = self.try_more_for(now, reading, room);
+            if decision.is_some() {
+                return decision;
             }
         }
         if room != Room::Unknown {
             return None;
         }
-        if self.explore.is_over(now) && self.target * 2 <= EXPLORE_MOST {
+        if self.waits.explore.is_over(now) && self.target * 2 <= EXPLORE_MOST {
             let decision = self.try_more(now, reading, self.target * 2, reading.words());
             if decision.is_some() {
                 return decision;
@@ -399,31 +325,305 @@ impl StreamTuner {
         None
     }
 
-    /// What went through on average since there have been so many streams, and not longer ago than a window's noise asks for.
-    fn lately(&self, now: Duration) -> Option<f64> {
-        let settled = self.settled?;
-        self.pace
-            .mean_since(settled.max(now.saturating_sub(LATELY)))
+    /// Tries more streams where `room` gives a reason.
+    fn try_more_for(&mut self, now: Duration, reading: &Reading, room: Room) -> Option<Decision> {
+        let factor: f64 = match room {
+            Room::Windows if self.target <= 2 => 4.0,
+            Room::Windows if self.target <= START_MAX => 3.0,
+            Room::Losses if self.target <= 8 => 4.0,
+            Room::Windows => 1.5,
+            Room::Losses => 2.0,
+            Room::Unknown | Room::None => 1.0,
+        };
+        // A higher rate was measured before, and no queue says that it is out of reach now.
+        let fallen = self.learned.peak / reading.rate.max(1.0);
+        let (factor, words) = if fallen > FALLEN {
+            let before = shown_rate(self.learned.peak);
+            let words = format!("{}, and {before} went through before", reading.words());
+            (factor.max((1.05 * fallen).min(4.0)), words)
+        } else {
+            (factor, reading.words())
+        };
+        if factor <= 1.0 {
+            return None;
+        }
+        let to = whole(f64::from(self.target) * factor);
+        let most = match self.learned.filled_by.filter(|_| room == Room::Windows) {
+            Some(most) if most > self.target => most,
+            Some(_) => next_to(self.target),
+            None => to,
+        };
+        self.try_more(now, reading, to.min(most), words)
     }
 
-    fn begin_trial(&mut self, now: Duration, reading: &Reading, bursts: Option<Bursts>, why: Why) {
-        let mean = self.lately(now).unwrap_or(reading.rate);
-        self.trial = Some(Trial {
+    fn try_more(
+        &mut self,
+        now: Duration,
+        reading: &Reading,
+        to: u32,
+        words: String,
+    ) -> Option<Decision> {
+        if self.waits.more.is_over(now) {
+            self.learned.refused = None;
+        }
+        let to = self
+            .bounds
+            .hold(self.learned.refused.map_or(to, |most| to.min(most)));
+        if to <= self.target {
+            return None;
+        }
+        let (rate, _) = self.rates(now, reading);
+        self.phase = Phase::Raising(Raise {
             from: self.target,
-            before: reading.rate.min(mean),
-            mean,
-            more_moved: None,
-            losses: self.losses,
-            own_losses: Losses::default(),
+            before: rate.max(self.rate_to_beat(now, reading).unwrap_or(0.0)),
             for_losses: reading.room() == Room::Losses,
-            why,
-            bursts,
-            bytes: self.pace.bytes(),
-            windows: 0,
-            held_up: 0,
+            losses: self.meter.losses(),
+            whole: None,
         });
-        // It tells how long new streams take to start.
-        self.last = Some(*reading);
+        self.begin_trial(reading);
+        Some(self.change(now, to, words))
+    }
+
+    /// The usual rate, where it was measured a moment ago: a raise in a pause must win over that. BBR pauses every ten seconds.
+    fn rate_to_beat(&self, now: Duration, reading: &Reading) -> Option<f64> {
+        // Where this many streams have filled the path before, more win little: they must win over all of it, and early.
+        if self.learned.filled_by.is_some() && reading.room() == Room::Windows {
+            return self.usual.seen_lately(now, reading, Duration::ZERO);
+        }
+        let usual = self.usual.seen_lately(now, reading, USUAL_STEADY);
+        usual.map(|rate| KEPT * rate)
+    }
+
+    fn judge_more(
+        &mut self,
+        now: Duration,
+        reading: &Reading,
+        raise: Raise,
+        holdup: Holdup,
+    ) -> Option<Decision> {
+        let moved = self.moved(now, reading);
+        let words = || {
+            format!(
+                "{} moved {} where {} had moved {}",
+                self.target,
+                shown_rate(moved),
+                raise.from,
+                shown_rate(raise.before)
+            )
+        };
+        match raise.judge(self.target, moved, reading, &self.meter) {
+            Raised::GoOn => None,
+            Raised::Keep => {
+                self.waits.up.won();
+                self.waits.more.won();
+                self.waits.down.until = now + self.waits.down.wait;
+                self.waits.yielding.hold_until(now + DOWN_WAIT);
+                self.learned.kept = None;
+                self.usual.forget();
+                self.consider(now, reading, holdup)
+            }
+            Raised::Part(part) => {
+                let words = format!("{}; so many should do", words());
+                self.phase = Phase::Raising(Raise {
+                    whole: Some((self.target, moved)),
+                    ..raise
+                });
+                Some(self.change(now, part, words))
+            }
+            Raised::Back => {
+                let words = format!("{}: not worth it", words());
+                self.phase = Phase::Holding;
+                self.meter.restore_losses(raise.losses);
+                self.learned.peak = raise.before;
+                self.waits.up.failed(now, self.changed);
+                self.waits.explore.failed(now, self.changed);
+                // The path is full or nearly so: a small step finds out whether it still is.
+                self.learned.filled_by = Some(next_to(raise.from));
+                Some(self.change(now, raise.from, words))
+            }
+        }
+    }
+
+    fn try_fewer(
+        &mut self,
+        now: Duration,
+        reading: &Reading,
+        words: &str,
+        why: Why,
+    ) -> Option<Decision> {
+        let wait = match why {
+            Why::Queue => self.waits.yielding,
+            Why::Spare => self.waits.down,
+        };
+        if !wait.is_over(now) || self.target <= self.floor {
+            return None;
+        }
+        let to = (self.target - (self.target / 4).max(1)).max(self.floor);
+        let (before, mean) = self.rates(now, reading);
+        self.phase = Phase::Lowering(Lower {
+            from: self.target,
+            before,
+            series: self.learned.kept.unwrap_or(before),
+            mean,
+            why,
+        });
+        self.begin_trial(reading);
+        Some(self.change(now, to, format!("{words}; fewer may do")))
+    }
+
+    /// Tries fewer streams where a stage holds the transfer up that streams do not help.
+    fn try_fewer_elsewhere(
+        &mut self,
+        now: Duration,
+        reading: &Reading,
+        stage: &str,
+    ) -> Option<Decision> {
+        let why = format!("{stage} holds the transfer up");
+        let bursts = match self.meter.course() {
+            Course::Even => return self.try_fewer(now, reading, &why, Why::Spare),
+            Course::Uneven => return None,
+            Course::Bursts(bursts) => bursts,
+        };
+        if !self.waits.spare.is_over(now) {
+            return None;
+        }
+        self.try_fewer_in_bursts(now, reading, bursts, &why)
+    }
+
+    fn try_fewer_in_bursts(
+        &mut self,
+        now: Duration,
+        reading: &Reading,
+        bursts: Bursts,
+        why: &str,
+    ) -> Option<Decision> {
+        // In a burst the streams moved the most that they can.
+        let part = SPARE * bursts.rate / self.learned.peak.max(1.0);
+        let to = whole(f64::from(self.target) * part).max(self.floor);
+        if to >= self.target {
+            return None;
+        }
+        let words = format!(
+            "{why}, and takes {} in bursts; fewer may do",
+            shown_rate(bursts.rate)
+        );
+        self.phase = Phase::Draining(OverBursts::new(self.target, bursts, self.meter.bytes()));
+        self.begin_trial(reading);
+        // The highest rate is that of fewer streams from now on.
+        self.learned.peak = 0.0;
+        Some(self.change(now, to, words))
+    }
+
+    fn judge_fewer(
+        &mut self,
+        now: Duration,
+        reading: &Reading,
+        lower: Lower,
+        holdup: Holdup,
+    ) -> Option<Decision> {
+        let moved = self.moved(now, reading);
+        let result = lower.judge(now, (self.target, moved), reading, &self.meter);
+        match result {
+            Lowered::GoOn => return None,
+            Lowered::Back => {}
+            Lowered::Keep | Lowered::Given => {
+                let is_given = result == Lowered::Given;
+                self.learned.kept = (!is_given).then_some(lower.series);
+                if lower.why == Why::Queue {
+                    self.usual.forget();
+                }
+                if is_given {
+                    // The higher rate of more streams in a queue is no sign that these are held down.
+                    self.learned.peak = moved;
+                }
+                return self.keep_fewer(now, reading, holdup);
+            }
+        }
+        self.learned.kept = None;
+        match lower.why {
+            Why::Spare => self.waits.down.failed(now, self.changed),
+            Why::Queue => {
+                if reading.room() != Room::None {
+                    // The queue was ours.
+                    let wait = &mut self.waits.yielding.wait;
+                    *wait = DOWN_WAIT.max(*wait);
+                }
+                self.waits.yielding.failed(now, self.changed);
+            }
+        }
+        Some(self.go_back(now, lower.from, moved, lower.before))
+    }
+
+    fn judge_over_bursts(
+        &mut self,
+        now: Duration,
+        reading: &Reading,
+        mut trial: OverBursts,
+        holdup: Holdup,
+    ) -> Option<Decision> {
+        let passed = now.saturating_sub(self.changed);
+        trial.count(holdup);
+        self.phase = Phase::Draining(trial);
+        if let Holdup::Elsewhere(_) = holdup {
+            self.held_up = Some(now);
+        }
+        if self.was_held_up(now) && trial.is_short(passed) {
+            return None;
+        }
+        if trial.is_kept(passed, self.meter.bytes()) {
+            // The higher rate of more streams was a burst.
+            self.waits.up.failed(now, self.changed);
+            self.usual.forget();
+            return self.keep_fewer(now, reading, holdup);
+        }
+        self.waits.spare.failed(now, self.changed);
+        let (moved, before) = trial.rates(passed, self.meter.bytes());
+        Some(self.go_back(now, trial.from, moved, before))
+    }
+
+    /// Whether another stage held the transfer up a moment ago. Storage that takes much at once and then syncs leaves the network
+    /// the slowest stage for a while, again and again.
+    fn was_held_up(&self, now: Duration) -> bool {
+        let Some(then) = self.held_up else {
+            return false;
+        };
+        let since = now.saturating_sub(then);
+        let in_bursts = || matches!(self.meter.course(), Course::Bursts(_));
+        since < HELD_UP_FOR || since < HELD_UP_FOR_BURSTS && in_bursts()
+    }
+
+    fn keep_fewer(&mut self, now: Duration, reading: &Reading, holdup: Holdup) -> Option<Decision> {
+        let wait = self.waits.explore.wait;
+        self.waits.explore.hold_until(now + wait);
+        self.consider(now, reading, holdup)
+    }
+
+    fn go_back(&mut self, now: Duration, from: u32, rate: f64, before: f64) -> Decision {
+        self.phase = Phase::Holding;
+        let words = format!(
+            "{} moved {} where {from} had moved {}: back",
+            self.target,
+            shown_rate(rate),
+            shown_rate(before)
+        );
+        self.change(now, from, words)
+    }
+
+    /// The rate to compare a trial with, and the mean rate of the last moments.
+    fn rates(&self, now: Duration, reading: &Reading) -> (f64, f64) {
+        let mean = self.meter.lately(now).unwrap_or(reading.rate);
+        (reading.rate.min(mean), mean)
+    }
+
+    /// The rate that a trial has reached.
+    fn moved(&self, now: Duration, reading: &Reading) -> f64 {
+        reading.rate.max(self.meter.lately(now).unwrap_or(0.0))
+    }
+
+    /// The window before a trial shows how long new streams take to start.
+    fn begin_trial(&mut self, reading: &Reading) {
+        self.meter.begin_trial();
+        self.meter.remember(reading);
     }
 
     fn change(&mut self, now: Duration, to: u32, reason: String) -> Decision {
@@ -435,9 +635,7 @@ impl StreamTuner {
         };
         self.target = to;
         self.changed = now;
-        self.settled = None;
-        self.window = None;
-        self.windows = 0;
+        self.meter.restart();
         decision
     }
 }
