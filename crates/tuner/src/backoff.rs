@@ -38,6 +38,11 @@ impl Backoff {
         self.until = self.until.max(until);
     }
 
+    /// Nothing is tried for one wait.
+    pub(super) fn rest(&mut self, now: Duration) {
+        self.hold_until(now + self.wait);
+    }
+
     pub(super) fn won(&mut self) {
         self.wait = (self.wait / 2).max(self.shortest);
     }

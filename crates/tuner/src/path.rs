@@ -112,10 +112,6 @@ pub(super) struct Losses {
 /// In this time what was counted loses two thirds of its weight.
 const LOSSES_SECONDS: f64 = 15.0;
 
-/// Losses for no reason remain the same share whatever the number of streams; those of a short queue that runs over grow with its
-/// square. By so much they have grown, and by what chance makes of as many.
-const GROWN: f64 = 1.5;
-
 impl Losses {
     pub(super) fn add(&mut self, before: &ChannelSample, after: &ChannelSample, seconds: f64) {
         let keep = (-seconds / LOSSES_SECONDS).exp();
@@ -123,12 +119,6 @@ impl Losses {
         let retransmitted = after.retransmitted.saturating_sub(before.retransmitted);
         self.segments = self.segments * keep + segments as f64;
         self.retransmitted = self.retransmitted * keep + retransmitted as f64;
-    }
-
-    /// Whether there are clearly more of them than `before`, for as many segments.
-    pub(super) fn have_grown(&self, before: &Self) -> bool {
-        let expected = before.share() * self.segments;
-        self.retransmitted > GROWN * expected + expected.max(1.0).sqrt()
     }
 
     fn share(&self) -> f64 {

@@ -8,6 +8,7 @@
 
 mod bursts;
 mod fewer;
+mod memory;
 mod meter;
 mod more;
 mod parameters;
@@ -15,19 +16,17 @@ mod usual;
 
 use std::time::Duration;
 
-use self::bursts::OverBursts;
+use self::bursts::{HeldUp, OverBursts};
 use self::fewer::{Lower, Lowered, Why};
+use self::memory::{Learned, Waits};
 use self::meter::Meter;
-use self::more::{Raise, Raised};
+use self::more::{Raise, Raised, factor};
 use self::parameters::{
-    DOWN_WAIT, EXPLORE_FIRST, EXPLORE_MOST, EXPLORE_WAIT, FALLEN, FEWER_AFTER, HELD_UP_FOR,
-    HELD_UP_FOR_BURSTS, KEPT, MORE_WAIT, PATIENCE, SPARE, TRIAL_WINDOWS_MAX, UP_WAIT, USUAL_STEADY,
-    YIELD_WAIT,
+    DOWN_WAIT, EXPLORE_MOST, FALLEN, FEWER_AFTER, KEPT, PATIENCE, SPARE, START_WINDOWS,
 };
 use self::usual::{Change, Usual};
-use super::backoff::Backoff;
 use super::pace::{Bursts, Course};
-use super::path::{Reading, Room, SHORT, START_MAX};
+use super::path::{Reading, Room, SHORT};
 use super::{Bounds, ChannelSample, Decision, Holdup, Knob, shown_rate, whole};
 
 /// Chooses the number of streams of one channel.
@@ -44,10 +43,7 @@ pub struct StreamTuner {
     usual: Usual,
     waits: Waits,
     learned: Learned,
-    /// Windows in a row in which another stage held the transfer up.
-    elsewhere: u32,
-    /// When another stage held the transfer up last, for more than a moment.
-    held_up: Option<Duration>,
+    held_up: HeldUp,
 }
 
 /// What the next window is judged as.
@@ -61,63 +57,6 @@ enum Phase {
     Lowering(Lower),
     /// Fewer streams are tried where storage takes bursts. To: `Holding`.
     Draining(OverBursts),
-}
-
-/// When each kind of trial may begin.
-#[derive(Debug)]
-struct Waits {
-    /// More streams on evidence.
-    up: Backoff,
-    /// More streams without evidence.
-    explore: Backoff,
-    /// Fewer streams.
-    down: Backoff,
-    /// Fewer streams where storage takes bursts.
-    spare: Backoff,
-    /// Fewer streams in a queue.
-    yielding: Backoff,
-    /// More streams than the other end or the network admitted.
-    more: Backoff,
-}
-
-/// What trials have shown of the path.
-#[derive(Debug, Default)]
-struct Learned {
-    /// Rate before a series of trials of fewer streams.
-    kept: Option<f64>,
-    /// Most streams that the other end or the network admitted.
-    refused: Option<u32>,
-    /// Number of streams at which the path was last seen full. Raises for windows stop here, then go on in small steps.
-    filled_by: Option<u32>,
-    /// Highest rate of a window since the path was last seen full.
-    peak: f64,
-}
-
-impl Waits {
-    fn new() -> Self {
-        Self {
-            up: Backoff::new(UP_WAIT, Duration::ZERO),
-            explore: Backoff::new(EXPLORE_WAIT, EXPLORE_FIRST),
-            down: Backoff::new(DOWN_WAIT, Duration::ZERO),
-            spare: Backoff::new(DOWN_WAIT, Duration::ZERO),
-            yielding: Backoff::new(YIELD_WAIT, Duration::ZERO),
-            more: Backoff::new(MORE_WAIT, Duration::ZERO),
-        }
-    }
-
-    /// The path is another one: each trial may begin at once.
-    fn forget(&mut self, now: Duration) {
-        for wait in [
-            &mut self.up,
-            &mut self.explore,
-            &mut self.down,
-            &mut self.spare,
-            &mut self.yielding,
-            &mut self.more,
-        ] {
-            wait.forget(now);
-        }
-    }
 }
 
 impl StreamTuner {
@@ -134,8 +73,7 @@ impl StreamTuner {
             usual: Usual::default(),
             waits: Waits::new(),
             learned: Learned::default(),
-            elsewhere: 0,
-            held_up: None,
+            held_up: HeldUp::default(),
         }
     }
 
@@ -190,11 +128,7 @@ impl StreamTuner {
             return None;
         }
         match self.phase {
-            Phase::Raising(_) | Phase::Lowering(_) | Phase::Draining(_)
-                if sample.streams > self.target =>
-            {
-                None
-            }
+            _ if !matches!(self.phase, Phase::Holding) && sample.streams > self.target => None,
             Phase::Raising(raise) => {
                 // The other end takes no more, or the network admits no more. It may do so later.
                 let to = self.bounds.hold(sample.streams.max(raise.from));
@@ -217,15 +151,9 @@ impl StreamTuner {
     /// Takes the highest rate, and notes when nothing moves.
     fn notice_standstill(&mut self, now: Duration, reading: &Reading) {
         if !reading.stands_still() {
-            // Bytes that come at once after a standstill were on their way before.
-            if !self.meter.stood_still() {
-                self.learned.peak = self.learned.peak.max(reading.rate);
-            }
+            self.learned.peak = self.learned.peak.max(reading.rate);
         } else if self.learned.peak > 0.0 {
             self.usual.note_standstill(now);
-            if matches!(self.phase, Phase::Holding) {
-                self.meter.forget_windows();
-            }
         }
     }
 
@@ -244,14 +172,12 @@ impl StreamTuner {
     /// A trial in vain may win after the path has changed.
     fn notice_change(&mut self, now: Duration, reading: &Reading) {
         match self.usual.take(now, reading) {
-            Change::None => {}
             // A queue of our own was taken back. A queue of others is theirs, and its part is given at once.
             Change::Crowded if self.waits.yielding.wait > DOWN_WAIT => {
                 self.waits.yielding.forget(now);
             }
-            Change::Crowded => {}
+            Change::None | Change::Crowded => {}
             Change::OtherPath => {
-                self.learned.kept = None;
                 self.learned.filled_by = None;
                 self.waits.forget(now);
             }
@@ -262,21 +188,16 @@ impl StreamTuner {
     fn consider(&mut self, now: Duration, reading: &Reading, holdup: Holdup) -> Option<Decision> {
         self.phase = Phase::Holding;
         if let Holdup::Elsewhere(stage) = holdup {
-            self.elsewhere += 1;
-            if self.elsewhere < 2 {
-                return None;
-            }
-            self.held_up = Some(now);
+            self.held_up.note(now);
             return self.try_fewer_elsewhere(now, reading, stage);
         }
-        self.elsewhere = 0;
-        if self.was_held_up(now) || reading.stands_still() {
+        if self.held_up.lately(now, &self.meter) || reading.stands_still() {
             return None;
         }
         let room = reading.room();
         let may_be_pause = self.usual.may_be_pause(now, reading, room);
         // The first windows show streams that start, unless their buffers are full.
-        let starts = self.meter.windows() < TRIAL_WINDOWS_MAX && self.meter.is_moving(reading);
+        let starts = self.meter.windows() < START_WINDOWS && self.meter.is_moving(reading);
         if starts && !reading.has_full_buffers() {
             return None;
         }
@@ -327,14 +248,7 @@ impl StreamTuner {
 
     /// Tries more streams where `room` gives a reason.
     fn try_more_for(&mut self, now: Duration, reading: &Reading, room: Room) -> Option<Decision> {
-        let factor: f64 = match room {
-            Room::Windows if self.target <= 2 => 4.0,
-            Room::Windows if self.target <= START_MAX => 3.0,
-            Room::Losses if self.target <= 8 => 4.0,
-            Room::Windows => 1.5,
-            Room::Losses => 2.0,
-            Room::Unknown | Room::None => 1.0,
-        };
+        let factor = factor(room, self.target);
         // A higher rate was measured before, and no queue says that it is out of reach now.
         let fallen = self.learned.peak / reading.rate.max(1.0);
         let (factor, words) = if fallen > FALLEN {
@@ -372,26 +286,17 @@ impl StreamTuner {
         if to <= self.target {
             return None;
         }
-        let (rate, _) = self.rates(now, reading);
+        let (rate, _) = self.meter.rates(now, reading);
         self.phase = Phase::Raising(Raise {
             from: self.target,
-            before: rate.max(self.rate_to_beat(now, reading).unwrap_or(0.0)),
+            // A raise in a pause must win over the usual rate. BBR pauses every ten seconds.
+            before: rate.max(KEPT * self.usual.seen_lately(now, reading)),
             for_losses: reading.room() == Room::Losses,
             losses: self.meter.losses(),
             whole: None,
         });
-        self.begin_trial(reading);
+        self.meter.remember(reading);
         Some(self.change(now, to, words))
-    }
-
-    /// The usual rate, where it was measured a moment ago: a raise in a pause must win over that. BBR pauses every ten seconds.
-    fn rate_to_beat(&self, now: Duration, reading: &Reading) -> Option<f64> {
-        // Where this many streams have filled the path before, more win little: they must win over all of it, and early.
-        if self.learned.filled_by.is_some() && reading.room() == Room::Windows {
-            return self.usual.seen_lately(now, reading, Duration::ZERO);
-        }
-        let usual = self.usual.seen_lately(now, reading, USUAL_STEADY);
-        usual.map(|rate| KEPT * rate)
     }
 
     fn judge_more(
@@ -401,29 +306,19 @@ impl StreamTuner {
         raise: Raise,
         holdup: Holdup,
     ) -> Option<Decision> {
-        let moved = self.moved(now, reading);
-        let words = || {
-            format!(
-                "{} moved {} where {} had moved {}",
-                self.target,
-                shown_rate(moved),
-                raise.from,
-                shown_rate(raise.before)
-            )
-        };
+        let moved = self.meter.moved(now, reading);
+        let words = compared((self.target, moved), (raise.from, raise.before));
         match raise.judge(self.target, moved, reading, &self.meter) {
             Raised::GoOn => None,
             Raised::Keep => {
                 self.waits.up.won();
                 self.waits.more.won();
-                self.waits.down.until = now + self.waits.down.wait;
                 self.waits.yielding.hold_until(now + DOWN_WAIT);
-                self.learned.kept = None;
                 self.usual.forget();
                 self.consider(now, reading, holdup)
             }
             Raised::Part(part) => {
-                let words = format!("{}; so many should do", words());
+                let words = format!("{words}; so many should do");
                 self.phase = Phase::Raising(Raise {
                     whole: Some((self.target, moved)),
                     ..raise
@@ -431,10 +326,9 @@ impl StreamTuner {
                 Some(self.change(now, part, words))
             }
             Raised::Back => {
-                let words = format!("{}: not worth it", words());
+                let words = format!("{words}: not worth it");
                 self.phase = Phase::Holding;
                 self.meter.restore_losses(raise.losses);
-                self.learned.peak = raise.before;
                 self.waits.up.failed(now, self.changed);
                 self.waits.explore.failed(now, self.changed);
                 // The path is full or nearly so: a small step finds out whether it still is.
@@ -459,15 +353,14 @@ impl StreamTuner {
             return None;
         }
         let to = (self.target - (self.target / 4).max(1)).max(self.floor);
-        let (before, mean) = self.rates(now, reading);
+        let (before, mean) = self.meter.rates(now, reading);
         self.phase = Phase::Lowering(Lower {
             from: self.target,
             before,
-            series: self.learned.kept.unwrap_or(before),
             mean,
             why,
         });
-        self.begin_trial(reading);
+        self.meter.remember(reading);
         Some(self.change(now, to, format!("{words}; fewer may do")))
     }
 
@@ -481,12 +374,9 @@ impl StreamTuner {
         let why = format!("{stage} holds the transfer up");
         let bursts = match self.meter.course() {
             Course::Even => return self.try_fewer(now, reading, &why, Why::Spare),
-            Course::Uneven => return None,
-            Course::Bursts(bursts) => bursts,
+            Course::Bursts(bursts) if self.waits.spare.is_over(now) => bursts,
+            Course::Uneven | Course::Bursts(_) => return None,
         };
-        if !self.waits.spare.is_over(now) {
-            return None;
-        }
         self.try_fewer_in_bursts(now, reading, bursts, &why)
     }
 
@@ -508,7 +398,7 @@ impl StreamTuner {
             shown_rate(bursts.rate)
         );
         self.phase = Phase::Draining(OverBursts::new(self.target, bursts, self.meter.bytes()));
-        self.begin_trial(reading);
+        self.meter.remember(reading);
         // The highest rate is that of fewer streams from now on.
         self.learned.peak = 0.0;
         Some(self.change(now, to, words))
@@ -521,25 +411,18 @@ impl StreamTuner {
         lower: Lower,
         holdup: Holdup,
     ) -> Option<Decision> {
-        let moved = self.moved(now, reading);
+        let moved = self.meter.moved(now, reading);
         let result = lower.judge(now, (self.target, moved), reading, &self.meter);
         match result {
             Lowered::GoOn => return None,
             Lowered::Back => {}
             Lowered::Keep | Lowered::Given => {
-                let is_given = result == Lowered::Given;
-                self.learned.kept = (!is_given).then_some(lower.series);
                 if lower.why == Why::Queue {
                     self.usual.forget();
-                }
-                if is_given {
-                    // The higher rate of more streams in a queue is no sign that these are held down.
-                    self.learned.peak = moved;
                 }
                 return self.keep_fewer(now, reading, holdup);
             }
         }
-        self.learned.kept = None;
         match lower.why {
             Why::Spare => self.waits.down.failed(now, self.changed),
             Why::Queue => {
@@ -565,14 +448,12 @@ impl StreamTuner {
         trial.count(holdup);
         self.phase = Phase::Draining(trial);
         if let Holdup::Elsewhere(_) = holdup {
-            self.held_up = Some(now);
+            self.held_up.note(now);
         }
-        if self.was_held_up(now) && trial.is_short(passed) {
+        if self.held_up.lately(now, &self.meter) && trial.is_short(passed) {
             return None;
         }
         if trial.is_kept(passed, self.meter.bytes()) {
-            // The higher rate of more streams was a burst.
-            self.waits.up.failed(now, self.changed);
             self.usual.forget();
             return self.keep_fewer(now, reading, holdup);
         }
@@ -581,49 +462,15 @@ impl StreamTuner {
         Some(self.go_back(now, trial.from, moved, before))
     }
 
-    /// Whether another stage held the transfer up a moment ago. Storage that takes much at once and then syncs leaves the network
-    /// the slowest stage for a while, again and again.
-    fn was_held_up(&self, now: Duration) -> bool {
-        let Some(then) = self.held_up else {
-            return false;
-        };
-        let since = now.saturating_sub(then);
-        let in_bursts = || matches!(self.meter.course(), Course::Bursts(_));
-        since < HELD_UP_FOR || since < HELD_UP_FOR_BURSTS && in_bursts()
-    }
-
     fn keep_fewer(&mut self, now: Duration, reading: &Reading, holdup: Holdup) -> Option<Decision> {
-        let wait = self.waits.explore.wait;
-        self.waits.explore.hold_until(now + wait);
+        self.waits.explore.rest(now);
         self.consider(now, reading, holdup)
     }
 
     fn go_back(&mut self, now: Duration, from: u32, rate: f64, before: f64) -> Decision {
         self.phase = Phase::Holding;
-        let words = format!(
-            "{} moved {} where {from} had moved {}: back",
-            self.target,
-            shown_rate(rate),
-            shown_rate(before)
-        );
-        self.change(now, from, words)
-    }
-
-    /// The rate to compare a trial with, and the mean rate of the last moments.
-    fn rates(&self, now: Duration, reading: &Reading) -> (f64, f64) {
-        let mean = self.meter.lately(now).unwrap_or(reading.rate);
-        (reading.rate.min(mean), mean)
-    }
-
-    /// The rate that a trial has reached.
-    fn moved(&self, now: Duration, reading: &Reading) -> f64 {
-        reading.rate.max(self.meter.lately(now).unwrap_or(0.0))
-    }
-
-    /// The window before a trial shows how long new streams take to start.
-    fn begin_trial(&mut self, reading: &Reading) {
-        self.meter.begin_trial();
-        self.meter.remember(reading);
+        let words = compared((self.target, rate), (from, before));
+        self.change(now, from, format!("{words}: back"))
     }
 
     fn change(&mut self, now: Duration, to: u32, reason: String) -> Decision {
@@ -638,6 +485,12 @@ impl StreamTuner {
         self.meter.restart();
         decision
     }
+}
+
+/// The result of a trial in words: two numbers of streams with the rate of each.
+fn compared((to, moved): (u32, f64), (from, before): (u32, f64)) -> String {
+    let (moved, before) = (shown_rate(moved), shown_rate(before));
+    format!("{to} moved {moved} where {from} had moved {before}")
 }
 
 /// A small step up.

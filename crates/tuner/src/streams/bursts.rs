@@ -4,8 +4,33 @@
 use std::time::Duration;
 
 use super::super::Holdup;
-use super::super::pace::Bursts;
-use super::parameters::{BURSTS, BURSTS_SECONDS_MAX, HELD_UP_PART, KEPT};
+use super::super::pace::{Bursts, Course};
+use super::meter::Meter;
+use super::parameters::{
+    BURSTS, BURSTS_SECONDS_MAX, HELD_UP_FOR, HELD_UP_FOR_BURSTS, HELD_UP_PART, KEPT,
+};
+
+/// When another stage held the transfer up last.
+#[derive(Debug, Default)]
+pub(super) struct HeldUp(Option<Duration>);
+
+impl HeldUp {
+    /// Another stage holds the transfer up.
+    pub(super) const fn note(&mut self, now: Duration) {
+        self.0 = Some(now);
+    }
+
+    /// Whether another stage held the transfer up a moment ago. Storage that takes much at once and then syncs leaves the network the
+    /// slowest stage for a while, again and again.
+    pub(super) fn lately(&self, now: Duration, meter: &Meter) -> bool {
+        let Some(then) = self.0 else {
+            return false;
+        };
+        let since = now.saturating_sub(then);
+        let in_bursts = || matches!(meter.course(), Course::Bursts(_));
+        since < HELD_UP_FOR || since < HELD_UP_FOR_BURSTS && in_bursts()
+    }
+}
 
 /// A trial of fewer streams over bursts.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::path::{Reading, Room};
 use super::meter::Meter;
-use super::parameters::{ALONE_FOR, KEPT, KEPT_ALONE, TRIAL_WINDOWS_MAX};
+use super::parameters::{ALONE_FOR, KEPT, KEPT_ALONE};
 
 /// Why fewer streams are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +23,6 @@ pub(super) struct Lower {
     pub(super) from: u32,
     /// The rate before the trial.
     pub(super) before: f64,
-    /// The rate before a series of such trials, so that small losses do not add up.
-    pub(super) series: f64,
     /// The mean rate just before the trial.
     pub(super) mean: f64,
     /// Why fewer are tried.
@@ -58,7 +56,7 @@ impl Lower {
         // The queue is gone and windows hold the streams up: the streams leave a part of the link empty. That part is some hundredths,
         // less than one window differs from the next, so that means are compared.
         let is_alone = self.why == Why::Queue && room == Room::Windows;
-        let mut is_kept = moved >= KEPT * self.series;
+        let mut is_kept = moved >= KEPT * self.before;
         if is_kept && is_alone {
             if meter.settled().is_none_or(|then| now < then + ALONE_FOR) {
                 return Lowered::GoOn;
@@ -74,9 +72,7 @@ impl Lower {
         if is_kept {
             return Lowered::Keep;
         }
-        // In a shared queue moments of much and of little take some windows.
-        let may_rise = meter.windows() == 1 || is_queued || meter.is_rising(reading);
-        if meter.windows() < TRIAL_WINDOWS_MAX && may_rise {
+        if meter.windows() == 1 {
             return Lowered::GoOn;
         }
         Lowered::Back

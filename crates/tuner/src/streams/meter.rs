@@ -17,8 +17,6 @@ pub(super) struct Meter {
     /// The window before, with the same number of streams.
     last: Option<Reading>,
     losses: Losses,
-    /// Losses since the trial began.
-    trial_losses: Losses,
     pace: Pace,
 }
 
@@ -100,7 +98,6 @@ impl Meter {
         let window = *window;
         // Losses while streams start are of the streams' making and are not counted.
         self.losses.add(&window.begin, sample, passed.as_secs_f64());
-        self.trial_losses.add(&window.begin, sample, 0.0);
         let reading = Reading::between(
             &window.begin,
             sample,
@@ -114,7 +111,7 @@ impl Meter {
         Some(reading)
     }
 
-    /// Remembers the window before the next one.
+    /// Remembers the window before the next one. The window before a trial shows how long new streams take to start.
     pub(super) fn remember(&mut self, reading: &Reading) {
         self.last = Some(*reading);
     }
@@ -124,26 +121,11 @@ impl Meter {
         self.windows
     }
 
-    /// The next windows are those of streams that start.
-    pub(super) const fn forget_windows(&mut self) {
-        self.windows = 0;
-    }
-
-    /// Whether nothing moved in the window before.
-    pub(super) fn stood_still(&self) -> bool {
-        self.last.is_some_and(|last| last.stands_still())
-    }
-
-    /// Whether the rate still rises from window to window.
-    pub(super) fn is_rising(&self, reading: &Reading) -> bool {
-        self.last
-            .is_none_or(|last| reading.rate > RISING * last.rate)
-    }
-
-    /// Whether the rate still rises, or falls after its rise.
+    /// Whether the rate still rises from window to window, or falls after its rise.
     pub(super) fn is_moving(&self, reading: &Reading) -> bool {
-        let falls = |last: Reading| reading.rate < last.rate / RISING / RISING;
-        self.is_rising(reading) || self.last.is_some_and(falls)
+        self.last.is_none_or(|last| {
+            reading.rate > RISING * last.rate || reading.rate < last.rate / RISING / RISING
+        })
     }
 
     /// Since when the figures are those of this number of streams.
@@ -162,6 +144,17 @@ impl Meter {
             .mean_since(settled.max(now.saturating_sub(LATELY)))
     }
 
+    /// The rate to compare a trial with, and the mean rate of the last moments.
+    pub(super) fn rates(&self, now: Duration, reading: &Reading) -> (f64, f64) {
+        let mean = self.lately(now).unwrap_or(reading.rate);
+        (reading.rate.min(mean), mean)
+    }
+
+    /// The rate that a trial has reached.
+    pub(super) fn moved(&self, now: Duration, reading: &Reading) -> f64 {
+        reading.rate.max(self.lately(now).unwrap_or(0.0))
+    }
+
     /// Whether the transfer moves evenly or in bursts.
     pub(super) fn course(&self) -> Course {
         self.pace.course()
@@ -175,16 +168,6 @@ impl Meter {
     /// Losses so far; those of the last seconds weigh most.
     pub(super) const fn losses(&self) -> Losses {
         self.losses
-    }
-
-    /// Losses of the trial alone.
-    pub(super) const fn trial_losses(&self) -> Losses {
-        self.trial_losses
-    }
-
-    /// A trial begins: its losses are counted from here.
-    pub(super) fn begin_trial(&mut self) {
-        self.trial_losses = Losses::default();
     }
 
     /// Losses that a trial made are forgotten with the trial.

@@ -4,7 +4,19 @@
 use super::super::path::{Losses, Reading, Room, START_MAX};
 use super::super::whole;
 use super::meter::Meter;
-use super::parameters::{PART, TAKEN, TAKEN_MOST, TRIAL_WINDOWS_MAX, WORTH, WORTH_LOSSES};
+use super::parameters::{PART, TAKEN, TAKEN_MOST, WORTH, WORTH_LOSSES};
+
+/// How many times as many streams are tried, by what holds the streams up.
+pub(super) fn factor(room: Room, target: u32) -> f64 {
+    match room {
+        Room::Windows if target <= 2 => 4.0,
+        Room::Windows if target <= START_MAX => 3.0,
+        Room::Losses if target <= 8 => 4.0,
+        Room::Windows => 1.5,
+        Room::Losses => 2.0,
+        Room::Unknown | Room::None => 1.0,
+    }
+}
 
 /// A trial of more streams.
 #[derive(Debug, Clone, Copy)]
@@ -39,19 +51,15 @@ impl Raise {
     pub(super) fn judge(&self, to: u32, moved: f64, reading: &Reading, meter: &Meter) -> Raised {
         let (from, all) = (f64::from(self.from), f64::from(to));
         let won = moved / self.before.max(1.0);
-        // More streams overrun a queue that is too short to be seen: what they win there, they take from others.
-        let grown = self.for_losses && meter.trial_losses().have_grown(&self.losses);
-        if self.is_enough(all, moved) && !grown || won >= 1.0 + (all / from - 1.0) / 2.0 {
+        if self.is_enough(all, moved) || won >= 1.0 + (all / from - 1.0) / 2.0 {
             return Raised::Keep;
         }
-        if meter.windows() < TRIAL_WINDOWS_MAX && (meter.windows() == 1 || meter.is_rising(reading))
-        {
+        if meter.windows() == 1 {
             return Raised::GoOn;
         }
-        // Where losses alone hold streams up, and do not grow, nobody loses by the added streams. The old streams may still have
-        // more than losses leave them, from their start.
+        // Where losses alone hold streams up, no other transfer loses by the added streams. The old streams may still have more than
+        // losses leave them, from their start.
         if self.for_losses
-            && !grown
             && self.from >= START_MAX
             && reading.room() == Room::Losses
             && won >= 1.0 + WORTH_LOSSES * (all / from - 1.0)
@@ -62,7 +70,7 @@ impl Raise {
         let enough = whole(from * won * 1.05);
         // Without such a part, the streams stay if they win more than they could take from others that have half of the link.
         let taken = 2.0 * all / (all + from);
-        if !grown && won >= TAKEN_MOST * taken && (self.whole.is_some() || enough >= to) {
+        if won >= TAKEN_MOST * taken && (self.whole.is_some() || enough >= to) {
             return Raised::Keep;
         }
         if self.whole.is_none() && won > WORTH && enough > self.from && enough < to {

@@ -18,6 +18,8 @@ pub(super) const START_ROUND_TRIPS: f64 = 8.0;
 pub(super) const LATELY: Duration = Duration::from_secs(2);
 /// A rate that grows by more than this factor from window to window is still rising.
 pub(super) const RISING: f64 = 1.1;
+/// Windows in which a rate that moves shows streams that start.
+pub(super) const START_WINDOWS: u32 = 4;
 /// Time that streams have to start or end, beside ten round trips.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -38,8 +40,6 @@ pub(super) const FEWER_AFTER: Duration = Duration::from_secs(30);
 
 // Trials.
 
-/// Windows of a trial at most, while its rate still rises.
-pub(super) const TRIAL_WINDOWS_MAX: u32 = 4;
 /// First waits after a trial in vain. Each wait doubles up to [`WAIT_MAX`](crate::backoff::WAIT_MAX).
 pub(super) const UP_WAIT: Duration = Duration::from_secs(2);
 /// First wait after a trial of more streams without evidence.

@@ -51,9 +51,6 @@ impl Usual {
     /// Nothing moves.
     pub(super) const fn note_standstill(&mut self, now: Duration) {
         self.still = Some(now);
-        if let Some(steady) = &mut self.steady {
-            steady.far = None;
-        }
     }
 
     /// Takes a window in which nothing is tried.
@@ -82,7 +79,7 @@ impl Usual {
 
     /// Whether the rate may rise in a moment whatever is tried: the usual rate, or none at all, was measured a moment ago.
     pub(super) fn may_be_pause(&self, now: Duration, reading: &Reading, room: Room) -> bool {
-        let Some(steady) = self.known(now, USUAL_STEADY) else {
+        let Some(steady) = self.known(now) else {
             return is_recent(self.still, LATELY, now);
         };
         // In a queue, transfers that joined may want their part soon; losses differ from window to window.
@@ -93,21 +90,17 @@ impl Usual {
                 || is_recent(self.still, UNUSUAL_FOR, now))
     }
 
-    /// The usual rate, where it has been measured for `time` and the last time a moment ago.
-    pub(super) fn seen_lately(
-        &self,
-        now: Duration,
-        reading: &Reading,
-        time: Duration,
-    ) -> Option<f64> {
-        self.known(now, time)
+    /// The usual rate, if it was measured a moment ago; otherwise 0.
+    pub(super) fn seen_lately(&self, now: Duration, reading: &Reading) -> f64 {
+        self.known(now)
             .filter(|steady| is_recent(steady.seen, moment(reading), now))
-            .map(|steady| steady.rate)
+            .map_or(0.0, |steady| steady.rate)
     }
 
-    fn known(&self, now: Duration, time: Duration) -> Option<&Steady> {
+    /// The usual rate, if it is that of a steady state.
+    fn known(&self, now: Duration) -> Option<&Steady> {
         self.steady.as_ref().filter(|steady| {
-            steady.windows >= USUAL_KNOWN && now.saturating_sub(steady.since) >= time
+            steady.windows >= USUAL_KNOWN && now.saturating_sub(steady.since) >= USUAL_STEADY
         })
     }
 }
