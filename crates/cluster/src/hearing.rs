@@ -44,7 +44,7 @@ impl AnswerCluster for Cluster {
         nodes.retain(|node| {
             // Each node has memory to measure with.
             let serves = is_memory(export) || node.exports.iter().any(|name| name == export);
-            // Who knows nothing of the others leaves it to the asker to find out.
+            // A node that knows nothing of the others lets the asker find out.
             serves && matches!(node.state, NodeState::Up | NodeState::Unknown)
         });
         nodes.sort_by_key(|node| (node.name != *own, node.number));
@@ -137,7 +137,7 @@ impl Shared {
         }
     }
 
-    /// Who leads, as far as this node knows.
+    /// The leader, as far as this node knows.
     pub(crate) fn leader(&self) -> Option<KnownNode> {
         let (number, address) = self.config.replica.leader_hint()?;
         if number == self.config.home.number {
@@ -185,7 +185,7 @@ fn hear(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, R
             return Err(Refusal::new(code::INVALID, message));
         };
         shared.fits(said.level)?;
-        // What the state would not take must not hold up the leader.
+        // An announcement that the state would refuse must not hold up the leader.
         let invalid = |what: String| Refusal::new(code::INVALID, format!("announcement: {what}"));
         if !said.is_bounded() {
             return Err(invalid("it is longer than that of a node".to_owned()));

@@ -23,7 +23,7 @@ const VERSION: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub struct ClusterHome {
     version: u32,
-    /// Id of the cluster: the identity of its first node, and how often it was made anew from one survivor.
+    /// Id of the cluster: the identity of its first node, and how often it was recovered from one survivor.
     pub cluster: String,
     /// Number in the consensus.
     pub number: u64,
@@ -42,7 +42,7 @@ pub enum HomeError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// It is not what this program writes.
@@ -50,13 +50,13 @@ pub enum HomeError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in the file.
         what: String,
     },
 }
 
 impl ClusterHome {
-    /// A node that is a cluster of its own.
+    /// A node that forms a cluster alone.
     #[must_use]
     pub fn of_one(identity: &str) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl ClusterHome {
         }
     }
 
-    /// Whether this cluster was made anew from a survivor of the one with that id.
+    /// Whether this cluster was recovered from a survivor of the cluster with that id.
     pub(crate) fn is_recovered_from(&self, of: &str) -> bool {
         let parts = |id: &str| {
             let (first, times) = id.rsplit_once('/')?;

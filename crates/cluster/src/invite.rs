@@ -1,5 +1,5 @@
 //! Owns invitations: how a token looks, what of it is stored, and making one.
-//! Lets nobody in: the state decides whether an invitation is good.
+//! Admits no node: the state decides whether an invitation is good.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ const SECRET_BYTES: usize = 20;
 /// An invitation as it is handed over: a secret, and the identity of the node that invites.
 #[derive(Clone, Eq, PartialEq)]
 pub struct Token {
-    /// What the node that joins has to know.
+    /// Secret that the joining node must show.
     pub secret: String,
     /// Identity that the node which is asked must prove.
     pub identity: String,
@@ -58,7 +58,7 @@ impl FromStr for Token {
     }
 }
 
-/// What is stored of a secret. It has 160 random bits, so nobody finds it from its digest.
+/// The stored form of a secret. A secret has 160 random bits, so its digest does not reveal it.
 pub(crate) fn digest(secret: &str) -> Secret {
     Secret::new(blake3::hash(secret.as_bytes()).to_hex().to_string())
 }

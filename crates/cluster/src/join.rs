@@ -48,12 +48,12 @@ pub enum JoinError {
         "joining the cluster: {refusal}; --join takes an address of the node that made the invitation, {identity}"
     )]
     Unreachable {
-        /// What became of each address.
+        /// Why each address failed.
         refusal: Refusal,
         /// Identity of that node.
         identity: String,
     },
-    /// What was learnt cannot be written down.
+    /// The answer cannot be written to the home.
     #[error(transparent)]
     Home(#[from] HomeError),
 }
@@ -61,7 +61,7 @@ pub enum JoinError {
 /// Joins, unless the node of this home is a member of a cluster already. Blocks.
 ///
 /// # Errors
-/// The home has a state of its own, or the cluster does not let the node in.
+/// The home already has a state, or the cluster refuses the node.
 pub fn join(
     home: &Path,
     sites: &dyn AskSites,

@@ -1,5 +1,5 @@
 //! The thread that keeps the cluster: each second it tells the leader that this node lives; the leader's makes rows, members and voters so.
-//! Answers nobody: `hearing` does.
+//! Answers no questions: `hearing` does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl Shared {
         checked.err().map(|error| error.to_string())
     }
 
-    /// The leader lives, and tells when it heard the others: who leads after it knows as much.
+    /// Notes that the leader lives, and when the leader heard the others: a later leader starts from these times.
     fn note_ages(&self, leader: &str, ages: &[(u64, u64)]) {
         let rows = self.config.replica.reader().objects_by::<Node>(leader);
         let leader = rows
@@ -114,7 +114,7 @@ impl Cluster {
     }
 }
 
-/// What the leader does each second. One change of the consensus at a time, so that each stands on the one before.
+/// Work of the leader each second. It makes one change of the consensus at a time, so that each builds on the last.
 fn lead(shared: &Shared) -> Result<(), String> {
     let replica = &shared.config.replica;
     let rows: Vec<Node> = replica.reader().objects().map_err(told)?;

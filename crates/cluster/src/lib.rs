@@ -1,4 +1,4 @@
-//! Makes several nodes one cluster: joining, who votes, who lives, and the way of the consensus between nodes.
+//! Makes several nodes one cluster: joining, voting, liveness, and the transport of the consensus between nodes.
 //! Keeps no state itself (`state`), opens no connection (`node`), and runs no job (`jobs`).
 //!
 //! ```text
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Only nodes of the cluster may speak, known by their identities; a stranger may join with an invitation. A node that was removed, or
-//! that belongs to a cluster which was made anew (`recover`), is told so and changes nothing.
+//! whose cluster was replaced by `recover`, gets a refusal that says so. It changes nothing.
 
 mod carrier;
 mod hearing;
@@ -42,7 +42,7 @@ pub use sights::Look;
 /// Beats for which the row of a node may lack an export before that counts: a row follows what its node announces.
 const LACKS_FOR: u32 = 2;
 
-/// What the cluster's part of a node is told at the beginning.
+/// Configuration of [`Cluster`].
 pub struct ClusterConfig {
     /// The state that the cluster shares.
     pub replica: Arc<Replica>,
@@ -54,7 +54,7 @@ pub struct ClusterConfig {
     pub identity: String,
     /// Exports of this node.
     pub exports: Vec<String>,
-    /// What is known of their file systems, by name.
+    /// Watches of the file systems of these exports, by name.
     pub watched: BTreeMap<String, Watched>,
     /// Accounts of this machine that are admins without being users.
     pub admins: Vec<String>,
@@ -70,7 +70,7 @@ pub struct ClusterConfig {
     pub resources: Arc<dyn Fn() -> NodeResources + Send + Sync>,
     /// Looks at the exports of this node.
     pub look: Arc<Look>,
-    /// Says what happens, a line each.
+    /// Writes a line to the log of the node.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Shared {
     addresses: Mutex<Vec<String>>,
     /// The other nodes when this one joined; none once the row of this node was there.
     told: Mutex<Vec<KnownNode>>,
-    /// Who lives, as far as this node heard as the leader.
+    /// The nodes that live, as far as this node heard as the leader.
     pub(crate) live: live::Live,
     pub(crate) sights: sights::Sights,
     /// For how many beats the row of this node has lacked each of its exports.
@@ -128,7 +128,7 @@ impl Cluster {
             .spawn(move || keeper::run(&shared))?;
         *self.thread() = Some(thread);
         let shared = Arc::clone(&self.shared);
-        // Nobody waits for its end: see there.
+        // No thread joins it: see `Sights::follow`.
         std::thread::Builder::new()
             .name("gw-sights".to_owned())
             .spawn(move || shared.sights.follow(&shared.config.look, &shared.stopping))?;
@@ -209,8 +209,8 @@ impl Shared {
         exports.filter(|name| !hangs(name)).cloned().collect()
     }
 
-    /// Has this node refuse those of its exports that the row of the node lacks: the leader knows them for other file systems. What has
-    /// not answered lately was left out by this node itself.
+    /// Has this node refuse those of its exports that the row of the node lacks: the leader knows them for other file systems. An export
+    /// that has not answered lately is missing because this node left it out.
     pub(crate) fn mark_odd(&self) {
         let Ok(rows) = self.config.replica.reader().objects::<Node>() else {
             return;

@@ -1,5 +1,6 @@
 //! Owns what the leader hears from nodes: when it heard each, and what each has.
-//! Lives in memory: a new leader hears everybody within a second or two, and knows from the leader before it who lived a moment ago.
+//! Lives in memory: a new leader hears every node within a second or two. The previous leader's announcements tell it which nodes lived a
+//! moment ago.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,7 @@ pub(crate) const LOST_AFTER: Duration = Duration::from_secs(5);
 /// A voter that was not heard for this long may be replaced.
 pub(crate) const GONE_AFTER: Duration = Duration::from_secs(60);
 
-/// Who lives.
+/// Contacts of this node with the others.
 #[derive(Default)]
 pub(crate) struct Live(Mutex<Contacts>);
 
@@ -40,7 +41,7 @@ impl Live {
 }
 
 impl Contacts {
-    /// Notes whether this node leads. What an earlier time of leading heard is forgotten.
+    /// Notes whether this node leads. A new term of leading forgets the contacts of earlier terms.
     pub(crate) fn leads(&mut self, leads: bool, now: Instant) {
         if leads && self.leads_since.is_none() {
             self.nodes.clear();
@@ -75,7 +76,7 @@ impl Contacts {
             .collect()
     }
 
-    /// How long ago the node lived for the last time, whoever leads; None if nobody has said so.
+    /// How long ago any leader last heard the node; None if no leader has said so.
     pub(crate) fn age(&self, number: u64, now: Instant) -> Option<Duration> {
         let at = self.seen.get(&number)?;
         Some(now.saturating_duration_since(*at))
@@ -98,12 +99,12 @@ impl Contacts {
             .is_some_and(|silent| silent > LOST_AFTER)
     }
 
-    /// Whether it has still to be told that the node is lost. From then on it was.
+    /// Whether the loss of the node is still to be reported. Marks it as reported.
     pub(crate) fn tell_lost(&mut self, number: u64, now: Instant) -> bool {
         self.is_lost(number, now) && self.told.insert(number)
     }
 
-    /// The state did not take it; it is to be told again.
+    /// The state did not take the report: it is due again.
     pub(crate) fn tell_again(&mut self, number: u64) {
         self.told.remove(&number);
     }
@@ -174,7 +175,7 @@ mod tests {
         heard.hear(said(2), after(12));
         assert_eq!(heard.age(2, after(12)), Some(Duration::ZERO));
         assert!(heard.age(1, after(16)).expect("told") > LOST_AFTER);
-        // What runs there goes on elsewhere no earlier than before.
+        // Jobs of that node resume elsewhere no earlier than before.
         assert!(!heard.is_lost(1, after(16)));
         assert!(heard.is_lost(1, after(17)));
         let mut ages = heard.ages(after(13));

@@ -1,4 +1,4 @@
-//! Owns what this node sees of its exports, looked at by a thread of its own, and which odd ones were told.
+//! Owns what this node sees of its exports. A separate thread looks at them. Also records which odd exports were already reported.
 //! Compares nothing: the leader does.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// What was seen longer ago than this says nothing: a file system may not answer.
+/// A look older than this is ignored: a file system may not answer.
 const OLD_AFTER: Duration = Duration::from_secs(60);
 
 /// How long an export is odd that was not before until that counts, where it is the same directory: nodes look at different times, and
@@ -19,17 +19,17 @@ const LASTS: Duration = Duration::from_secs(25);
 /// How soon the thread ends.
 const STOP_WITHIN: Duration = Duration::from_millis(200);
 
-/// What a node sees of each export, by name: see `godwit_api::sight`.
+/// Looks at each export of a node, by name: see `godwit_api::sight`.
 pub type Look = dyn Fn() -> BTreeMap<String, Vec<u64>> + Send + Sync;
 
-/// What this node sees.
+/// The latest look at the exports of this node.
 #[derive(Default)]
 pub(crate) struct Sights(Mutex<Seen>);
 
 /// An export of the node of a number.
 pub(crate) type Export = (u64, String);
 
-/// What the leader compares of an export of a node.
+/// An export of a node, as the leader compares it.
 pub(crate) struct Compared {
     pub(crate) export: Export,
     /// Number of the directory's inode; 0 if it cannot be looked at.
@@ -55,7 +55,7 @@ impl Sights {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was seen last, unless that is too long ago.
+    /// The latest look, unless it is too old.
     pub(crate) fn seen(&self) -> BTreeMap<String, Vec<u64>> {
         let seen = self.lock();
         match seen.at.is_some_and(|at| at.elapsed() < OLD_AFTER) {
@@ -64,7 +64,7 @@ impl Sights {
         }
     }
 
-    /// Body of the thread that looks. Nobody waits for it: a file system that does not answer holds it.
+    /// Body of the thread that looks. No thread joins it: a file system that does not answer may block it.
     pub(crate) fn follow(&self, look: &Arc<Look>, stopping: &AtomicBool) {
         while !stopping.load(Ordering::SeqCst) {
             let exports = look();
@@ -78,8 +78,8 @@ impl Sights {
         }
     }
 
-    /// Of those that differ now, among all that were compared, those that count: at once what was never as at the others, and what has
-    /// become another directory; after a while what only has other entries.
+    /// The odd exports that count. One that never agreed with the others, or that became another directory, counts at once. One that
+    /// differs only in its entries counts after a while.
     pub(crate) fn lasting(&self, odd: Vec<Export>, all: &[Compared], now: Instant) -> Vec<Export> {
         let mut seen = self.lock();
         let is_first = !std::mem::replace(&mut seen.has_compared, true);
@@ -111,7 +111,7 @@ impl Sights {
         odd.into_iter().filter(counts).collect()
     }
 
-    /// Those that were not told before.
+    /// The odd exports that were not reported before.
     pub(crate) fn new_ones(&self, odd: &[Export]) -> Vec<Export> {
         let mut seen = self.lock();
         let now: BTreeSet<(u64, String)> = odd.iter().cloned().collect();

@@ -1,5 +1,5 @@
 //! Tells how the cluster is, and changes nodes for an operator.
-//! Decides nothing by itself.
+//! Decides nothing on its own.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -168,7 +168,7 @@ impl Cluster {
         self.propose(actor, Op::Node(Change::Put(changed)))
     }
 
-    /// Removes a node. What it runs goes on elsewhere. A node that lives and is not drained is removed only by force.
+    /// Removes a node. Its jobs resume on other nodes. A node that lives and is not drained is removed only by force.
     ///
     /// # Errors
     /// There is no such node, or it is the last one, or it lives, or the state takes no change.

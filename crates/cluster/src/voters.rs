@@ -1,4 +1,4 @@
-//! Chooses who votes: a pure function of the nodes, and of who lives.
+//! Chooses the voters: a pure function of the nodes and their liveness.
 //! Changes nothing.
 
 use std::collections::BTreeSet;
@@ -26,14 +26,14 @@ const fn seats(nodes: usize) -> usize {
     }
 }
 
-/// Who shall vote. Those who vote keep their seats unless they are gone or others are wanted; a seat is given to who is fit only.
+/// The nodes that shall vote. Voters keep their seats unless they are gone or others are wanted. Only a fit node gets a seat.
 pub(crate) fn choose(candidates: &[Candidate]) -> BTreeSet<u64> {
     let seats = seats(candidates.len());
     let mut order: Vec<&Candidate> = candidates
         .iter()
         .filter(|candidate| candidate.votes || candidate.fit)
         .collect();
-    // Who is wanted comes first, then who has a seat, then the oldest.
+    // Wanted nodes come first, then nodes with a seat, then the oldest.
     order.sort_by_key(|candidate| {
         (
             candidate.gone,
