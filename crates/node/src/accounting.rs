@@ -53,7 +53,7 @@ impl Accounting {
         }
     }
 
-    /// Writes a record down. Gives what the operator should see to, once for each trouble.
+    /// Writes a record down. Returns a message for the operator, once for each trouble.
     pub fn add(&self, record: &TransferRecord) -> Option<String> {
         let mut line = serde_json::to_string(record).ok()?;
         line.push('\n');
@@ -119,7 +119,7 @@ impl Accounting {
                 bytes += fs::metadata(file).map_or(0, |meta| meta.len());
             }
             if name < first.as_bytes() || bytes > ALL_BYTES_MAX {
-                // What cannot be deleted is tried again tomorrow.
+                // A file that cannot be deleted is tried again tomorrow.
                 let _ = fs::remove_file(file);
             }
         }

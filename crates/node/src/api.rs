@@ -1,4 +1,4 @@
-//! Joins the REST API of a node to its plan: socket, certificate, and what is told of the node.
+//! Joins the REST API of a node to its plan: socket, certificate, and the description of the node.
 //! Serves nothing itself.
 
 use std::fs::DirBuilder;

@@ -191,7 +191,7 @@ pub(crate) fn reached_at(settings: &ClusterSettings, listening: &[SocketAddr]) -
     found
 }
 
-/// What this node sees of its exports. One that cannot be looked at is like no other; one that does not answer is left out.
+/// Identities of the exports of this node. An export that cannot be looked at equals no other; one that does not answer is left out.
 fn sights(exports: &[Export]) -> BTreeMap<String, Vec<u64>> {
     let answers = |export: &&Export| export.watched.hangs_for(Instant::now()).is_none();
     let seen = exports.iter().filter(answers).map(|export| {
@@ -201,7 +201,7 @@ fn sights(exports: &[Export]) -> BTreeMap<String, Vec<u64>> {
     seen.collect()
 }
 
-/// What this node has.
+/// Resources of this machine.
 fn resources(exports: &[Export]) -> NodeResources {
     let mut interfaces: BTreeMap<String, NodeInterface> = BTreeMap::new();
     for own in own_interfaces().unwrap_or_default() {

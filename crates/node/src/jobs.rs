@@ -114,7 +114,7 @@ impl StateRules for Rules {
     }
 }
 
-/// The ways of a job to the sites that it has to do with: to nobody else, and only to who proves a site's identity.
+/// Connections of a job to its sites only, and only after the peer proves the site's identity.
 struct Sites(Vec<Site>);
 
 impl Connectors for Sites {

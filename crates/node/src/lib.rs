@@ -31,7 +31,7 @@ use godwit_state::FEATURE_LEVEL;
 use news::News;
 use service::{End, Ends};
 
-/// Runs a node until it is told to stop. Another level than the program's makes it stand for another version.
+/// Runs a node until it is asked to stop. `level` replaces the program's level, to act as another version.
 #[must_use]
 pub fn run(values: &Values, settings: &ServeSettings, home: &Home, level: Option<u32>) -> Exit {
     godwit_sys::umask::clear();
@@ -131,7 +131,7 @@ fn serve(
     };
     let mut daemon = Daemon::start(config, &identity).map_err(Failure::local)?;
     let addresses = cluster::reached_at(&settings.cluster, daemon.addresses());
-    // The address at which others reach this node is that of its page, unless the page has one of its own.
+    // Other nodes reach this node at the address of its page, unless the page has a separate address.
     let own = addresses.first().cloned();
     cluster.begin(addresses).map_err(Failure::local)?;
     for address in daemon.addresses() {

@@ -34,7 +34,7 @@ pub(crate) fn begin(settings: &ServeSettings) -> Result<(), Failure> {
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
     };
-    // The libraries tell of much that is nobody's business here.
+    // Most messages of the libraries are of no use to an operator.
     let targets = Targets::new()
         .with_target(env!("CARGO_CRATE_NAME"), level)
         .with_default(LevelFilter::ERROR);
@@ -43,7 +43,7 @@ pub(crate) fn begin(settings: &ServeSettings) -> Result<(), Failure> {
         .with_ansi(false)
         .with_target(false)
         .with_timer(Clock)
-        // Where standard error is gone, nobody could read of it either.
+        // If standard error is gone, an error about it could not be read either.
         .log_internal_errors(false);
     // Fails only if there is a log already: one process runs one node.
     let registry = tracing_subscriber::registry();
@@ -57,7 +57,7 @@ pub(crate) fn begin(settings: &ServeSettings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// At every level of the log: whoever reads it must know that it has gaps.
+/// At every level of the log: a reader must know that the log has gaps.
 fn dropped(lines: u64) {
     tracing::error!(
         lines,
@@ -89,7 +89,7 @@ pub(crate) fn warn(text: &str) {
     tracing::warn!("{}", printable(text));
 }
 
-/// Writes what became of a transfer.
+/// Writes the outcome of a transfer.
 pub(crate) fn tell(news: &TransferNews) {
     match news {
         TransferNews::Started(start) => started(start),

@@ -1,5 +1,5 @@
-//! Leads what is told of transfers to the log, to accounting and to the figures.
-//! Makes nothing of it itself.
+//! Passes news of transfers to the log, to accounting and to the figures.
+//! Derives nothing from the news.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,13 +26,13 @@ impl News {
         }
     }
 
-    /// Has the figures count what is told from now on.
+    /// Makes the figures count all later news.
     pub(crate) fn count(&self, figures: Arc<HearTransfers>) {
         // There is one API.
         let _ = self.figures.set(figures);
     }
 
-    /// For those who have news.
+    /// Returns the function that takes news.
     pub(crate) fn hearer(&self) -> Arc<HearTransfers> {
         let (accounting, figures) = (Arc::clone(&self.accounting), Arc::clone(&self.figures));
         Arc::new(move |news: &TransferNews| {

@@ -1,7 +1,8 @@
 //! Owns the lines of a node on their way to standard output and standard error: a bounded buffer and a thread for each.
 //! Decides nothing about what is written.
 //!
-//! A reader that stops reading blocks only the thread here. The node goes on, and lines that do not fit into the buffer are dropped and counted.
+//! A reader that stops reading blocks only the thread here. The node keeps running; lines that do not fit into the buffer are dropped and
+//! counted.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::VecDeque;
@@ -46,7 +47,7 @@ pub fn begin(notice: fn(u64)) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Takes a line for standard output; gives it back where lines are written at once.
+/// Takes a line for standard output; returns the line if lines are written at once.
 fn take_out(line: String) -> Result<(), String> {
     match OUT.get() {
         Some(outlet) => {
@@ -81,7 +82,7 @@ pub fn complain(message: &str) {
     say(&complaint(message));
 }
 
-/// Prints lines for people to standard output: signs in them that steer a terminal are escaped, whoever made the lines.
+/// Prints lines for people to standard output. It escapes control characters that steer a terminal.
 pub fn print(text: &str) {
     print_data(&printable_lines(text));
 }

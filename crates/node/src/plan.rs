@@ -1,5 +1,5 @@
-//! What a node will serve: its settings, checked against this machine.
-//! Binds nothing and changes nothing, so that everything that is wrong is said before anything runs.
+//! The plan of a node: its settings, checked against this machine.
+//! Binds nothing and changes nothing, so that all faults are reported before anything runs.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::outlet::complain;
 use godwit_api::failure::Failure;
 use godwit_run::Home;
 
-/// What a node will serve.
+/// Checked settings of a node.
 pub struct Plan {
     /// Each with its absolute path.
     pub exports: Vec<Export>,
@@ -44,7 +44,7 @@ pub fn failure_of(errors: SettingErrors) -> Failure {
     Failure::usage(last.map_or_else(String::new, |error| error.to_string()))
 }
 
-/// Looks at everything that the settings name, and tells what is odd but possible.
+/// Checks everything that the settings name, and notes what is odd but possible.
 ///
 /// # Errors
 /// Names each setting that cannot be had, with file and line.
@@ -130,7 +130,7 @@ pub fn make(
     SettingErrors::of(faults.found).map_or(Ok((plan, notes)), Err)
 }
 
-/// What is wrong so far.
+/// Faults found so far.
 struct Faults<'a> {
     values: &'a Values,
     found: Vec<SettingError>,
@@ -159,7 +159,7 @@ fn addresses(named: &[HostPort], setting: &str, faults: &mut Faults<'_>) -> Vec<
     found
 }
 
-/// What is announced; its words are the table's.
+/// The parsed setting `announce`; its words are those of the settings table.
 fn announce(words: &[String], notes: &mut Vec<String>) -> Announce {
     match words {
         [all] if all == "all" => Announce::All,

@@ -41,7 +41,7 @@ impl Ends {
             .name("gw-signals".to_owned())
             .spawn(move || {
                 if signals.forever().next().is_some() {
-                    // Nobody hears it once the node stops anyway.
+                    // If the node stops already, the receiver is gone.
                     let _ = own.send(End::Signal);
                 }
             })?;
@@ -82,13 +82,14 @@ pub(crate) fn ready(jobs: &Jobs) {
     let jobs = jobs.clone();
     let body = move || {
         loop {
-            // An error is told where somebody asks for something. Who hangs here tells nothing more, and is started anew.
+            // An error is reported to the caller that asks for something. A thread that hangs here sends no more, and the manager restarts
+            // the node.
             let _ = jobs.replica().reader().last_event();
             tell(&[NotifyState::Watchdog]);
             std::thread::sleep(limit.max(WATCHDOG_LEAST) / 3);
         }
     };
-    // Without the thread the manager starts the node anew, which is what it does where threads are missing.
+    // Without the thread the manager restarts the node, which is right when the machine lacks threads.
     let _ = std::thread::Builder::new()
         .name("gw-watchdog".to_owned())
         .spawn(body);
@@ -100,7 +101,7 @@ pub(crate) fn stopping() {
 }
 
 fn tell(states: &[NotifyState<'_>]) {
-    // Without a service manager nobody listens, which is usual.
+    // Without a service manager this fails, which is usual.
     let _ = sd_notify::notify(states);
 }
 

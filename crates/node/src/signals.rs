@@ -1,5 +1,5 @@
-//! Owns what a signal that asks the program to end does: the first stops it cleanly, and whoever insists ends it at once.
-//! Does not stop anything itself; who works looks at the flag.
+//! Owns what a signal that asks the program to end does: the first stops it cleanly, a later one ends it at once.
+//! Does not stop anything itself; the working threads look at the flag.
 
 use std::io;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use signal_hook::iterator::Signals;
 
 use godwit_api::failure::Exit;
 
-/// What comes sooner is the same wish once more: a terminal or `timeout` may signal a program and its whole group.
+/// A signal sooner than this repeats the same request: a terminal or `timeout` may signal a program and its whole group.
 const INSISTS_AFTER: Duration = Duration::from_secs(1);
 
-/// Signals that end a program which does nothing about them, but for those that tell of a fault of its own.
+/// Signals that end a program by default, except those that report a fault in it.
 const ENDING: [i32; 13] = [
     SIGINT,
     SIGTERM,
