@@ -1,4 +1,4 @@
-//! Turns leased items into the description of one transfer, and what the transfer told into settlements.
+//! Turns leased items into the description of one transfer, and the events of the transfer into settlements.
 //! Runs nothing.
 
 mod lack;
@@ -25,19 +25,19 @@ const GROUPS_MAX: usize = 40;
 const EXAMPLES_MAX: usize = 8;
 const TEXT_BYTES_MAX: usize = 400;
 
-/// How long one transfer tries to go on by itself.
+/// How long one transfer retries on its own.
 const ONE_TRY: &str = "4s";
 
-/// What all transfers of a job have in common.
+/// Properties that all transfers of a job share.
 #[derive(Clone, Debug)]
 pub struct Base {
-    /// What the job does.
+    /// Kind of the job.
     pub kind: JobKind,
     /// Settings of the job.
     pub settings: BTreeMap<String, Vec<Text>>,
     /// The job deletes what the source does not have.
     pub deletes: bool,
-    /// What is meant.
+    /// Patterns that select entries.
     pub selection: Option<Selection>,
     /// How long a node keeps trying to bring its items while none of it works.
     pub retry_for: Duration,
@@ -131,7 +131,7 @@ impl ItemTransfer<'_> {
     }
 }
 
-/// The settings of a job that a copy has. What only a synchronisation has is the business of the close.
+/// The settings of a job that a copy has. The close applies the settings that only a synchronisation has.
 pub(crate) fn copy_settings(base: &Base) -> BTreeMap<String, Vec<Text>> {
     let mut settings = base.settings.clone();
     settings.retain(|name, _| Setting::find(Scope::Cp, name).is_some());
@@ -148,7 +148,7 @@ pub(crate) fn of_one_try(settings: &mut BTreeMap<String, Vec<Text>>, to: &To) {
     }
 }
 
-/// The source of a root: what is in the directory.
+/// The source of a root: the contents of the directory.
 pub(crate) fn source_of(root: &WorkRoot) -> Text {
     Text(format!("/{}/.", root.source).into_bytes())
 }
@@ -206,7 +206,7 @@ pub(crate) fn item_of(item: &WorkItem) -> Option<Item> {
     }
 }
 
-/// What a transfer told of its items and of failed entries.
+/// Events of a transfer about its items and failed entries.
 #[derive(Default)]
 pub(crate) struct BatchOutcome {
     /// By the number of the item in the transfer: its digest, or nothing where it failed.
@@ -258,7 +258,7 @@ impl BatchOutcome {
         self.groups.into_values().collect()
     }
 
-    /// How an item ended that is number `at` in the transfer; None where the transfer told nothing of it.
+    /// The outcome of item number `at` of the transfer; None if the transfer did not report it.
     pub(crate) fn of(&self, task: &Task, at: usize) -> Option<Settlement> {
         Some(match (task, self.items.get(&at)?) {
             // A part of a file that is there already has no digest, and the close passes over the file.
@@ -270,7 +270,7 @@ impl BatchOutcome {
     }
 }
 
-/// How the items of one transfer ended. `is_over` says that the transfer came to its end, so that what it told nothing of is left.
+/// The outcomes of the items of one transfer. `is_over`: the transfer reached its end, so an item that it did not report has failed.
 pub(crate) fn settlements(items: &[WorkItem], heard: &BatchOutcome, is_over: bool) -> Vec<Settled> {
     let mut at = 0;
     let mut settled = Vec::with_capacity(items.len());
@@ -283,7 +283,7 @@ pub(crate) fn settlements(items: &[WorkItem], heard: &BatchOutcome, is_over: boo
                 at += 1;
                 match is_over {
                     true => heard.unwrap_or(Settlement::Failed {}),
-                    // What failed may have failed because of the end.
+                    // The early end may be the cause of a failure.
                     false => heard
                         .filter(|outcome| matches!(outcome, Settlement::Done { .. }))
                         .unwrap_or(Settlement::Back {}),
@@ -328,7 +328,7 @@ pub fn summed(work: &Work) -> (TransferSummary, Vec<FailureGroup>) {
                 .extend(group.examples.iter().take(room).cloned());
         }
     }
-    // What the job delivered before is found by its closes.
+    // The closes skip the files that the job delivered before.
     sum.skipped = sum.skipped.saturating_sub(work.counts.files);
     (sum, groups.into_values().collect())
 }
@@ -439,7 +439,7 @@ mod tests {
         };
         let scan = Settlement::Done { digest: None };
         let failed = || Settlement::Failed {};
-        // What is there already and what nothing was told of is left to the close.
+        // An item that is already there or was not reported is left to the close.
         let expected = [
             (10, digest.clone()),
             (11, scan),

@@ -1,6 +1,6 @@
-//! Counts what a divided job has to bring, where that takes no more than some seconds. The scans of a job bring what they find at the same
-//! time, so that the last of them ends late.
-//! Brings nothing, and decides nothing: people read it.
+//! Counts the work of a divided job, where that takes at most some seconds. All scans of a job count at the same time, so the last of them
+//! ends late.
+//! Transfers nothing, and decides nothing: people read it.
 
 use std::time::{Duration, Instant};
 

@@ -1,10 +1,10 @@
-//! Owns what the controller knows of its claim at each node of the destination: where it holds, where it may hold, and what to ask next.
-//! Asks nobody, and reads no clock.
+//! Owns the controller's knowledge of its claim at each node of the destination: where it holds, where it may hold, and the next question.
+//! Asks no node, and reads no clock.
 //!
-//! A claim is set at each node that serves the destination, so that any of them takes members in. The first one makes a mark there, before
-//! anything is brought. Each other node, and one that comes back, has to see the mark: else its export of that name is another file
-//! system. A node that does not answer may still have members that write, until its lease is over; until then nothing is put together.
-//! Meanwhile such a node is asked only what makes its lease no longer: a question waits in a stopped node for as long as the node.
+//! A claim is set at each node that serves the destination, so that any of them admits members. The first node makes a mark there, before
+//! any transfer. Each other node, and each node that returns, has to see the mark: otherwise its export of that name is another file
+//! system. A node that does not answer may still have members that write, until its lease ends; until then no file is assembled. Meanwhile
+//! such a node is asked only questions that do not extend its lease: a stopped node may handle a question when it runs again.
 
 use std::time::Duration;
 
@@ -33,18 +33,18 @@ pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How long no node may take the claim before the attempt ends.
 const CLAIM_WITHIN: Duration = Duration::from_secs(120);
 
-/// What to ask a node.
+/// A question to a node.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Ask {
     /// Sets the claim rather than lets it last longer.
     pub(crate) sets: bool,
     /// Looks only whether the node answers.
     pub(crate) probes: bool,
-    /// Ends the transfers of all members there, for nobody knows what the node has missed.
+    /// Ends the transfers of all members there, because the node may have missed earlier fences.
     pub(crate) fences_all: bool,
     /// Files of several parts are put together in copies.
     pub(crate) copies: bool,
-    /// What becomes of the mark.
+    /// Action on the mark.
     pub(crate) mark: Mark,
     /// The members that the claim is set for.
     pub(crate) order: u64,
@@ -76,7 +76,7 @@ struct At {
     is_deaf: bool,
     /// The node holds the claim, and has seen the mark or made it.
     is_held: bool,
-    /// It did not answer last. What it holds it may hold still.
+    /// It did not answer last, and may still hold its claim.
     is_silent: bool,
     /// Members may have written there, and it has not confirmed that those have ended.
     is_unclear: bool,
@@ -86,7 +86,7 @@ struct At {
     /// The members that the node knows.
     order: u64,
     refused: Option<Refusal>,
-    /// The refusal that was told last.
+    /// Code of the refusal that was reported last.
     told: Option<Code>,
 }
 
@@ -99,7 +99,7 @@ impl At {
 /// Where the mark is on its way.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Marked {
-    /// Nobody has made it yet.
+    /// No node has made it yet.
     No,
     /// It is there, until the claim is released.
     Made,
@@ -114,7 +114,7 @@ pub(crate) struct Claims {
     order: u64,
     /// Nodes that may still write and serve no more.
     lost: Vec<Peer>,
-    /// What nodes were told last, or are to be told.
+    /// Value of `copies` in the last or next questions to nodes.
     copies: bool,
     marked: Marked,
     was_held: bool,
@@ -210,7 +210,7 @@ impl Claims {
         self.order
     }
 
-    /// Whom to ask what now. Each of them is being asked from then on.
+    /// The questions to ask now, by node. Marks each of these nodes as being asked.
     pub(crate) fn due(&mut self, now: Duration) -> Vec<(Peer, Ask)> {
         for at in &mut self.nodes {
             at.is_asked &= now < at.asked_at + FORGOTTEN;
@@ -228,12 +228,12 @@ impl Claims {
         let first = self.first();
         let mut asks = Vec::new();
         for (place, at) in self.nodes.iter_mut().enumerate() {
-            // Nobody knows any more what it holds.
+            // The lease may have ended: the claim there is unknown.
             at.is_held &= now < at.may_hold_until;
             let mark = match self.marked {
                 _ if at.is_held => Mark::Untouched,
                 Marked::Made => Mark::Expect,
-                // The first one of all is what the others have to be.
+                // The mark of the first node is the reference for the others.
                 Marked::No if first == Some(place) => Mark::Make,
                 Marked::Never if first == Some(place) => Mark::Untouched,
                 Marked::No | Marked::Never => continue,
@@ -284,8 +284,8 @@ impl Claims {
                 if ask.sets {
                     at.order = ask.order;
                 }
-                // It may have been asked before it went away. One that was silent may have missed what ended transfers of members; and
-                // a node whose mark was not looked at is set again.
+                // It may have been asked before it went away. A node that was silent may have missed fences of members; a node whose mark
+                // was not checked is set again.
                 at.is_held = at.serves && (ask.sets || ask.mark == Mark::Untouched);
                 at.is_silent &= at.order != self.order;
                 at.is_unclear &= !at.is_held || at.is_silent;
@@ -306,8 +306,8 @@ impl Claims {
                     return;
                 }
                 if may_have_set(&refusal) {
-                    // It may be heard as long as the lease holds. One that is over does not begin again, and a claim that is set later ends
-                    // what was begun under it.
+                    // The node may handle the question as long as its lease holds. A lease that is over does not begin again, and a claim
+                    // that is set later ends the transfers begun under it.
                     if at.may_hold_until > at.asked_at {
                         at.may_hold_until += if ask.probes { PROBE_LEASE } else { LEASE };
                     }
@@ -344,8 +344,8 @@ impl Claims {
         self.nodes.iter().map(|at| &at.peer)
     }
 
-    /// Whether members may write through a node that does not know what the others know, or nodes have to hear first that files are put
-    /// together in copies.
+    /// Whether members may write through a node that lacks the others' knowledge, or nodes have to hear first that files are assembled in
+    /// copies.
     pub(crate) fn waits(&self, now: Duration) -> bool {
         let mut nodes = self.nodes.iter();
         let may_write = nodes.any(|at| !at.is_ready() && at.may_hold_until > now);
@@ -419,7 +419,7 @@ impl Claims {
     }
 }
 
-/// Whether the node may hold what it held: it did not answer, or had no time for this.
+/// Whether the node may still hold its claim: it did not answer, or had no time for the question.
 fn is_silence(refusal: &Refusal) -> bool {
     let silent = [code::UNREACHABLE, code::BROKEN, code::BUSY, code::GIVEN_UP];
     refusal.code.is_one_of(&silent)

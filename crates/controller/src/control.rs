@@ -1,7 +1,7 @@
 //! Drives the controller of one divided job: asks the nodes of the destination, proposes to the state, follows the work to its end.
-//! Decides by `claims` and `course`, and brings nothing itself.
+//! Decides by `claims` and `course`, and transfers nothing itself.
 //!
-//! Questions run on threads of their own, so that a node that does not answer holds nobody up.
+//! Each question runs on a separate thread, so that a node that does not answer delays no other work.
 
 mod asking;
 mod end;
@@ -41,7 +41,7 @@ pub struct Order<'a> {
     pub gives_access: bool,
     /// Epoch of the job that this controller claimed.
     pub epoch: u64,
-    /// What all transfers of the job have in common.
+    /// Properties that all transfers of the job share.
     pub base: Base,
     /// Directories of exports of this node.
     pub sources: &'a [Place],
@@ -55,17 +55,17 @@ pub struct Order<'a> {
     pub always: bool,
     /// Names the claim: that of all attempts of the job, and of no other job.
     pub claim: ClaimId,
-    /// What earlier attempts found: sources go into the destination, or the only one becomes it.
+    /// Decision of an earlier attempt: sources go into the destination, or the only source becomes it.
     pub into: Option<bool>,
-    /// Hears what this one finds, before it writes there.
+    /// Takes the decision of this attempt, before it writes there.
     pub placed: &'a (dyn Fn(bool) + Sync),
     /// Length of the parts of large files, but for the last one.
     pub part_bytes: u64,
     /// The nodes that may work on the job now, this one first.
     pub crew: &'a (dyn Fn() -> Vec<Mate> + Sync),
-    /// What the nodes of this cluster do for the job now, as far as they tell.
+    /// The traffic of this cluster's nodes for the job now, as far as they report it.
     pub traffic: &'a (dyn Fn() -> Vec<Traffic> + Sync),
-    /// Hears what becomes of nodes.
+    /// Takes notes about nodes.
     pub note: &'a (dyn Fn(&str) + Sync),
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct Driver<'a> {
     pub(crate) site: Arc<Site>,
 }
 
-/// Between two looks at who may work.
+/// Interval between two reads of the crew.
 const CREW_EVERY: Duration = Duration::from_secs(1);
 
 /// Between two questions for the nodes of the destination.
@@ -129,7 +129,7 @@ const HEARD_MAX: usize = 64;
 const GRANT_AGAIN: Duration = Duration::from_secs(100);
 const GRANT_REFUSED: Duration = Duration::from_secs(30);
 
-/// What the threads that ask have heard.
+/// Answers that the asking threads heard.
 enum Asked {
     Claim(String, Ask, Result<(), Refusal>),
     Nodes(Result<Vec<Peer>, Refusal>),
@@ -144,12 +144,12 @@ struct Member {
     is_let_in: bool,
 }
 
-/// What the controller knows at a moment.
+/// The controller's knowledge at a moment.
 struct Picture {
     began: Instant,
     claims: Claims,
     members: Vec<Member>,
-    /// What was taken from nodes, as of the order in which claims are set.
+    /// Leases taken from nodes, as of the order in which claims are set.
     taken: Vec<Taken>,
     /// Nodes that cannot work on the job.
     declined: Vec<String>,
@@ -246,7 +246,7 @@ impl Driver<'_> {
         self.site.is_over.store(true, Ordering::SeqCst);
         let is_over = match &end {
             Ok(End::Done { .. } | End::Undivided(_)) => true,
-            // A job that has ended needs its claim no more; any other goes on later.
+            // A job that has ended no longer needs its claim; any other job resumes later.
             Ok(End::Stopped) => {
                 let job = reader.job(self.order.job);
                 job.is_ok_and(|job| job.is_none_or(|job| job.state.ended()))
@@ -266,7 +266,7 @@ impl Driver<'_> {
         end
     }
 
-    /// What becomes of the sources, and which nodes serve the destination.
+    /// The roots of the sources, and the nodes that serve the destination.
     fn begin(&self) -> Result<(Vec<WorkRoot>, Vec<Peer>), String> {
         let mapping = Mapping {
             node: self.node,
@@ -313,7 +313,7 @@ impl Driver<'_> {
             let holds = |node: &str| Works(&reader).holds(self.order.job, node).unwrap_or(true);
             // Before, no node has a worker that could tell anything.
             if is_open && !ready.is_empty() {
-                // A worker of an older program would hold what it has while it rests.
+                // A worker of an older program would keep its lease while it rests.
                 let level = Agreed(&reader).level().unwrap_or(0);
                 sight.watch.may_rest(level >= LEVEL_REST);
                 let (watch, rates) = (&mut sight.watch, &mut sight.rates);
@@ -387,7 +387,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Looks at who may work, and at what was taken from nodes.
+    /// Reads the crew, and the leases taken from nodes.
     fn look(&self, sight: &mut Picture, work: Option<&Work>) {
         let now = Instant::now();
         let mut is_changed = false;

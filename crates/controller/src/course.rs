@@ -1,5 +1,5 @@
-//! Decides what the controller of a divided job does next: open the work, pair nodes, wait, end; and who sends where.
-//! Reads no clock and no state, and asks nobody.
+//! Decides the next step of the controller of a divided job: open the work, pair nodes, wait, end. Also decides the pairs of nodes.
+//! Reads no clock and no state, and asks no node.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::rates::Rates;
 /// How often the work is looked at.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What is to be done next.
+/// The next step of the controller.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Step {
     /// Opens the work, or takes it over.
@@ -39,7 +39,7 @@ pub(crate) fn next(
     work: Option<&Work>,
     wanted: SetPairs,
 ) -> Step {
-    // What is done is done, whether a claim holds or not.
+    // Done work is done, whether a claim holds or not.
     if is_open && work.is_some_and(Work::is_done) {
         return Step::Done;
     }
@@ -68,7 +68,7 @@ pub(crate) fn next(
     }
 }
 
-/// Who sends where, as far as the controller decides it.
+/// Inputs of the pairs of nodes, as far as the controller decides them.
 pub(crate) struct Ring<'a> {
     /// Epoch of the controller.
     pub(crate) epoch: u64,
@@ -86,7 +86,7 @@ pub(crate) struct Ring<'a> {
     pub(crate) all: &'a [Peer],
     /// Members may write through a node that is out of reach.
     pub(crate) waits: bool,
-    /// What cannot be written late any more.
+    /// Leases whose late writes are ruled out.
     pub(crate) fenced: Vec<Taken>,
     /// The rates that nodes were seen to reach.
     pub(crate) rates: &'a Rates,
@@ -96,7 +96,7 @@ pub(crate) struct Ring<'a> {
 
 impl Ring<'_> {
     /// The pairs: each node of the source sends to one node of the destination, or to some in turn where there are more of those, by the
-    /// rates of nodes ([`Rates::spread`]). The limit is in equal shares. Who rests ends what it holds and takes nothing more.
+    /// rates of nodes ([`Rates::spread`]). The limit is in equal shares. A resting node finishes its lease and takes nothing more.
     pub(crate) fn pairs(self) -> SetPairs {
         let targets: Vec<Target> = self.all.iter().map(target).collect();
         let places: Vec<u32> = self

@@ -1,4 +1,4 @@
-//! Divides a job into items of work in the state, and does those of one node: a controller for the job, a worker for each node.
+//! Divides a job into items of work in the state, and does the items of one node: a controller for the job, a worker for each node.
 //! Chooses no job and moves no data itself: `jobs` and `run` do.
 //!
 //! ```text
@@ -7,10 +7,10 @@
 //!     └────────── counters, trouble, ends of closes ◀── state
 //! ```
 //!
-//! The controller holds nothing that is not in the state or can be had again, so another one goes on where it ended. Workers lease items,
-//! walk directories (`run::walk`), bring what they hold by one ordinary transfer, and settle the items. A walk passes over what needs the
-//! whole tree: links, files with several names, times of directories, deletion. The **close** of a root, an ordinary transfer of the whole
-//! tree, brings that, and whatever an item left or failed at.
+//! All of the controller's state is in the replicated state or can be read again, so another controller continues where one ended. Workers
+//! lease items, walk directories (`run::walk`), move their items by one ordinary transfer, and settle the items. A walk skips work that
+//! needs the whole tree: links, files with several names, times of directories, deletion. The **close** of a root does that work, and
+//! repeats items that failed. It is an ordinary transfer of the whole tree.
 //!
 //! `claims`, `course`, `pace`, `rates`, `watch` and `batch` are pure: time, answers, leased items and events are arguments.
 
@@ -48,13 +48,13 @@ pub use vouching::{AskNode, Believed, of_site, which_nodes};
 pub use watch::Traffic;
 pub use worker::Worker;
 
-/// After a proposal that nobody answered.
+/// Wait after a proposal without an answer.
 const PROPOSE_AGAIN: Duration = Duration::from_millis(200);
 
 /// Makes the surroundings of a transfer that may go to these nodes.
 pub type MakeEnv = dyn Fn(&[Target]) -> Env + Send + Sync;
 
-/// What a node gives to its controllers and workers.
+/// Services that a node gives to its controllers and workers.
 #[derive(Clone)]
 pub struct Node {
     /// The state of the node.
@@ -77,7 +77,7 @@ impl Node {
             .map(|done| done.effect)
     }
 
-    /// Proposes until the state takes or refuses it, or nobody wants it any more. Repeats are harmless: leases fence them.
+    /// Proposes until the state takes or refuses the command, or `goes_on` ends. Repeats are harmless: leases fence them.
     fn insist(&self, op: &Op, goes_on: &dyn Fn() -> bool) -> Option<Effect> {
         loop {
             match self.propose(op.clone()) {

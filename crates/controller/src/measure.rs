@@ -1,5 +1,5 @@
-//! Jobs that go from memory to memory (`mem:SIZE` to `null:`): what their root is, and the transfer of a share of the bytes.
-//! Runs nothing. The bytes are one file that is cut into parts; nothing of it is kept, so its parts need no claim and no digest.
+//! Jobs that go from memory to memory (`mem:SIZE` to `null:`): their root, and the transfer of a share of the bytes.
+//! Runs nothing. The bytes are one file that is cut into parts; no byte is stored, so the parts need no claim and no digest.
 
 use godwit_api::PORT_DEFAULT;
 use godwit_api::endpoint::{Endpoint, NodePlace, Remote, is_memory};

@@ -7,26 +7,26 @@ use std::time::Duration;
 
 use godwit_run::walk::PART_BYTES;
 
-/// Scans of one lease at the beginning, and at most, and as many parts of the least length: each lease costs a transfer of its own.
+/// Scans of the first lease, and of the largest; as many parts of the least length. Each lease costs one transfer.
 const SIZE_FIRST: u32 = 1;
 const SIZE_MAX: u32 = 16;
-/// A lease is as much as the node brings in so long, and at most twice as much as the one before. Nobody is to hold much while others wait.
+/// A lease is as much as the node moves in this time, and at most twice the one before. No node may hold much while others wait.
 const TAKES: Duration = Duration::from_secs(10);
-/// Near the end a lease is no less than what the node brings in so long.
+/// Near the end a lease is no less than what the node moves in this time.
 const TAKES_LEAST: Duration = Duration::from_secs(2);
-/// A lease that took less, and brought less in files and bytes, says nothing about the node: it found directories alone.
+/// A lease that took less time, and moved fewer files and bytes, says nothing about the node: it found only directories.
 const TELLS_AFTER: Duration = Duration::from_secs(2);
 const TELLS_FILES: u64 = 256;
 const TELLS_BYTES: u64 = 16 << 20;
-/// The rate of the others is that of so long: who stands still is soon counted on no more.
+/// The rate of the others is measured over this time: a node that stands still is soon ignored.
 const WINDOW: Duration = Duration::from_secs(15);
-/// A node leaves an item to the others where it would take so many times as long as all that is left takes them, and so much longer.
+/// A node leaves an item to the others if it would take this many times as long as they take for all the rest, and this much longer.
 const TIMES: f64 = 1.1;
 const SLACK_SECONDS: f64 = 1.0;
-/// Of its part of what is left a node takes one in so many at once.
+/// A node takes one in this many of its share of the rest at once.
 const PARTS: f64 = 2.0;
 
-/// What is open of a job: scans and parts.
+/// Open items of a job: scans and parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Left {
     /// Items that can be leased.
@@ -49,7 +49,7 @@ pub(crate) struct Take {
     pub(crate) part_bytes: u64,
 }
 
-/// What became of a lease.
+/// Outcome of a lease.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Took {
     /// Scans and parts that were leased, and how many of them were settled.
@@ -142,7 +142,7 @@ impl Pace {
         if rate <= 0.0 || left.others == 0 || left.ready == 0 {
             return Some(all);
         }
-        // Each of them does one of the last items, and half of what they hold is done.
+        // Each node does one of the last items, and half of the leased items are done.
         let without = (float(left.held) / 2.0 + float(left.ready.max(left.others))) / rate;
         // Parts come before scans.
         let part_seconds = self
@@ -164,7 +164,7 @@ impl Pace {
         })
     }
 
-    /// Items that the others settle in a second; half of what they hold counts where they had settled none.
+    /// Items that the others settle in a second. If they had settled none at the start of the window, half of their leases count.
     fn rate_of_others(&self, now: Duration, held: u64) -> f64 {
         let (Some((from, before)), Some((_, after))) = (self.seen.front(), self.seen.back()) else {
             return 0.0;
@@ -215,11 +215,10 @@ mod tests {
         Parts(u64),
     }
 
-    /// What each lease costs beside its bytes.
+    /// Cost of each lease beside its bytes.
     const LEASE_SECONDS: f64 = 0.4;
 
-    /// Seconds until some items are settled by nodes that bring so many bytes a second. And the most seconds that one
-    /// lease took.
+    /// Seconds until some items are settled by nodes with these rates in bytes a second. And the longest lease in seconds.
     fn settle(mut ready: u64, items: Items, rates: &[f64]) -> (f64, f64) {
         struct Node {
             pace: Pace,

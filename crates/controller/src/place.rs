@@ -10,7 +10,7 @@ use godwit_state::WorkRoot;
 use crate::batch::{ItemTransfer, To};
 use crate::{Node, Order, measure};
 
-/// What is needed to decide it.
+/// The inputs of the decision.
 pub(crate) struct Mapping<'a> {
     pub(crate) node: &'a Node,
     pub(crate) order: &'a Order<'a>,
@@ -22,7 +22,7 @@ pub(crate) struct Mapping<'a> {
 const FILE_BYTES_MIN: u64 = 1 << 30;
 
 impl Mapping<'_> {
-    /// What becomes of each source, or why the job is not divided. Nothing is written before the state has it.
+    /// The root of each source, or why the job is not divided. Nothing is written before the state has the roots.
     pub(crate) fn roots(&self) -> Result<Vec<WorkRoot>, String> {
         let destination = self.order.destination;
         if let Some(root) = measure::root(self.order) {
@@ -37,7 +37,7 @@ impl Mapping<'_> {
         let slashed = destination.directory || destination.contents;
         let below = text(destination)?;
         let is_there = self.is_directory(&below)?;
-        // What an earlier attempt left there does not change what the destination means.
+        // The leftovers of an earlier attempt do not change what the destination means.
         let found = !counterpart && (several || slashed || is_there);
         let into = self.order.into.unwrap_or(found);
         (self.order.placed)(into);
@@ -98,8 +98,8 @@ impl Mapping<'_> {
         }
     }
 
-    /// The source as one large file, if that is what it is, its copy has its name, and the directory of the copy is there. Any other source
-    /// that is no directory is brought by one transfer.
+    /// The source as one large file, if it is a large file, its copy has its name, and the directory of the copy exists. One transfer
+    /// copies any other source that is no directory.
     fn file(&self, root: &WorkRoot) -> Option<WorkRoot> {
         let (directory, name) = root.source.rsplit_once('/')?;
         let (below, copy) = root.destination.rsplit_once('/')?;
@@ -122,7 +122,7 @@ impl Mapping<'_> {
         Some(WorkRoot { sight, ..root })
     }
 
-    /// What this node sees of a source.
+    /// Identity of a source, as this node sees it.
     fn look_at(&self, root: &WorkRoot) -> Result<Vec<u64>, String> {
         let sight = self.walk(root)?.sight(None);
         sight.map_err(|failure| failure.message)

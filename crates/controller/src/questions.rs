@@ -23,14 +23,14 @@ use crate::vouching::{Believed, of_site, which_nodes};
 /// How long a node may take to release a claim at the end of a job.
 const RELEASE_WITHIN: Duration = Duration::from_secs(4);
 
-/// Signs of a name that are taken of what another site says.
+/// Characters of a name accepted from another site.
 const NAME_SIGNS_MAX: usize = 60;
 
-/// How long the access of another node of this cluster lasts at the destination unless it is given again. Where a controller is lost, what
-/// it has given ends by then.
+/// How long the access of another node of this cluster lasts at the destination unless it is renewed. If a controller is lost, the access
+/// it gave ends by then.
 const GRANT_MS: u64 = 5 * 60_000;
 
-/// The site of the destination, as its nodes are asked. Threads that ask hold it, for nobody waits until the last one has its answer.
+/// The site of the destination, as its nodes are asked. Asking threads share it, because the controller does not wait for the last answer.
 pub(crate) struct Site {
     pub(crate) sites: Arc<dyn AskSites>,
     /// The controller has ended, and wants no more answers.
@@ -96,8 +96,8 @@ impl Site {
         !self.is_over.load(Ordering::SeqCst)
     }
 
-    /// What a node may say of the nodes of its site: the one that was named with the site says which there are, and any other one where
-    /// those are.
+    /// The part of an answer that is accepted from a node: the node named with the site may name any nodes; any other node only gives
+    /// addresses of known ones.
     fn allowed(&self, asked: &Peer, mut nodes: Vec<Peer>) -> Vec<Peer> {
         if asked.identity != self.believed.first {
             nodes.retain(|node| {
@@ -183,7 +183,7 @@ impl Destination {
         })
     }
 
-    /// Has the destination let another node in for this job: it may do there what this node may.
+    /// Has the destination admit another node for this job, with the rights of this node.
     pub(crate) fn let_in(&self, peer: &Peer, mate: &Mate) -> Result<(), Refusal> {
         let until = (self.now)().after(GRANT_MS);
         let question = Question::Grant(GrantJob {
@@ -197,8 +197,8 @@ impl Destination {
         self.site.ask(peer, &question).map(drop)
     }
 
-    /// Lets others write to the destination. Where that fails, the claim ends by itself. A node that does not answer holds the end of the job
-    /// up for [`RELEASE_WITHIN`].
+    /// Ends the claim, so that others may write to the destination. If that fails, the claim expires. A node that does not answer delays
+    /// the end of the job by up to [`RELEASE_WITHIN`].
     pub(crate) fn release(&self, nodes: &[Peer], ready: Option<&Peer>, let_in: bool) {
         let claim = self.claim;
         let ask = |peer: &Peer, question: &Question| {
@@ -228,7 +228,7 @@ impl Destination {
     }
 }
 
-/// What the destination refuses, as a failure of the job.
+/// A refusal of the destination, as a failure of the job.
 pub(crate) fn failure_of(refusal: &Refusal) -> Failure {
     let code = match refusal.code.known() {
         Some(code::NOT_GRANTED | code::PERMISSION) => FailureCode::AccessDenied,

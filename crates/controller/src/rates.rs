@@ -1,15 +1,15 @@
-//! Decides which node of the source sends to which node of the destination, by the rates that nodes were seen to reach.
-//! Reads no clock and asks nobody.
+//! Pairs nodes of the source with nodes of the destination, by the rates that nodes were seen to reach.
+//! Reads no clock and asks no node.
 //!
-//! A node says how fast it sends, and whereto. The rate of a source is the best one that it had, and that of a destination the best sum of
-//! what was sent there at a time: both are bounds from below. So once nodes are seen to be unequal, each fast source is seen at a second
-//! destination, too; then the fastest sources come first, each to the destination that is loaded least for what it takes.
+//! A node reports how fast it sends, and where to. The rate of a source is its best one. The rate of a destination is the best sum of all
+//! that was sent there at a time. Both are lower bounds. So once nodes are seen to be unequal, each fast source is tried at a second
+//! destination, too. Then the fastest sources choose first, each the destination with the least load for its rate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::watch::Traffic;
 
-/// What is left of a rate each second in which it is not reached.
+/// Part of a rate that remains after each second in which it is not reached.
 const KEEPS: f64 = 0.98;
 /// Seconds after which a source was seen at a destination.
 const SEEN_AFTER: u32 = 2;
@@ -17,8 +17,8 @@ const SEEN_AFTER: u32 = 2;
 const UNEQUAL: f64 = 1.5;
 /// A source with less than this part of the mean rate is not tried elsewhere: its leases are long, and little depends on it.
 const TRIED_FROM: f64 = 0.75;
-/// A source that alone brings so much of what its destination takes may have more. It is tried elsewhere, too: at once where none is so
-/// many times as fast, so that the one that was tried first was chosen by chance, or after so many seconds.
+/// A source that alone brings this part of its destination's rate may be able to send more, so it is tried elsewhere, too. If no source is
+/// so many times as fast, that happens at once, because its destination was chosen by chance; otherwise after so many seconds.
 const ALIKE: f64 = 1.2;
 const TRIED_LATER: u32 = 20;
 const FILLS: f64 = 0.85;
@@ -26,10 +26,10 @@ const FILLS: f64 = 0.85;
 const GAIN: f64 = 1.1;
 /// A source with several destinations passes over those with less than this part of its best rate.
 const LEAST: f64 = 0.5;
-/// A destination that takes less than this, and less than this part of what it took, stalls.
+/// A destination that takes less than this, and less than this part of its best rate, stalls.
 const STALLS_BYTES: f64 = 32_768.0;
 const STALLS_PART: f64 = 0.01;
-/// After so many seconds of that, while others take what they took, nobody is sent there for so many.
+/// After this many seconds of a stall, while other destinations take data, the destination is skipped for this many seconds.
 const STALLS_AFTER: u32 = 6;
 const PASSED_OVER_FOR: u32 = 60;
 
@@ -45,22 +45,22 @@ struct Seen {
 pub(crate) struct Rates {
     /// By source and destination.
     pairs: BTreeMap<(String, String), Seen>,
-    /// What is sent to each destination at once.
+    /// Best sum of the rates to each destination.
     into: BTreeMap<String, f64>,
     /// Some nodes were seen to be faster than others.
     are_unequal: bool,
     /// Seconds in which something was sent.
     seconds: u32,
-    /// How often nodes have told.
+    /// Number of reports taken.
     looks: u32,
     /// Destinations that stall, and for how many looks.
     stalls: BTreeMap<String, u32>,
-    /// Destinations to which nobody is sent, until so many looks.
+    /// Destinations that are skipped, each until this number of looks.
     passed_over: BTreeMap<String, u32>,
 }
 
 impl Rates {
-    /// Takes what nodes tell in one second, and gives it on. Destinations go by their identities.
+    /// Takes the reports of one second, and returns them. Destinations go by their identities.
     pub(crate) fn saw(&mut self, told: Vec<Traffic>) -> Vec<Traffic> {
         let sends =
             |one: &&Traffic| !one.to.is_empty() && one.streams > 0 && one.bytes_per_second > 0.0;
@@ -82,7 +82,8 @@ impl Rates {
         told
     }
 
-    /// Whose file system or link lets next to nothing through answers all the same: only what arrives there says so.
+    /// A destination whose file system or link passes next to nothing still answers questions: only the rate of arriving data shows the
+    /// stall.
     fn look_for_stalls(&mut self, told: &[Traffic], into: &BTreeMap<&str, f64>) {
         self.looks = self.looks.saturating_add(1);
         let stalls = |target: &str| {
@@ -309,7 +310,7 @@ fn leave_none_out(wanted: &mut [usize], places: usize, fastest_first: &[usize]) 
     }
 }
 
-/// What all bring where each destination takes no more than it was seen to take.
+/// The sum of all rates, if each destination takes no more than it was seen to take.
 fn sum(pairs: &[usize], rates: &[f64], takes: &[f64]) -> f64 {
     let mut loads = vec![0.0; takes.len()];
     for (place, rate) in pairs.iter().zip(rates) {

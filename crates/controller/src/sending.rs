@@ -1,5 +1,5 @@
-//! Runs the transfer of one lease, again and to other nodes of the destination while that may help.
-//! Knows no items: the description of the transfer comes from whoever leased them.
+//! Runs the transfer of one lease: again, and to other nodes of the destination, while a retry may help.
+//! Knows no items: the description of the transfer comes from the caller that leased them.
 
 mod patience;
 mod steering;
@@ -29,9 +29,9 @@ const TRY_AGAIN: Duration = Duration::from_millis(250);
 const TRY_AGAIN_MAX: Duration = Duration::from_secs(2);
 /// How long a refusal may be one that passes: the nodes of the destination learn of access one after the other.
 const REFUSED_FOR: Duration = Duration::from_secs(10);
-/// A try that is younger than this is left once the controller pairs its node otherwise: less is lost than what is won.
+/// A younger try is left when the controller pairs its node with another destination: the move wins more than it loses.
 const MOVES_WITHIN: Duration = Duration::from_secs(5);
-/// Tries that brought next to nothing, each to another node of the destination, after which the items go to nodes that bring theirs.
+/// Number of slow tries, each to another node of the destination, after which this node returns the items for faster nodes.
 pub(crate) const SLOW_TRIES_MAX: u32 = 2;
 /// Between two looks whether a try is to be left.
 const WATCH_EVERY: Duration = Duration::from_millis(250);
@@ -46,7 +46,7 @@ pub(crate) struct Sending<'a> {
     /// How long tries go on while none of them works.
     pub(crate) retry_for: Duration,
     pub(crate) steering: &'a Steering,
-    /// What is on its way.
+    /// The transfer under way.
     pub(crate) flight: &'a Arc<Mutex<Flight>>,
 }
 
@@ -55,8 +55,9 @@ impl Sending<'_> {
         self.steering.goes_on()
     }
 
-    /// Runs one transfer, again where its end may pass by itself: to the node of the destination that the controller names by then. A node
-    /// that the controller names no more is left at once, and one that takes next to nothing after a while, where it `brings` contents.
+    /// Runs one transfer, and retries it where its failure may pass. Each try goes to the node of the destination that the controller names
+    /// by then. A try ends at once if the controller no longer names its node. A try that `brings` contents ends after a while if its node
+    /// takes next to nothing.
     pub(crate) fn transfer(
         &self,
         make: &dyn Fn(To) -> Result<JobSpec, Failure>,
@@ -111,7 +112,7 @@ impl Sending<'_> {
             }
             left += u32::from(is_left);
             slow += u32::from(is_slow);
-            // The others bring what they hold, so it is this node that is slow.
+            // The other nodes make progress, so this node is the slow one.
             let gives_back = slow >= SLOW_TRIES_MAX && self.settled() > settled;
             may_move &= !is_left;
             let is_untried = |one: &Target| !tried.contains_key(&one.identity);
@@ -155,8 +156,8 @@ impl Sending<'_> {
         }
     }
 
-    /// Ends a try once the controller has nobody send to its node any more, or has this node send elsewhere early, or patience with it is
-    /// over; in each case only where there is another node to send to.
+    /// Ends a try if no pair names its node any more, if this node has another pair early in the try, or if patience is over. In each case
+    /// another node to send to must exist.
     fn watch(
         &self,
         target: &Target,
@@ -250,7 +251,7 @@ impl Sending<'_> {
         let Some(pair) = own else {
             return Chosen::Later;
         };
-        // Who rests ends what it holds.
+        // A resting node finishes its lease.
         let mut places = pair.to.clone();
         let length = places.len().max(1);
         places.rotate_left(self.turn % length);
@@ -299,7 +300,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// What came of a transfer.
+/// Outcome of a transfer.
 pub(crate) struct Sent {
     pub(crate) ended: Result<Summary, Failure>,
     pub(crate) heard: BatchOutcome,
@@ -319,16 +320,16 @@ enum Chosen {
     Never,
 }
 
-/// What a node brings of a job now, and has not settled.
+/// The transfer of a node for a job now, until it is settled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flight {
-    /// Identity of the node of the destination that it goes to; empty where none is on its way.
+    /// Identity of the node of the destination; empty if there is no transfer.
     pub to: String,
     /// Name of that node.
     pub to_name: String,
-    /// It is the close, which finds there what was brought before.
+    /// It is the close, which finds there the files that were moved before.
     pub closes: bool,
-    /// Bytes that are done, those that were there before included.
+    /// Bytes that are done, including those that were there before.
     pub bytes: u64,
     /// Files that it has brought so far.
     pub files: u64,

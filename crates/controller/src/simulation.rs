@@ -1,6 +1,6 @@
-//! Simulates divided jobs second by second, with the claims, rates, patience and leases of the program: how long a job takes, and how much
-//! the others bring while something happens to one node.
-//! Moves no data: links let through what they carry, in equal shares.
+//! Simulates divided jobs second by second, with the claims, rates, patience and leases of the program. It measures how long a job takes,
+//! and how much the other nodes move while one node has a fault.
+//! Moves no data: each link carries up to its rate, in equal shares.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ use crate::watch::Traffic;
 
 /// Between two looks.
 const TICK: f64 = 0.1;
-/// What each lease costs beside its bytes.
+/// Cost of each lease beside its bytes.
 const LEASE_SECONDS: f64 = 0.4;
 /// A node that is silent for so long is lost to its cluster.
 const LOST_AFTER: f64 = 5.0;
@@ -29,7 +29,7 @@ const NODES_EVERY: f64 = 3.0;
 /// A try is moved to another destination while it is younger.
 const MOVES_WITHIN: f64 = 5.0;
 
-/// What happens to a node, for good.
+/// A permanent fault of a node.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Fault {
     Kill,
@@ -37,7 +37,7 @@ pub(crate) enum Fault {
     Stop,
     /// Packets to it are lost.
     Cut,
-    /// Its mount hangs; it answers what touches no file.
+    /// Its mount hangs; it answers questions that touch no file.
     Hang,
     /// It lets one byte a second through.
     Slow,
@@ -50,7 +50,7 @@ pub(crate) enum Side {
     Target(usize),
 }
 
-/// What a lease consists of.
+/// The contents of a lease.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
@@ -61,7 +61,7 @@ pub(crate) struct Kind {
     pub(crate) are_parts: bool,
 }
 
-/// What a source has leased.
+/// The lease of a source.
 struct Lease {
     items: u64,
     began: f64,
@@ -73,7 +73,7 @@ struct Lease {
     tries: BTreeMap<usize, u32>,
     times_left: u32,
     slow: u32,
-    /// What all had settled when it began.
+    /// Items that all sources had settled when the lease began.
     settled: u64,
     may_move: bool,
 }
@@ -90,10 +90,10 @@ pub(crate) struct World {
     pub(crate) fault: Option<(f64, Side, Fault)>,
 }
 
-/// What came of a job.
+/// Outcome of a job.
 pub(crate) struct Course {
     pub(crate) seconds: f64,
-    /// The longest time in which less than 0.6 of what the others carry was brought, while there was something to lease.
+    /// The longest time in which the job moved less than 0.6 of the rate of the other nodes, while there was work to lease.
     pub(crate) low: f64,
     /// Bytes that were still to be settled when the fault came.
     pub(crate) left_at_fault: f64,
@@ -131,7 +131,7 @@ impl World {
         (whom == side && now >= at).then_some((now - at, fault))
     }
 
-    /// What all nodes carry that nothing has happened to.
+    /// Rate of all nodes without a fault.
     pub(crate) fn usable(&self, now: f64) -> f64 {
         let sum = |rates: &[f64], side: fn(usize) -> Side| -> f64 {
             let whole = |at: &usize| self.fault_of(side(*at), now).is_none();
@@ -178,7 +178,7 @@ impl World {
             .collect()
     }
 
-    /// What each source sends now: links are shared equally, but by those that cannot use their share.
+    /// Rate of each source now: sources share a link equally, and unused shares go to the others.
     fn flows(&self, sources: &[Source], now: f64) -> Vec<f64> {
         let mut flows = vec![0.0; sources.len()];
         for (target, capacity) in self.targets.iter().enumerate() {
@@ -240,7 +240,7 @@ impl World {
             if tick % whole(NODES_EVERY / TICK) == 0 {
                 claims.serving(after(now), self.named(now));
             }
-            // A source that is lost gives back what it held, and is no member any more.
+            // A lost source returns its lease, and is no longer a member.
             for (at, source) in sources.iter_mut().enumerate() {
                 if self.is_lost(Side::Source(at), now) && !lost_known {
                     lost_known = true;

@@ -25,7 +25,7 @@ const ALL_WITHIN: Duration = Duration::from_secs(20);
 /// How long a node may take to say that it is of the site that named it.
 const VOUCH_WITHIN: Duration = Duration::from_secs(3);
 
-/// Addresses that are taken of what another site says.
+/// Addresses accepted from another site.
 const ADDRESSES_MAX: usize = 16;
 
 /// Identities of the nodes of a site that are believed.
@@ -53,9 +53,9 @@ fn question(path: &Text, of: Option<&Peer>) -> Question {
     }
 }
 
-/// Those of the named nodes that are of the site of `known`. A site that names nodes of other sites would have the rights of the asker used
-/// there, so each node has to say itself that it is of the site, unless its identity is `trusted`. The site chooses the addresses: so few are
-/// dialled at a time, for a bounded time, and no more after some that are of no such node.
+/// The named nodes that belong to the site of `known`. A site that names nodes of other sites would use the rights of the asker there. So
+/// each node has to confirm that it is of the site, unless its identity is `trusted`. The site chooses the addresses: few are dialled at a
+/// time, for a bounded time, and no more after some that lead to no such node.
 pub fn of_site(
     mut named: Vec<Peer>,
     known: &Peer,

@@ -1,8 +1,8 @@
 //! Decides which nodes of the source rest because more of them oversubscribe the path, and among how many a limit is divided.
-//! Reads no clock and asks nobody: what nodes tell, and when, are arguments.
+//! Reads no clock and asks no node: reports and their times are arguments.
 //!
-//! All nodes send at first. Where much has to be sent again, one in eight of them, or one, rests for a while: if the others bring as much
-//! without, it goes on resting (MemzNet: more streams than the path carries cost rate). Now and then those that rest are tried again. Where
+//! All nodes send at first. If much has to be sent again, one in eight of them, or one, rests for a while. If the others move as much
+//! without it, it keeps resting (MemzNet: more streams than the path carries cost rate). Now and then the resting nodes are tried again. If
 //! a node is lost, or nothing moves, all send.
 
 use std::collections::BTreeMap;
@@ -16,22 +16,22 @@ const SETTLES: Duration = Duration::from_secs(10);
 const WINDOW: Duration = Duration::from_secs(15);
 /// A node that is to rest ends its lease first; no longer is waited for that.
 const ENDS_WITHIN: Duration = Duration::from_mins(2);
-/// Who tells nothing for so long, and holds nothing, sends nothing and has no share of the limit.
+/// A node that reports nothing for this long, and holds nothing, sends nothing and has no share of the limit.
 const SILENT_AFTER: Duration = Duration::from_secs(10);
 /// Until a trial that won nothing is made again; twice as long after each further one.
 const WAIT: Duration = Duration::from_mins(2);
 const WAIT_MAX: Duration = Duration::from_mins(30);
 
-/// So much of what was sent was sent again: the path may be oversubscribed.
+/// Part of the data that was sent again: from this on the path may be oversubscribed.
 const RESENT_HIGH: f64 = 0.05;
-/// Without some nodes at most so much less of the best rate, and less than half of what they would bring: they go on resting.
+/// Loss of the best rate up to which nodes keep resting. The loss must also be less than half of what they would bring.
 const LESS_MAX: f64 = 0.05;
-/// What is left of the best rate after each window.
+/// Part of the best rate that remains after each window.
 const BEST_KEEPS: f64 = 0.98;
 /// One in so many nodes rests at a time.
 const STEP: usize = 8;
 
-/// What a node does for the job now.
+/// The traffic of a node for the job now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traffic {
     /// Name of the node.
@@ -48,12 +48,12 @@ pub struct Traffic {
     pub streams: u32,
 }
 
-/// What was measured since a moment.
+/// Measurements since a moment.
 #[derive(Default)]
 struct Window {
     from: Duration,
     samples: u32,
-    /// The sum of the rates that each told, and how often.
+    /// The sum of the rates that each node reported, and the number of reports.
     rates: BTreeMap<String, (f64, u32)>,
     passed: u64,
     resent: u64,
@@ -69,7 +69,7 @@ impl Window {
         sending.map(|(_, (sum, _))| sum).sum::<f64>() / f64::from(self.samples.max(1))
     }
 
-    /// The share of what was sent that was sent again.
+    /// The share of sent data that was sent again.
     fn resent(&self) -> f64 {
         #[allow(clippy::cast_precision_loss, reason = "a share needs no more digits")]
         let share = self.resent as f64 / self.passed.max(1) as f64;
@@ -103,10 +103,10 @@ impl Patience {
     }
 }
 
-/// What is known of a node.
+/// Last signs of a node.
 #[derive(Clone)]
 struct Known {
-    /// When it told something last, or when it came.
+    /// When it reported last, or when it came.
     told: Duration,
     /// It had streams then, or holds items.
     moves: bool,
@@ -116,7 +116,7 @@ struct Known {
 pub(crate) struct Watch {
     /// The nodes of the source.
     crew: BTreeMap<String, Known>,
-    /// Counters that each told last.
+    /// Counters that each node reported last.
     counters: BTreeMap<String, (u64, u64)>,
     resting: Vec<String>,
     sampled: Option<Duration>,
@@ -128,7 +128,7 @@ pub(crate) struct Watch {
     best: f64,
     /// Nodes that tell nothing and hold nothing.
     silent: Vec<String>,
-    /// Nobody is looked at now, and nobody may rest for a trial.
+    /// No node is watched now, and no node may rest for a trial.
     is_paused: bool,
     may_rest: bool,
     decided: Vec<String>,
@@ -167,22 +167,22 @@ impl Watch {
         sends.count().max(1)
     }
 
-    /// Nobody sends for now, so nobody tells anything.
+    /// No node sends for now, so no node reports anything.
     pub(crate) const fn pause(&mut self) {
         self.is_paused = true;
     }
 
-    /// Whether nodes may rest to see what comes of it.
+    /// Whether nodes may rest for a trial.
     pub(crate) const fn may_rest(&mut self, may: bool) {
         self.may_rest = may;
     }
 
-    /// Sentences about what was decided.
+    /// Sentences about the decisions.
     pub(crate) fn decided(&mut self) -> Vec<String> {
         std::mem::take(&mut self.decided)
     }
 
-    /// Takes what nodes tell at a moment. `holds`: whether a node has items.
+    /// Takes the reports of nodes at a moment. `holds`: whether a node has items.
     pub(crate) fn look(
         &mut self,
         now: Duration,
@@ -260,7 +260,7 @@ impl Watch {
         self.measure_from(now + SETTLES);
     }
 
-    /// Who tells nothing and holds nothing is lost, or is about to be.
+    /// A node that reports nothing and holds nothing is lost, or will be soon.
     fn look_for_silent(&mut self, now: Duration, holds: impl Fn(&str) -> bool) {
         let is_silent = |(node, known): &(&String, &Known)| {
             now.saturating_sub(known.told) >= SILENT_AFTER && !holds(node)
@@ -295,7 +295,7 @@ impl Watch {
             let counters = (one.passed_bytes, one.resent_bytes);
             let before = self.counters.insert(one.node.clone(), counters);
             if is_measured {
-                // Counters begin anew with each lease.
+                // Counters start from zero with each lease.
                 let (passed, resent) = before
                     .filter(|(passed, _)| *passed <= one.passed_bytes)
                     .unwrap_or_default();
@@ -313,7 +313,7 @@ impl Watch {
             self.all_send(now, "nothing moved");
             return;
         }
-        // What was best long ago says little about the path now.
+        // An old best rate says little about the path now.
         self.best = (self.best * BEST_KEEPS).max(rate);
         match std::mem::replace(&mut self.trial, Trial::None) {
             Trial::None => self.begin_trial(now, window),
@@ -369,7 +369,7 @@ impl Watch {
         let mut sends: Vec<(String, (f64, u32))> =
             sending.map(|node| (node.clone(), told(node))).collect();
         let count = (sends.len() / STEP).max(1);
-        // Of who tells little nobody knows what it brings.
+        // The rate of a node that reports rarely is unknown.
         let all_told = sends
             .iter()
             .all(|(_, (_, told))| told * 2 >= window.samples);
@@ -389,7 +389,7 @@ impl Watch {
     }
 }
 
-/// By how much a rate has to differ so that these nodes, of so many, count: half of what they would bring, at most [`LESS_MAX`].
+/// By how much a rate has to differ so that these nodes, of so many, count: half of their share, at most [`LESS_MAX`].
 fn least(count: usize, of: usize) -> f64 {
     #[allow(clippy::cast_precision_loss, reason = "a few nodes")]
     let share = count as f64 / of.max(1) as f64;

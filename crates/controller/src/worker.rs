@@ -1,7 +1,7 @@
-//! Does the items of one divided job at one node, on a thread of its own: leases some, walks, brings, settles, and again.
-//! Decides nothing about the job: the state does, and whoever stops the worker.
+//! Does the items of one divided job at one node, on a separate thread: leases some, walks, transfers, settles, and repeats.
+//! Decides nothing about the job: the state does, and the caller that stops the worker.
 //!
-//! A passing failure is tried again here, with the same items. Any other goes to the state, and the controller ends the attempt.
+//! The worker retries a passing failure with the same items. Any other failure goes to the state, and the controller ends the attempt.
 
 mod close;
 mod count;
@@ -34,7 +34,7 @@ use leased::{Brought, Leased, back, is_paced, trouble};
 
 /// How often an idle worker looks for items.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The longest wait for the nodes of the destination to end what is left of a transfer that was cut: it would end the next one, too.
+/// The longest wait for the nodes of the destination to end the rest of a cut transfer: those writes would end the next transfer, too.
 const FENCED_WITHIN: Duration = Duration::from_secs(5);
 
 /// A worker that runs, or has ended.
@@ -79,7 +79,7 @@ impl Worker {
         })
     }
 
-    /// What it brings now.
+    /// The transfer of this worker now.
     #[must_use]
     pub fn flight(&self) -> Flight {
         self.shared
@@ -113,7 +113,7 @@ impl Worker {
 
     /// Waits until it has ended.
     pub fn wait(self) {
-        // A panic has been printed, and the items return when the node looks what it holds.
+        // A panic has been printed already. The node returns the items when it checks its leases.
         let _ = self.thread.join();
     }
 }
@@ -247,7 +247,7 @@ impl JobContext<'_> {
         self.node.insist(&op, &|| self.goes_on()).is_some()
     }
 
-    /// What is open of the job for this node and the others.
+    /// The open items of the job for this node and the others.
     fn left(&self, work: &Work) -> Left {
         let reader = self.node.replica.reader();
         let own = &self.node.runner.node;
@@ -272,7 +272,7 @@ impl JobContext<'_> {
         left
     }
 
-    /// Does the items of one lease, root by root; tells how many scans and parts are settled, and what was brought.
+    /// Does the items of one lease, root by root; returns how many scans and parts are settled, and how much was moved.
     fn carry_out(&self, work: &Work, lease: u64, items: Vec<WorkItem>) -> Took {
         let mut took = Took::default();
         let is_done = |settled: &&Settled| !matches!(settled.outcome, Settlement::Back {});
@@ -321,7 +321,7 @@ impl JobContext<'_> {
                 .flight
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner) = Flight::default();
-            // What is done is told once even to a state that stops its job; else the lease returns.
+            // The settlement is proposed once even if the state stops the job; otherwise the lease returns.
             let op = Op::Work(self.job.to_owned(), settle);
             self.node.insist(&op, &|| self.goes_on());
         }
@@ -353,7 +353,7 @@ impl JobContext<'_> {
         }
     }
 
-    /// Walks the scans among the items, tells what is left to others, and brings all else by one transfer.
+    /// Walks the scans among the items, reports finds for other leases, and moves all else by one transfer.
     fn members(&self, leased: &Leased<'_>) -> Result<Brought, Failure> {
         let items = leased.items;
         let bare = self
@@ -378,7 +378,7 @@ impl JobContext<'_> {
             }
             let one = leased.root_of().and_then(|root| root.file.as_deref());
             let walked = walk.as_ref().map(|walk| match one {
-                // What is not brought in parts any more is left to the close.
+                // A file that is no longer moved in parts is left to the close.
                 Some(name) => Ok(Walked {
                     large: walk.large_file(name.as_bytes()).into_iter().collect(),
                     ..Walked::default()
@@ -429,7 +429,7 @@ impl JobContext<'_> {
         Ok(brought)
     }
 
-    /// Tells what a walk left to others, in commands of bounded length.
+    /// Reports the finds of a walk for other leases, in commands of bounded length.
     fn tell_finds(&self, number: u64, lease: u64, walked: &Walked) -> bool {
         let large = walked.large.iter().map(|file| Found::File {
             path: WorkPath(file.path.clone()),

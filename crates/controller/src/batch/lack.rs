@@ -9,7 +9,8 @@ use godwit_state::WorkCounts;
 use super::{BatchOutcome, clip};
 
 impl BatchOutcome {
-    /// Adds to the entries that found no room what the tree still needs, as its close sees it: all bytes without those that arrived.
+    /// Adds the space that the tree still needs to the entries that found no room, as the close sees it: all bytes except those that
+    /// arrived.
     pub(crate) fn with_lack(mut self, ended: &Summary, counts: &WorkCounts) -> Self {
         let Summary::Transfer(summary) = ended else {
             return self;

@@ -18,7 +18,7 @@ fn refusal(code: FailureCode) -> Refusal {
     Refusal::new(code, code.as_str())
 }
 
-/// Answers all that is due, at the time, as `answer` says; tells what was asked.
+/// Answers all due questions at the time as `answer` says; returns the questions.
 fn round(
     claims: &mut Claims,
     now: Duration,
@@ -135,7 +135,7 @@ fn further_nodes_are_used_once_they_see_the_mark() {
     assert_eq!(ready(&claims), ["a", "b"]);
     assert_eq!(claims.left_out().len(), 1);
     assert!(claims.left_out().is_empty());
-    // Nobody sent to it, so nobody waits for it.
+    // No node sent to it, so the controller does not wait for it.
     assert!(!claims.waits(SECOND));
     assert!(round(&mut claims, 2 * SECOND, answer).is_empty());
 }
@@ -193,7 +193,7 @@ fn a_node_out_of_reach_holds_the_end_back_for_one_lease() {
         round(&mut claims, second * SECOND, gone);
     }
     assert!(!claims.waits(SECOND + LEASE));
-    // It comes back: what was begun there before ends.
+    // It returns: transfers begun there before end.
     let mut all = Vec::new();
     for second in 31..36 {
         all.extend(round(&mut claims, second * SECOND, |_, _| Ok(())));
@@ -234,7 +234,7 @@ fn a_stopped_node_gets_nothing_more_and_holds_the_end_back_for_two_leases_at_mos
     assert!(claims.waits(4 * SECOND + LEASE));
     let probes = 8 * SECOND;
     assert!(!claims.waits(SECOND + 2 * LEASE + probes));
-    // It goes on: all that it has missed is told to it before it gets anything.
+    // It runs again: it gets all fences that it missed before anything else.
     let mut all = Vec::new();
     for second in 41..46 {
         let asked = round(&mut claims, second * SECOND, |_, ask| match ask.probes {
@@ -257,7 +257,7 @@ fn a_node_that_was_silent_for_a_moment_hears_what_it_missed_first() {
     for (peer, ask) in asked {
         claims.answered(5 * SECOND + LATE, &peer.identity, ask, Ok(()));
     }
-    // Their leases hold, but for what was fenced meanwhile.
+    // Their leases hold, except those fenced meanwhile.
     assert!(ready(&claims).is_empty());
     let asked = round(&mut claims, 5 * SECOND + LATE, |_, _| Ok(()));
     assert!(asked.iter().all(|(_, ask)| ask.sets && ask.fences_all));
@@ -276,7 +276,7 @@ fn a_node_that_serves_no_more_holds_the_end_back_too() {
     }
     assert_eq!(ready(&claims), ["a", "c"]);
     assert!(claims.waits(4 * SECOND + LEASE) && !claims.waits(5 * SECOND + LEASE));
-    // It comes back, and what was begun there before ends.
+    // It returns, and the transfers begun there before end.
     claims.serving(30 * SECOND, vec![peer("a"), peer("b"), peer("c")]);
     let mut all = Vec::new();
     for second in 30..35 {

@@ -1,5 +1,5 @@
-//! Threads that ask the nodes of the destination for one controller, and outlive it where a node does not answer.
-//! Decides nothing: `claims` says what is due, and the controller hears the answers.
+//! Threads that ask the nodes of the destination for one controller, and outlive it if a node does not answer.
+//! Decides nothing: `claims` says which questions are due, and the controller hears the answers.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -18,7 +18,7 @@ pub(super) struct Asking {
 }
 
 impl Asking {
-    /// Has threads ask what is to be asked.
+    /// Starts threads for the questions that are due.
     pub(super) fn ask_due(&self, sight: &mut Picture) {
         let destination = &self.destination;
         for (peer, ask) in sight.claims.due(sight.now()) {

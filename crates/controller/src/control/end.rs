@@ -8,7 +8,7 @@ use godwit_state::Work;
 pub enum End {
     /// The job cannot be divided; nothing was done.
     Undivided(String),
-    /// Nobody wants any more of it.
+    /// The attempt was stopped.
     Stopped,
     /// All items are settled, and the claim is released.
     Done {

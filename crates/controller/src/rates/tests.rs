@@ -1,9 +1,9 @@
-//! Tests of the pairs by rate: unequal nodes, noise, nodes that come and go, and what holds for all of them.
+//! Tests of the pairs by rate: unequal nodes, noise, nodes that come and go, and properties of all pairs.
 //! Sends nothing.
 
 use super::*;
 
-/// Nodes with links of so many Mbit/s, whose rates are what links let through.
+/// Nodes with links of so many Mbit/s, whose rates are those of their links.
 struct Net {
     sources: Vec<f64>,
     targets: Vec<f64>,
@@ -31,8 +31,8 @@ impl Net {
         rates
     }
 
-    /// The sums of all rates second by second, with leases of so many seconds, and how often pairs changed. Rates differ by `noise`;
-    /// with `moves` what runs is moved at once.
+    /// The sums of all rates second by second, with leases of so many seconds, and how often pairs changed. Rates differ by `noise`; with
+    /// `moves` a running transfer follows its pair at once.
     fn run(&self, seconds: usize, lease: usize, noise: f64, moves: bool) -> (Vec<f64>, usize) {
         let (sources, targets) = (
             Self::names("s", self.sources.len()),
@@ -52,7 +52,7 @@ impl Net {
                 .collect();
             changes += usize::from(second > 0 && wanted != named);
             named = wanted;
-            // A transfer that runs goes on to where it goes.
+            // A running transfer keeps its destination.
             if second == 0 {
                 running = named.iter().flatten().copied().collect();
             }

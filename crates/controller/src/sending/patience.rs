@@ -16,7 +16,7 @@ const LIMIT_PARTS: u64 = 4;
 pub(crate) struct Patience {
     lasts: Duration,
     rate_min: u64,
-    /// When the amount was last seen to have grown enough, and what it was.
+    /// When the amount last grew enough, and the amount then.
     since: Duration,
     amount: u64,
 }
@@ -44,7 +44,7 @@ impl Patience {
             _ => self.lasts,
         };
         let wanted = self.rate_min.saturating_mul(lasts.as_secs()).max(1);
-        // What grows in steps is waited for, too: only the end of the time counts.
+        // Growth in steps counts as well: only the amount at the end of the time matters.
         if amount >= self.amount.saturating_add(wanted) || (self.amount == 0 && amount > 0) {
             (self.since, self.amount) = (at, amount);
         }
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(left_after(0, 0, 1), Some(11));
         assert_eq!(left_after(2, 0, 1), Some(41));
         assert_eq!(left_after(0, 0, 40_000), None);
-        // As slow as it was told to be.
+        // As slow as its limit.
         assert_eq!(left_after(0, 1_000, 900), None);
     }
 

@@ -1,5 +1,5 @@
-//! Owns what is wanted of the transfers of one worker: that they end, and how fast they are. Each try of a transfer has a control of its own,
-//! so that it can end while the worker goes on.
+//! Owns the commands to the transfers of one worker: whether they end, and how fast they are. Each try of a transfer has a separate
+//! control, so that it can end while the worker continues.
 //! Decides nothing.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use godwit_run::Control;
 
-/// No limit was told.
+/// No limit was set.
 const UNTOLD: u64 = u64::MAX;
 
 /// Steers the transfers of one worker, one after the other.

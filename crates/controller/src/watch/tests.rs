@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// A path that carries `capacity` bytes a second; what is sent beyond that is lost, and costs rate.
+/// A path that carries `capacity` bytes a second; data beyond that is lost, and costs rate.
 struct Path {
     capacity: f64,
     each: f64,
@@ -190,14 +190,14 @@ fn when_those_that_send_are_lost_those_that_rest_send() {
     };
     for second in 300..330 {
         let told = vec![alive.clone()];
-        // What it held has been taken from it.
+        // Its lease was taken from it.
         watch.look(Duration::from_secs(second), &two, || told, |_| false);
     }
     let rests = |node: &String| watch.resting().any(|one| one == node);
     assert!(!rests(&alive.node));
     assert_eq!(two.iter().filter(|node| rests(node)).count(), 1);
     assert_eq!(watch.sharing(), 1);
-    // It is not even told that the other one is lost.
+    // The watch does not even learn that the other one is lost.
     let mut watch = Watch::new();
     run(&mut watch, &mut path, &two, 0..300);
     assert_eq!(watch.resting().count(), 1);

@@ -12,7 +12,7 @@ use super::{JobContext, LOOK_EVERY};
 use crate::batch::{To, closed};
 
 impl JobContext<'_> {
-    /// The work as it is with this lease: what was read before it may lack the last settlements, and with them a scan that failed.
+    /// The work as it is with this lease. An earlier read may lack the last settlements, and with them a scan that failed.
     pub(super) fn as_leased(&self, lease: u64) -> Option<Work> {
         let replica = &self.node.replica;
         while replica.applied_index() < lease {
@@ -54,7 +54,7 @@ impl JobContext<'_> {
         Ok(Brought {
             settled,
             cut: sent.cut,
-            // What a close delivered is in its own end.
+            // The summary of a close counts its deliveries.
             files: 0,
             bytes: 0,
             looked: Looked {

@@ -1,4 +1,4 @@
-//! Counts what a lease found and did beyond what it settles.
+//! Counts what a lease found and did beyond its settlements.
 //! Settles nothing.
 
 use std::sync::PoisonError;
@@ -13,7 +13,7 @@ use super::leased::Brought;
 use crate::sending::Flight;
 
 impl JobContext<'_> {
-    /// Whether all nodes of the cluster know what is told of looks.
+    /// Whether all nodes of the cluster know the field `looked`.
     pub(super) fn tells_looks(&self) -> bool {
         let level = Agreed(&self.node.replica.reader()).level();
         level.is_ok_and(|level| level >= LEVEL_MOVED)
@@ -24,7 +24,7 @@ impl JobContext<'_> {
         flight.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Counts what a transfer did. Of one that was cut only the last progress says it.
+    /// Counts the amounts of a transfer. For a transfer that was cut, only the last progress has them.
     pub(super) fn count(&self, brought: &mut Brought, ended: Option<&TransferSummary>) {
         let flight = self.flight();
         let moved = match ended {

@@ -1,4 +1,4 @@
-//! Owns what a node leased of one root, and what came of it.
+//! Owns the items that a node leased of one root, and their outcome.
 //! Brings nothing.
 
 use godwit_api::failure::{Failure, FailureCode};
@@ -6,7 +6,7 @@ use godwit_state::{Looked, Reason, Settled, Settlement, Task, Work, WorkItem, Wo
 
 use crate::batch::clip;
 
-/// What came of the items of one root.
+/// Outcome of the items of one root.
 #[derive(Default)]
 pub(super) struct Brought {
     pub(super) settled: Vec<Settled>,
@@ -23,7 +23,7 @@ pub(super) const fn is_paced(task: &Task) -> bool {
     matches!(task, Task::Scan { .. } | Task::Part { .. })
 }
 
-/// What a node leased of one root.
+/// Items that a node leased of one root.
 pub(super) struct Leased<'a> {
     pub(super) work: &'a Work,
     pub(super) lease: u64,

@@ -9,7 +9,7 @@ use super::leased::{Brought, Leased, back, trouble};
 use super::{JobContext, To, measure};
 
 impl JobContext<'_> {
-    /// Cuts the bytes into parts, or brings what was leased of them.
+    /// Cuts the bytes into parts, or transfers the leased parts.
     pub(super) fn measure(&self, leased: &Leased<'_>) -> Result<Brought, Failure> {
         let root = leased
             .root_of()

@@ -128,7 +128,7 @@ fn a_scan_that_failed_before_the_close_was_leased_keeps_the_close_from_deleting(
         shared: &shared,
     };
     let (scan, items) = lease(&node, "other");
-    // What a worker reads before it asks for a lease.
+    // The work as a worker reads it before it asks for a lease.
     let before = Works(&node.replica.reader()).of("job").expect("read");
     let failed = Settle {
         runner: runner("other"),
