@@ -1,5 +1,5 @@
-//! Takes connections: a thread each, a deadline until a peer has said what it wants, then open or join.
-//! Does not decide what a peer may do (`open`) and does not run transfers (the engine).
+//! Takes connections: a thread each, a deadline until the request of a peer has arrived, then open or join.
+//! Does not decide the rights of a peer (`open`) and does not run transfers (the engine).
 
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -133,8 +133,8 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
     }
     let (mut stream, peer) = (accepted.stream, accepted.peer);
     let place = || shared.gate.peer(&shared.places.counted_as(peer));
-    // Who has proven a key that is known here no longer competes with those who say nothing: the connection counts as one of this peer
-    // from here on. One too many hears so once it has said what it wants, and keeps its place among strangers until then.
+    // A peer with a proven, known key no longer competes with silent connections: from here on the connection counts as one of this peer. A
+    // peer with one connection too many learns that after its request, and keeps its place among strangers until then.
     let known = shared.places.may_ask(peer).is_ok().then(place);
     let stranger = match &known {
         Some(Ok(_)) => {
@@ -153,7 +153,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
     let frame = match frame {
         Ok(frame) => frame,
         Err(error) => {
-            // Who is known here and asks for nothing after all is no event: of several connections a client may need one.
+            // A known peer that closes without a request is no event: of several connections a client may need one.
             if known.is_none() {
                 shared.log_stranger(StrangerDid::Connect, &error.to_string());
             } else if !error.is_end() {
@@ -216,9 +216,9 @@ pub(crate) fn dispatch(
     }
 }
 
-/// The whole of an OPEN, from a peer with a grant. Any other peer gets the same answer whatever it asks for. An OPEN of several frames is
-/// heard to its end only from a peer that may have what the first frame names, and in one of few places: until the transfer is
-/// admitted nothing else bounds its sources.
+/// The whole of an OPEN, from a peer with a grant. Any other peer gets the same answer to any request. An OPEN of several frames is read to
+/// its end only from a peer with the right to the places in the first frame. There are few places for such requests, because nothing else
+/// bounds their sources until the transfer is admitted.
 fn rest_of(
     shared: &Arc<Shared>,
     stream: &mut dyn Stream,

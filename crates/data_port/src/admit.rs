@@ -9,7 +9,7 @@ use godwit_proto::{ErrorCode, Open};
 use crate::Shared;
 use crate::allow::Denial;
 
-/// How long a peer waits for its turn before it is told to come again: less than the minute that it waits for an answer.
+/// How long a peer waits for its turn before it is asked to come again: less than the minute that it waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Copies of a source's path, and of its name, that a transfer keeps: as it was named, as it was found, and in its root.

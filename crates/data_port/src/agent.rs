@@ -20,20 +20,20 @@ use crate::table::Table;
 use crate::{Announce, DaemonConfig, Here, Shared, accept, gate, keeper};
 use user_files::UserFiles;
 
-/// The client of a transfer says what it wants at once; one that waits for another's transfer never does.
+/// The client of a transfer sends its request at once; a client that waits for another's transfer never does.
 const FIRST_FRAME_DEADLINE: Duration = Duration::from_secs(400 * 24 * 3600);
 
-/// What an agent is told at its beginning.
+/// Configuration of an agent.
 pub struct AgentConfig {
-    /// What it has in common with other transfers of its process.
+    /// Resources shared with other transfers of its process.
     pub process: Process,
     /// The one peer that may connect.
     pub client: IdentityId,
-    /// Who sends, in the key of the journal.
+    /// Name of the sender, in the key of the journal.
     pub sender: Vec<u8>,
     /// Journals and spills.
     pub home: PathBuf,
-    /// What relative paths are relative to.
+    /// Directory that relative paths start from.
     pub base: PathBuf,
     /// Our key and ciphers.
     pub tls: ServerTls,
@@ -41,7 +41,7 @@ pub struct AgentConfig {
     pub announce: Announce,
     /// Where the peer listens, to be dialled if it does not come.
     pub dial: Vec<SocketAddr>,
-    /// How long the peer may take until it has said what it wants.
+    /// How long the peer may take until its request has arrived.
     pub handshake_deadline: Duration,
     /// How long a connection may stand still.
     pub stall_limit: Duration,
@@ -53,7 +53,7 @@ pub struct AgentConfig {
     pub writers: Bounds,
     /// How long the transfer is kept without any stream.
     pub keep_for: Duration,
-    /// Says what happens, a line each.
+    /// Writes a line to the log.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -84,7 +84,7 @@ impl Agent {
             home: config.home,
             rules: Arc::new(|| Ok(Arc::default())),
             tls: config.tls,
-            // Whoever asks is the user whose files they are.
+            // The client is the user that owns the files.
             plain_allowed: true,
             handshake_deadline: config.handshake_deadline,
             connections_per_peer: PEER_CONNECTIONS_MAX,
@@ -101,7 +101,7 @@ impl Agent {
             jobs: None,
             cluster: None,
             web: None,
-            // The client tells what becomes of its transfer.
+            // The client reports the outcome of its transfer.
             tells: Arc::new(|_| {}),
             log: config.log,
         };
@@ -143,7 +143,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// What its threads share.
+    /// State shared by its threads.
     #[cfg(test)]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
@@ -175,7 +175,7 @@ impl Agent {
     }
 }
 
-/// Ends when the agent is told to finish, or with the process.
+/// Starts a thread that ends when the agent finishes, or with the process.
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     let thread = std::thread::Builder::new().name(name.to_owned());
     thread.spawn(body).map(drop)

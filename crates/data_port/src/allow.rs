@@ -1,5 +1,5 @@
-//! What a peer may do where, by the grants as they stand now, and the words for a no.
-//! Keeps no grants: the file is read anew each time, and the node's state has its own.
+//! Decides the rights of a peer by the present grants, and makes the messages of refusals.
+//! Keeps no grants: the file is read each time, and the node's state has the access rules.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -34,7 +34,7 @@ pub trait StateRules: Send + Sync {
     fn own_job(&self, peer: &str, mandate: &Mandate) -> Result<Option<bool>, String>;
 }
 
-/// Rules of a node that has no jobs of its own.
+/// Rules of a node without jobs.
 impl<F> StateRules for F
 where
     F: Fn() -> Result<Arc<Vec<Grant>>, String> + Send + Sync,
@@ -64,7 +64,7 @@ impl Who {
         }
     }
 
-    /// Who opens a transfer.
+    /// The peer that opens a transfer.
     pub(crate) fn opens(peer: IdentityId, request: &Open) -> Self {
         let mandate = request.mandate.as_ref().map(|named| Mandate {
             asker: named.asker.clone(),
@@ -106,13 +106,13 @@ pub(crate) struct AllGrants {
     rules: Arc<Vec<Grant>>,
 }
 
-/// What a peer is granted at one moment.
+/// The rights of a peer at one moment.
 #[derive(Debug)]
 pub(crate) struct Granted {
     requester: Requester,
     rights: AskerRights,
     now: Timestamp,
-    /// Of the peer for what it acts for, and of the asker of the job that it names.
+    /// Grants of the peer in its role, and of the asker of the job that it names.
     grants: Vec<Grant>,
     /// Some grant lets the peer in, for itself or for a job.
     is_known: bool,
@@ -128,7 +128,7 @@ impl Grantor<'_> {
         })
     }
 
-    /// What `who` is granted now.
+    /// The rights of `who` now.
     pub(crate) fn granted(&self, who: &Who) -> Result<Granted, Denial> {
         self.granted_of(&self.all()?, who)
     }
@@ -169,7 +169,7 @@ impl Grantor<'_> {
             let rights = match judged.get(mandate) {
                 Some(rights) => *rights,
                 None => {
-                    // While the state cannot be read, access for jobs lets nobody in.
+                    // While the state cannot be read, access for jobs admits no peer.
                     let rights = self
                         .rights_of(who.peer, mandate)
                         .unwrap_or(AskerRights::EndedJob);
@@ -190,7 +190,7 @@ impl Grantor<'_> {
             Some(mandate) => self.rights_of(who.peer, mandate)?,
             None => AskerRights::Granted,
         };
-        // The rest was of use for the question whether the peer is known. Each look at a right goes through what is left.
+        // The other grants only served to decide whether the peer is known. Each later check reads the remaining ones.
         grants.retain(|grant| match (&who.mandate, &grant.mandate) {
             (None, None) => of_peer(&grant),
             (Some(named), Some(of)) => named == of && of_peer(&grant),
@@ -253,7 +253,7 @@ impl Grantor<'_> {
     }
 }
 
-/// Said where the grants cannot be read, to whoever asks: strangers, too. The fault names the file and what stands in a line of it.
+/// Sent to any peer, strangers too, while the grants cannot be read. The fault itself names the file and a line of it.
 fn unreadable() -> Denial {
     Denial::new(
         ErrorCode::INTERNAL,
@@ -261,7 +261,7 @@ fn unreadable() -> Denial {
     )
 }
 
-/// Whether the asker itself may do any of what it has given away by this grant.
+/// Whether the asker itself may do any part of this grant, which it gave away.
 fn asker_holds<'a>(
     given: &Grant,
     mandate: &Mandate,
@@ -317,7 +317,7 @@ impl Granted {
         })
     }
 
-    /// Whether the peer may look at a path of an export, or change what is there, at a moment: now, or one to come.
+    /// Whether the peer may look at a path of an export, or change the entry there, at a moment: now, or a later one.
     pub(crate) fn allowed_at(
         &self,
         at: Timestamp,
@@ -355,14 +355,14 @@ impl Granted {
         ))
     }
 
-    /// `place`: an export and a path below it; `None` for what belongs to no export (`mem:`, `null:`), which any grant of that
-    /// right opens.
+    /// `place`: an export and a path below it; `None` for a place outside all exports (`mem:`, `null:`), which any grant of that right
+    /// opens.
     pub(crate) fn allowed(&self, place: Option<(&str, &[u8])>, right: Right) -> Result<(), Denial> {
         self.said(self.may(place, right), place, right)
     }
 
-    /// Whether a dry run may tell what is at a place. Access for a job to write there does not let its runner list: the asker itself needs
-    /// that right. A dry run for this site's own job runs at this site alone.
+    /// Whether a dry run may report the entries at a place. Access for a job to write there does not let its runner list: the asker itself
+    /// needs that right. A dry run for this site's own job runs at this site alone.
     pub(crate) fn told(&self, place: Option<(&str, &[u8])>) -> Result<(), Denial> {
         let right = Right::List;
         let may = match (&self.requester.mandate, self.rights) {
@@ -422,7 +422,7 @@ fn options(place: Option<(&str, &[u8])>, right: Right) -> String {
     Wish { place, right }.options()
 }
 
-/// What a path names, for a peer that is known.
+/// The place that a path names, for a peer that is known.
 pub(crate) fn find<'a>(exports: &'a [Export], path: &[u8]) -> Result<ExportPath<'a>, Denial> {
     locate(exports, path).map_err(|error| refuse_export(&error))
 }

@@ -1,5 +1,5 @@
-//! Owns what a daemon or agent says of its own addresses, so that a client finds further channels to it.
-//! Tells nobody itself (`open`), and nothing to those who may not open a transfer.
+//! Owns the addresses that a daemon or agent announces, so that a client finds further channels to it.
+//! Sends nothing itself (`open`), and names no address to peers that may not open a transfer.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,13 +12,13 @@ pub enum Announce {
     /// Those that it listens on, on all interfaces.
     #[default]
     All,
-    /// None: then nobody finds another channel than the one that was dialled.
+    /// None: a client finds only the channel that it dialled.
     None,
     /// Of those that it listens on, the ones with these addresses or of these interfaces.
     Only(Vec<String>),
 }
 
-/// What is announced on a connection; nothing if there is one interface, for then there is one way.
+/// The addresses announced on a connection. Empty if there is one interface, because then there is one path.
 pub(crate) fn announced(
     announce: &Announce,
     listening: &[SocketAddr],
@@ -40,7 +40,7 @@ fn choose(
     came_to: Option<IpAddr>,
 ) -> Vec<Announced> {
     let came_by = own.iter().find(|own| Some(own.address) == came_to);
-    // Who came by loopback is on this machine, and needs no network.
+    // A client that came by loopback is on this machine, and needs no network.
     if came_to.is_some_and(|came_to| came_to.is_loopback()) {
         return Vec::new();
     }
@@ -71,10 +71,10 @@ fn choose(
     chosen
 }
 
-/// Whether who listens on one address takes connections to the other.
+/// Whether a socket bound to one address takes connections to the other.
 fn takes(listening: IpAddr, address: IpAddr) -> bool {
     match listening {
-        // Of both families, unless the system was told otherwise; then the client's attempt fails, and that is all.
+        // Of both families, unless the system is configured otherwise; then the client's attempt fails, without further harm.
         IpAddr::V6(any) if any.is_unspecified() => true,
         IpAddr::V4(any) if any.is_unspecified() => address.is_ipv4(),
         one => one == address,

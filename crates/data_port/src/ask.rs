@@ -1,5 +1,5 @@
 //! Serves a connection on which another node asks about places, one question after the other.
-//! Touches no file itself (`here`), and dials nobody (`asker`).
+//! Touches no file itself (`here`), and dials no node (`asker`).
 
 pub(crate) mod asker;
 mod change;
@@ -42,7 +42,7 @@ const FENCED_LOOK: Duration = Duration::from_millis(20);
 /// Longest question of a stranger: to join, with as many exports of long names as a node may have.
 const STRANGER_BYTES_MAX: usize = 64 << 10;
 
-/// How often the asker hears that the work goes on.
+/// How often the asker hears that the work is alive.
 pub(crate) const SIGN_EVERY: Duration = Duration::from_secs(1);
 
 /// Serves a connection that asks, until it ends.
@@ -54,7 +54,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: Identit
     }
     let mut ask = first;
     for _ in 0..QUESTIONS_MAX {
-        // Who joins is a member from then on.
+        // A node that joins is a member from then on.
         let is_known = is_member(shared, peer) || shared.places.may_ask(peer).is_ok();
         let answered = match is_known {
             true => {
@@ -275,7 +275,7 @@ fn answer(
     answered.map_err(|refusal| held.ended().unwrap_or(refusal))
 }
 
-/// Has a question within the cluster answered, which checks who asks.
+/// Has a question within the cluster answered; the cluster checks the asker.
 fn in_cluster(
     shared: &Shared,
     peer: IdentityId,
@@ -302,7 +302,7 @@ fn fenced(shared: &Shared) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The nodes of this site that serve a place, for who may do something there.
+/// The nodes of this site that serve a place, for askers with a right there.
 fn nodes(
     shared: &Shared,
     path: &Text,
@@ -316,7 +316,7 @@ fn nodes(
     let found = find(&shared.config.exports, &path.0).map_err(refusal)?;
     let (export, below) = found.named();
     may(export, &below, Right::Write).or_else(|_| may(export, &below, Right::Read))?;
-    // Another site may name this node as one of its own, and so lead the asker here.
+    // Another site may falsely name this node as its node, and so lead the asker here.
     if let Some(of) = of
         && !cluster.is_member(of)
     {

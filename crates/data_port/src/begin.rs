@@ -1,5 +1,5 @@
 //! Makes the daemon's end of a transfer from a request: the place it names, the engine for it.
-//! Runs nothing and answers nobody (`open`).
+//! Runs nothing and answers no peer (`open`).
 
 mod apart;
 mod asked;
@@ -34,7 +34,7 @@ use crate::refusal::too_many;
 use crate::session::HeldResources;
 use crate::table::Holder;
 
-/// What a request comes to.
+/// A transfer end made from a request.
 pub(crate) struct StartedEnd<'a> {
     /// Keeps claims away until the transfer is in the table, where they look for it.
     pub(crate) entering: Option<Entering<'a>>,
@@ -45,13 +45,13 @@ pub(crate) struct StartedEnd<'a> {
     pub(crate) resumed: bool,
     pub(crate) arrived: Arrived,
     pub(crate) mapped: Vec<u8>,
-    /// What the destination means, and the tag of temporary files; of a push to files.
+    /// Meaning of the destination, and the tag of temporary files; of a push to files.
     pub(crate) placed: Option<(Mapping, u64)>,
     /// The beacon of the destination of a push, which the source looks for.
     pub(crate) beacon: Option<Beacon>,
     /// It deletes, and no beacon could be made.
     pub(crate) unproved: bool,
-    /// What only it may write to, as absolute paths.
+    /// Absolute paths that only it may write to.
     pub(crate) writes_to: Vec<Vec<u8>>,
     /// Of a member: how long the claim of its job holds.
     pub(crate) lease: Option<Arc<MemberLease>>,

@@ -1,5 +1,5 @@
 //! Divides the descriptors that the process may have among connections, transfers and strangers.
-//! Asks the system for the limit only where it is told to, and counts nothing.
+//! Asks the system for the limit in one function only, and counts nothing.
 //!
 //! OPENED tells a client how many streams that leaves for it.
 
@@ -14,16 +14,16 @@ const OWN: usize = 12;
 /// Part of all descriptors that storages keep for directories used of late (`store::fs::directories`).
 const KEPT_SHARE: usize = 4;
 
-/// A connection that has not said who it is: its socket, a second handle to close it by, what wakes its thread.
+/// An unauthenticated connection: its socket, a second handle to close it by, a waker of its thread.
 const STRANGER: usize = 3;
 
-/// A stream: its socket, a second handle to watch it by, what wakes its thread, and the file that it reads or writes with that file's directory.
+/// A stream: its socket, a second handle to watch it by, a waker of its thread, and its current file with that file's directory.
 const STREAM: usize = 5;
 
 /// A transfer: its journal, its root, files read or written apart, a listed directory, a spill.
 const TRANSFER: usize = 8;
 
-/// Connections that have not proven who they are, of known addresses and as many of others: a thread, descriptors and a few pages each.
+/// Unauthenticated connections of known addresses, and as many of others: a thread, descriptors and a few pages each.
 const STRANGERS_MAX: usize = 256;
 
 /// However few descriptors there are, a client has to get in.
@@ -41,8 +41,8 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// What is asked for, as far as `descriptors` allow. A quarter of them is for strangers, the rest half for transfers and half
-    /// for streams; what one kind does not need is left to files.
+    /// The wished numbers, as far as `descriptors` allow. A quarter of them is for strangers, the rest half for transfers and half for
+    /// streams; each kind leaves its unused part to files.
     pub(crate) fn of(descriptors: usize, connections: usize, transfers: usize) -> Self {
         let room = descriptors.saturating_sub(OWN + descriptors / KEPT_SHARE);
         let strangers = (room / 4 / (2 * STRANGER)).clamp(LEAST, STRANGERS_MAX);

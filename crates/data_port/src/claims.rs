@@ -1,11 +1,11 @@
 //! The claims of this node: the members of which job may write below which destination, and until when.
-//! Ends no transfer itself (`keeper`) and answers nobody (`ask`).
+//! Ends no transfer itself (`keeper`) and answers no questions (`ask`).
 //!
-//! Claims are kept in memory. After a restart nobody is a member until the controller sets its claim again. A claim that has ended is
-//! remembered for its epoch alone, so that an older epoch cannot return, until its place in the table is needed.
+//! Claims are kept in memory. After a restart no peer is a member until the controller sets its claim again. For an ended claim only the
+//! epoch is remembered, so that an older epoch cannot return, until its place in the table is needed.
 //!
-//! The lease of a claim ends by the monotonic clock of this machine, whatever the controller thinks. It never begins again: a claim that is set
-//! once more has another lease.
+//! The lease of a claim ends by the monotonic clock of this machine, whatever the controller thinks. It never begins again: a claim that is
+//! set once more has another lease.
 
 mod room;
 mod spelled;
@@ -35,7 +35,7 @@ pub(crate) use spelled::overlap;
 /// Claims of this node, ended ones included: each is some kilobytes, most of it names of members.
 const CLAIMS_MAX: usize = 1024;
 
-/// Claims that one identity holds at a time: a quarter, so that nobody takes the room of others.
+/// Claims that one identity holds at a time: a quarter, so that one identity cannot take all the room.
 const CLAIMS_OF_ONE_MAX: usize = CLAIMS_MAX / 4;
 
 /// Says whether the holder of a claim may still write at its place.
@@ -190,7 +190,7 @@ impl ClaimTable {
             let wished = std::slice::from_ref(&wish.place.absolute);
             return Err(Refusal::later(code::BUSY, held.shown(wished)));
         }
-        // The id alone gives no right to a claim: others could follow from it what the holder sets.
+        // The id alone gives no right to a claim: otherwise others could learn the holder's claims from it.
         let other = table.get(&wish.claim);
         if let Some(other) = other.filter(|held| !held.is_of(&wish.by)) {
             if other.holds(now, may_hold) {
@@ -420,7 +420,7 @@ impl Held {
         self.lease.holds_at(now)
     }
 
-    /// Lets these members in. Transfers of who is none any more end, and those of the members to fence that have begun.
+    /// Admits these members. Transfers of former members end, and so do those of the members to fence.
     fn set_members(&mut self, members: &HashSet<IdentityId>, fence: &HashSet<IdentityId>) {
         self.members.retain(|member, entry| {
             let stays = members.contains(member) && !fence.contains(member);
@@ -434,8 +434,8 @@ impl Held {
         }
     }
 
-    /// The place, for people who wish for these absolute paths. A place below them has a name that they may not know. Whose claim it is
-    /// stays out, as with transfers, and so does the id: it is of use to no other peer.
+    /// The place, for peers that wish for these absolute paths. A place below them has a name that they may not know. The holder stays
+    /// secret, as with transfers, and so does the id: it is of use to no other peer.
     fn shown(&self, wished: &[Vec<u8>]) -> String {
         let claimed = &self.place.absolute;
         let place = match wished.iter().any(|path| is_within(path, claimed)) {

@@ -1,9 +1,9 @@
-//! Answers questions what this side and the way to it are like, to those who may ask.
-//! Changes nothing: what it writes to measure a storage has no name and is gone at once.
+//! Answers questions about this side and the path to it, for peers that may ask.
+//! Changes nothing: the file written to measure a storage has no name and is gone at once.
 //!
-//! Questions (EXAMINE) come on any connection, through ssh too: this side's clock, the path as its kernel sees it, its machine
-//! (`probe`), the storage of a place that the peer may write to (`store::measure`, with a file that has no name), and, of an
-//! agent, what becomes of dialling its client.
+//! Questions (EXAMINE) come on any connection, through ssh too. They concern this side's clock, the path as its kernel sees it, its machine
+//! (`probe`), and the storage of a place that the peer may write to. `store::measure` measures it with a file that has no name. An agent
+//! also reports whether it can dial its client.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use godwit_run::local::Access;
 
 /// One connection asks no more than this.
 const QUESTIONS_MAX: usize = 64;
-/// What the storage is measured with.
+/// Limits of a measurement of the storage.
 const MEASURE: MeasureLimits = MeasureLimits {
     bytes: 64 << 20,
     time: Duration::from_millis(500),
@@ -67,7 +67,7 @@ pub(crate) fn serve(
             return;
         }
         drop(place);
-        // Whoever asked enough hangs up.
+        // A client without further questions closes the connection.
         let patience = match shared.only {
             Some(_) => AGENT_PATIENCE,
             None => shared.config.handshake_deadline,
@@ -111,7 +111,7 @@ fn answer(
         segment_bytes: seen.segment_bytes,
     });
     let filler = vec![0; question.filler_wanted as usize];
-    // Read last, so that nothing but the way stands between it and who asks.
+    // Read last, so that the clock reading is as fresh as possible when it leaves.
     let clock = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
@@ -173,7 +173,7 @@ fn storage(shared: &Shared, peer: IdentityId, place: &[u8]) -> StorageSeen {
     }
 }
 
-/// Dials where the client listens, and lets it prove itself. A daemon has no such addresses: it dials nobody.
+/// Dials the addresses of the client, and lets it prove its identity. A daemon has no such addresses, so it dials none.
 fn dial(shared: &Arc<Shared>) -> Vec<Dialled> {
     let Some(client) = shared.only else {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! An export: a directory under a name, and what peers may do to entries in it.
-//! Does not know who the peers are (`allow`).
+//! An export: a directory under a name, and the changes that peers may make to entries in it.
+//! Does not know the peers (`allow`).
 
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -30,7 +30,7 @@ pub struct Export {
     pub devices: bool,
     /// Nothing is done in the directory unless a file system is mounted at it.
     pub require_mount: bool,
-    /// What is known of its file system.
+    /// The watch of its file system.
     pub watched: Watched,
 }
 
@@ -48,7 +48,7 @@ pub enum ExportError {
     Closed {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The fault.
         message: String,
     },
     /// Its file system does not answer now.
@@ -79,7 +79,7 @@ pub enum ExportError {
     },
 }
 
-/// What a path of the form `NAME/below` names.
+/// A place of the form `NAME/below`, memory or nothing.
 pub(crate) enum ExportPath<'a> {
     /// `null:`
     Null,
@@ -100,7 +100,7 @@ impl ExportPath<'_> {
     }
 }
 
-/// Finds what a path names. Exports are told only to those who hold some grant.
+/// Finds the place that a path names. An error names the exports, so it goes only to peers that hold some grant.
 pub(crate) fn locate<'a>(
     exports: &'a [Export],
     path: &[u8],
@@ -137,7 +137,7 @@ impl ExportError {
 }
 
 impl Export {
-    /// Refuses what would hang, or go astray, without a touch of the file system.
+    /// Refuses an export whose use would hang or miss its mount, without touching the file system.
     pub(crate) fn check(&self) -> Result<(), ExportError> {
         let name = self.name.clone();
         if let Some(lasts) = self.watched.hangs_for(Instant::now()) {

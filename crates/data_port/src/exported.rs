@@ -1,5 +1,5 @@
 //! Exports as the local ends of the node's own jobs.
-//! Asks for no grant: who may submit a job to this node may use its exports.
+//! Asks for no grant: a user that may submit a job to this node may use its exports.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -38,7 +38,7 @@ struct Found {
 }
 
 impl Exported {
-    /// These exports; what does not fit memory goes to files in `spill`.
+    /// Serves these exports; data that does not fit memory goes to files in `spill`.
     #[must_use]
     pub fn new(exports: Vec<Export>, spill: PathBuf, syncs: Syncs) -> Self {
         Self {

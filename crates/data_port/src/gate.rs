@@ -1,5 +1,5 @@
-//! Counts connections and transfers, so that nobody takes more of the daemon than is meant for one peer.
-//! Does not know what the connections are for, and ends no transfer.
+//! Counts connections and transfers, so that one peer cannot take more of the daemon than its share.
+//! Does not know the purpose of the connections, and ends no transfer.
 
 mod admission;
 
@@ -14,13 +14,13 @@ use godwit_net::IdentityId;
 pub(crate) use admission::network_of;
 use admission::{Admission, Bounds};
 
-/// Of one address from which nobody with a grant has come yet.
+/// Of one address from which no peer with a grant has come yet.
 const STRANGERS_PER_ADDRESS: usize = 32;
 
-/// Of one address from which somebody has: the streams of a client come together.
+/// Of one address from which such a peer has come: the streams of a client come together.
 const STRANGERS_PER_KNOWN_ADDRESS: usize = 128;
 
-/// Questions that are worked at: each is a thread with a storage of its own, and one identity leaves room for others.
+/// Questions being answered: each takes a thread with a separate storage, and one identity leaves room for others.
 const QUESTIONS: Limits = Limits {
     per_peer: 8,
     all: 32,
@@ -63,16 +63,16 @@ struct Counts<K> {
     inner: Mutex<(HashMap<K, usize>, usize)>,
 }
 
-/// A place taken; given back when dropped.
+/// A taken place; dropping it frees the place.
 pub(crate) struct Slot<K: Eq + Hash + Copy> {
     counts: Arc<Counts<K>>,
     key: K,
 }
 
-/// Those that have not said who they are, and how to close them.
+/// Unauthenticated connections, and handles to close them.
 struct Strangers(Mutex<(Admission, HashMap<u64, TcpStream>)>);
 
-/// The place of a connection that has not said who it is; given back when dropped.
+/// The place of an unauthenticated connection; dropping it frees the place.
 pub(crate) struct StrangerSlot {
     strangers: Arc<Strangers>,
     id: u64,

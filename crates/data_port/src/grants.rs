@@ -1,4 +1,4 @@
-//! Owns the file of grants in a node's home: what the operator of this machine lets others do.
+//! Owns the file of grants in a node's home: the rights that the operator of this machine gives to others.
 //! Decides nothing (`api::grant`), and knows nothing of the access rules in the node's state.
 
 use std::path::Path;
@@ -24,7 +24,7 @@ impl Grants {
     /// All grants, also expired ones. Reads the file at each call, so that a change counts at once.
     ///
     /// # Errors
-    /// The file cannot be read, or a line in it says nothing known: then nobody is granted anything.
+    /// The file cannot be read, or a line in it is unknown: then no peer has any rights.
     pub fn list(&self) -> Result<Vec<Grant>, LineFileError> {
         let lines = self.file.read(parse)?;
         let entries = lines.into_iter().filter_map(|line| match line {
@@ -37,11 +37,11 @@ impl Grants {
         Ok(entries.collect())
     }
 
-    /// Adds to what is granted; says whether that changed anything. Of the same place, a grant that gives no more and ends earlier
-    /// makes way for the new one.
+    /// Adds a grant; returns whether that changed anything. A grant of the same place that gives no more and ends earlier makes way for the
+    /// new one.
     ///
     /// # Errors
-    /// The file cannot be read or written, or a line in it says nothing known.
+    /// The file cannot be read or written, or a line in it is unknown.
     pub fn add(&self, new: &Grant) -> Result<bool, LineFileError> {
         self.file.change(parse, |lines| {
             let same = |grant: &Grant| grant.subject == new.subject && grant.area == new.area;
@@ -79,7 +79,7 @@ impl Grants {
         })
     }
 
-    /// Takes back what is granted to somebody in an area and below it (`None`: everywhere); gives what was taken back.
+    /// Revokes the grants of a subject in an area and below it (`None`: everywhere); returns the revoked grants.
     ///
     /// # Errors
     /// As [`Grants::add`].

@@ -1,13 +1,12 @@
 //! One thread for all transfers of a daemon: ends those that are over, and suspends those whose client is away.
 //! Does not move data and does not begin transfers.
 //!
-//! When a client has been away for ten seconds, its engine ends and the journal stays locked: the transfer then costs one
-//! descriptor, and no other transfer writes to its destination. A client that comes back hears UNKNOWN_TRANSFER, opens the
-//! transfer anew and resumes from the journal. A pull, and a transfer without a journal, is over. A pipe cannot be opened anew,
-//! so its engine stays.
+//! When a client has been away for ten seconds, its engine ends and the journal stays locked. The transfer then costs one descriptor, and
+//! no other transfer writes to its destination. A client that returns gets UNKNOWN_TRANSFER, opens a new transfer and resumes from the
+//! journal. A pull, and a transfer without a journal, is over. A pipe cannot be opened again, so its engine stays.
 //!
-//! An agent that finds the journal of its transfer locked by another process asks for it by a file beside the journal
-//! (`….wanted`). Whoever holds that transfer without a client obeys.
+//! An agent that finds the journal of its transfer locked by another process asks for it by a file beside the journal (`….wanted`). A
+//! process that holds that transfer without a client obeys.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,8 +28,8 @@ const GRANT_LOOK_EVERY: Duration = Duration::from_secs(10);
 /// How long a finished transfer is kept for a client that lost the last word.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// How long a daemon keeps the engine of a transfer whose client is away. A reconnect within this time costs nothing; afterwards
-/// the client opens the transfer anew and resumes from the journal.
+/// How long a daemon keeps the engine of a transfer whose client is away. A reconnect within this time costs nothing; afterwards the client
+/// opens a new transfer and resumes from the journal.
 pub(crate) const SUSPEND_AFTER: Duration = Duration::from_secs(10);
 
 const CLAIM_ENDED: &str =
@@ -41,7 +40,7 @@ const STOOD_STILL: &str =
 
 const AWAY: &str = "the client is away; it resumes when it comes back";
 
-/// What the keeper remembers of a transfer between two looks.
+/// State of a transfer between two looks of the keeper.
 pub(crate) struct Watch {
     /// When it last had a stream.
     alive: Instant,
@@ -63,7 +62,7 @@ impl Watch {
     }
 }
 
-/// What becomes of a transfer.
+/// The next step of a transfer.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Wait,
@@ -73,9 +72,9 @@ enum Step {
     Suspend,
 }
 
-/// What the keeper goes by.
+/// Rules of the keeper.
 struct Rules<'a> {
-    /// Why the client may not go on, if somebody took its grant back.
+    /// Why the client may not continue, if its grant was revoked.
     taken_back: &'a dyn Fn(&Claim) -> Option<Denial>,
     suspend_after: Duration,
 }
@@ -127,7 +126,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     }
 }
 
-/// Looks at a transfer that runs. `due` says that it is time for what is looked at a few times a second only.
+/// Looks at a transfer that runs. `due`: it is time for the checks that run only a few times a second.
 fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
     let mut watch = locked(&session.watch);
     if watch.is_ending {
@@ -145,7 +144,7 @@ fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
     if claim.has_lost_claim(now) {
         session.engine.cancel(CLAIM_ENDED);
     }
-    // Its job may go on elsewhere; what hangs here comes late.
+    // Its job may continue elsewhere; a write that hangs here would come late.
     if claim.fence.as_ref().is_some_and(|fence| !fence.holds()) {
         session.engine.cancel(STOOD_STILL);
     }
@@ -183,7 +182,7 @@ fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
     }
 }
 
-/// Has a thread of its own wait for the engine's threads: a slow disk must not hold up the other transfers.
+/// Waits for the engine's threads on a separate thread: a slow disk must not hold up the other transfers.
 fn end(shared: &Arc<Shared>, session: Arc<Session>, until: Option<Instant>) {
     locked(&session.watch).is_ending = true;
     let (own, ending) = (Arc::clone(shared), Arc::clone(&session));

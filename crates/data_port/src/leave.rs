@@ -1,8 +1,8 @@
 //! Owns the rights that a running transfer needs, and whether they still hold.
 //! Reads no grants, and ends nothing (`keeper`).
 //!
-//! A transfer with many sources needs the areas of the grants that cover them, so that a look costs as much as those, and nothing where no
-//! grant of the peer has changed.
+//! A transfer with many sources needs only the areas of the grants that cover its sources. A look costs as much as these areas, and nothing
+//! if no grant of the peer has changed.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -23,7 +23,7 @@ const APART_MAX: usize = 64;
 /// Needs of one transfer.
 const NEEDS_MAX: usize = 1_024;
 
-/// The rights that a running transfer needs, and who needs them.
+/// The rights that a running transfer needs, and the peer that needs them.
 #[derive(Debug)]
 pub(crate) struct Leave {
     pub(crate) who: Who,
@@ -32,7 +32,7 @@ pub(crate) struct Leave {
     held_by: Mutex<Option<Arc<Granted>>>,
 }
 
-/// An export and a path below it; `None` stands for what belongs to no export.
+/// An export and a path below it; `None` stands for a place outside all exports.
 type NeededPlace = Option<(String, RelPath)>;
 
 /// To read below a place, to write there, or to hear of the entries there.
@@ -157,8 +157,8 @@ pub(crate) fn asked_paths(request: &Open) -> (Right, &[Vec<u8>]) {
     }
 }
 
-/// The rights to see what is at a destination, of those that the peer has: a push goes by them, and so ends with them. A dry run is for
-/// nothing else.
+/// The rights to see entries at a destination, as far as the peer has them. A push uses these rights, so it ends with them. A dry run has
+/// no other purpose.
 fn seen(granted: &Granted, request: &Open, (export, below): &(String, RelPath)) -> Vec<Right> {
     let at = Some((export.as_str(), below.as_bytes()));
     let has = |right: &Right| match right {

@@ -60,15 +60,15 @@ use noise::Noise;
 use places::{Exports, Places};
 use table::Table;
 
-/// What a daemon is told at its beginning.
+/// Configuration of a daemon.
 pub struct DaemonConfig {
-    /// What it has in common with other transfers of its process.
+    /// Resources shared with other transfers of its process.
     pub process: Process,
     /// Addresses to listen on; port 0 takes any free one.
     pub listen: Vec<SocketAddr>,
     /// Which of its addresses it tells clients of.
     pub announce: Announce,
-    /// What it lets others see.
+    /// Exports that it serves.
     pub exports: Vec<Export>,
     /// Keys, grants and journals.
     pub home: PathBuf,
@@ -76,11 +76,11 @@ pub struct DaemonConfig {
     pub rules: Arc<dyn StateRules>,
     /// Our key and ciphers.
     pub tls: ServerTls,
-    /// Whether block contents may travel in clear for those who ask for it.
+    /// Whether block contents may travel in clear for clients that ask for it.
     pub plain_allowed: bool,
-    /// How long a client may take until it has said what it wants.
+    /// How long a client may take until its request has arrived.
     pub handshake_deadline: Duration,
-    /// Connections of one address that have not yet proven who they are, and streams of one identity.
+    /// Connections of one address that have not authenticated yet, and streams of one identity.
     pub connections_per_peer: usize,
     /// Connections of all peers together.
     pub connections_max: usize,
@@ -108,11 +108,11 @@ pub struct DaemonConfig {
     pub web: Option<Arc<dyn Fn(TcpStream) + Send + Sync>>,
     /// Hears of each transfer and refusal.
     pub tells: Arc<HearTransfers>,
-    /// Says what happens otherwise, a line each.
+    /// Writes any other line to the log.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-/// A running daemon. Ends when dropped or told to.
+/// A running daemon. Ends when stopped or dropped.
 pub struct Daemon {
     shared: Arc<Shared>,
     addresses: Vec<SocketAddr>,
@@ -157,7 +157,7 @@ pub enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: std::io::Error,
     },
     /// A thread, a descriptor.
@@ -267,7 +267,7 @@ impl Daemon {
         &self.addresses
     }
 
-    /// Who it is.
+    /// Identity of the daemon.
     pub fn identity(&self) -> &IdentityId {
         &self.identity
     }
@@ -303,7 +303,7 @@ impl Shared {
         (self.config.log)(line);
     }
 
-    /// Counts a stranger, and says what it did, unless strangers did too much of late.
+    /// Counts a stranger, and logs its action, unless strangers did too much of late.
     fn log_stranger(&self, did: StrangerDid, line: &str) {
         (self.config.tells)(&TransferNews::Stranger(did));
         match self.noise.line(Instant::now()) {

@@ -1,4 +1,4 @@
-//! Makes the reports about transfers on the data port: which peer wants what, and how it ended.
+//! Makes the reports about transfers on the data port: the peer, its request, and the outcome.
 //! Decides nothing: `open`, `verify` and `keeper` say when a report is due.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -114,7 +114,7 @@ pub(crate) fn verified(
     TransferNews::Ended(Box::new(record))
 }
 
-/// Tells the operator of a refusal. `request` is None where a peer only asked what this side is like.
+/// Reports a refusal to the operator. `request` is None if a peer only asked about this side.
 pub(crate) fn refused(
     shared: &Shared,
     peer: IdentityId,

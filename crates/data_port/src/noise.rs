@@ -44,7 +44,7 @@ struct Rate {
     every: Duration,
 }
 
-/// What is left of a rate.
+/// The remainder of a rate.
 struct Left {
     count: u32,
     /// When one was added last.
@@ -54,7 +54,7 @@ struct Left {
 /// A rate of lines, and how many lines were left out since the last one.
 type Lines = (Option<Left>, u64);
 
-/// What strangers and refused peers did of late.
+/// Recent events of strangers and refused peers.
 #[derive(Default)]
 pub(crate) struct Noise {
     lines: Mutex<Lines>,

@@ -74,9 +74,9 @@ pub(crate) fn join(
         .transfer_id()
         .ok()
         .and_then(|transfer| shared.table.find(&transfer));
-    // The same answer for a transfer of somebody else's as for none: nobody learns what others do.
+    // The peer gets the same answer for another owner's transfer as for none, so it learns nothing about others.
     let session = session.filter(|session| session.claim.owner == peer);
-    // A suspended transfer is opened anew by its client, which resumes it from the journal.
+    // The client of a suspended transfer opens a new one, which resumes from the journal.
     let entered = session.as_ref().and_then(|session| session.enter());
     let (Some(session), Some(serving)) = (&session, entered) else {
         send_error(
@@ -182,7 +182,7 @@ fn run(
         destination: session.mapped.clone(),
         block_bytes,
         addresses: announced(&shared.config.announce, &shared.listening, stream),
-        // What the share is now it need not be later.
+        // The most that the daemon ever allows: its present share may change later.
         streams_max: shared.streams_max,
         digest: if digest == request.digest_kind() {
             0

@@ -1,4 +1,4 @@
-//! How what a peer names is found: a trait, and its implementation for exports and grants.
+//! Finds the places that a peer names: a trait, and its implementation for exports and grants.
 //! Opens no transfer.
 //!
 //! A daemon finds exports, restricted by grants; an agent finds the files of its user (`agent::user_files`). Below the root of an export
@@ -21,7 +21,7 @@ use crate::export::{Export, ExportPath};
 use crate::leave::{Leave, Round, asked_paths};
 use godwit_run::local::{Access, hint};
 
-/// Finds what peers name, and says no where they may not.
+/// Finds the places that peers name, and refuses places that they may not use.
 pub(crate) trait Places: Send + Sync {
     /// Where a push goes; `is_directory` as the client saw its argument.
     fn target(
@@ -32,8 +32,8 @@ pub(crate) trait Places: Send + Sync {
         access: Access,
     ) -> Result<Target, Denial>;
 
-    /// What a pull reads, in the order of the paths. Only what nobody may have is refused as a whole; what cannot be read is a failed
-    /// source among the others.
+    /// The sources of a pull, in the order of the paths. Only a place that the peer may not read is refused as a whole; an unreadable
+    /// source is a failed source among the others.
     fn sources(
         &self,
         who: &Who,
@@ -41,7 +41,7 @@ pub(crate) trait Places: Send + Sync {
         access: Access,
     ) -> Result<Vec<SourcePlace>, Denial>;
 
-    /// Whether a dry run may tell what is where it would write. An agent's client may see all.
+    /// Whether a dry run may report the entries where it would write. An agent's client may see all.
     fn may_tell(&self, _who: &Who, _path: &[u8]) -> Result<(), Denial> {
         Ok(())
     }
@@ -59,16 +59,16 @@ pub(crate) trait Places: Send + Sync {
         vec![peer]
     }
 
-    /// Whether the peer may ask what this side is like: some grant lets it in.
+    /// Whether the peer may ask about this side: some grant lets it in.
     fn may_ask(&self, peer: IdentityId) -> Result<(), Denial>;
 
-    /// Whether the peer may open any transfer: some grant lets it in. This comes before all else that the request asks for. Before more
-    /// frames of the request are heard, the peer must also have what the first one names. An agent's client may.
+    /// Whether the peer may open any transfer: some grant lets it in. This check comes before all other parts of the request. Before more
+    /// frames of the request are read, the peer also needs the right to the places that the first frame names. An agent's client may.
     fn may_open(&self, _who: &Who, _request: &Open) -> Result<(), Denial> {
         Ok(())
     }
 
-    /// What the peer is granted, by one reading of the grants: whoever asks about a list of paths asks here once.
+    /// The rights of the peer, by one reading of the grants: a caller with a list of paths asks once.
     fn granted(&self, _who: &Who) -> Result<Granted, Denial> {
         Err(Denial::new(
             ErrorCode::NOT_SUPPORTED,
@@ -100,11 +100,11 @@ pub(crate) struct TreeTarget {
     pub(crate) place: DestinationPlace,
     /// Owners and groups are applied as they are, also to whom does not ask for it.
     pub(crate) gives_owners: bool,
-    /// Ends what is written there.
+    /// Ends writes there.
     pub(crate) fence: Option<Arc<dyn Fence>>,
 }
 
-/// What a pull reads.
+/// A source of a pull.
 pub(crate) enum SourcePlace {
     /// That many bytes of memory.
     Memory(u64),
@@ -116,9 +116,9 @@ pub(crate) enum SourcePlace {
 
 /// A source that cannot be read.
 pub(crate) struct FailedSource {
-    /// What is told of it where others can be.
+    /// The fault to report if there are other sources.
     pub(crate) fault: Fault,
-    /// The answer where there is no other.
+    /// The answer if there is no other source.
     pub(crate) no: Denial,
 }
 
@@ -159,7 +159,7 @@ pub(crate) struct Exports {
     pub(crate) home: PathBuf,
     /// The access rules of the node's state.
     pub(crate) rules: Arc<dyn StateRules>,
-    /// What the storages of all transfers have in common.
+    /// State shared by the storages of all transfers.
     pub(crate) syncs: Syncs,
 }
 

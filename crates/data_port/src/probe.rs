@@ -1,4 +1,4 @@
-//! What a machine is like apart from its storage: the kernel's buffers, congestion control, how fast a core works.
+//! Describes a machine apart from its storage: the kernel's buffers, congestion control, the speed of a core.
 //! Reads `/proc/sys` and changes nothing in it.
 
 use std::fs;
@@ -46,7 +46,7 @@ pub fn congestion() -> Option<(String, String)> {
     Some((used.trim().to_owned(), available.trim().to_owned()))
 }
 
-/// What one core digests, in bytes a second of its time, however much of that others take. Takes 50 ms of it.
+/// Digest rate of one core, in bytes per second of its CPU time. Takes 50 ms of CPU time, regardless of other load.
 pub fn digest_rate(kind: DigestKind) -> u64 {
     let block = vec![3; BLOCK_BYTES];
     let started = thread_cpu_time();
@@ -61,7 +61,7 @@ pub fn digest_rate(kind: DigestKind) -> u64 {
     }
 }
 
-/// What one core encrypts, in bytes a second of its time. Takes 50 ms of it.
+/// Cipher rate of one core, in bytes per second of its CPU time. Takes 50 ms of CPU time.
 pub fn cipher_rate(cipher: Cipher) -> Option<u64> {
     seal_rate(cipher, MEASURE_FOR, thread_cpu_time)
 }

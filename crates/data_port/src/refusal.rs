@@ -9,8 +9,8 @@ use crate::Shared;
 use crate::allow::Denial;
 use crate::gate::Full;
 
-/// What the peer is told of a destination that cannot be had: its own name for it, and nothing of other users or of this machine's
-/// paths. The log has the rest.
+/// The answer about a destination that cannot be had. It has the peer's name for the destination, and nothing of other users or of this
+/// machine's paths. The log has the rest.
 pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -> Denial {
     let asked = String::from_utf8_lossy(asked);
     let (code, message) = match error {
@@ -44,7 +44,7 @@ pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -
     }
 }
 
-/// What the peer reads where the same transfer ends too slowly: its client does not answer, so it is gone or cut off.
+/// The answer if the same transfer ends too slowly: its client does not answer, so it is gone or cut off.
 pub(crate) fn silent(shared: &Shared, error: &DestinationError, asked: &[u8]) -> Denial {
     let asked = String::from_utf8_lossy(asked);
     shared.log(&format!(
@@ -59,7 +59,7 @@ pub(crate) fn silent(shared: &Shared, error: &DestinationError, asked: &[u8]) ->
     }
 }
 
-/// What the peer is told when there are too many transfers. Waiting helps as long as one of them runs.
+/// The answer if there are too many transfers. Waiting helps as long as one of them runs.
 pub(crate) fn too_many(shared: &Shared, peer: &IdentityId, full: Full) -> Denial {
     let limits = shared.gate.transfers();
     let (running, held) = shared.table.count_of(peer);

@@ -1,4 +1,4 @@
-//! One transfer at this daemon: what it claims, and its engine while that runs.
+//! One transfer at this daemon: its claim, and its engine while that runs.
 //! Does not know the other transfers (`table`).
 
 use std::path::PathBuf;
@@ -21,19 +21,19 @@ use crate::gate::Slot;
 use crate::keeper::Watch;
 use crate::leave::Leave;
 
-/// How long a transfer is kept for a client that has reached us only beside its data, and is gone: its connections for data did not
-/// come about, or it does better with a new one. What it said last may have been lost.
+/// How long a transfer is kept for a client without data connections that is gone. Its data connections failed, or it does better with a
+/// new transfer. Its last message may have been lost.
 const KEPT_UNREACHED: Duration = Duration::from_secs(10);
 
 /// Tokens in circulation for one transfer: as many as it may have streams.
 pub(crate) const TOKENS: usize = limits::STREAMS_MAX as usize;
 const _: () = assert!(TOKENS <= TOKENS_MAX);
 
-/// What a transfer has of this daemon whether its engine runs or not: a place among the transfers, and its destination.
+/// Holdings of a transfer in this daemon, with or without a running engine: a place among the transfers, and its destination.
 pub(crate) struct Claim {
     pub(crate) transfer: TransferId,
     pub(crate) owner: IdentityId,
-    /// What identifies the transfer's destination; `None` where there is none to be written by only one.
+    /// Identifies the transfer's destination; `None` if the destination needs no exclusive writer.
     pub(crate) key: Option<[u8; 32]>,
     /// How long the claim outlasts the last stream.
     pub(crate) keep_for: Duration,
@@ -44,7 +44,7 @@ pub(crate) struct Claim {
     pub(crate) lease: Option<Arc<MemberLease>>,
     /// Of one that is no member: whether it may still write.
     pub(crate) fence: Option<Arc<dyn Fence>>,
-    /// What it goes on with as long as nobody takes it back.
+    /// The rights that it needs to continue.
     pub(crate) leave: Leave,
     /// Is there once another process was asked to take the same transfer up.
     pub(crate) wanted: Option<PathBuf>,
@@ -64,13 +64,13 @@ pub(crate) struct HeldResources {
 pub(crate) struct Session {
     pub(crate) claim: Arc<Claim>,
     pub(crate) engine: Engine,
-    /// What was told of its beginning, and when that was.
+    /// The report of its beginning, and its time.
     pub(crate) start: TransferStart,
     pub(crate) began: Timestamp,
     pub(crate) plain_payload: bool,
     /// A stream that carries blocks was there.
     pub(crate) reached: AtomicBool,
-    /// The client cannot open the transfer anew: its bytes come from a pipe, or go into one.
+    /// The client cannot open the transfer again: its bytes come from a pipe, or go into one.
     pub(crate) output_once: bool,
     /// No other transfer ran while this one did, so that the process's memory is its own.
     pub(crate) alone: Arc<AtomicBool>,
@@ -78,7 +78,7 @@ pub(crate) struct Session {
     pub(crate) arrived: Arrived,
     /// Where it goes, for people.
     pub(crate) mapped: Vec<u8>,
-    /// What the destination means, and the tag of temporary files; of a push to files.
+    /// Meaning of the destination, and the tag of temporary files; of a push to files.
     pub(crate) placed: Option<(Mapping, u64)>,
     pub(crate) tokens: Mutex<Vec<Token>>,
     /// Streams that the client wants.
@@ -161,7 +161,7 @@ impl Session {
         }
     }
 
-    /// Whether its client cannot open it anew.
+    /// Whether its client cannot open it again.
     pub(crate) fn is_once(&self) -> bool {
         match &self.engine {
             Engine::Sender(_) => self.output_once,

@@ -19,7 +19,7 @@ use crate::session::{Claim, Session, locked};
 /// How often a client that was asked whether it is there is looked at: about a round trip.
 const ANSWER_LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What becomes of a transfer of which another one has the name.
+/// State of a transfer that has a wanted name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
     /// It is over.
@@ -50,14 +50,14 @@ pub(crate) struct Table {
 #[derive(Default)]
 struct Inner {
     entries: HashMap<[u8; 16], Entry>,
-    /// Counts what the keeper should look at.
+    /// Counts changes that the keeper should look at.
     changes: u64,
 }
 
 #[derive(Clone)]
 pub(crate) enum Entry {
     Running(Arc<Session>),
-    /// The client is away and the engine is gone. The journal has what arrived.
+    /// The client is away and the engine is gone. The journal has the data that arrived.
     Held {
         claim: Arc<Claim>,
         until: Instant,
@@ -96,7 +96,7 @@ impl Inner {
 impl Table {
     pub(crate) fn insert(&self, session: &Arc<Session>) {
         let mut inner = locked(&self.inner);
-        // One whose client is gone does nothing until that comes back, as a session of its own.
+        // A transfer without a client does nothing until the client returns, with a new session.
         for other in inner.running().filter(|other| !other.is_orphan()) {
             session.alone.store(false, Ordering::Relaxed);
             other.alone.store(false, Ordering::Relaxed);
@@ -133,7 +133,7 @@ impl Table {
         (inner.entries.values().cloned().collect(), inner.changes)
     }
 
-    /// Waits until something has changed since `seen` was told, at most until `until`; without transfers, for as long as it takes.
+    /// Waits until a change after number `seen`, at most until `until`; without transfers, for as long as it takes.
     pub(crate) fn wait_for_change(&self, seen: u64, until: Instant) {
         let mut inner = locked(&self.inner);
         while inner.changes == seen {
@@ -154,7 +154,7 @@ impl Table {
         self.note_change(locked(&self.inner));
     }
 
-    /// The engine is gone: keeps what the transfer claims until `until`.
+    /// The engine is gone: keeps the claim of the transfer until `until`.
     pub(crate) fn hold(&self, transfer: &TransferId, until: Instant) {
         let mut inner = locked(&self.inner);
         if let Some(entry) = inner.entries.get_mut(&transfer.0) {

@@ -1,4 +1,4 @@
-//! Serves a client that has a copy in an export checked: the place it names, who may, the threads that read.
+//! Serves a client that has a copy in an export checked: the place it names, its rights, the threads that read.
 //! Compares nothing itself; the engine does.
 
 use std::sync::Arc;

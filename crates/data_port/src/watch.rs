@@ -1,5 +1,5 @@
-//! Looks at the file system of each export by a thread of its own, so that one that does not answer holds up nobody else.
-//! Decides nothing: `export` refuses what does not answer.
+//! Looks at the file system of each export on a separate thread, so that one that does not answer holds up no other.
+//! Decides nothing: `export` refuses exports that do not answer.
 
 use std::path::Path;
 use std::sync::Arc;

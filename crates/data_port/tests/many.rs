@@ -30,10 +30,10 @@ const DEADLINE: Duration = Duration::from_secs(240);
 /// So slow that the second block of the large file waits for minutes.
 const SLOW: &str = "1kB";
 
-/// Memory for blocks of all transfers: half of it is what a third of them need to move at all.
+/// Memory for blocks of all transfers: half of it is the least with which a third of the transfers can move.
 const MEMORY: u64 = 96 << 20;
 
-/// What a transfer may take beside its blocks: lists, paths, buffers of TLS, stacks.
+/// Memory of a transfer beside its blocks: lists, paths, buffers of TLS, stacks.
 const BESIDE: u64 = 4 << 20;
 
 /// There are no machines to be reached by ssh.
@@ -248,7 +248,7 @@ impl World {
         assert_eq!(self.done(running), 21, "{number}");
     }
 
-    /// Waits for a transfer that must complete, and compares what arrived; how many files it delivered itself.
+    /// Waits for a transfer that must complete, and compares the delivered files; returns how many files it delivered.
     #[track_caller]
     fn done(&self, running: Running) -> u64 {
         let number = running.number;

@@ -1,4 +1,4 @@
-//! Questions about places of a node's exports, answered from real directories: what is given up, what is left alone, what is too much.
+//! Questions about places of a node's exports, answered from real directories: abandoned work, entries that are left alone, and limits.
 //! Reaches no other node; the tests of the binary do.
 
 use std::fs;
@@ -91,7 +91,7 @@ fn work_that_is_given_up_ends_early_and_says_so() {
     assert_eq!(count(&directory.path().join("data")), 0);
 }
 
-/// A killed node leaves a directory into which it moved what was to be removed.
+/// A killed node leaves a directory with the entries that it was removing.
 #[test]
 fn a_temporary_directory_is_cleaned_unless_it_has_what_is_not_temporary() {
     let directory = tempfile::tempdir().expect("made");
@@ -115,7 +115,7 @@ fn a_temporary_directory_is_cleaned_unless_it_has_what_is_not_temporary() {
     );
     assert!(!data.join(temp(1)).exists());
     assert_eq!(count(&data.join(temp(2))), 1);
-    // An old one goes at once, though the removal of what is in it gives it another time; a young one stays.
+    // An old one goes at once, though the removal of its contents changes its time; a young one stays.
     let old = SystemTime::now() - Duration::from_secs(7200);
     for number in [5, 6] {
         let aside = data.join(temp(number));
@@ -204,7 +204,7 @@ fn nothing_leaves_its_export_and_each_right_is_asked_for() {
             _ => Err(no),
         }
     };
-    // Who may only write where others put something cannot move it to where it may be read.
+    // A peer that may only write to a drop box cannot move an entry from there to a place where it may read.
     let drop_box = |_: &str, path: &RelPath, right: Right| match right {
         Right::Read | Right::List if path.as_bytes() == b"a" => {
             Err(Refusal::new(code::NOT_GRANTED, "no"))
@@ -246,7 +246,7 @@ fn the_mark_of_a_claim_is_seen_where_the_place_is_the_same() {
     assert_eq!(count(&one.path().join("data")), 1);
     assert_eq!(code(&same, Mark::Expect), None);
     assert_eq!(code(&odd, Mark::Expect), Some(code::OTHER_PLACE));
-    // The right at the place alone is enough, though the mark is above what is there.
+    // The right at the place alone is enough, though the mark is above the existing entries.
     let may = |_: &str, path: &RelPath, _: Right| match path.as_bytes() {
         b"set/deep" => Ok(()),
         _ => Err(Refusal::new(code::NOT_GRANTED, "no")),
@@ -255,7 +255,7 @@ fn the_mark_of_a_claim_is_seen_where_the_place_is_the_same() {
     assert_eq!(code(&same, Mark::Remove), None);
     assert_eq!(asked(Mark::Make), Ok(()));
     assert_eq!(count(&one.path().join("data")), 1);
-    // Whoever sees the place removes the mark, once more without harm.
+    // Any node that sees the place can remove the mark; a second removal does no harm.
     assert_eq!(code(&same, Mark::Remove), None);
     assert_eq!(code(&same, Mark::Remove), None);
     assert_eq!(count(&one.path().join("data")), 0);

@@ -56,7 +56,7 @@ fn a_long_list_is_heard_from_those_alone_who_may_have_what_it_begins_with() {
     let code = loop {
         let (mut near, serving) = begun(&daemon, "data/mine/a");
         let until = Instant::now() + Duration::from_millis(50);
-        // Until the others have their places, this one has one, and gives it back.
+        // Until the others have their places, this one has one, and returns it.
         let answer = receive_frame(&mut near, until.saturating_duration_since(Instant::now()));
         drop(near);
         serving.join().expect("served");

@@ -1,5 +1,5 @@
 //! Dials the peer that does not come, so that a firewall on this side stops nothing: as many connections as it wants streams.
-//! Does not know what they are for; each is served as if the peer had dialled.
+//! Does not know their purpose; each is served as if the peer had dialled.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) fn run(shared: &Arc<Shared>, targets: &[SocketAddr], waker: &Waker) {
     let mut working = None;
     let mut pause = PATIENCE;
     loop {
-        // Whatever ended the wait, all is looked at anew.
+        // Any end of the wait leads to a full new check.
         let _ = waker.wait(pause);
         if shared.stopping() {
             return;

@@ -1,4 +1,4 @@
-//! An agent's places: the file system of the user who runs it, with paths as that user would type them.
+//! An agent's places: the file system of the user that runs it, with paths as that user would type them.
 //! Restricts nothing: the kernel does, by the user's rights.
 
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use godwit_run::local::{self, Access};
 pub(super) struct UserFiles {
     pub(super) sender: Vec<u8>,
     pub(super) spill: PathBuf,
-    /// What relative paths are relative to.
+    /// Directory that relative paths start from.
     pub(super) base: PathBuf,
     pub(super) syncs: Syncs,
 }
@@ -31,7 +31,7 @@ impl UserFiles {
         };
         let mut resolved = self.base.clone();
         if below.is_empty() {
-            // With a slash, as what it is: a directory to go into.
+            // With a slash the path names a directory to go into.
             resolved.push("");
         } else {
             // Absolute paths replace the base; a trailing slash stays.
@@ -95,7 +95,7 @@ impl Places for UserFiles {
     }
 }
 
-/// An agent acts for the one user who started it.
+/// An agent acts for the one user that started it.
 fn no_mandate(who: &Who) -> Result<(), Denial> {
     match who.mandate {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Tests of what a peer hears of grants, and as whom it counts.
+//! Tests of the answers about grants, and of the identity under which a peer counts.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Asks other nodes: dials a site's addresses in their order, proves who is there, sends a question and waits for the reply.
+//! Asks other nodes: dials a site's addresses in their order, verifies the peer, sends a question and waits for the reply.
 //! Knows what no question means; questions about this node go to `here`.
 
 use std::collections::HashMap;
@@ -26,13 +26,13 @@ use super::here::Here;
 /// For one address: to find it, to connect, and to shake hands.
 const DIAL_WITHIN: Duration = Duration::from_secs(5);
 
-/// For all addresses of a site: whoever waits for this does not hear of it meanwhile.
+/// Limit for all addresses of a site: the caller gets no progress meanwhile.
 const ALL_WITHIN: Duration = Duration::from_secs(20);
 
 /// How long a site may be silent while it works: it sends a sign each second.
 const SILENT_MAX: Duration = Duration::from_secs(30);
 
-/// How often whoever waits is asked whether to go on.
+/// How often the waiting caller is asked whether to continue.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 const _: () = assert!(SILENT_MAX.as_secs() > 10 * SIGN_EVERY.as_secs());
@@ -58,7 +58,7 @@ const OWES_FOR: Duration = Duration::from_secs(3);
 /// A connection, after HELLO.
 struct Kept {
     stream: Connection,
-    /// What the site understands.
+    /// Capabilities of the site.
     capabilities: u64,
     /// Number of the last question.
     asked: u64,
@@ -110,7 +110,7 @@ impl Kept {
             }
         }
         self.owes_since = None;
-        // What came meanwhile is the end of the connection.
+        // Bytes that came meanwhile announce the end of the connection.
         matches!(self.stream.try_recv(), Ok(None))
     }
 }
@@ -156,9 +156,9 @@ impl Asker {
         }
     }
 
-    /// Asks by a connection; the connection, and the document of the reply. One whose question was given up is kept, where its answer
-    /// comes soon: to dial anew costs both ends more, and an end that was too busy to answer would have still more to do. Any other question
-    /// is ended by its connection.
+    /// Asks over a connection; returns the connection and the document of the reply. The connection of an abandoned question is kept if its
+    /// answer comes soon. A new dial costs both ends more, and a busy end would have still more to do. Closing the connection ends any
+    /// other question.
     fn ask_by(
         &self,
         mut connection: Kept,
@@ -193,7 +193,7 @@ impl Asker {
         }
     }
 
-    /// A connection to the site, after HELLO, and what the site understands. No further address is tried once the caller has given up.
+    /// A connection to the site, after HELLO, and the capabilities of the site. No further address is tried once the caller has given up.
     fn connect(&self, site: &Peer, go_on: &mut GoOn<'_>) -> Result<(Connection, u64), Refusal> {
         let mut options = DialOptions::new(Expect::Identity(identity(site)?));
         let until = Instant::now() + ALL_WITHIN;
@@ -245,7 +245,7 @@ impl AskSites for Asker {
             }
             match self.ask_by(kept, mandate, site, question, go_on) {
                 Ok(replied) => reply = Some(replied),
-                // What may be asked twice costs no answer where a kept connection has broken.
+                // A question that may be repeated survives the break of a kept connection.
                 Err(refusal) if refusal.code == code::BROKEN && question.may_be_repeated() => {}
                 Err(refusal) => return Err(refusal),
             }
@@ -290,7 +290,7 @@ impl AskSites for Asker {
                     stream.shutdown();
                     greeted.map(|_| ()).map_err(|refusal| refusal.message)
                 });
-                // Nobody waits any more once one was reached.
+                // The receiver is gone once another address was reached.
                 let _ = told.send(connected);
             });
             dials.map_err(|error| Refusal::later(code::IO, format!("a thread: {error}")))?;
@@ -324,7 +324,7 @@ fn identity(site: &Peer) -> Result<IdentityId, Refusal> {
     })
 }
 
-/// Dials one address; what went wrong, for people.
+/// Dials one address; an error is a message for people.
 fn dial_text(text: &str, tls: &ClientTls, options: &DialOptions) -> Result<Connection, String> {
     let host = HostPort::parse(text, PORT_DEFAULT).map_err(|error| format!("{text}: {error}"))?;
     let dialled = dial(&PeerAddress::new(&host.host, host.port), tls, options);
@@ -333,7 +333,7 @@ fn dial_text(text: &str, tls: &ClientTls, options: &DialOptions) -> Result<Conne
         .map_err(|error| error.to_string())
 }
 
-/// What became of each address.
+/// A refusal with the failure of each address.
 fn unreachable(site: &Peer, mut tried: Vec<String>) -> Refusal {
     if tried.is_empty() {
         tried.push("it has no address; give it one with: godwit site add".to_owned());
@@ -348,7 +348,7 @@ fn unreachable(site: &Peer, mut tried: Vec<String>) -> Refusal {
     )
 }
 
-/// Says hello, and makes sure that the other side knows questions. What it understands.
+/// Sends HELLO, and makes sure that the other side supports questions. Returns its capabilities.
 fn greet(stream: &mut Connection, site: &Peer) -> Result<u64, Refusal> {
     let ours = our_hello();
     let mut head = Vec::new();
@@ -389,7 +389,7 @@ fn wait(
                 }
                 done = reply.done;
             }
-            // To an earlier question, for which nobody waits any more.
+            // A reply to an earlier question, which was given up.
             Ok(Frame::Reply(reply)) if reply.number < number => heard = Instant::now(),
             Ok(other) => return Err(said(site, other)),
             Err(GreetError::Deadline { .. }) if heard.elapsed() < SILENT_MAX => {}

@@ -1,8 +1,8 @@
 //! Makes, removes and renames entries at places.
 //! Follows no link, and leaves the export itself alone.
 //!
-//! A removal with all that is below notes each directory on a stack that overflows to disk, and takes them off in the end: what is
-//! deeper was noted later. So memory is bounded whatever the tree.
+//! A removal of a whole tree notes each directory on a stack that overflows to disk, and pops them in the end: deeper directories were
+//! noted later. So memory is bounded for any tree.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Sets, renews and releases claims for who may write at their destination, and makes and looks for their marks.
+//! Sets, renews and releases claims for askers that may write at their destination, and makes and looks for their marks.
 //! Keeps no claims (`claims`); ends no transfer.
 
 use std::collections::HashSet;
@@ -20,7 +20,7 @@ use crate::claims::{By, ClaimedPlace, MayHold, Wish};
 /// Whether a transfer that is no member writes to an absolute path, above or below it.
 pub(crate) type IsWritten<'a> = dyn Fn(&[u8]) -> bool + 'a;
 
-/// Who sets a claim.
+/// The peer that sets a claim.
 pub(crate) struct Holder<'a> {
     pub(crate) by: By,
     /// The rights of the holders of other claims.
@@ -63,14 +63,14 @@ impl Here {
         }
         let lease = lease(wish.lease_ms)?;
         let (members, fence) = (identities(&wish.members)?, identities(&wish.fence)?);
-        // Who takes a claim over may write where it is.
+        // An asker that takes a claim over needs the right to write at its place.
         if self.claims().place_of(wish.claim).is_some() {
             self.may_change(wish.claim, may)?;
         }
         let found = self.find(&wish.path, Right::Write, may)?;
         let absolute = found.absolute();
         let entering = self.claims().enter_alone();
-        // Whose transfer it is, and of what, is nothing for a peer.
+        // A peer does not learn the owner or the sources of the transfer.
         if is_written(&absolute) {
             let message = format!(
                 "{}: a transfer that is no member writes there; wait for it, or stop it",
@@ -136,14 +136,14 @@ impl Here {
         };
         self.allowed(&asked, Right::Write, may)?;
         if let Ok(found) = self.find(&asked, Right::Write, may) {
-            // Whoever cleans the place removes what stays.
+            // A cleanup of the place removes a mark that stays.
             let _ = mark(&found, claim_tag(&wish.claim.0), Mark::Remove);
         }
         // The journals of a claim that is not known here may be another's.
         if !is_known {
             return Ok(Answer::Done {});
         }
-        // Nothing resumes what its members have begun. What cannot be removed does no harm.
+        // The journals of its members are not needed any more. A journal that cannot be removed does no harm.
         let forgotten = JournalDirectory::open(&self.journals())
             .map(|directory| directory.forget_claim(&wish.claim.0));
         drop(forgotten);
@@ -169,15 +169,15 @@ fn identities(texts: &[String]) -> Result<HashSet<IdentityId>, Refusal> {
         .collect()
 }
 
-/// Does about the mark of a claim what was asked for.
+/// Applies the wished action to the mark of a claim.
 fn mark(found: &Found, tag: u64, wish: Mark) -> Result<(), Refusal> {
     if wish == Mark::Untouched {
         return Ok(());
     }
     let refuse = |error: StoreError| found.refuse(&error);
     let name = TempName::of_mark(tag, &found.path);
-    // The mark is in the directory of a place, so it is beside what is at or above the claimed one. The names are never
-    // those of a file, because a file's temporary name is made of another purpose.
+    // The mark is in the directory of a place, beside the claimed entry or above it. A mark never has the name of a file's temporary file,
+    // because that name is made for another purpose.
     let above = std::iter::successors(Some(found.path.clone()), RelPath::parent);
     for directory in above {
         let is_there = found.storage.stat(&directory).map_err(refuse)?;
@@ -190,7 +190,7 @@ fn mark(found: &Found, tag: u64, wish: Mark) -> Result<(), Refusal> {
         match wish {
             Mark::Untouched => return Ok(()),
             Mark::Make => {
-                // Who may make the place makes a name in this directory, so the right at the place covers the mark.
+                // The right to make the place includes a name in this directory, so the right at the place covers the mark.
                 let made = found.storage.create(&within, &name, Create::Fresh, Some(0));
                 return made.map(drop).map_err(refuse);
             }

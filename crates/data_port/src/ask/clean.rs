@@ -1,8 +1,8 @@
-//! Removes temporary files that no journal claims and nobody has written to of late.
-//! Removes nothing else, and says of each temporary file that stays why it does.
+//! Removes temporary files that no journal claims and that were not written to of late.
+//! Removes nothing else, and gives the reason for each temporary file that stays.
 //!
-//! The journals of this node claim the files of all its transfers, running or to be resumed, as receiver of peers and of its own
-//! jobs. Journals of other machines and users cannot be seen from here: their files are known by their age alone.
+//! The journals of this node claim the files of all its transfers, running or to be resumed, as receiver of peers and of the node's jobs.
+//! Journals of other machines and users cannot be seen from here: their files are known by their age alone.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -50,7 +50,7 @@ pub(super) fn clean(
         let place = found.absolute();
         let place = Path::new(OsStr::from_bytes(&place));
         let directory = JournalDirectory::open(journals);
-        // What a live transfer has stays, and so do its files.
+        // Journals and files of a live transfer stay.
         drop(directory.map(|directory| directory.forget_tags(&tags, place)));
     }
     let now = SystemTime::now()
@@ -69,7 +69,7 @@ pub(super) fn clean(
     };
     let mut seen = 0_u64;
     let mut ended = Ok(());
-    // What is in them goes first, which gives them another time.
+    // The contents of these directories go first, which changes the directories' times.
     let mut directories = Vec::new();
     let surveyed = found.storage.survey(&found.path, &mut |item| {
         seen += 1;
@@ -102,7 +102,7 @@ pub(super) fn clean(
     Ok(cleaning.cleaned)
 }
 
-/// Temporary directories that are found at a time: a killed node leaves one, in which was what it removed.
+/// Temporary directories that are found at a time: a killed node leaves one, with the entries that it was removing.
 const DIRECTORIES_MAX: usize = 4096;
 
 fn is_temporary(path: &RelPath) -> bool {
@@ -122,7 +122,7 @@ struct Cleaning<'a> {
 }
 
 impl Cleaning<'_> {
-    /// Deals with one temporary entry; `mtime` is that of a directory before what is in it was removed.
+    /// Deals with one temporary entry; `mtime` is the time of a directory before its contents were removed.
     fn take(&mut self, path: &RelPath, mtime: Option<Timestamp>) -> Result<(), Refusal> {
         let there = match self.found.storage.stat(path) {
             Ok(Some(there)) => there,
@@ -132,7 +132,7 @@ impl Cleaning<'_> {
                 return Ok(());
             }
         };
-        // Read anew for each: a transfer may have begun meanwhile, and it has its journal before its first file.
+        // Read again for each file: a transfer may have begun meanwhile, and its journal exists before its first file.
         let claimed = JournalDirectory::tags(self.journals).map_err(|error| {
             Refusal::later(
                 code::IO,
@@ -141,7 +141,7 @@ impl Cleaning<'_> {
         })?;
         let tag = path.file_name().and_then(TempName::tag_of);
         let is_of_job = tag.is_some_and(|tag| self.tags.contains(&tag));
-        // Others are not even named to who asks for one job.
+        // Files of others are not even named to an asker that cleans up one job.
         if !self.tags.is_empty() && !is_of_job {
             return Ok(());
         }
@@ -161,7 +161,7 @@ impl Cleaning<'_> {
         if !self.wish.dry_run
             && let Err(error) = self.found.storage.remove_entry(path, is_directory)
         {
-            // What else is in a directory is somebody's.
+            // Any other entry in a directory has an owner.
             if !(is_directory && error.kind == StoreErrorKind::Exists) {
                 self.failed(path, &error);
             }

@@ -1,5 +1,5 @@
-//! Owns the rights by which a question was let in: they are looked at again while its work lasts.
-//! Decides nothing: the caller brings who may do what.
+//! Owns the rights by which a question was admitted: they are checked again while its work lasts.
+//! Decides nothing: the caller supplies the rights.
 
 use std::cell::{OnceCell, RefCell};
 use std::thread;
@@ -12,7 +12,7 @@ use godwit_store::RelPath;
 
 use super::here::May;
 
-/// Reads the grants, and gives what they say: one reading judges all rights of a question.
+/// Reads the grants, and returns a check of rights: one reading judges all rights of a question.
 pub(super) type ReadRights<'a> = dyn Fn() -> Result<Box<May<'a>>, Refusal> + 'a;
 
 /// The rights of one question.

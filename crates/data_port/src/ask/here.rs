@@ -1,5 +1,5 @@
-//! What is at places of this node's exports: finds the place that a question names, checks the right, and has the question answered.
-//! Does not know who asks: the rights come from the caller.
+//! Entries at places of this node's exports: finds the place that a question names, checks the right, and has the question answered.
+//! Does not know the asker: the rights come from the caller.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::{change, clean, list};
 use crate::claims::{By, ClaimTable};
 use crate::export::{Export, ExportError, ExportPath, locate};
 
-/// Faults at a path that say what stands there, or on the way to it.
+/// Faults at a path that reveal the entry there, or one above it.
 const SAYS_WHAT_IS_THERE: [FailureCode; 3] =
     [code::NOT_FOUND, code::NOT_A_DIRECTORY, code::OUTSIDE];
 
@@ -251,7 +251,7 @@ impl Found {
         may(&self.export, &self.path, Right::List).is_ok()
     }
 
-    /// What stands there.
+    /// Metadata of the entry.
     pub(super) fn meta(&self) -> Result<Meta, Refusal> {
         let there = self.storage.stat(&self.path);
         let there = there.map_err(|error| self.refuse(&error))?;
@@ -260,7 +260,7 @@ impl Found {
         })
     }
 
-    /// What stands there, as others see it.
+    /// The entry, as others see it.
     pub(super) fn view(&self) -> Result<EntryView, Refusal> {
         let meta = self.meta()?;
         let name = match self.path.file_name() {
@@ -329,7 +329,7 @@ pub(super) fn view(storage: &dyn Storage, path: &RelPath, name: Vec<u8>, meta: &
     }
 }
 
-/// What was given up says so, and nothing more.
+/// The refusal of abandoned work, without further detail.
 pub(super) fn given_up() -> Refusal {
     Refusal::later(code::GIVEN_UP, "the work was given up before its end")
 }

@@ -1,9 +1,9 @@
 //! Lists a directory by pages, sorted by the bytes of the names.
 //! Opens nothing that outlives a page.
 //!
-//! A page that begins anew reads all names of its directory and keeps the least ones after the cursor in a heap, more of them than a page
-//! has. What is left is kept for a moment for the page that follows. So a directory of 10⁶ names costs bounded memory, whoever asks
-//! and rests, and some ten listings for all its pages.
+//! A listing without kept names reads all names of its directory. It keeps the least ones after the cursor in a heap, more of them than fit
+//! a page. The rest is kept for a moment for the next page. So a directory of 10⁶ names costs bounded memory, even if the asker pauses, and
+//! some ten listings for all its pages.
 
 use std::collections::BinaryHeap;
 use std::collections::VecDeque;
@@ -134,7 +134,7 @@ pub(super) fn list(
             return Err(given_up());
         }
         let path = found.path.join(&name).ok();
-        // What is gone or cannot be looked at since its name was read is not listed.
+        // An entry that is gone or unreadable since its name was read is not listed.
         let there = path.and_then(|path| Some((look.stat(&path).ok()??, path)));
         if let Some((meta, path)) = there {
             let entry = view(&*found.storage, &path, name.clone(), &meta);

@@ -17,7 +17,7 @@ pub(super) struct Marked {
     pub(super) unproved: bool,
 }
 
-/// Lights the beacon of the destination of a push if the source has to look for it. A destination that meets its source is given back.
+/// Lights the beacon of the destination of a push if the source has to look for it. A destination that meets its source is put away again.
 pub(super) fn marked(
     shared: &Shared,
     request: &Open,
@@ -92,8 +92,8 @@ pub(super) fn keep_apart(
     }
 }
 
-/// The ends of a transfer meet. A peer does not learn where an export lies: who says that it sees the same files may have that from this
-/// node.
+/// The ends of a transfer meet. A peer does not learn where an export lies: a peer that claims to see the same files could ask this node
+/// for that path.
 fn meets(shared: &Shared, why: String) -> Denial {
     let why = match shared.only {
         None => itself::without_paths(&why).to_owned(),

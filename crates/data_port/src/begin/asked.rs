@@ -1,4 +1,4 @@
-//! What a request asks for, in the terms of the tree and the engine; and whether a member may come in.
+//! Translates a request into the terms of the tree and the engine, and decides whether a member may come in.
 //! Opens no place.
 
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub(crate) fn may_write(shared: &Shared, by: &By, asked: &Text) -> bool {
     }
 }
 
-/// What is kept at a place: what the client asks for, and owners as they are where the place gives them unasked.
+/// Attributes to keep at a place: those that the client asks for, and unmapped owners if the place gives them unasked.
 pub(super) fn kept_at(gives_owners: bool, request: &Open) -> Preserve {
     let asked = request.preserve.unwrap_or_default();
     if asked.owner || asked.group || !gives_owners {
@@ -92,7 +92,7 @@ pub(super) const fn order_of(request: &Open) -> Order {
     }
 }
 
-/// What the client means; its patterns are its own fault.
+/// The client's selection; an error in its patterns is the client's fault.
 pub(super) fn select_of(request: &Open) -> Result<Arc<Select>, Denial> {
     Select::of(request.selection.as_ref())
         .map_err(|error| Denial::new(ErrorCode::PROTOCOL, error.to_string()))

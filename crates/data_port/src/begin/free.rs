@@ -34,7 +34,7 @@ pub(super) fn prepare(
 ) -> Result<PreparedDestination, Denial> {
     let no = |error: DestinationError| refusal(shared, &error, asked);
     let mut prepared = request.clone().prepare();
-    // Others that nobody is there for any more: each can be begun again, and this one has somebody.
+    // Other transfers whose clients are gone make way: each can be begun again, and this one has a client.
     while let Err(DestinationError::Busy {
         same: false,
         destination,
@@ -76,7 +76,7 @@ pub(super) fn prepare(
 /// Said to a peer of a damaged journal. The log has the path, which is not for the peer.
 const DAMAGED: &str = "what an earlier run of this transfer had noted of it is damaged at the other side, so this run sends some of it again; the log there says more";
 
-/// Logs what was damaged in the journal, and leaves words for the peer without a path of this machine. An agent's client may know where its
+/// Logs the damage in the journal, and leaves a message for the peer without a path of this machine. An agent's client may know where its
 /// own files lie.
 pub(super) fn tell_damage(shared: &Shared, prepared: &mut PreparedDestination) {
     let Some(damage) = &mut prepared.recovered.damage else {
@@ -88,7 +88,7 @@ pub(super) fn tell_damage(shared: &Shared, prepared: &mut PreparedDestination) {
     }
 }
 
-/// The file that asks whoever holds the transfer of this key without a client to give way.
+/// The file that asks the holder of this transfer's key to give way, if the holder has no client.
 pub(crate) fn wanted_file(home: &Path, key: &[u8; 32]) -> PathBuf {
     let digits: String = key[..16].iter().map(|byte| format!("{byte:02x}")).collect();
     home.join("journals").join(digits).with_extension("wanted")

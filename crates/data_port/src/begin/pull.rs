@@ -76,7 +76,7 @@ impl<'a> Beginning<'a, '_> {
         Ok(self.started(Engine::Sender(sender), grip))
     }
 
-    /// Sorts the sources, and refuses them where they meet what they go to.
+    /// Sorts the sources, and refuses sources that meet their destination.
     fn find(&self, places: Vec<SourcePlace>, is_listed: bool) -> Result<FoundSources, Denial> {
         let (shared, request) = (self.shared, self.request);
         let mut found = FoundSources::default();
@@ -104,7 +104,7 @@ impl<'a> Beginning<'a, '_> {
                         false => tree.root,
                     }));
                 }
-                // What a list names is in the one source, so there is nothing else to go on with.
+                // The entries of a list are all in the one source, so there is no other source to continue with.
                 SourcePlace::Failed(FailedSource { no, .. }) if is_listed => return Err(no),
                 SourcePlace::Failed(FailedSource { fault, no }) => {
                     failed.get_or_insert(no);
@@ -121,7 +121,7 @@ impl<'a> Beginning<'a, '_> {
         Ok(found)
     }
 
-    /// What the engine reads.
+    /// Sources for the engine.
     fn sources(
         &self,
         found: FoundSources,
@@ -148,7 +148,7 @@ impl<'a> Beginning<'a, '_> {
     }
 }
 
-/// A list names what is in a directory, and in nothing else.
+/// A list names entries of a directory, and of nothing else.
 fn directory(root: TreeRoot) -> Result<TreeRoot, Denial> {
     let there = root.storage.stat(&root.start);
     match there.map_err(|error| Denial::new(ErrorCode::SOURCE, error.to_string()))? {

@@ -167,7 +167,7 @@ impl<'a> Beginning<'a, '_> {
         })
     }
 
-    /// Keeps claims away from a destination of a transfer that is no member. Where a claim holds it, the destination is given back.
+    /// Keeps claims away from a destination of a transfer that is no member. If a claim holds the destination, it is put away.
     fn beside_claims(
         &self,
         prepared: PreparedDestination,

@@ -1,4 +1,4 @@
-//! Tests of how a transfer begins beside a claim that is being set, and of what a peer hears of a beacon that was met.
+//! Tests of how a transfer begins beside a claim that is being set, and of the answer to a peer whose beacon was met.
 
 use std::net::TcpListener;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Owns how many claims one may hold, and who counts as one.
+//! Owns how many claims one holder may have, and which identities count as one holder.
 //! Keeps no claim.
 
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ impl By {
     }
 }
 
-/// Whether one who sets a claim holds as many as one may.
+/// Whether the holder of this claim has as many as one may.
 pub(super) fn is_full_for(table: &HashMap<ClaimId, Held>, by: &By, now: Instant) -> bool {
     let giver = giver_of(by);
     if giver.is_none() {

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// What a look at two spellings tells.
+/// Result of a look at two spellings.
 #[derive(PartialEq, Eq)]
 enum Looked {
     One,
@@ -74,7 +74,7 @@ mod tests {
         let meet = |one: &str, other: &str| overlap(&path(one), &path(other));
         assert!(meet("a", "a/b") && meet("a/b", "a") && meet("a", "a"));
         assert!(!meet("a", "b") && !meet("a/x", "a/y") && !meet("ab", "a"));
-        // Nobody knows yet.
+        // Neither exists, so they may be one.
         assert!(meet("Data", "data/run"));
         assert!(meet("caf\u{c9}", "caf\u{e9}"));
         assert!(!meet("caf\u{e9}", "cafe\u{301}s"));

@@ -1,4 +1,4 @@
-//! Claims by a clock that the tests move: who gets in, until when, and which epoch counts.
+//! Claims by a clock that the tests move: admission, the end of a lease, and which epoch counts.
 
 use super::*;
 use crate::allow::Who;
@@ -86,7 +86,7 @@ fn a_lease_that_has_ended_never_holds_again() {
     let renewed = table.renew(claim, 1, Duration::from_secs(10), later(18), &By::Here);
     assert_eq!(renewed.expect_err("too late").code, code::NO_SUCH_CLAIM);
     assert!(enter(later(19)).is_err());
-    // Set again, it has another lease: who entered before stays out.
+    // Set again, it has another lease: earlier entries stay invalid.
     table
         .set(wish(1, 1, "a", 10), later(20), &anybody)
         .expect("set again");
@@ -139,7 +139,7 @@ fn others_are_refused_the_place_and_do_not_hear_whose_it_is() {
             .refuses(std::slice::from_ref(&plain), now, &anybody)
             .expect(path);
         assert_eq!(no.code, ErrorCode::BUSY);
-        // Who wishes for what is around the place does not learn its name.
+        // A peer that wishes for a place around this one does not learn its name.
         for said in [other.message, no.message] {
             assert_eq!(said.contains("data/set"), path != "data", "{said}");
         }
@@ -202,7 +202,7 @@ fn transfers_of_fenced_and_removed_members_end_and_later_ones_hold() {
     assert_eq!(now_hold, [true, false, false]);
     assert!(enter("q").expect("a member").holds_at(now));
     assert!(enter("z").is_none());
-    // Who was removed and comes back does not go on with what it began before.
+    // A member that was removed and returns does not continue its earlier transfers.
     set(&["a", "q", "z"], &[]);
     assert!(!holds[2].holds_at(now));
     assert!(enter("z").expect("a member").holds_at(now));

@@ -1,8 +1,8 @@
-//! Decides which connections may stay that have not said who they are: who comes always gets in, and the oldest of the address with the
-//! most makes way. Closes nothing and asks no clock.
+//! Decides which unauthenticated connections may stay. A new one always gets in, and the oldest of the address with the most makes way.
+//! Closes nothing and asks no clock.
 //!
-//! So do sshd and nginx shed load: a flood displaces itself, since the address that sends it holds the most. An address from which
-//! somebody with a grant has come before has places of its own, which no other address can take.
+//! So do sshd and nginx shed load: a flood displaces itself, since the address that sends it holds the most. An address from which a peer
+//! with a grant has come before has separate places, which no other address can take.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -22,7 +22,7 @@ pub(super) struct Bounds {
     pub(super) all: usize,
 }
 
-/// Connections that have not said who they are.
+/// Connections that have not authenticated yet.
 pub(super) struct Admission {
     bounds: Bounds,
     strangers: HashMap<u64, Stranger>,
@@ -70,7 +70,7 @@ impl Admission {
         (id, displaced)
     }
 
-    /// The connection has said who it is, or is gone.
+    /// The connection has authenticated, or is gone.
     pub(super) fn leave(&mut self, id: u64) {
         self.strangers.remove(&id);
     }
@@ -117,7 +117,7 @@ impl Admission {
     }
 }
 
-/// What one host or subscriber has: an address of IPv4, the upper half of one of IPv6.
+/// The network of one host or subscriber: an address of IPv4, the upper half of one of IPv6.
 pub(crate) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

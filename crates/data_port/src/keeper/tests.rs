@@ -27,7 +27,7 @@ impl Observer for Deaf {
 }
 
 const KEY: [u8; 32] = [1; 32];
-/// Nobody waits so long: a test that did would never end.
+/// Longer than any test waits.
 const ENDLESS: Duration = Duration::from_secs(24 * 3600);
 
 const RULES: Rules<'static> = Rules {
@@ -243,7 +243,7 @@ fn only_a_transfer_without_streams_is_suspended_and_none_comes_afterwards() {
     let later = later + SUSPEND_AFTER;
     assert_eq!(step(&RULES, &session, later, true), Step::Suspend);
     assert!(session.enter().is_none());
-    // What is left of it makes way at once.
+    // The held remainder makes way at once.
     table.hold(&session.claim.transfer, later + ENDLESS);
     assert!(table.find(&session.claim.transfer).is_none());
     assert_eq!(table.count_of(&owner()), (0, 1));

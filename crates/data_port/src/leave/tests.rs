@@ -1,4 +1,4 @@
-//! Tests of how many rights a transfer needs, and of what a look at them costs.
+//! Tests of how many rights a transfer needs, and of the cost of checking them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -87,7 +87,7 @@ fn many_sources_need_no_more_than_the_grants_that_cover_them() {
     ]);
     let many = asked(&pull((0..65_535).map(name))).unwrap_or_else(|no| panic!("{}", no.message));
     assert_eq!(many.needs.len(), 3);
-    // Of few each is needed by itself, so that it does not matter which grant covers it.
+    // Few paths are needed one by one, so it does not matter which grant covers each.
     let few = asked(&pull((0..30).map(name))).unwrap_or_else(|no| panic!("{}", no.message));
     assert_eq!(few.needs.len(), 30);
     // Nothing covers these.

@@ -1,4 +1,4 @@
-//! Who may write where while a destination is claimed, and what a claim that ends stops.
+//! Rights to write while a destination is claimed, and the writes that an ending claim stops.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::world::{DEADLINE, PART, World};
 fn a_claimed_destination_is_for_members_alone() {
     let world = World::new();
     world.file("small", 1000);
-    // Nobody is a member before the claim is set.
+    // No peer is a member before the claim is set.
     let early = world.run(world.member(0, world.parts("small"), &[]));
     assert!(
         early.message().contains("holds no claim"),
@@ -57,7 +57,7 @@ fn a_claimed_destination_is_for_members_alone() {
     assert_eq!(beside.summary().status, Status::Complete, "{beside:?}");
     let ended = world.run(member(5));
     assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");
-    // Another epoch takes over: what the old one leaves in its journal is not for it to resume.
+    // Another epoch takes over: the old one may not resume from its journal.
     world.ask(0, &world.claim(6, DEADLINE)).expect("taken over");
     let old = world.renew(0, 5).expect_err("it has passed");
     assert_eq!(old.code, code::NO_SUCH_CLAIM);

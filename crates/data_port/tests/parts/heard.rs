@@ -1,4 +1,4 @@
-//! A transfer that runs in the test, what was heard of it, and what became of its items.
+//! A transfer that runs in the test, its events, and the outcome of its items.
 //! Checks nothing.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -45,7 +45,7 @@ impl Heard {
     }
 }
 
-/// What became of a transfer.
+/// Outcome of a transfer.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) result: Result<Summary, Failure>,

@@ -1,4 +1,4 @@
-//! Items that fail, and what they leave.
+//! Items that fail, and their leftovers.
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
@@ -31,7 +31,7 @@ fn a_wrong_digest_or_a_missing_part_gives_no_name() {
     let named = format!("from {PART} to {end}");
     assert!(ended.message().contains(&named), "{}", ended.message());
 
-    // The ends of a transfer agree on what they were told, so a wrong digest shows when the file is read back.
+    // Both ends of the transfer expect the same wrong digest, so it shows when the file is read back.
     let mut wrong = parts.clone();
     wrong[1].1 = PartDigest {
         bytes: vec![1; 8],
@@ -71,12 +71,12 @@ fn parts_of_a_file_that_changed_or_went_fail_and_mix_nothing() {
     let codes: Vec<&str> = failures.iter().map(|(_, code)| code.as_str()).collect();
     assert_eq!(codes, ["changed", "changed", "changed", "not_found"]);
     assert!(!world.path("to/set/big").exists());
-    // Cut anew, it arrives; the old parts do not get in the way.
+    // Cut again, it arrives; the old parts do not get in the way.
     let parts = world.bring("big", &[]);
     let ended = world.run(world.member(1, vec![world.assemble("big", &parts)], &[]));
     assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");
     world.assert_same("big");
-    // Swept although nobody asked for them again.
+    // Swept although no item asks for them again.
     fs::write(world.path("from/other"), "x").expect("written");
     let closed = world.run(world.closer(1));
     assert_eq!(closed.summary().status, Status::Complete, "{closed:?}");

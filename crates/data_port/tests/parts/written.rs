@@ -33,12 +33,12 @@ fn brings_a_file(digest: &str) {
     assert!(!parts.iter().any(|(_, part)| *part == whole));
     assert!(world.temporary().is_empty(), "{:?}", world.temporary());
     world.assert_same("big");
-    // A repeat of what is done changes nothing.
+    // Repeating a finished item changes nothing.
     let again = world.run(world.member(0, vec![assemble], &settings));
     assert_eq!(again.summary().status, Status::Complete, "{again:?}");
     assert_eq!(again.summary().skipped, 1);
 
-    // What a member left under a temporary name goes with the closer.
+    // The closer removes a member's temporary files.
     let rest = world.run(world.member(0, world.parts("big")[..1].to_vec(), &settings));
     assert_eq!(rest.summary().status, Status::Complete);
     assert_eq!(world.temporary().len(), 1);
@@ -112,7 +112,7 @@ fn a_late_write_meets_no_file_that_has_a_name() {
     world.claim_all();
     let parts = world.bring("big", &[]);
     let shared = world.temporary().remove(0);
-    // As a node has it that hangs in a write: no fence ends what the kernel does.
+    // Simulates a node that hangs in a write: no fence ends a write in the kernel.
     let late = fs::OpenOptions::new().write(true).open(&shared);
     let late = late.expect("opened");
     world.claim_copies();
