@@ -1,5 +1,6 @@
-//! Keeps the access rules of the state in memory as grants, as new as the state is, and says by them what users of the node may do:
-//! here, and at the sites that the node knows. Does not decide for other nodes: on the data port the node itself asks.
+//! Keeps the access rules of the state in memory as grants, as new as the state is. Decides by them the rights of the node's users, here
+//! and at the sites that the node knows.
+//! Does not decide for other nodes: on the data port the node itself asks.
 
 mod own;
 mod there;
@@ -30,7 +31,7 @@ struct Kept {
     follower: Follower,
     /// Index of the last command that the rules were looked at after.
     index: u64,
-    /// None: they must be read anew.
+    /// None: they must be read again.
     grants: Option<Arc<Vec<Grant>>>,
 }
 
@@ -49,7 +50,7 @@ impl Rules {
     /// The rules as the state has them now.
     pub(crate) fn now(&self, replica: &Replica) -> Result<Arc<Vec<Grant>>, JobsError> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // First: what comes after this look is looked at next time.
+        // First: later changes are found by the next look.
         let index = replica.applied_index();
         if kept.grants.is_some() && kept.index != index {
             kept.look();
@@ -105,7 +106,7 @@ impl Kept {
     }
 }
 
-/// What is granted to whom at a node, by the file in its home and by the rules of its state.
+/// The access at a node, by the file in its home and by the rules of its state.
 pub struct Access<'a>(pub(crate) &'a Shared);
 
 impl Access<'_> {
@@ -139,7 +140,7 @@ impl Access<'_> {
         Ok(self.rights_of(identity)?.may_at(place, right, at))
     }
 
-    /// Whether the job of a mandate is alive and its owner may still run it, if the asker is a node of this site, or one that had another
+    /// Whether the job of a mandate is alive and its owner may still run it. The asker must be a node of this site, or one that had another
     /// site run the job and has left; None for the asker of another site. `peer` acts for the job: the node that left does not any more.
     ///
     /// # Errors
@@ -161,7 +162,7 @@ impl Access<'_> {
         Ok(Some(job.as_ref().is_some_and(lives)))
     }
 
-    /// What a user may do now. An admin may do everything.
+    /// The rights of a user now. An admin may do everything.
     ///
     /// # Errors
     /// The grants cannot be read.
@@ -170,7 +171,7 @@ impl Access<'_> {
     }
 }
 
-/// What one user may do, here and at sites, by the grants of one moment. Every request of a user that touches a place asks this.
+/// The rights of one user, here and at sites, by the grants of one moment. Every request of a user that touches a place asks this.
 pub struct Granted {
     who: Subject,
     /// None: the user is an admin, and may do everything.
@@ -302,7 +303,7 @@ fn site_of(site: &str) -> Option<&str> {
     Some(site).filter(|site| *site != HERE)
 }
 
-/// What a job needs at its places.
+/// The rights that a job needs at its places.
 fn needs<'a>(
     there: There,
     sources: &'a [Place],
@@ -360,8 +361,8 @@ pub(crate) fn check_owner(
     }
 }
 
-/// Whether who lets a job go on may use the places that the job names, as somebody who submits it must. A token of a smaller role than
-/// its user has does not give the job the rights of the user.
+/// Whether a user that lets a job continue may use the places of the job, as a submitter must. A token with a smaller role than its user
+/// does not give the job the rights of the user.
 pub(crate) fn check_run(shared: &Shared, actor: &Actor, id: &str) -> Result<(), JobsError> {
     let Some(role) = actor.role else {
         return Ok(());

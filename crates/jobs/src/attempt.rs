@@ -172,7 +172,7 @@ fn carry_out(
             }
         }))
     };
-    // What was allowed at the submission may have been taken back.
+    // A right that held at the submission may have been revoked.
     if let Some(why) = access::denied(shared, job) {
         return Err(Failure::new(FailureCode::AccessDenied, why));
     }
@@ -206,7 +206,7 @@ fn carry_out(
         }
     }
     if limit > 0 && kind != JobKind::Verify {
-        // From the first byte on; what changes later goes through the control.
+        // From the first byte on; later changes go through the control.
         let text = Text::from(limit.to_string().as_str());
         prepared
             .spec
@@ -249,7 +249,7 @@ pub(crate) fn place_at(job: &Job, site: &str) -> Vec<u8> {
     path.trim_start_matches('/').as_bytes().to_vec()
 }
 
-/// By what the peer of a job finds it in both logs.
+/// The name by which an operator finds the job in the logs of both ends.
 fn label(job: &Job) -> String {
     // A peer takes no longer label.
     match job.request.as_deref().filter(|id| is_request_id(id)) {
@@ -333,8 +333,8 @@ fn conclude(
     settle(shared, job, &op, told);
 }
 
-/// Reports to the state how an attempt ended, until the state takes it. Words that the state does not take are left out. Where the claim
-/// has ended, the state hears what the attempt moved.
+/// Reports the end of an attempt to the state, until the state takes the report. Texts that the state refuses are left out. If the claim
+/// has ended, the state learns the amounts of the attempt.
 fn settle(shared: &Shared, job: &Job, op: &JobOp, told: &AttemptEvents) {
     let (id, attempt, moved) = (job.id.as_str(), job.attempts + 1, told.moved());
     if moved.again > 0 {
@@ -418,7 +418,7 @@ fn passes(code: FailureCode) -> bool {
     of_the_node || code.retry() == Retry::Transient
 }
 
-/// Whether the asker of the job must not learn from its state what was found at the addresses of the other end.
+/// Whether the asker of the job must not learn from its state how the addresses of the other end answer.
 fn is_hidden(job: &Job, code: FailureCode) -> bool {
     guests::asker_of(job).is_some() && guests::is_unproven(code)
 }
@@ -487,7 +487,7 @@ fn finish(epoch: u64, summary: &Summary, heard: &Observed) -> JobOp {
     }))
 }
 
-/// Cuts what is longer than the state takes.
+/// Cuts a text to the length that the state takes.
 pub(crate) fn clip(text: &str) -> String {
     let mut text = text.to_owned();
     if text.len() > TEXT_BYTES_MAX {

@@ -1,4 +1,5 @@
-//! Takes undivided jobs from this node whose exports here have not answered for a while: another node goes on, or the job says why it waits.
+//! Takes undivided jobs from this node whose exports here have not answered for a while: another node resumes them, or the job says why it
+//! waits.
 //! Looks at no file system; the node watches its exports.
 
 use godwit_api::failure::FailureCode;
@@ -11,8 +12,8 @@ use crate::attempt;
 use crate::error::JobsError;
 use crate::nodes::needs;
 
-/// Returns a job that runs here to the queue if an export of it hangs; tells whether it did. Calls that hang keep the thread of the attempt,
-/// and what they write late meets the fence.
+/// Returns a job that runs here to the queue if an export of it hangs; returns whether it did. Hanging calls keep the thread of the
+/// attempt, and the fence refuses its late writes.
 pub(crate) fn leaves(
     shared: &Shared,
     reader: &Reader,
@@ -52,7 +53,7 @@ pub(crate) fn leaves(
     Ok(left.is_ok())
 }
 
-/// Whether the job has told more of its wait than that no node reaches an export.
+/// Whether the job's reason for waiting is a named export that is away.
 pub(crate) fn is_told(job: &Job) -> bool {
     let reason = job.reason.as_ref();
     reason.is_some_and(|reason| reason.code == FailureCode::ExportAway)

@@ -1,8 +1,8 @@
-//! Brings what other sites and nodes say of a job within the bounds that this node has for its own words.
-//! Asks no one, and decides nothing about the job.
+//! Brings answers of other sites and nodes about a job within the bounds of this node's own texts.
+//! Asks no node, and decides nothing about the job.
 //!
-//! Another site may say anything. All answers pass here before an attempt reads them, so the state, the files and the memory of this node
-//! hold no more of a job elsewhere than of a job here.
+//! The content of another site's answers is arbitrary. All answers pass here before an attempt reads them. So the state, the files and the
+//! memory of this node hold no more of a job elsewhere than of a job here.
 
 mod asked;
 
@@ -111,7 +111,7 @@ impl AskSites for Bordered {
     }
 }
 
-/// What another site answers about a job.
+/// Bounds the answer of another site about a job.
 pub(crate) fn of_site(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
     let mut answer = of_node(answer)?;
     if let Answer::Job(seen) = &mut answer {
@@ -120,7 +120,7 @@ pub(crate) fn of_site(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal
     Ok(answer)
 }
 
-/// What a node of the cluster answers, or a site about its nodes.
+/// Bounds the answer of a node of the cluster, or of a site about its nodes.
 fn of_node(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
     let mut answer = answer.map_err(|refusal| Refusal {
         code: word(&refusal.code),
@@ -220,8 +220,8 @@ fn groups(told: Vec<FailureGroup>) -> Vec<FailureGroup> {
     groups
 }
 
-/// Progress is shown to all who may look: no text of another site stays in it.
-/// Nobody moves more: sums of such figures stay whole.
+/// Progress is shown to all who may look: no text of another site stays in it. Real amounts are below the bounds, and sums of bounded
+/// figures do not overflow.
 fn moved(told: MovedView) -> MovedView {
     MovedView {
         bytes: told.bytes.min(AMOUNT_MAX),
@@ -242,7 +242,7 @@ fn progress(told: &mut ProgressView) {
     told.channels.iter_mut().for_each(ChannelView::unnamed);
 }
 
-/// The name of one of several nodes that are told without their names, counted from 1.
+/// The replacement of a node's name, counted from 1.
 pub(crate) fn node_name(number: usize) -> String {
     format!("node {number}")
 }

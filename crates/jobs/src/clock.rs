@@ -7,12 +7,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use godwit_api::rest::Timestamp;
 pub use godwit_history::now;
 
-/// What tells the time to the jobs of a node.
+/// Clock for the jobs of a node.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 impl Clock {
-    /// A clock that shows what `show` gives.
+    /// A clock that shows the time that `show` returns.
     pub fn new(show: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(show))
     }

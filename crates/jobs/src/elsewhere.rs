@@ -15,10 +15,10 @@ use crate::{Shared, reached};
 /// Between two questions to a node.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What was asked for longer ago than this is not shown.
+/// An older answer is not shown.
 const OLD_AFTER: Duration = Duration::from_secs(5);
 
-/// After the last look of somebody the questions end.
+/// After the last look of a client the questions end.
 const LOOKS_FOR: Duration = Duration::from_secs(10);
 
 /// How long a node may take to answer.
@@ -27,7 +27,7 @@ const WITHIN: Duration = Duration::from_secs(3);
 /// Jobs of other nodes that are looked at: a page of the API.
 const JOBS_MAX: usize = 1_000;
 
-/// What is known of jobs that run elsewhere.
+/// Progress of jobs that run elsewhere.
 #[derive(Default)]
 pub(crate) struct Elsewhere {
     seen: Mutex<Seen>,
@@ -115,7 +115,7 @@ impl Seen {
 pub(crate) fn run(shared: &Arc<Shared>) {
     while shared.elsewhere.wait(&shared.stopping) {
         for node in runners(shared) {
-            // Without an answer what was told before gets old, and is shown no more.
+            // Without an answer the earlier reports get old, and are shown no more.
             let jobs = ask(shared, &node, &|| true).unwrap_or_default();
             let run = jobs.into_iter().filter(|job| !job.works);
             let told = run.map(|job| (job.id, job.progress)).collect();
@@ -128,7 +128,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 fn runners(shared: &Shared) -> Vec<Node> {
     let reader = shared.replica.reader();
     let own = &shared.config.node;
-    // Who cannot read the state now shows nothing for the time being.
+    // While the state cannot be read, nothing is shown.
     let rows: Vec<Node> = reader.objects().unwrap_or_default();
     if rows.len() < 2 {
         return Vec::new();

@@ -16,18 +16,18 @@ pub enum JobsError {
     /// The job has no manifest here.
     #[error("{0}")]
     NoManifest(String),
-    /// Another node keeps what was asked for, and does not tell.
+    /// Another node keeps the wanted file, and does not answer.
     #[error("{0}")]
     Elsewhere(String),
     /// The job has no divided work now.
     #[error("{0}")]
     NoWork(String),
-    /// What was asked for makes no sense.
+    /// The request makes no sense.
     #[error("{detail}")]
     Invalid {
         /// For programs: `invalid`, `unknown_site`, `no_such_export`, `usage`.
         code: FailureCode,
-        /// What is wrong with which field, and what is allowed.
+        /// Names the faulty field, and the allowed values.
         detail: String,
     },
     /// The submitter may not do this.
@@ -35,7 +35,7 @@ pub enum JobsError {
     Forbidden {
         /// For programs: `not_granted`.
         code: FailureCode,
-        /// What is not allowed, and how an admin allows it.
+        /// Names the missing right, and how an admin gives it.
         detail: String,
     },
     /// The file of grants in the node's home cannot be read.
@@ -52,7 +52,7 @@ pub enum JobsError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
@@ -66,7 +66,7 @@ impl From<godwit_history::Unreadable> for JobsError {
     }
 }
 
-/// Said of a file of the node itself to those who are not admins of it.
+/// The message about a file of the node itself, for users that are not its admins.
 pub const OWN_FILE_FAILS: &str = "the node cannot use a file of its own; an admin of the node sees which by the same request, or by: godwit access list";
 
 impl JobsError {

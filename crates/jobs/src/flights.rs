@@ -1,5 +1,5 @@
-//! Follows what the nodes of the cluster bring of one divided job at this moment: asked for each second while the job is controlled here.
-//! Keeps nothing that is settled: the state does.
+//! Follows the transfers of the cluster's nodes for one divided job: asks each second while the job is controlled here.
+//! Keeps no settled amounts: the state does.
 
 mod nodes;
 pub(crate) mod steady;
@@ -20,13 +20,13 @@ use steady::Amount;
 /// Between two rounds of questions.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What was told longer ago than this is not counted.
+/// An older report is not counted.
 const OLD_AFTER: Duration = Duration::from_secs(5);
 
-/// Channels of one node that are told.
+/// Channels of one node that are shown.
 const CHANNELS_MAX: usize = 64;
 
-/// What is on its way of one job.
+/// Transfers under way for one job.
 pub(crate) struct Flights {
     job: String,
     told: Mutex<NodeReports>,
@@ -36,13 +36,13 @@ pub(crate) struct Flights {
 #[derive(Default)]
 struct NodeReports {
     has_ended: bool,
-    /// What each node told last, and when it was asked for that, in the order in which they told something first.
+    /// The last report of each node with the time of its question, in the order of the first reports.
     nodes: Vec<NodeReport>,
     /// Nodes that are being asked.
     asked: BTreeSet<String>,
 }
 
-/// What one node told.
+/// Report of one node.
 struct NodeReport {
     node: String,
     /// Identity of the node of the other site that it sends to.
@@ -116,7 +116,7 @@ impl Flights {
         sum
     }
 
-    /// Bytes and files on their way, as nodes told that were asked after a time.
+    /// Bytes and files under way, by reports whose questions came after a time.
     pub(crate) fn since(&self, time: Instant) -> Amount {
         let told = self.lock();
         let new = told.nodes.iter();
@@ -129,7 +129,7 @@ impl Flights {
         })
     }
 
-    /// What each node does, as far as it tells.
+    /// The traffic of each node, as far as it reports.
     pub(crate) fn traffic(&self) -> Vec<Traffic> {
         let told = self.lock();
         let new = told.nodes.iter().filter(|one| one.at.elapsed() < OLD_AFTER);
@@ -154,7 +154,7 @@ impl Flights {
         self.lock().has_ended
     }
 
-    /// Body of the thread that asks, until the end. Each node is asked on a thread of its own, for which nobody waits: one that does not
+    /// Body of the thread that asks, until the end. Each node is asked on a separate thread, which is not joined: a node that does not
     /// answer would hold up the others, and the end of the job.
     pub(crate) fn follow(self: &Arc<Self>, shared: &Arc<Shared>) {
         loop {
@@ -199,7 +199,7 @@ impl Flights {
     }
 
     fn update(&self, node: &str, asked: Instant, view: Option<(ProgressView, String)>) {
-        // What does not answer gets old.
+        // The report of a node that does not answer gets old.
         let Some((view, to)) = view else {
             return;
         };
@@ -236,7 +236,7 @@ impl Flights {
     }
 }
 
-/// A figure of all channels together. A node says what it likes, so a sum may not overflow.
+/// A figure of all channels together. A node may report any figure, so a sum may not overflow.
 fn total(view: &ProgressView, of: impl Fn(&ChannelView) -> u64) -> u64 {
     view.channels.iter().map(of).fold(0, u64::saturating_add)
 }

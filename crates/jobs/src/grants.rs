@@ -1,8 +1,8 @@
 //! Access that this node gives to another site for one job of a third node: given, renewed, and taken back.
-//! Checks no grant itself: whoever serves the question says what the asker may do.
+//! Checks no grant itself: the caller that serves the question supplies the rights of the asker.
 //!
-//! An asker gives away what it may do itself, and no more: the same right, at the same path, and for no longer. A node that was let in for
-//! a job may let other nodes in for the same job. Each path is a rule, whose id follows from asker, job, identity and path; so a question
+//! An asker gives away its present rights, and no more: the same right, at the same path, and for no longer. A node that was let in for a
+//! job may let other nodes in for the same job. Each path is a rule, whose id follows from asker, job, identity and path; so a question
 //! that comes twice changes nothing. The rule counts only for requests that name the job (`api::grant::Requester`).
 
 use std::cell::OnceCell;
@@ -34,10 +34,10 @@ const PATHS_MAX: usize = SOURCES_MAX;
 /// Rules of one job: so many as it has paths at most.
 pub(crate) const RULES_OF_JOB_MAX: usize = PATHS_MAX;
 
-/// The same once a node that was let in for the job lets others in: what it gives is counted with what the asker may give.
+/// The same bound once a node that was let in for the job lets others in: its rules count with those of the asker.
 const RULES_PASSED_ON_MAX: usize = 256;
 
-/// What the ids of all rules for jobs begin with.
+/// Prefix of the ids of all rules for jobs.
 const JOB_RULE: &str = "job:";
 
 /// How often the rules of a job are looked for until none is left.
@@ -155,7 +155,8 @@ pub(crate) fn grant(
         given.push(rule.id.clone());
         propose(shared, asker, Op::Access(Change::Put(rule)))?;
     }
-    // The asker of the job may have taken its access back meanwhile. Then the access of this node is gone, and what it gave goes, too.
+    // The asker of the job may have taken its access back meanwhile. Then the access of this node is gone, and the rules that it made go,
+    // too.
     if mandate.is_some() {
         let of_job = rules(shared, &prefix(giver, &wish.job))?;
         if !of_job.iter().any(|rule| rule.subject == asker) {
@@ -178,7 +179,7 @@ pub(crate) fn check_paths(paths: &[Text]) -> Result<(), Refusal> {
     Err(Refusal::new(code::INVALID, what))
 }
 
-/// What a node may do here apart from any job. With that it renews the access that another node gave it for a job.
+/// The rights of a node here apart from any job. A node with such a right may renew the access that another node gave it for a job.
 struct OwnRight<'a> {
     shared: &'a Shared,
     node: &'a str,
@@ -283,7 +284,7 @@ fn rule(
     })
 }
 
-/// What the ids of all rules of a job begin with. No asker and no id of a job has a colon.
+/// Prefix of the ids of all rules of a job. No asker and no id of a job has a colon.
 fn prefix(asker: &str, job: &str) -> String {
     format!("{JOB_RULE}{asker}:{job}:")
 }
@@ -332,7 +333,7 @@ pub(crate) fn let_in_by(
     Ok(of_job.into_iter().map(|rule| rule.subject).collect())
 }
 
-/// Takes back what was given for a job of the asker, by the asker or a node that it let in. Some nodes may keep their access.
+/// Takes back the access for a job of the asker, by the asker or a node that it let in. Some nodes may keep their access.
 pub(crate) fn revoke(
     shared: &Shared,
     by: &str,

@@ -1,8 +1,8 @@
-//! Jobs that this node runs for other nodes: started, told of, and steered by the node that asked, or by one that it let in for the job.
-//! Moves no data, and checks no grant itself: whoever serves the question says what the asker may do.
+//! Jobs that this node runs for other nodes. The node that asked, or one that it let in for the job, starts, follows and steers the job.
+//! Moves no data, and checks no grant itself: the caller that serves the question supplies the rights of the asker.
 //!
-//! A job for another node is a job like any other, whose owner is `site:IDENTITY` and whose idempotency key is the asker's id of it.
-//! So it is found again by that id, whatever crashed in between, and the limits of this node hold for it.
+//! A job for another node is a job like any other, whose owner is `site:IDENTITY` and whose idempotency key is the asker's id of it. So the
+//! asker finds it by that id even after a crash, and the limits of this node hold for it.
 
 mod heard;
 mod pace;
@@ -124,7 +124,7 @@ impl AnswerJobs for Guests {
 }
 
 impl Guests {
-    /// Whether the other end of a job is reached from here: for who may do here what the job does.
+    /// Whether the other end of a job is reached from here: for an asker with the rights that the job needs here.
     fn reach(&self, asker: &str, wish: &ReachSite, may: &MayUse<'_>) -> Result<(), Refusal> {
         let Self(jobs) = self;
         if wish.paths.is_empty() {
@@ -163,7 +163,7 @@ pub(crate) fn check_reach(shared: &Shared, guest: &Guest) -> Result<(), Failure>
     })
 }
 
-/// What the owners of jobs for other nodes begin with; no user is called so.
+/// Prefix of the owners of jobs for other nodes; no user has such a name.
 pub(crate) const OWNER: &str = "site:";
 
 /// How long the answer to an asker that stops its job waits for the attempt to end.
@@ -178,7 +178,7 @@ fn key(job: &str) -> String {
     format!("{KEY}{job}")
 }
 
-/// What the keys of jobs for other nodes begin with.
+/// Prefix of the keys of jobs for other nodes.
 const KEY: &str = "job:";
 
 fn actor(asker: &str) -> Actor {
@@ -272,7 +272,8 @@ fn check_once(jobs: &Jobs, asker: &str, job: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Names the node in the audit log that acts for the asker of a job: the lines of what it does name the asker, whose job it is.
+/// Names the node in the audit log that acts for the asker of a job: the audit lines of its actions name the asker, because the job is the
+/// asker's.
 fn note_mate(jobs: &Jobs, mate: &str, asker: &str, id: &str, what: &str) -> Result<(), Refusal> {
     take_change(jobs, asker)?;
     let entry = AuditEntry {
@@ -342,7 +343,7 @@ fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
         take_change(jobs, asker)?;
     }
     let steered = match wish.verb {
-        // What is so already was asked for before a crash.
+        // A command that has no effect any more is a repetition after a crash.
         Some(SteerVerb::Pause) if !is(&view, JobState::Paused) => {
             jobs.pause(actor(asker), id).map(|_| ())
         }
@@ -360,7 +361,7 @@ fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
         // The asker takes it that nothing writes any more.
         jobs.shared.live.wait_for_end(id, STOPS_WITHIN);
     }
-    // What is so already changes nothing.
+    // An unchanged value is no change.
     let limit = wish.limit;
     let limit = limit.filter(|limit| *limit != view.limit.unwrap_or(0));
     let priority = wish.priority.map(|priority| priority.min(PRIORITY_MAX));

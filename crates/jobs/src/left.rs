@@ -17,17 +17,17 @@ use crate::error::JobsError;
 use crate::stored::Stored;
 use crate::{Access, Shared, guests, reached};
 
-/// How long the look for what a job left may take at its end.
+/// How long the search for leftovers of a job may take at its end.
 const LOOK_WITHIN: Duration = Duration::from_secs(20);
 
-/// Nodes that know no tags take this for the age of what they may remove, and so remove nothing.
+/// Nodes that know no tags take this for the age of removable files, and so remove nothing.
 const OLDER_THAN_SECONDS: u64 = 100 * 365 * 24 * 3_600;
 
 impl Access<'_> {
     /// The destination of a job that has ended, and the wish to remove what its attempts left there; for its owner and for admins.
     ///
     /// # Errors
-    /// The job is not known, is another's, or may go on; another site ran it; or the name of its site belongs to another identity by now.
+    /// The job is not known, is another's, or may resume; another site ran it; or the name of its site belongs to another identity by now.
     pub fn left_by(
         &self,
         user: &str,
@@ -97,7 +97,7 @@ fn wish(job: &Job, place: &Place, tags: Vec<u64>) -> CleanPlace {
     }
 }
 
-/// Says in the log of a cancelled job what it leaves, and how that is removed.
+/// Writes to the log of a cancelled job which leftovers it has, and how to remove them.
 pub(crate) fn tell(shared: &Shared, job: &Job, told: &AttemptEvents) {
     let reader = shared.replica.reader();
     let is_cancelled = |job: Job| job.state == JobState::Cancelled;

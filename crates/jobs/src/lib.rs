@@ -1,4 +1,4 @@
-//! Decides which job runs when on a node, runs it, and keeps what is known of it while it runs and after.
+//! Decides which job runs when on a node, runs it, and keeps its records while it runs and after.
 //! Serves no request, and moves no data itself: `web` and `run` do.
 //!
 //! ```text
@@ -8,8 +8,8 @@
 //!                     live figures, HOME/jobs/ID/{log,samples}.jsonl ◀─────┘
 //! ```
 //!
-//! The state says what is to be; the scheduler makes it so. It looks at the state after each change and when the next time is due, stops
-//! attempts whose claim has ended, and starts those that are due. Whoever changes a job only proposes a command.
+//! The state is the target; the scheduler follows it. The scheduler looks at the state after each change and when the next time is due. It
+//! stops attempts whose claim has ended, and starts those that are due. A caller that changes a job only proposes a command.
 
 mod access;
 mod attempt;
@@ -89,7 +89,7 @@ pub type FileGrants = dyn Fn() -> Result<Vec<Grant>, String> + Send + Sync;
 /// How long the answer to a pause or a cancel waits for the attempt to end. A site that does not answer may hold that up for longer.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
 
-/// What the jobs of a node are told at the beginning.
+/// Configuration of the jobs of a node.
 pub struct JobsConfig {
     /// Name of this node in the state.
     pub node: String,
@@ -101,7 +101,7 @@ pub struct JobsConfig {
     pub file_grants: Arc<FileGrants>,
     /// Accounts of this machine that are admins of the node without being users of its state.
     pub machine_admins: Vec<String>,
-    /// How long ended jobs, and what the audit log says, are kept.
+    /// How long ended jobs, and lines of the audit log, are kept.
     pub keep_history: Duration,
     /// Jobs that run at once.
     pub jobs_max: usize,
@@ -119,7 +119,7 @@ pub struct JobsConfig {
     pub make_env: Arc<MakeEnv>,
     /// Hears of each attempt.
     pub tells: Arc<HearTransfers>,
-    /// Says what happens otherwise, a line each.
+    /// Writes any other line to the log.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -130,19 +130,19 @@ pub struct Jobs {
     scheduler: Arc<std::sync::Mutex<Option<JoinHandle<()>>>>,
 }
 
-/// What asks other sites for the node of these jobs, and the node itself.
+/// Asks other sites for the node of these jobs, and the node itself.
 #[must_use]
 pub fn sites_of(jobs: &Jobs) -> &Arc<dyn AskSites> {
     &jobs.shared.config.sites
 }
 
-/// Where the node keeps what it writes of jobs beside the state.
+/// Where the node keeps the files of jobs beside the state.
 #[must_use]
 pub fn directory_of(jobs: &Jobs) -> &std::path::Path {
     &jobs.shared.config.directory
 }
 
-/// How far the attempts are that run here. Asks only the attempts: whoever watches asks each second.
+/// Progress of the attempts that run here. Reads only the attempts, because a watching client asks each second.
 #[must_use]
 pub fn progress_of(jobs: &Jobs) -> Vec<JobProgress> {
     jobs.shared.live.running()
@@ -170,7 +170,7 @@ pub(crate) struct Shared {
     pub(crate) runner: RunnerName,
     pub(crate) live: Live,
     pub(crate) elsewhere: elsewhere::Elsewhere,
-    /// What other nodes keep of jobs.
+    /// Records of jobs at other nodes.
     pub(crate) others: past::Others,
     rules: access::Rules,
     pub(crate) stopping: AtomicBool,
@@ -188,11 +188,11 @@ pub(crate) struct Shared {
     pub(crate) ticks: schedule::TickPace,
     /// How much is kept of their jobs on the disk.
     pub(crate) records: guests::Records,
-    /// Who adds to what one owner may have only so much of.
+    /// Turns of requests that add to a bounded number of things of one owner.
     pub(crate) turns: turns::Turns,
     /// Looks for room at exports.
     rooms: rooms::Rooms,
-    /// What does items of divided jobs here.
+    /// Workers for items of divided jobs here.
     pub(crate) workers: attempt::divided::Workers,
 }
 
@@ -203,8 +203,7 @@ impl Shared {
 }
 
 impl Jobs {
-    /// Returns the jobs that an earlier start of this node ran to the queue, as soon as the state takes changes, and runs from then on
-    /// what is due.
+    /// Returns the jobs that an earlier start of this node ran to the queue, as soon as the state takes changes. Then runs all due jobs.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -274,14 +273,14 @@ impl Jobs {
         &self.shared.config.exports
     }
 
-    /// What is granted to whom at this node.
+    /// The access rules and grants at this node.
     #[must_use]
     pub fn access(&self) -> Access<'_> {
         Access(&self.shared)
     }
 
-    /// Submits a job of `owner`. The same key of the same owner submits once: the job of before is given back, and whether it is
-    /// new is told beside it.
+    /// Submits a job of `owner`. The same key of the same owner submits once: a repetition returns the existing job. The result also says
+    /// whether the job is new.
     ///
     /// # Errors
     /// The description makes no sense, or too many jobs of the owner wait, or the state takes no change.
@@ -339,7 +338,7 @@ impl Jobs {
         })
     }
 
-    /// Stops the job for a time. What has arrived stays, and a resumed job goes on from there.
+    /// Stops the job for a time. Arrived data stays, and a resumed job continues from there.
     ///
     /// # Errors
     /// The job has ended, or the state takes no change.
@@ -372,7 +371,8 @@ impl Jobs {
     /// Runs an ended job once more.
     ///
     /// # Errors
-    /// The job has not ended, or is complete, or the actor may not use its places, or too many jobs of the owner wait, or the state takes no change.
+    /// The job has not ended, or is complete, or the actor may not use its places. Or too many jobs of the owner wait, or the state takes
+    /// no change.
     pub fn retry(&self, actor: Actor, id: &str) -> Result<JobView, JobsError> {
         access::check_run(&self.shared, &actor, id)?;
         submit::check_room(&self.shared, &self.job(id)?.owner)?;
@@ -392,7 +392,7 @@ impl Jobs {
         if change == JobChange::default() {
             return self.job(id);
         }
-        // Either may be what the job waits for.
+        // The job may wait for either of them.
         if change.limit.is_some() || change.priority.is_some() {
             access::check_run(&self.shared, &actor, id)?;
         }
@@ -403,7 +403,7 @@ impl Jobs {
     /// submits, which a user of this role must be allowed to submit.
     ///
     /// # Errors
-    /// Says what is wrong, and what would be right.
+    /// Describes the fault, and a valid form.
     pub fn check_schedule(
         &self,
         cron: &str,
@@ -451,7 +451,7 @@ impl Jobs {
         past::log(&self.shared, id, after, limit)
     }
 
-    /// What was measured of the job, the oldest first; older attempts are thinned out.
+    /// Samples of the job, the oldest first; older attempts are thinned out.
     ///
     /// # Errors
     /// There is no such job, or its samples cannot be read.
@@ -460,7 +460,7 @@ impl Jobs {
         Ok(past::samples(&self.shared, id)?.0)
     }
 
-    /// Ends all attempts so that the next start of the node goes on with them. Blocks until they have ended.
+    /// Ends all attempts so that the next start of the node resumes them. Blocks until they have ended.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.shared.elsewhere.stop();
@@ -483,7 +483,7 @@ impl Jobs {
         let stops = matches!(op, JobOp::Pause | JobOp::Cancel { .. });
         self.propose(actor, id, op)?;
         if stops {
-            // Whoever gets the answer takes it that nothing writes any more.
+            // The caller relies on the end of all writes.
             self.shared.live.wait_for_end(id, STOPS_WITHIN);
         }
         self.job(id)

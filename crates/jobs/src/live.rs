@@ -1,4 +1,4 @@
-//! What is known of the attempts that run here now: how far they are, and how to stop them.
+//! Owns the attempts that run here now: their progress, and how to stop them.
 //! Starts none, and keeps nothing after their end.
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ pub(crate) struct Attempt {
     pub(crate) sites: Vec<String>,
     /// Epoch of its claim.
     pub(crate) epoch: u64,
-    /// What it shows its owner.
+    /// Rights of its owner to see the destination.
     pub(crate) sight: Sight,
     pub(crate) control: Control,
     pub(crate) fence: Arc<ClaimFence>,

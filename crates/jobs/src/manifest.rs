@@ -23,7 +23,7 @@ pub(crate) const SETTING: &str = "manifest";
 /// Settings that are about the manifest and make no sense without one.
 const ABOUT: [&str; 2] = ["sign", "manifest-sorted"];
 
-/// Whether what a job says of its manifest makes sense.
+/// Checks the manifest fields of a job.
 pub(crate) fn check(new: &NewJob) -> Result<(), JobsError> {
     let invalid = |detail: String| Err(JobsError::invalid(FailureCode::Invalid, detail));
     if new.manifest && new.kind == JobKind::Verify {
@@ -63,7 +63,7 @@ struct There {
     of: String,
     /// Bytes that were asked for so far.
     offset: u64,
-    /// What came with the length.
+    /// Bytes that came with the length.
     first: Option<Vec<u8>>,
 }
 
@@ -238,7 +238,7 @@ fn check_written(shared: &Shared, id: &str) -> Result<Job, JobsError> {
     Ok(job)
 }
 
-/// Takes the path of the file out of a summary that is kept: it is nobody's business but the node's.
+/// Takes the path of the file out of a summary that is kept: only the node needs that path.
 pub(crate) fn hide_path(summary: &mut Summary) {
     if let Summary::Transfer(transfer) = summary
         && let Some(manifest) = &mut transfer.manifest

@@ -1,5 +1,6 @@
-//! Which jobs this node takes of those that the nodes of a cluster share: a pure function of rows and counts, and a memory of what waits.
-//! Claims nothing; nodes that choose the same job are told apart by the claim.
+//! Chooses the jobs that this node takes of those that the nodes of a cluster share: a pure function of rows and counts, and a memory of
+//! waiting jobs.
+//! Claims nothing: if nodes choose the same job, the claim decides.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -190,7 +191,7 @@ pub(crate) fn needs(job: &Job) -> impl Iterator<Item = &str> {
         })
 }
 
-/// Whether who has these exports reaches all that a job needs of this cluster.
+/// Whether a node with these exports reaches all places that a job needs of this cluster.
 pub(crate) fn reaches(exports: &[String], job: &Job) -> bool {
     needs(job).all(|export| exports.iter().any(|own| own == export))
 }

@@ -1,10 +1,11 @@
-//! Which of the waiting jobs are started, and why the others wait: a pure function of what waits, what runs, and the rules.
+//! Chooses which of the waiting jobs are started, and explains why the others wait: a pure function of waiting jobs, running jobs, and the
+//! rules.
 //! Reads no state and no clock.
 //!
-//! Owners compete by their shares: the next job is that of the owner who has the fewest running jobs for the weight of the owner's share.
+//! Owners compete by their shares: the next job is that of the owner with the fewest running jobs for the weight of the share.
 //! Among the jobs of one owner the higher priority goes first, then the older job. So a high priority never takes another owner's turn.
-//! Jobs of other sites leave a part of the places to those of this site, and those of one of them a part of theirs to the rest, for a job
-//! need not end.
+//! Jobs of other sites leave a part of the places to those of this site, because a job need not end. For the same reason, jobs of one other
+//! site leave a part of theirs to the rest.
 
 use std::collections::HashMap;
 
@@ -34,7 +35,7 @@ pub(crate) struct Running {
     pub(crate) sites: Vec<String>,
 }
 
-/// What is to be done.
+/// The decision.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     /// Jobs to start, in this order.
@@ -86,7 +87,7 @@ impl Counts {
         self.owners.get(owner).copied().unwrap_or(0)
     }
 
-    /// The same of a job of another site, by what it leaves to other jobs.
+    /// The same for a job of another site, by the places that it leaves to other jobs.
     fn in_the_way_of_guest(&self, job: &Job, rules: &Rules) -> Option<String> {
         let own = kept(rules.node_max);
         let places = rules.node_max - own;
@@ -203,7 +204,7 @@ fn kept(places: usize) -> usize {
     (places / 4).max(usize::from(places > 1))
 }
 
-/// The limit of one job in bytes per second: the least of its own and of its parts of the limits that it shares; 0 is none.
+/// The limit of one job in bytes per second: the least of the job's limit and of its parts of the limits that it shares; 0 is none.
 pub(crate) fn rate(own: Option<u64>, shared: &[(Option<u64>, usize)]) -> u64 {
     let parts = shared.iter().filter_map(|(limit, jobs)| {
         let jobs = u64::try_from(*jobs).unwrap_or(u64::MAX).max(1);

@@ -1,8 +1,8 @@
 //! Puts the log and the samples of a job together from the nodes of the cluster that ran its attempts.
-//! Keeps no file: each node keeps what it wrote, and is asked for it.
+//! Keeps no file: each node keeps its files, and is asked for them.
 //!
-//! Each node numbers its own lines of a job. In the log of the whole job the lines of attempt `n` have the numbers `(n - 1) << 32` and
-//! up: so a line has one number, whichever node is asked, and whether or not another one can be reached.
+//! Each node numbers its own lines of a job. In the log of the whole job the lines of attempt `n` have the numbers `(n - 1) << 32` and up.
+//! So a line has one number, at each asked node, and whether or not another one can be reached.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -34,13 +34,13 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(60);
 /// More samples than a node keeps: it has thinned them out since.
 const SAMPLES_MAX: usize = 4_096;
 
-/// Samples of a job that a node told, and when.
+/// Samples of a job from another node, and when they came.
 struct KeptSamples {
     at: Instant,
     samples: Vec<SampleView>,
 }
 
-/// What is known of what other nodes keep.
+/// Answers of other nodes about their records.
 #[derive(Default)]
 pub(crate) struct Others {
     silent: Mutex<HashMap<String, (Instant, String)>>,
@@ -48,10 +48,10 @@ pub(crate) struct Others {
 }
 
 impl Jobs {
-    /// Everything that is known of the job, in one document.
+    /// All records of the job, in one document.
     ///
     /// # Errors
-    /// There is no such job, or what is known of it cannot be read.
+    /// There is no such job, or its records cannot be read.
     pub fn report(&self, id: &str) -> Result<JobReport, JobsError> {
         let log = log(&self.shared, id, 0, usize::MAX)?;
         let (samples, mut missing) = samples(&self.shared, id)?;
@@ -81,7 +81,7 @@ struct Run {
     last: u32,
 }
 
-/// Who ran the attempts of a job, the first one first; None for a node that is alone with all of them.
+/// The runs of attempts of a job by node, the first one first; None for a node that is alone with all of them.
 fn runs(shared: &Shared, id: &str) -> Result<Option<Vec<Run>>, JobsError> {
     let reader = shared.replica.reader();
     let own = &shared.config.node;
@@ -226,7 +226,7 @@ pub(crate) fn samples(
     Ok((all, missing))
 }
 
-/// The samples that another node keeps: those that it told before, and what is new.
+/// The samples that another node keeps: those that are remembered, and the new ones.
 fn told_samples(shared: &Shared, id: &str, node: &str) -> Result<Vec<SampleView>, String> {
     let key = (id.to_owned(), node.to_owned());
     let known = lock(&shared.others.told).remove(&key);

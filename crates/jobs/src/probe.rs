@@ -30,7 +30,7 @@ const EVERY: Duration = Duration::from_secs(5);
 /// Between two looks whether the node stops.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// How long a node of a site may take to prove who it is.
+/// How long a node of a site may take to prove its identity.
 const WITHIN: Duration = Duration::from_secs(3);
 
 /// Waiting jobs that one look sees: a page of the state.
@@ -142,7 +142,7 @@ fn means(reader: &Reader, job: &Job, site: &Site) -> Result<bool, JobsError> {
     Ok(other.is_none_or(|other| other.identity == site.identity))
 }
 
-/// Whether a site answered when it was dialled last, and what was told of it, by its identity.
+/// Whether a site answered its last dial, and the reported state, by its identity.
 type Known = HashMap<String, (bool, SiteState)>;
 
 /// Dials the sites, and wakes the jobs of those that are back.

@@ -18,7 +18,7 @@ const DRIFT_MAX_MS: i64 = 600_000;
 /// Commands of one pass: each deletes a bounded number of rows.
 const COMMANDS_MAX: usize = 20;
 
-/// When history was looked at, and what the clocks said at the start.
+/// Prunes old history. It notes when it looked last, and the clocks at the start.
 pub(crate) struct Pruner {
     began: Instant,
     began_at: Timestamp,
@@ -41,7 +41,7 @@ impl Pruner {
         (shown.saturating_sub(passed)).abs() > DRIFT_MAX_MS
     }
 
-    /// Deletes what is too old, if it is time to look.
+    /// Deletes history that is too old, if it is time to look.
     pub(crate) fn prune(&mut self, shared: &Shared) -> Result<(), JobsError> {
         if self.looked.elapsed() < EVERY {
             return Ok(());
@@ -56,13 +56,13 @@ impl Pruner {
         }
         match shared.replica.is_leader() {
             true => delete(shared, at),
-            // The node that leads deletes for all; each removes the files of what is gone.
+            // The leading node deletes for all; each node removes the files of deleted jobs.
             false => remove_files(shared),
         }
     }
 }
 
-/// Deletes what is older than the node keeps at `at`.
+/// Deletes history older than the node keeps at `at`.
 pub(crate) fn delete(shared: &Shared, at: Timestamp) -> Result<(), JobsError> {
     let keep = i64::try_from(shared.config.keep_history.as_millis()).unwrap_or(i64::MAX);
     let before = Some(Timestamp(at.0.saturating_sub(keep)));
@@ -89,7 +89,7 @@ fn remove_files(shared: &Shared) -> Result<(), JobsError> {
     let reader = shared.replica.reader();
     for id in godwit_history::ids(&shared.config.directory) {
         if reader.job(&id)?.is_none() {
-            // What cannot be removed is tried again.
+            // A file that cannot be removed is tried again.
             let _ = godwit_history::remove(&shared.config.directory, &id);
         }
     }

@@ -1,4 +1,4 @@
-//! Asks nodes, and finds one of another site that answers: the one by which the site is known, or another one that the site has told of.
+//! Asks nodes, and finds one of another site that answers: the one by which the site is known, or another one that the site has named.
 //! Decides nothing about jobs.
 
 use std::sync::atomic::Ordering;
@@ -22,8 +22,8 @@ const ANY_PLACE: &str = "null:";
 /// How long a node may take to answer.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// The site by a node of it that answers now, and all its nodes that serve the place. A site none of whose nodes answers stays as it is
-/// known: whoever dials it says what is wrong.
+/// The site by a node of it that answers now, and all its nodes that serve the place. A site without an answering node stays as it is
+/// known: the later dial reports the fault.
 ///
 /// # Errors
 /// The node that the operator named does not answer, and others are believed no longer.
@@ -43,7 +43,7 @@ pub(crate) fn living(
             }
             // A node that is stopped takes connections, and answers nothing.
             Err(refusal) if refusal.code.is_one_of(&[code::UNREACHABLE, code::GIVEN_UP]) => {}
-            // One that was told of once and does not say that it is of this site may be another's by now.
+            // A node that was named once and does not confirm its site may be another's by now.
             Err(_) if node.identity != site.identity => {}
             // It answers, but not this.
             Err(_) => return Ok((site_by(site, node.clone()), vec![node])),
@@ -67,7 +67,7 @@ pub(crate) fn learned(site: &Site, at: Timestamp) -> Vec<Peer> {
     nodes.collect()
 }
 
-/// What is said of a site that only its first node could bring back.
+/// The message about a site that only its first node could bring back.
 fn forgotten(site: &Site) -> String {
     let Site { name, identity, .. } = site;
     format!(
@@ -150,14 +150,14 @@ fn nodes_of(shared: &Shared, site: &Site, node: &Peer, path: &[u8]) -> Result<Ve
     if !named {
         nodes.retain(is_known);
     }
-    // What is known and is away at this moment stays believed if it is named.
+    // A known node that is away at this moment stays believed if it is named.
     let away: Vec<Peer> = nodes.iter().filter(|one| is_known(one)).cloned().collect();
     let trusted = |identity: &str| identity == node.identity;
     let ask =
         |one: &Peer, question: &Question, within| ask(shared, one, question, within, &|| true);
     let mut peers = Vec::new();
     for mut one in of_site(nodes, node, &path, &trusted, &ask) {
-        // Who is reached keeps the addresses by which it is reached.
+        // The node that answered keeps the addresses by which it was reached.
         if one.identity == node.identity {
             one.addresses.clone_from(&node.addresses);
         }
@@ -170,7 +170,7 @@ fn nodes_of(shared: &Shared, site: &Site, node: &Peer, path: &[u8]) -> Result<Ve
     Ok(peers)
 }
 
-/// Notes the nodes for a time at which the known one does not answer. What cannot be noted is told again by the next job.
+/// Notes the nodes for a time at which the known one does not answer. Nodes that cannot be noted are named again to the next job.
 fn learn(shared: &Shared, site: &Site, nodes: &[Peer], named: bool) {
     let mut told: Vec<Target> = nodes
         .iter()

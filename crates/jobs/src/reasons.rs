@@ -1,7 +1,7 @@
-//! Why a job waits, by the nodes, the exports and the time of this moment; and how far it is. So it is shown.
+//! Explains why a job waits, by the nodes, the exports and the time of this moment, and reports its progress. The API shows both.
 //! Changes no job: `scheduler` notes the reasons of jobs that are due.
 //!
-//! The state keeps what was true when a job came into its state. Since then a time may have come, or an export may be gone.
+//! The state keeps the reason as of the last change of the job. Since then a time may have come, or an export may be gone.
 
 use godwit_api::job::JobKind;
 use godwit_api::rest::{JobView, ProgressView};
@@ -11,7 +11,7 @@ use crate::error::JobsError;
 use crate::nodes::{NO_NODE, NODES_DRAINED, Nodes};
 use crate::{Shared, away, view};
 
-/// What is so now.
+/// The situation at this moment.
 pub(crate) struct Now<'a> {
     shared: &'a Shared,
     nodes: Nodes,

@@ -12,13 +12,13 @@ use godwit_state::{Attempt, Job, Moved, StoredPlace};
 use crate::Shared;
 use crate::clock::now;
 
-/// An attempt that was told of.
+/// An attempt whose beginning was reported.
 pub(crate) struct Recording {
     start: TransferStart,
     since: Timestamp,
 }
 
-/// What an attempt did.
+/// Amounts and progress of an attempt.
 pub(crate) struct AttemptTotals {
     pub(crate) moved: Moved,
     pub(crate) failed: u64,
@@ -37,7 +37,7 @@ impl Recording {
         }
     }
 
-    /// Tells what an attempt moved that ended with the node, and told nothing itself.
+    /// Reports the amounts of an attempt that ended with the node, without a report of its end.
     pub(crate) fn tell_lost(shared: &Shared, job: &Job, attempt: &Attempt, moved: Moved) {
         let record = TransferRecord {
             start: start_of(job, attempt.number),

@@ -1,4 +1,5 @@
-//! Looks for the room at a place of an export on a thread, one for each export, so that a file system that does not answer holds nobody up.
+//! Looks for the room at a place of an export on a thread, one for each export, so that a file system that does not answer delays no other
+//! work.
 //! Decides nothing about jobs, and remembers no room.
 
 use std::collections::HashSet;
@@ -36,7 +37,7 @@ impl Rooms {
         let spawned = Builder::new().name("gw-room".to_owned()).spawn(move || {
             let free = look();
             lock(&looking).remove(&own);
-            // Nobody hears of what comes late.
+            // The receiver of a late answer is gone.
             let _ = tell.try_send(free);
         });
         if spawned.is_err() {

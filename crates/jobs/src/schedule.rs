@@ -1,8 +1,8 @@
 //! Submits the jobs of schedules: cron expressions in a time zone.
-//! Runs no job. A tick that passed while no node ran is made up for once, however many passed.
+//! Runs no job. Ticks that passed while no node ran are made up for by one submission.
 //!
-//! The expressions are those of crontab(5), with an optional field of seconds in front. In the hour that a change to summer time leaves
-//! out, a tick comes when the clock goes on; in the hour that comes twice, it comes once.
+//! The expressions are those of crontab(5), with an optional field of seconds in front. A tick in the hour that a change to summer time
+//! leaves out comes when the clock has moved on. A tick in the hour that comes twice comes once.
 
 mod pace;
 
@@ -91,7 +91,7 @@ pub(crate) fn next(schedule: &Schedule, at: Timestamp) -> Option<Timestamp> {
     ticks.next(at)
 }
 
-/// Submits what is due at `at`; gives the time of the next tick.
+/// Submits the schedules due at `at`; returns the time of the next tick.
 pub(crate) fn fire(
     shared: &Shared,
     reader: &Reader,

@@ -115,7 +115,7 @@ fn restart(shared: &Shared) -> Result<(), JobsError> {
     Ok(())
 }
 
-/// What one node does for all: ends jobs whose deadline passed, and submits those of schedules. Tells when the next one is due.
+/// Work of one node for all: ends jobs whose deadline passed, and submits those of schedules. Returns when the next one is due.
 fn lead(shared: &Shared, reader: &Reader, at: Timestamp) -> Result<Option<Timestamp>, JobsError> {
     for job in reader.expired_jobs(at)? {
         let expire = Command::new(at, actor(shared), Op::Job(job.id, JobOp::Expire));
@@ -149,13 +149,13 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
         }
         return drain(shared, !running.is_empty());
     }
-    // Of each owner as many as could be started, and some whose reason is told.
+    // Of each owner as many as could be started, and some whose reason is shown.
     let each =
         u32::try_from(shared.config.jobs_max.saturating_add(EXPLAINED_MAX)).unwrap_or(u32::MAX);
     let mut due = reader.due_jobs(at, each, WAITING_MAX)?;
     due.extend(with_room(shared, reader, at)?);
     due.extend(shared.woken.jobs(reader, at)?);
-    // What was claimed and has not begun to be seen as running.
+    // Skips claimed jobs that do not show as running yet.
     due.retain(|job| !shared.live.contains(&job.id) && !shared.notices.is_asking(&job.id));
     due.retain(|job| !shared.unseen.contains(&job.id));
     if leads {

@@ -1,11 +1,11 @@
-//! Owns what a caller sees of jobs: all of own ones, and of those whose places the caller may list; of others an outline.
+//! Owns the view of a caller on jobs: all of own jobs, and of jobs whose places the caller may list; of other jobs an outline.
 //! Reads no request, and decides nothing about changes of jobs.
 //!
-//! An outline has state, times and figures, and no name of an entry. A path that the caller may not list is `SITE:/EXPORT/…` in it. What
-//! consists of names (log, report, manifest) is refused. An admin sees everything.
+//! An outline has state, times and figures, and no name of an entry. A path that the caller may not list is `SITE:/EXPORT/…` in it.
+//! Documents made of names (log, report, manifest) are refused. An admin sees everything.
 //!
-//! Another site may have run a job whose sources are there. What it says of the end is its words, whatever code they come with. An outline
-//! has none of them: codes that the program knows, the figures that a summary has, and no text.
+//! Another site may have run a job whose sources are there. Its report of the end is its own text, with any code. An outline has no text of
+//! it: only codes that the program knows, and the figures of a summary.
 
 mod moved;
 
@@ -26,10 +26,10 @@ use crate::error::JobsError;
 use crate::guests::is_of_site;
 use crate::{Jobs, Manifest, manifest_of, work_of};
 
-/// What stands for a path, or for a part of it, that the caller may not list.
+/// Replaces a path, or a part of it, that the caller may not list.
 const HIDDEN: &str = "\u{2026}";
 
-/// What stands for the words of a reason in an outline.
+/// Replaces the text of a reason in an outline.
 const HIDDEN_REASON: &str = "The words of this reason may name entries, and are shown to who may list the places of the job.";
 
 /// Reasons whose words name no entry.
@@ -85,7 +85,7 @@ impl Seen {
         cursor: Option<&Cursor>,
         limit: usize,
     ) -> Result<JobList, JobsError> {
-        // Which jobs are found tells what they are called; an outline of another site's job has none of its words.
+        // A filter by words reveals the names of the jobs that it finds; an outline of another site's job has none of its words.
         let is_by_words = filter.label.is_some() || filter.site.is_some();
         let filter = JobFilter {
             of_users: filter.of_users || (is_by_words && !self.granted.is_admin()),
@@ -158,7 +158,7 @@ impl Seen {
         self.jobs.log(id, after, limit)
     }
 
-    /// What was measured of the job, the oldest first.
+    /// Samples of the job, the oldest first.
     ///
     /// # Errors
     /// As [`Jobs::samples`].
@@ -289,7 +289,7 @@ impl Seen {
         if sees_all { reason } else { outlined(reason) }
     }
 
-    /// Refuses what consists of names where the caller sees an outline of the job.
+    /// Refuses a document made of names if the caller sees only an outline of the job.
     fn check(&self, id: &str, what: &str) -> Result<(), JobsError> {
         let job = self.jobs.job(id)?;
         if self.is_whole(&job) {
@@ -324,7 +324,7 @@ impl Seen {
     /// The place, if the caller may list it.
     fn may_list(&self, owner: &str, place: &str) -> Option<Place> {
         let place: Place = place.parse().ok()?;
-        // A site that asked for a job names the other end by itself; this node's site of that name may be another one.
+        // A site that asked for a job names the other end in its own terms; this node's site of that name may be another one.
         let is_known = place.is_here() || !is_of_site(owner);
         (is_known && self.granted.allows(&place, Right::List)).then_some(place)
     }
@@ -401,7 +401,7 @@ fn of_program(told: Value) -> Option<Value> {
     serde_json::to_value(known).ok()
 }
 
-/// Whether a summary may say so of its own event, and of how the job ended.
+/// Whether a summary may use this word for its event, or for the end of the job.
 fn is_status(word: &str) -> bool {
     let ends = [
         Status::Complete,

@@ -1,4 +1,4 @@
-//! Turns the stored description of a job into what `run` carries out: places become exports of this node and addresses of others.
+//! Turns the stored description of a job into a specification for `run`: places become exports of this node and addresses of others.
 //! Checks no access: the nodes that own the exports do.
 
 use godwit_api::PORT_DEFAULT;
@@ -17,7 +17,7 @@ pub(crate) fn parse(spec: &str) -> Result<NewJob, JobsError> {
     Stored::parse(spec).map(|stored| stored.new)
 }
 
-/// What `run` carries out, and the sites that it has to do with.
+/// A specification for `run`, and the sites of the job.
 pub(crate) struct Prepared {
     pub(crate) spec: JobSpec,
     /// The names that the selection is restricted to, each with a zero byte behind it.
@@ -31,7 +31,7 @@ pub(crate) fn check_settings(new: &NewJob) -> Result<(), JobsError> {
     checked.map_err(|error| JobsError::invalid(FailureCode::Invalid, format!("settings: {error}")))
 }
 
-/// Whether a job may have so many sources, and what to do instead.
+/// Checks whether a job may have so many sources; the error proposes another solution.
 ///
 /// # Errors
 /// There are too many.
@@ -143,7 +143,7 @@ pub(crate) fn prepare(
     Ok(Prepared { spec, list, sites })
 }
 
-/// What is meant of the sources. The names of a list are given beside it.
+/// The selection of the sources. The names of a list are passed separately.
 pub(crate) fn selection(new: &NewJob) -> Option<Selection> {
     if new.list.is_empty() {
         return new.selection.clone();
@@ -181,7 +181,7 @@ pub(crate) fn check_list(new: &NewJob) -> Result<(), JobsError> {
     }
 }
 
-/// What is said of a site that is not known.
+/// The error for a site that is not known.
 pub(crate) fn unknown_site(name: &str) -> JobsError {
     JobsError::invalid(
         FailureCode::UnknownSite,

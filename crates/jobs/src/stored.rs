@@ -72,7 +72,7 @@ impl Stored {
         Self::parse(&spec.ok_or_else(|| JobsError::NoJob(id.to_owned()))?)
     }
 
-    /// Reads what the state keeps.
+    /// Reads the stored text.
     pub(crate) fn parse(text: &str) -> Result<Self, JobsError> {
         if let Ok(Form { new, guest }) = serde_json::from_str(text) {
             return Ok(Self::for_guest(new, guest));
@@ -117,7 +117,7 @@ impl Stored {
         }
     }
 
-    /// What the state keeps of a user's job: the identities of its sites stand beside it, where all nodes of the cluster read them.
+    /// The stored text of a user's job: the identities of its sites stand beside it, where all nodes of the cluster read them.
     ///
     /// # Errors
     /// The state cannot be read.
@@ -158,7 +158,7 @@ impl Stored {
         })
     }
 
-    /// What the state keeps of a job for another node.
+    /// The stored text of a job for another node.
     pub(crate) fn text_for(new: NewJob, guest: Guest) -> Result<String, JobsError> {
         serde_json::to_string(&Form { new, guest }).map_err(|error| unwritten(&error))
     }
@@ -189,7 +189,7 @@ mod tests {
         let text = Stored::text_for(own.new.clone(), guest.clone()).expect("text");
         let read = Stored::parse(&text).expect("a description");
         assert_eq!((&read.new, &read.guest), (&own.new, &Some(guest)));
-        // Of before: what its owner may see there is not known.
+        // Text of an older version: the owner's right to list is not known.
         let text = text.replace(r#","may_list":true"#, "");
         let read = Stored::parse(&text).expect("a description");
         assert!(!read.guest.expect("a guest").may_list, "{text}");

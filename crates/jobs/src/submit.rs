@@ -20,7 +20,7 @@ use crate::{Shared, access, manifest};
 /// Ids that are tried: two jobs of one second share one once in 33 million pairs.
 const IDS_MAX: usize = 4;
 
-/// Jobs of one owner that wait: a tenth of what the state takes of all owners.
+/// Waiting jobs of one owner: a tenth of the state's bound for all owners.
 pub const WAITING_OF_OWNER_MAX: u64 = 5_000;
 
 /// Jobs that are counted at a time.
@@ -93,7 +93,7 @@ pub(crate) fn check_room(shared: &Shared, owner: &str) -> Result<(), JobsError> 
     ))
 }
 
-/// Submits what `build` makes of a moment; tells the id, and whether the job is new.
+/// Submits the job that `build` makes of a moment; returns the id, and whether the job is new.
 pub(crate) fn propose(
     shared: &Shared,
     actor: Actor,

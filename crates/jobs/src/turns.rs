@@ -1,4 +1,4 @@
-//! Lets requests of one owner take turns between a look at what the owner has and the change that adds to it.
+//! Lets requests of one owner take turns between reading the owner's count and the change that adds to it.
 //! Knows no bound: the caller looks and changes while it has the turn.
 
 use std::collections::HashSet;
@@ -20,7 +20,7 @@ pub struct Turn<'a> {
 }
 
 impl Jobs {
-    /// Waits until no other request looks at how many of `what` the owner has and adds one.
+    /// Waits until no other request counts `what` of the owner and adds one.
     #[must_use]
     pub fn turn(&self, what: &str, owner: &str) -> Turn<'_> {
         self.shared.turns.take(format!("{what} of {owner}"))

@@ -1,4 +1,4 @@
-//! Turns what the state holds into the documents of the API.
+//! Turns objects of the state into the documents of the API.
 //! Reads nothing.
 
 use godwit_api::event::Limited;

@@ -1,4 +1,4 @@
-//! Owns the names of time zones: which are known, and what is said of limits and schedules that have another one.
+//! Owns the names of time zones: which are known, and the message about limits and schedules with an unknown one.
 //! Keeps no limit and no schedule: the state does.
 
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ pub fn check_time_zone(name: &str) -> Result<(), JobsError> {
     time_zone_trouble(name).map_or(Ok(()), |what| Err(unknown(what)))
 }
 
-/// What is wrong with the name of a time zone; None if it is known.
+/// The fault in the name of a time zone; None if the zone is known.
 #[must_use]
 pub fn time_zone_trouble(name: &str) -> Option<String> {
     zone(name)

@@ -1,4 +1,4 @@
-//! Jobs between two exports of one node, with a real state and real transfers: their states, their survival, what is kept of them.
+//! Jobs between two exports of one node, with a real state and real transfers: their states, their survival, and their records.
 //! Reaches no other node.
 
 #[path = "local/believed.rs"]
@@ -82,7 +82,7 @@ fn a_job_runs_to_its_end_and_is_remembered() {
     );
     jobs.stop();
     drop(jobs);
-    // What was done is known after a restart, and not done again.
+    // A finished job is known after a restart, and not run again.
     let jobs = world.start(2);
     assert_eq!(jobs.job(&id).expect("the job").state, JobState::Complete);
     let page = jobs.list(&JobFilter::default(), None, 10).expect("a list");

@@ -1,4 +1,4 @@
-//! Owns what a peer may do by its own grants, apart from any job, as one reading of the grants says.
+//! Owns the rights that a peer has by its own grants, apart from any job, as one reading of the grants says.
 //! Reads no mandate: rules for jobs count on the data port alone.
 
 use std::sync::Arc;

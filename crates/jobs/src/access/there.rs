@@ -1,4 +1,4 @@
-//! Owns which rights a job needs at its destination, by its description, and whether its owner hears what else is there.
+//! Owns which rights a job needs at its destination, by its description, and whether its owner may see other entries there.
 //! Asks no other node.
 
 use godwit_api::grant::Right;
@@ -11,14 +11,14 @@ use crate::error::JobsError;
 use crate::stored::Stored;
 use crate::{Shared, guests};
 
-/// What a job needs at its destination.
+/// The rights that a job needs at its destination.
 #[derive(Clone, Copy)]
 pub(crate) struct There(&'static [Right]);
 
 impl There {
-    /// What this job needs. A verification reads the copy; the right to write also lets a job delete. A dry run tells what is there, and
-    /// another site what a deletion removes: it goes by what the node may list, not by what the user may. For the same reason another site
-    /// would give a file of the same size further names, and so let the user read it where the user may read those.
+    /// The rights for this job. A verification reads the copy; the right to write also lets a job delete. A dry run reports the entries
+    /// there, and another site reports the entries that a deletion removes. That site checks the node's right to list, not the user's. For
+    /// the same reason, with `size-only` it would give an existing file of the same size further names, where the user may read it.
     pub(crate) fn of(new: &NewJob) -> Self {
         match new.kind {
             JobKind::Verify => Self(&[Right::Read]),
@@ -46,12 +46,12 @@ impl There {
     }
 }
 
-/// Whether the owner of a job has the right to list or read its destination now. While nobody can tell, it has not.
+/// Whether the owner of a job has the right to list or read its destination now. An unknown right counts as missing.
 pub(crate) fn may_there(shared: &Shared, job: &Job, right: Right) -> bool {
     known(shared, job, right) == Some(true)
 }
 
-/// The same; None while nobody can tell.
+/// The same; None while the right is unknown.
 fn known(shared: &Shared, job: &Job, right: Right) -> Option<bool> {
     if let Some(asker) = guests::asker_of(job) {
         return guests::may_there(shared, asker, job, right);
@@ -100,12 +100,12 @@ impl Sight {
     }
 }
 
-/// Whether a job changes nothing, and tells what it would change.
+/// Whether a job changes nothing, and reports the changes that it would make.
 pub(crate) fn is_dry(new: &NewJob) -> bool {
     is_on(new, "dry-run")
 }
 
-/// Whether a job removes what only another site has.
+/// Whether a job removes entries that exist only at another site.
 fn deletes_elsewhere(new: &NewJob) -> bool {
     is_elsewhere(new) && (is_on(new, "delete") || is_on(new, "delete-before"))
 }

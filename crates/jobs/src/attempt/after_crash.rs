@@ -1,4 +1,5 @@
-//! Owns the amounts of attempts that ended without a report, as by a crash: from their samples, and from what the destination held later.
+//! Owns the amounts of attempts that ended without a report, as by a crash: from their samples, and from the later answer of the
+//! destination.
 //! Runs nothing.
 
 use godwit_state::{Agreed, Attempt, Delivered, JobOp, LEVEL_MOVED, Moved};
@@ -10,7 +11,7 @@ use crate::record::Recording;
 /// How an attempt ends in the state whose node was started again.
 const RESTART: &str = "restart";
 
-/// Tells the state what an attempt moved whose claim had ended before it could say so; whether the state took it.
+/// Reports to the state the amounts of an attempt whose claim ended before it could report them. Returns whether the state took the report.
 pub(super) fn tell(shared: &Shared, id: &str, attempt: u32, moved: Moved) -> bool {
     let level = Agreed(&shared.replica.reader()).level();
     let is_known = level.is_ok_and(|level| level >= LEVEL_MOVED);
@@ -26,7 +27,7 @@ pub(super) fn tell(shared: &Shared, id: &str, attempt: u32, moved: Moved) -> boo
     told.is_ok()
 }
 
-/// Tells what attempts had moved that ended with an earlier start of this node.
+/// Reports the amounts of attempts that ended with an earlier start of this node.
 pub(crate) fn recover(shared: &Shared) {
     let reader = shared.replica.reader();
     for id in godwit_history::ids(&shared.config.directory) {
@@ -52,7 +53,7 @@ pub(crate) fn recover(shared: &Shared) {
     }
 }
 
-/// An attempt moved at least so much; tells what all attempts moved together, if that is news.
+/// An attempt moved at least this much. Returns the amounts of all attempts together, if that is news.
 pub(super) fn amend(shared: &Shared, id: &str, number: u32, due: Moved) -> Option<Moved> {
     let reader = shared.replica.reader();
     let attempts = reader.attempts(id).ok()?;

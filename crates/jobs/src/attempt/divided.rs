@@ -42,7 +42,7 @@ pub(crate) use wish::{Wish, can_divide, mates, wish};
 /// How long a node tries where the settings of a job do not say.
 const RETRY_FOR: Duration = Duration::from_secs(300);
 
-/// What is told of a job that was to be divided and is not.
+/// Note for a job that was to be divided and is not.
 const WHOLE: &str = "the job is not divided among nodes";
 
 /// Controls a divided job to its end; None where it is not divided after all.
@@ -152,8 +152,8 @@ pub(crate) fn carry_out(
     }
 }
 
-/// The claim of a job: the same in all attempts, whatever crashed in between. So an attempt takes over what an earlier one claimed, resumes
-/// its parts, and removes what it left.
+/// The claim of a job: the same in all attempts, even after a crash. So an attempt takes over the claim of an earlier one, resumes its
+/// parts, and removes its leftovers.
 pub(crate) fn claim_of(job: &Job) -> ClaimId {
     // FNV-1a, 64 bits, once for each half.
     let hash = |half: u8| {
@@ -337,7 +337,7 @@ impl Workers {
             }
         }
         let mut workers = self.lock();
-        // One that saw more than the owner may see now ends; the next one begins with what is left.
+        // A worker that sees more than the owner may see now ends; the next one takes the remaining items.
         let unwanted = |id: &String, (worker, sight): &(Worker, Sight)| {
             wanted.get(id).is_none_or(|(work, job)| {
                 work.epoch != worker.epoch() || sight.lost(shared, job).is_some()
@@ -351,7 +351,7 @@ impl Workers {
             });
         workers.retain(|_, (worker, _)| !worker.is_finished());
         let is_ending = workers.iter().any(|(id, worker)| unwanted(id, worker));
-        // What a worker could not tell any more when it ended.
+        // Leases that a worker could not return when it ended.
         let left = works.iter().filter(|work| !workers.contains_key(&work.job));
         for work in left {
             let node = shared.config.node.clone();
@@ -368,7 +368,7 @@ impl Workers {
                 .pairs
                 .iter()
                 .find(|pair| pair.node == shared.config.node);
-            // Without a pair it ends what it holds as fast as before.
+            // Without a pair it finishes its lease as fast as before.
             let limit = pair.map(|pair| pair.limit);
             if !workers.contains_key(&id) {
                 // By the rights of its beginning, and no wider ones later.
@@ -383,7 +383,7 @@ impl Workers {
         Ok(is_ending)
     }
 
-    /// What the workers bring now, each for another node or this one.
+    /// Transfers of the workers now, each for another node or this one.
     pub(crate) fn flights(&self, own: &str) -> Vec<RunningJob> {
         let workers = self.lock();
         let host = match workers.is_empty() {
@@ -407,7 +407,7 @@ impl Workers {
                 id: id.clone(),
                 progress: ProgressView {
                     at: now(),
-                    // A close finds what was brought before.
+                    // A close finds the files that were moved before.
                     bytes: match flight.closes {
                         true => flight.moved().bytes,
                         false => flight.bytes,

@@ -1,4 +1,4 @@
-//! Hears what the transfer of an attempt tells, and keeps it: figures, log, samples, failed entries, and the phase of the job.
+//! Hears the events of an attempt's transfer, and keeps them: figures, log, samples, failed entries, and the phase of the job.
 //! Decides nothing about the end of the attempt.
 
 mod moved;
@@ -23,13 +23,13 @@ use crate::record::AttemptTotals;
 use crate::{Shared, manifest, view};
 use godwit_history::{Host, Recorder};
 
-/// Groups of failed entries that are told; further ones are counted under one.
+/// Groups of failed entries that are listed; further ones are counted under one.
 const GROUPS_MAX: usize = 60;
 
 /// Paths that a group names.
 const EXAMPLES_MAX: usize = 16;
 
-/// Hears what the transfer tells.
+/// Hears the events of the transfer.
 pub(crate) struct AttemptEvents {
     shared: Arc<Shared>,
     id: String,
@@ -40,7 +40,7 @@ pub(crate) struct AttemptEvents {
     heard: Mutex<Observed>,
 }
 
-/// What was heard.
+/// State from all events so far.
 pub(crate) struct Observed {
     recorder: Recorder,
     host: Host,
@@ -65,14 +65,14 @@ pub(crate) struct Observed {
     is_sum: bool,
     /// Amounts that earlier runs had moved when this attempt began, as the destination says.
     held: MovedView,
-    /// Bytes of all files, as the transfer told them last.
+    /// Bytes of all files, by the latest event.
     total: Option<u64>,
     /// Bytes that this attempt has delivered, known at its end.
     delivered: Option<u64>,
     pub(super) summary: Option<String>,
-    /// What may come after the end.
+    /// Note about late writes after the end.
     pub(crate) late: Option<String>,
-    /// Several network paths, as they were told last.
+    /// Network paths of the latest event, if there are several.
     channels: Vec<Channel>,
     /// The samples come from the site that runs the job.
     copies: bool,
@@ -116,7 +116,7 @@ impl Observed {
         Some(format!("up to {} more are needed", human_size(bytes)))
     }
 
-    /// What was heard of the attempt is about such a job.
+    /// Sets the kind of the attempt for the events to come.
     pub(super) fn begin(&mut self, verifies: bool, space: Option<SpaceWatch>) {
         self.verifies = verifies;
         self.space = space;
@@ -197,7 +197,7 @@ impl AttemptEvents {
         })
     }
 
-    /// What the attempt did so far.
+    /// Amounts of the attempt so far.
     pub(super) fn did(&self) -> AttemptTotals {
         let progress = self.progress.lock();
         let progress = progress.unwrap_or_else(PoisonError::into_inner).clone();
@@ -232,7 +232,7 @@ impl AttemptEvents {
         self.report(phase, None);
     }
 
-    /// The destination says what earlier runs had moved. An attempt that a crash ended may have moved more than its last sample says.
+    /// The destination reports the amounts of earlier runs. An attempt that a crash ended may have moved more than its last sample shows.
     fn recover(&self, moved: &godwit_api::event::Moved) {
         let mut heard = self.lock();
         let held = MovedView {
@@ -247,7 +247,7 @@ impl AttemptEvents {
         let Some(before) = heard.recorder.before() else {
             return;
         };
-        // An older version did not say what an attempt had moved.
+        // An older version did not report the amounts of an attempt.
         if before.moved == MovedView::default() {
             return;
         }
@@ -316,7 +316,7 @@ impl AttemptEvents {
         self.enter(phase);
     }
 
-    /// How far another site, or all nodes of a divided job are, and what they moved in all attempts.
+    /// Takes the progress of another site, or of all nodes of a divided job, and the amounts of all attempts.
     pub(crate) fn seen(&self, mut view: ProgressView, moved: Moved) {
         let mut heard = self.lock();
         heard.sums_up();
@@ -336,7 +336,7 @@ impl AttemptEvents {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
     }
 
-    /// What is wanted next of the log and the samples of another site.
+    /// The next line of the log and the next sample to ask another site for.
     pub(crate) fn copied(&self, site: &str, job: &str) -> (u64, Timestamp) {
         let recorder = &self.lock().recorder;
         (
@@ -345,7 +345,7 @@ impl AttemptEvents {
         )
     }
 
-    /// Takes over what another site wrote of the job. Tells whether any of it was new.
+    /// Copies log lines and samples of another site. Returns whether any of them was new.
     pub(crate) fn copy(&self, site: &str, job: &str, past: JobPast) -> bool {
         let before = self.copied(site, job);
         let mut heard = self.lock();
@@ -360,7 +360,7 @@ impl AttemptEvents {
         self.copied(site, job) != before
     }
 
-    /// All attempts together moved so much; tells what this one did.
+    /// Takes the amounts of all attempts together; returns those of this one.
     pub(crate) fn ends(&self, sum: Moved) -> Moved {
         let mut heard = self.lock();
         heard.sums_up();
@@ -405,7 +405,7 @@ impl AttemptEvents {
         }
     }
 
-    /// Nothing reaches the other end: the state is told once.
+    /// Nothing reaches the other end: the state gets one report.
     fn connection_lost(&self, lost: &ConnectionLost) {
         let mut heard = self.lock();
         if lost.channel.is_some() || std::mem::replace(&mut heard.lost, true) {

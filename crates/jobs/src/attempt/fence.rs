@@ -1,7 +1,7 @@
 //! Owns whether an undivided attempt may still write here: as long as its claim holds.
 //! Ends no attempt, and writes nothing.
 //!
-//! A node that stood still does not know what became of its jobs. So it asks the state before the next write, and waits for the answer.
+//! A node that stood still does not know the state of its jobs. So it asks the state before the next write, and waits for the answer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,7 +47,7 @@ impl ClaimFence {
         self.is_over.store(true, Ordering::SeqCst);
     }
 
-    /// Asks the state, and waits until it answers or nobody wants the attempt any more.
+    /// Asks the state, and waits until it answers or the attempt is unwanted.
     fn asks(&self, stops: u64) -> bool {
         let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known = || self.stops.load(Ordering::SeqCst) >= stops;
@@ -62,7 +62,7 @@ impl ClaimFence {
         !self.is_over.load(Ordering::SeqCst)
     }
 
-    /// Reports what the state knows already, which it takes from whoever has the claim alone.
+    /// Repeats a report that the state knows already. The state takes it from the holder of the claim only.
     fn tell(&self) -> Result<(), ProposeError> {
         let job = self.shared.replica.reader().job(&self.job)?;
         let moving = job.filter(|job| job.epoch == self.epoch && job.state.moves());

@@ -1,4 +1,4 @@
-//! The words for a job whose destination is full: what it needs, and what is free there.
+//! The message for a job whose destination is full: the room that it needs, and the free room there.
 //! Decides nothing, and watches no room (`space`).
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{Shortage, clip};
 use crate::stored::Stored;
 use crate::{Shared, guests, reached, view};
 
-/// How long another site may take to say what is free there.
+/// How long another site may take to report its free room.
 const WITHIN: Duration = Duration::from_secs(4);
 
 /// The reason of a job that cannot fit.

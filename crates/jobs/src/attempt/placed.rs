@@ -1,4 +1,4 @@
-//! Keeps in the state what an attempt found its destination to mean, and what it may leave there; tells it to later attempts of the job.
+//! Keeps in the state what an attempt found its destination to mean, and which files it may leave there; passes that on to later attempts.
 //! Does not decide what a destination means.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::fence::ClaimFence;
 use super::propose;
 use crate::Shared;
 
-/// How long an attempt waits for the state before it goes on without the note. A leader is chosen within seconds.
+/// How long an attempt waits for the state before it continues without the note. A leader is chosen within seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const PROPOSE_AGAIN: Duration = Duration::from_millis(200);

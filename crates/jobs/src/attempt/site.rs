@@ -1,9 +1,9 @@
 //! One attempt of a job of which neither end is here: another site runs it, and this node lets that site in, follows and steers it.
 //! Moves no data.
 //!
-//! The site of the sources runs the job as client of the destination's site; where it cannot connect there, the destination's site runs
-//! it the other way round. Each question names the job by its id here, and is answered the same however often it comes. So an attempt
-//! that follows a crash finds the job where it runs, and a job that runs goes on while this node is away, until its grant ends.
+//! The site of the sources runs the job as client of the destination's site; where it cannot connect there, the destination's site runs it
+//! the other way round. Each question names the job by its id here, and a repeated question gets the same answer. So an attempt that
+//! follows a crash finds the job where it runs. A running job continues while this node is away, until its grant ends.
 
 mod direction;
 mod ending;
@@ -44,10 +44,10 @@ use follow::Followed;
 use past::Copying;
 use stop::Stop;
 
-/// How long access for a job lasts unless it is renewed: the job goes on for so long while this node is away.
+/// How long access for a job lasts unless it is renewed: the job continues for this long while this node is away.
 const GRANT_FOR: Duration = Duration::from_hours(24);
 
-/// What the attempt is about.
+/// An attempt, its sites and their nodes.
 struct SiteAttempt<'a> {
     shared: &'a Shared,
     job: &'a Job,
@@ -67,7 +67,7 @@ struct SiteAttempt<'a> {
     own: Option<Peer>,
     /// The other nodes of this cluster.
     mates: RefCell<Vec<String>>,
-    /// The job as another node of this cluster had it run, which this one goes on with.
+    /// The job as started by another node of this cluster, which this node now continues.
     earlier: RefCell<Option<Mandate>>,
     told: &'a Arc<AttemptEvents>,
     control: &'a Control,
@@ -95,7 +95,7 @@ pub(crate) fn may_run_elsewhere(job: &Job) -> bool {
     job.sources.iter().all(|place| place.site != HERE)
 }
 
-/// What came of an attempt that another site may run.
+/// Outcome of an attempt that another site may run.
 pub(crate) enum Away {
     /// The transfer runs here.
     Not,
@@ -269,7 +269,7 @@ impl<'a> SiteAttempt<'a> {
                 }
                 // A site of an older version knows the job by its asker alone.
                 Err(refusal) if !is_own && !is_passing(&refusal) => {}
-                // Nobody knows whether the job runs at a site that does not answer, so it is started nowhere else.
+                // The job may run at a site that does not answer, so it is started nowhere else.
                 Err(refusal) => return Err(refusal.into()),
             }
         }
@@ -332,7 +332,7 @@ impl<'a> SiteAttempt<'a> {
                     self.leave(way);
                     return Err(Stop::ClaimEnded);
                 }
-                // An attempt whose claim has ended sets nothing going: not what somebody else has stopped meanwhile.
+                // An attempt whose claim has ended starts nothing: the job may have been stopped meanwhile.
                 if let Err(stop) = self.note_route(way) {
                     if matches!(stop, Stop::ClaimEnded) {
                         self.leave(way);
@@ -357,10 +357,10 @@ impl<'a> SiteAttempt<'a> {
         }
     }
 
-    /// The attempt was told to stop: has the site that runs the job do what the state says.
+    /// The attempt must stop: has the site that runs the job do as the state says.
     fn leave(&self, way: Direction) {
         if self.shared.stopping.load(Ordering::SeqCst) {
-            // The job goes on there, and the next start of this node finds it.
+            // The job continues there, and the next start of this node finds it.
             return;
         }
         let job = self.shared.replica.reader().job(&self.job.id);
@@ -405,8 +405,8 @@ impl<'a> SiteAttempt<'a> {
     }
 }
 
-/// Has the job run for the first time. The other nodes of this cluster are let in before the state says that it runs: one that goes on
-/// with it then finds it.
+/// Has the job run for the first time. The other nodes of this cluster are let in before the state says that it runs: a node that takes
+/// over then finds the job.
 fn begin(third: &SiteAttempt<'_>, way: Direction) -> Result<JobSeen, Stop> {
     let given = third.grant(way).map_err(Stop::from).and_then(|()| {
         third.let_mates_in(way);
@@ -426,7 +426,7 @@ fn below_exports(places: &[Place]) -> Vec<Text> {
     places.iter().map(path).collect()
 }
 
-/// Whether the job stands still by a word of its asker. A word that comes late may stop what the next attempt has set going.
+/// Whether the job stands still by a command of its asker. A late command may stop a job that the next attempt has started.
 fn is_stopped(seen: &JobSeen) -> bool {
     let is_of_asker = |text: &str| text.starts_with(guests::OWNER);
     let reason = seen.view.reason.as_ref();

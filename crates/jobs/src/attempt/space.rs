@@ -1,9 +1,9 @@
 //! Watches the free space of a destination in this node's exports, and stops an attempt that cannot fit.
-//! Knows no destination at another site: the failed entries of the attempt tell of that.
+//! Knows no destination at another site: the failed entries of the attempt show its lack of space.
 //!
-//! What an attempt still has to bring is the sizes of all files without those that are done. That is too much while the comparison
-//! with what is there goes on, and for files with holes. So the lack has to last for a time, which doubles with each retry: an
-//! attempt that was stopped wrongly gets further the next time.
+//! The remaining need of an attempt is the size of all files without those that are done. That is too much while existing files are still
+//! being compared, and for files with holes. So the lack has to last for a time, which doubles with each retry: an attempt that was stopped
+//! wrongly gets further the next time.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const LASTS_MIN: Duration = Duration::from_secs(1);
 /// How long it has to last at most.
 const LASTS_MAX: Duration = Duration::from_mins(10);
 
-/// More room that is worth another attempt: what is needed is not known exactly.
+/// More room that is worth another attempt: the need is not known exactly.
 const GROWTH_MIN: u64 = 8 << 20;
 
 /// The free space is looked at no more often.
@@ -49,7 +49,7 @@ pub(super) struct SpaceWatch {
     lasts: Duration,
     looked: Option<Instant>,
     lacks_since: Option<Instant>,
-    /// Sizes of all files, and what of them was done when that was told last.
+    /// Size of all files, and the size of the finished ones, by the latest progress.
     told: Option<(u64, u64)>,
 }
 
@@ -90,7 +90,7 @@ impl SpaceWatch {
         now.duration_since(since) >= self.lasts
     }
 
-    /// The lack of space now. At the end of an attempt files that failed count as done, so what was `delivered` counts instead.
+    /// The lack of space now. At the end of an attempt files that failed count as done, so `delivered` counts instead.
     pub(super) fn shortage(&self, delivered: Option<u64>) -> Option<Shortage> {
         let (total, done) = self.told?;
         Some(Shortage {
@@ -150,7 +150,7 @@ mod tests {
             "unknown size"
         );
         assert!(!watch.is_short(&progress(0, Some(100)), after(0)));
-        // What was there already is found a moment later.
+        // The comparison finds existing files a moment later.
         assert!(!watch.is_short(&progress(60, Some(100)), after(1_900)));
         assert!(!watch.is_short(&progress(60, Some(200)), after(3_000)));
         assert!(!watch.is_short(&progress(60, Some(200)), after(4_900)));

@@ -1,11 +1,11 @@
-//! Owns how the home of the node is called in what a job says: a job is a user's, and paths of the machine are for admins.
+//! Owns the replacement of the node's home in texts of a job: a job is a user's, and paths of the machine are for admins.
 //! The node's log and its records keep the paths.
 
 use std::path::Path;
 
 use godwit_api::event::{ErrorTold, Event};
 
-/// What is in a home and may be in the words of a failure.
+/// Entries of a home that messages of failures may name.
 const IN_HOME: [&str; 5] = ["journals", "jobs", "spill", "state", "identity.pem"];
 
 /// The text with `GODWIT_HOME` for the directory above that of the jobs.

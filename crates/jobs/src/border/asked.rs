@@ -20,7 +20,7 @@ const ONE_MORE_AFTER: Duration = Duration::from_secs(2);
 /// How long a node that gave no good answer is not asked again, once half of them are used up.
 const NOT_AGAIN_FOR: Duration = Duration::from_secs(60);
 
-/// What became of the nodes that other sites have named.
+/// Answers of the nodes that other sites have named.
 #[derive(Default)]
 pub(super) struct Asked(Mutex<HashMap<String, Site>>);
 
@@ -77,7 +77,7 @@ impl Asked {
         Ok(())
     }
 
-    /// Notes what a node that was asked has answered.
+    /// Notes the answer of a node.
     pub(super) fn end(&self, named: &Named<'_>, answer: &Result<Answer, Refusal>, now: Instant) {
         let mut sites = self.lock();
         let Some(site) = sites.get_mut(named.by) else {
@@ -103,7 +103,7 @@ impl Site {
         }
     }
 
-    /// Counts what came back, and forgets what is old; whether anything is left to know.
+    /// Adds the attempts that have come due, and forgets old entries; returns whether anything is left to know.
     fn is_of_interest(&mut self, now: Instant) -> bool {
         while self.left < IN_A_ROW && now.duration_since(self.since) >= ONE_MORE_AFTER {
             self.left += 1;
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Counts what it is asked, and answers nothing.
+    /// Counts the questions, and answers nothing.
     #[derive(Default)]
     struct Mute(AtomicU32);
 

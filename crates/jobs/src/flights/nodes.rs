@@ -1,5 +1,6 @@
-//! Makes one story of what the nodes of a divided job tell: the figures of each stage over all of them, and what limits the job, and where.
-//! Asks nobody.
+//! Combines the reports of the nodes of a divided job: the figures of each stage over all of them, and the bottleneck of the job with its
+//! place.
+//! Asks no node.
 
 use std::collections::BTreeMap;
 

@@ -1,16 +1,16 @@
-//! Decides what is shown of the bytes and files of a divided job: what the state has counted, and what is on its way, but nothing twice and
-//! never less than before.
-//! Reads no clock and asks nobody.
+//! Decides which bytes and files of a divided job are shown: those that the state has counted, and those under way. Counts nothing twice,
+//! and never shows less than before.
+//! Reads no clock and asks no node.
 
 use std::time::Instant;
 
 /// Bytes and files.
 pub(crate) type Amount = (u64, u64);
 
-/// What was shown of one job.
+/// Amounts shown of one job.
 pub(crate) struct Steady {
     counted: Amount,
-    /// When the state counted something last: what was on its way before may be in it.
+    /// When the state's count changed last: transfers that were under way before may be in it.
     changed: Instant,
     shown: Amount,
 }
@@ -24,7 +24,7 @@ impl Steady {
         }
     }
 
-    /// What is shown now. `on_its_way` is what nodes tell that were asked after a time.
+    /// The amounts to show now. `on_its_way` returns the amounts under way, by reports whose questions came after a time.
     pub(crate) fn show(
         &mut self,
         now: Instant,
@@ -54,7 +54,7 @@ mod tests {
         let start = Instant::now();
         let at = |tenths: u64| start + Duration::from_millis(100 * tenths);
         let mut steady = Steady::new(start);
-        // What a node brings, and when it was asked.
+        // The amount of a node's transfer, and when the node was asked.
         let flight = |asked: u64, bytes: u64| {
             move |since: Instant| match at(asked) > since {
                 true => (bytes, bytes / 10),

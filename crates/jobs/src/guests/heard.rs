@@ -1,8 +1,8 @@
-//! Owns the list of what another site hears of the job that runs here for it: views, lines of the log, samples, reasons.
-//! Decides nothing about who may ask, and keeps nothing.
+//! Owns the list of items that another site gets of the job that runs here for it: views, lines of the log, samples, reasons.
+//! Decides nothing about the rights of askers, and keeps nothing.
 //!
-//! What is not listed here does not pass, so a new event, field, code or figure passes only after a decision. No name of a node, of an
-//! interface or of a user is listed. A document is taken apart field by field, so that the compiler asks about a new one.
+//! Only listed items pass, so a new event, field, code or figure passes only after a decision. No name of a node, of an interface or of a
+//! user is listed. A document is taken apart field by field, so that the compiler asks about a new one.
 
 mod passes;
 
@@ -252,7 +252,7 @@ fn said(code: &Code, text: &str) -> (Code, String) {
     let Some(known) = code.known() else {
         return (border::OTHER.into(), UNSAID.to_owned());
     };
-    // The text of a lost connection says what the tries after it met, at addresses that may have moved.
+    // The text of a lost connection reveals the outcome of later tries, at addresses that may have moved.
     if is_unproven(known) || known == FailureCode::ConnectionLost {
         return (FailureCode::Unreachable.into(), NOT_REACHED.to_owned());
     }
@@ -347,7 +347,7 @@ fn note(message: &str) -> Value {
     json!({"event": "note", "message": message})
 }
 
-/// Leaves what the list names. `at` is where the value stands.
+/// Keeps the values that the list names. `at` is the path of the value.
 fn pass(value: &mut Value, at: &str, list: &[&str]) {
     match value {
         Value::Object(fields) => fields.retain(|name, value| {

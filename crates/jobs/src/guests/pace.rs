@@ -1,8 +1,8 @@
 //! Owns how fast other sites may change the state here, by their jobs and by access for these.
 //! Decides no right, and reads no clock.
 //!
-//! Each change is a command of the consensus, an event and a line of the audit log at every node. What ends something does not count: a job is
-//! cancelled, and access taken back, no more often than it was made.
+//! Each change is a command of the consensus, an event and a line of the audit log at every node. Ends are not counted: a job is cancelled,
+//! and access taken back, no more often than it was made.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

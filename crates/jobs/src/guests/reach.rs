@@ -1,8 +1,9 @@
-//! Finds out whether this node can connect to a site that another node names, for a question or before a job, and hides from that node
-//! all other results of the attempt. Opens no connection itself, and decides no right: the caller says what the asker may do.
+//! Finds out whether this node can connect to a site that another node names, for a question or before a job. Hides all other results of
+//! the attempt from that node.
+//! Opens no connection itself, and decides no right: the caller supplies the rights of the asker.
 //!
-//! The asker chooses the addresses. So it hears yes or no, and a no comes at one time with one text, whatever is at the address:
-//! otherwise this node would scan ports for it.
+//! The asker chooses the addresses. So the answer is yes or no. Each no comes at one time with one text, for any state of the address:
+//! otherwise this node would scan ports for the asker.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,8 +24,8 @@ const REACH_WITHIN: Duration = Duration::from_secs(6);
 const ADDRESSES_MAX: usize = 16;
 const SITE_BYTES_MAX: usize = 8 << 10;
 
-/// An attempt for another node that ends before the other end has proved who it is takes a multiple of this time. An address that does not
-/// answer takes half of it.
+/// An attempt for another node that ends before the other end has proved its identity takes a multiple of this time. An address that does
+/// not answer takes half of it.
 const END_EVERY: Duration = Duration::from_secs(20);
 
 /// Sites that one asker may have dialled at once, and the time after which it may have one more dialled.
@@ -42,7 +43,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(super) const NOT_REACHED: &str =
     "no node with that identity was reached from here; the log of this node says why";
 
-/// What askers had dialled lately.
+/// Recent dials for askers.
 pub(crate) struct Reaching {
     within: Duration,
     askers: Mutex<HashMap<String, Asker>>,
@@ -233,7 +234,7 @@ fn not_reached() -> Refusal {
     Refusal::later(code::UNREACHABLE, NOT_REACHED)
 }
 
-/// Ways in which a connection to the other end of a job fails before that end has proved who it is.
+/// Failures of a connection to the other end of a job before that end has proved its identity.
 const BEFORE_PROOF: [FailureCode; 6] = [
     FailureCode::Unreachable,
     FailureCode::PeerSilent,
@@ -243,7 +244,7 @@ const BEFORE_PROOF: [FailureCode; 6] = [
     FailureCode::UnknownPeer,
 ];
 
-/// Whether an attempt failed before the other end had proved who it is. For the asker of a job all such ends are the same.
+/// Whether an attempt failed before the other end had proved its identity. For the asker of a job all such ends are the same.
 pub(crate) fn is_unproven(code: FailureCode) -> bool {
     BEFORE_PROOF.contains(&code)
 }

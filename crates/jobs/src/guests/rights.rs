@@ -1,4 +1,4 @@
-//! The rights of the node that asked for a job: here when the job begins and while it goes on, and at the third site by its mandate.
+//! The rights of the node that asked for a job: here when the job begins and while it runs, and at the third site by its mandate.
 //! Gives no access (`grants`) and runs no job.
 
 use godwit_api::ask::{MayUse, Peer, Refusal, RunJob, code};
@@ -11,10 +11,10 @@ use super::{KEY, refuse};
 use crate::stored::{Guest, Stored};
 use crate::{Jobs, Shared, access, grants};
 
-/// What a job needs at its sources.
+/// The rights that a job needs at its sources.
 const READS: &[Right] = &[Right::Read];
 
-/// The mandate under which a job runs that has its other end at a third site: that site admits it by what was given for the asker's job.
+/// The mandate under which a job runs that has its other end at a third site: that site admits it by the access for the asker's job.
 pub(crate) fn mandate_of(job: &Job, guest: &Guest) -> Option<Mandate> {
     guest.other.as_ref()?;
     // A job for another node always has such a key. Without one it names a job that no site knows, and is refused everywhere.
@@ -44,8 +44,8 @@ pub(super) fn acts_for<'a>(
     Err(Refusal::new(code::NOT_LET_IN, message))
 }
 
-/// Refuses a node that had this job of the cluster run elsewhere and is no member any more. The job goes on with what that node gave as a
-/// member, and the other members give and take back from then on.
+/// Refuses a node that had this job of the cluster run elsewhere and is no member any more. The job continues with the access that this
+/// node gave as a member, and the other members give and revoke access from then on.
 pub(super) fn check_left(jobs: &Jobs, asker: &str, job: &str) -> Result<(), Refusal> {
     let shared = &jobs.shared;
     let noted = Agreed(&shared.replica.reader()).asker(job);
@@ -59,7 +59,7 @@ pub(super) fn check_left(jobs: &Jobs, asker: &str, job: &str) -> Result<(), Refu
     Err(Refusal::new(code::NOT_LET_IN, message))
 }
 
-/// Whether the asker may do now what the job does here.
+/// Whether the asker has the rights now that the job needs here.
 pub(super) fn check_rights(new: &NewJob, now: Timestamp, may: &MayUse<'_>) -> Result<(), Refusal> {
     let there = access::There::of(new);
     let ends = new.sources.iter().map(|source| (source, READS));
@@ -76,7 +76,7 @@ pub(super) fn check_rights(new: &NewJob, now: Timestamp, may: &MayUse<'_>) -> Re
     Ok(())
 }
 
-/// Whether the node that asked for a job may still do what the job does here. While grants cannot be read, jobs that were let in go on.
+/// Whether the node that asked for a job still has the rights that the job needs here. While grants cannot be read, admitted jobs continue.
 pub(crate) fn may_go_on(shared: &Shared, asker: &str, job: &Job) -> bool {
     let rules = (shared.config.file_grants)().ok();
     let rules = rules.zip(shared.rules.now(&shared.replica).ok());
@@ -98,8 +98,8 @@ pub(crate) fn may_go_on(shared: &Shared, asker: &str, job: &Job) -> bool {
     })
 }
 
-/// Whether the owner of a job for another node has the right to list or read its destination: that node says so, and has the right itself
-/// where the destination is here. None: nobody can tell now.
+/// Whether the owner of a job for another node has the right to list or read its destination. That node says so, and must have the right
+/// itself where the destination is here. None: it is unknown now.
 pub(crate) fn may_there(shared: &Shared, asker: &str, job: &Job, right: Right) -> Option<bool> {
     let guest = said(shared, job)?;
     let owner_may = match right {

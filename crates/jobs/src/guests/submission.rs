@@ -1,4 +1,4 @@
-//! Owns the submission of a job for another site: whether there is room for it, what it is called here, and the bounds of what it says.
+//! Owns the submission of a job for another site: whether there is room for it, its names here, and the bounds of its description.
 //! Checks no right: `rights` does.
 
 use godwit_api::ask::{Peer, Refusal, RunJob, code};
@@ -32,7 +32,7 @@ const LABEL_BYTES_MAX: usize = 255;
 /// Bytes of the settings of a job for another site: lists of patterns fit.
 const SETTINGS_BYTES_MAX: usize = 64 << 10;
 
-/// What a site is called that has the name of another one here.
+/// Name for a site whose name belongs to another site here.
 const NAMELESS: &str = "other-site";
 
 /// Whether one more job may wait for this asker.
@@ -129,7 +129,7 @@ pub(super) fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, 
     Ok(Stored::for_guest(new, guest))
 }
 
-/// Bounds what another site says of its job: the job does not outrank the jobs of this site, and a long label is cut.
+/// Bounds the description of another site's job: the job does not outrank the jobs of this site, and a long label is cut.
 fn bound(new: &mut NewJob) -> Result<(), Refusal> {
     new.priority = new.priority.min(PRIORITY_MAX);
     let end = new.label.floor_char_boundary(LABEL_BYTES_MAX);

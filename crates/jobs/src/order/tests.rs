@@ -96,7 +96,7 @@ fn jobs_of_other_sites_leave_places_to_those_of_this_site() {
         let plan = choose(own.chain(guests(1)).collect(), &running, &[], &rules);
         assert_eq!(plan.start.len(), node_max - of_sites);
         assert!(plan.start.iter().all(|job| job.owner == "alice"));
-        // What other nodes run takes no place here.
+        // Jobs that other nodes run take no place here.
         let plan = choose(guests(1), &[], &running, &rules);
         assert_eq!(plan.start.len(), of_one);
         // One site with endless jobs leaves places to a further one.

@@ -1,15 +1,15 @@
-//! Decides which changes of a site between answering and silence are told. A site that flaps tells few.
+//! Decides which changes of a site between answering and silence are reported. A site that flaps is reported rarely.
 //! Dials no site, and reads no clock.
 
 use std::time::{Duration, Instant};
 
-/// Changes that are told at once.
+/// Changes that are reported at once.
 const ROOM: u32 = 6;
 
-/// After this time one more change is told at once.
+/// After this time one more change is reported at once.
 const ROOM_EVERY: Duration = Duration::from_secs(10 * 60);
 
-/// A change that lasts for so long is told in any case.
+/// A change that lasts this long is reported in any case.
 const LASTS: Duration = Duration::from_secs(60);
 
 /// How one site answers.
@@ -17,7 +17,7 @@ pub(super) struct SiteState {
     /// Whether it answered last, and since when it does so.
     answers: bool,
     since: Instant,
-    /// What was told last. Nothing is told of a site that answers from the first look on.
+    /// The state that was reported last. A site that answers from the first look on is not reported.
     told: bool,
     room: u32,
     /// Until when the room is counted.
@@ -35,7 +35,7 @@ impl SiteState {
         }
     }
 
-    /// Notes a look. Returns whether the site has changed in a way that is to be told.
+    /// Notes a look. Returns whether a change is to be reported.
     pub(super) fn see(&mut self, answers: bool, now: Instant) -> bool {
         if self.answers != answers {
             (self.answers, self.since) = (answers, now);
@@ -72,7 +72,7 @@ mod tests {
             told += u32::from(sight.see(look % 2 == 1, at(5 * look)));
         }
         assert!((ROOM..=ROOM + 6).contains(&told), "{told}");
-        // It is away for good: that is told within a minute, and once.
+        // It is away for good: that is reported within a minute, and once.
         let mut told = Vec::new();
         for look in 720..780 {
             if sight.see(false, at(5 * look)) {

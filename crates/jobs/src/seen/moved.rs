@@ -1,4 +1,4 @@
-//! Owns what a caller sees of how far running jobs are.
+//! Owns the view of a caller on the progress of running jobs.
 //! Leaves everything else of a job to `seen`.
 
 use godwit_api::rest::{ChannelView, JobProgress, NodeProgress, ProgressView};
@@ -38,7 +38,7 @@ pub(super) fn outline(progress: &mut ProgressView, is_elsewhere: bool) {
     progress.channels.iter_mut().for_each(ChannelView::unnamed);
 }
 
-/// Hides what another site may have chosen.
+/// Hides texts that another site may have chosen.
 pub(super) fn unnamed(nodes: &mut [NodeProgress]) {
     for node in nodes {
         node.to.clear();

@@ -1,4 +1,4 @@
-//! Nodes of a site that the site has named: for how long they are believed, and who may name further ones.
+//! Nodes of a site that the site has named: for how long they are believed, and which nodes may name further ones.
 //! The nodes are programs of the test's, and nothing is moved.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const FIRST: &str = "gw1-first";
 const SECOND: &str = "gw1-second";
 const THIRD: &str = "gw1-third";
 
-/// Each node names what the test says, and vouches for everybody. Each asked question is noted.
+/// Each node names the nodes that the test sets, and vouches for all. Each asked question is noted.
 #[derive(Default)]
 struct Named {
     names: Mutex<BTreeMap<&'static str, Vec<&'static str>>>,
@@ -133,7 +133,7 @@ fn a_node_is_believed_for_a_day_after_the_first_one_named_it_and_names_no_other(
     assert!(!why.contains("believed"), "{why}");
     assert!(!sites.was_asked(THIRD), "{:?}", sites.asked);
     assert_eq!(learned(&jobs), [FIRST, SECOND]);
-    // What it says keeps nobody believed.
+    // Names by a believed node keep no node believed.
     time.store(MORNING + 26 * HOUR, Ordering::SeqCst);
     let why = attempt(&jobs);
     for word in [FIRST, "25 h", "godwit site add siteB"] {

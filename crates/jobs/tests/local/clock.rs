@@ -1,5 +1,5 @@
 //! Jobs by a clock that is set back and forward while the node runs.
-//! Reaches no other node: nobody listens at the only site.
+//! Reaches no other node: the only site has no listener.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Hands {
     }
 }
 
-/// A job with a site at which nobody listens; its first attempt is over.
+/// A job with a site without a listener; its first attempt is over.
 fn failed_once(jobs: &Jobs) -> String {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let site = Site {

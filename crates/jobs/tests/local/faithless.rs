@@ -1,5 +1,5 @@
-//! Jobs that another site runs, and that it ends with words which no state takes.
-//! The site is a program of the test's: whoever controls a site can write such a one.
+//! Jobs that another site runs, and that it ends with texts which no state takes.
+//! The site is a program of the test's: the operator of a site can write such a one.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

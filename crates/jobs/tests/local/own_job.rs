@@ -1,4 +1,4 @@
-//! Who acts for a job of this site: the nodes that it let in, and not the one that had it run and has left.
+//! Nodes that act for a job of this site: those that it let in, but not the one that had it run and has left.
 //! Moves a little, so that the job lasts.
 
 use godwit_api::grant::Mandate;

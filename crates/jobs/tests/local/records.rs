@@ -1,4 +1,4 @@
-//! Tests of the bound on what is kept of the jobs of one user beside the state.
+//! Tests of the bound on the records of one user's jobs beside the state.
 //! Leaves the bound of another site to the unit tests.
 
 use std::fs::{self, File};

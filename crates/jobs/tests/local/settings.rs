@@ -34,7 +34,7 @@ fn with(kind: JobKind, name: &str) -> NewJob {
     }
 }
 
-/// The error names the setting, and says what to do.
+/// The error names the setting, and a remedy.
 #[track_caller]
 fn names(error: &str, setting: &Setting) {
     let GivenIn::Command(advice) = setting.given_in else {

@@ -1,4 +1,4 @@
-//! A node's directories with its jobs, and what is asked of them in tests.
+//! A node's directories with its jobs, and questions about them for tests.
 //! Tests nothing itself.
 
 use std::fs;
@@ -56,7 +56,7 @@ impl Connectors for Nowhere {
     }
 }
 
-/// What an attempt is given: all files of this machine without exports.
+/// Surroundings of an attempt: all files of this machine without exports.
 pub(crate) fn surroundings(home: &Path, process: &Process, exports: Option<Arc<Exported>>) -> Env {
     Env {
         process: process.clone(),
@@ -114,7 +114,7 @@ impl World {
         self.start_with(clock, jobs_max, &Arc::default())
     }
 
-    /// The same, where whoever makes the surroundings of an attempt panics while `panics` is set.
+    /// The same, but making the surroundings of an attempt panics while `panics` is set.
     pub(crate) fn start_with(
         &self,
         clock: Clock,

@@ -1,12 +1,12 @@
-//! Owns what a count beside a divided job has found so far.
-//! Counts nothing, and waits for nobody: a count may hang in the mount of a source for as long as that does.
+//! Owns the present result of a count beside a divided job.
+//! Counts nothing, and waits for no thread: a count may hang in the mount of a source for as long as that does.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 
 use godwit_state::Looked;
 
-/// What is found by a thread for which nobody waits.
+/// Result of a counting thread, which is not joined.
 #[derive(Default)]
 pub(super) struct Counted(Arc<Mutex<Option<Looked>>>);
 
@@ -21,7 +21,7 @@ impl Counted {
         drop(spawned);
     }
 
-    /// What was found; None as long as the thread counts.
+    /// The result; None as long as the thread counts.
     pub(super) fn found(&self) -> Option<Looked> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,5 @@
-//! Says how far a divided job is, by what the state has counted and what nodes tell, and what may come after its end.
-//! Asks nobody.
+//! Reports the progress of a divided job, by the counts of the state and the reports of nodes, and warns of late writes after its end.
+//! Asks no node.
 
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ impl Scans {
     }
 }
 
-/// What may come after the end of a job, because these nodes of the destination do not answer.
+/// Warning of late writes after the end of a job, because these nodes of the destination do not answer.
 pub(super) fn late(nodes: &[String]) -> String {
     let (has, it) = match nodes {
         [_] => ("has", "it"),
@@ -61,14 +61,14 @@ pub(super) fn late(nodes: &[String]) -> String {
     )
 }
 
-/// How far the job is. `found` is what there is to bring, once that is known.
+/// The progress of the job. `found` is the whole amount of work, once that is known.
 pub(super) fn shown_as(
     work: &Work,
     (bytes, files): Amount,
     found: Option<Looked>,
     flights: ProgressView,
 ) -> ProgressView {
-    // Nodes of an earlier level do not tell what they found.
+    // Nodes of an earlier level do not report their finds.
     let found = found.filter(|found| found.found_files > 0);
     let so_far = found.unwrap_or(work.counts.looked).found_files;
     let total = found.map(|found| found.found_bytes);

@@ -1,4 +1,4 @@
-//! Decides whether a job is divided among nodes: by its description, by the nodes of both sites, and by what an earlier attempt of it did.
+//! Decides whether a job is divided among nodes: by its description, by the nodes of both sites, and by the decision of an earlier attempt.
 //! Divides nothing, and decides no route: `site` does.
 
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    /// Which nodes of the destination are believed now. What another site has named with its job is all that is known of the other end.
+    /// The nodes of the destination that are believed now. For a job with a mandate only the site named with the job is known.
     pub(super) fn believed(&self, shared: &Shared) -> Believed {
         let reader = shared.replica.reader();
         let of_state = match self.mandate {
@@ -133,7 +133,7 @@ pub(crate) fn mates(shared: &Shared, job: &Job) -> Vec<Mate> {
         .collect()
 }
 
-/// The mandate of this node as a member of a job of its own site: the controller has let it in. The controller itself needs none.
+/// The mandate of this node as a member of a job of this site: the controller has let it in. The controller itself needs none.
 pub(super) fn member_mandate(
     shared: &Shared,
     reader: &Reader,
@@ -201,7 +201,8 @@ fn hindrance(new: &NewJob, prepared: &Prepared) -> Option<&'static str> {
     } else if comparison.delete_before {
         Some("what is deleted before anything is sent is deleted by one transfer (--delete-before)")
     } else if settings.force {
-        // The close could not tell what its members have sent from what was there before, and would send all of it again.
+        // The close could not distinguish files that its members have sent from files that were there before, and would send all of them
+        // again.
         Some("what is there already is sent by one transfer, too (--force)")
     } else if comparison.judge != Judge::default() {
         Some("files are told apart by size and time only")

@@ -7,7 +7,7 @@ use godwit_state::Moved;
 use super::Observed;
 
 impl Observed {
-    /// How far the attempt is. What a verification reads is all that it moves.
+    /// Takes the progress of the attempt. A verification moves exactly the data that it reads.
     pub(super) fn progressed(&mut self, progress: &Progress) {
         self.moved = match self.is_check {
             true => Moved {
@@ -23,7 +23,7 @@ impl Observed {
         };
     }
 
-    /// From now on sums over all attempts are told.
+    /// From now on the transfer reports sums over all attempts.
     pub(crate) fn sums_up(&mut self) {
         self.is_sum = true;
     }
@@ -54,7 +54,7 @@ impl Observed {
                     whole.bytes = whole.bytes.map(|bytes| bytes.saturating_add(earlier.bytes));
                     whole.files = whole.files.saturating_add(earlier.files);
                     whole.resent_bytes = whole.resent_bytes.saturating_add(earlier.again);
-                    // What earlier attempts delivered was found by this one.
+                    // This attempt skipped the files that earlier attempts delivered.
                     whole.skipped = whole.skipped.saturating_sub(earlier.files);
                 }
             }

@@ -1,4 +1,4 @@
-//! Which site runs a job of which this node has neither end, or that is brought here; and who connects to whom for it.
+//! Chooses the site that runs a job of which this node has neither end, or that is brought here, and the end that connects for it.
 //! Starts nothing; `route` keeps the decision.
 
 use godwit_api::ask::{Peer, Question, ReachSite, Refusal, code};
@@ -8,7 +8,7 @@ use godwit_state::Route;
 
 use super::{SiteAttempt, Stop, below_exports, mates, route};
 
-/// Who runs the job, and which way it reaches the other end.
+/// The site that runs the job, and how it reaches the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     /// Both ends are at one site, which runs it.
@@ -99,7 +99,7 @@ impl SiteAttempt<'_> {
         }
     }
 
-    /// What the job does at the site that runs it.
+    /// The paths that the job uses at the site that runs it.
     pub(super) fn paths_at_runner(&self, way: Direction) -> Vec<Text> {
         match way {
             Direction::Within | Direction::Push => below_exports(&self.sources),
@@ -131,7 +131,7 @@ impl SiteAttempt<'_> {
             .collect()
     }
 
-    /// Who sends to whom, for people.
+    /// The sending and the receiving site, for people.
     pub(super) fn way_text(&self, way: Direction) -> String {
         match way {
             Direction::Within => format!("{} copies within its exports", self.from.name),

@@ -1,5 +1,5 @@
-//! What the state is told at the end of an attempt that another site ran.
-//! Asks nobody.
+//! Makes the report to the state at the end of an attempt that another site ran.
+//! Asks no node.
 
 use godwit_api::ask::{JobSeen, Refusal, code};
 use godwit_api::failure::FailureCode;
@@ -69,7 +69,7 @@ pub(super) fn refused(
         _ => refusal.code.clone(),
     };
     let reason = border::reason(&of_job, &refusal.message);
-    // A job that is not found any more was lost with the state of its site: the next attempt starts it anew.
+    // A job that is not found any more was lost with the state of its site: the next attempt starts it again.
     let is_not_let_in = refusal.code == code::NOT_LET_IN;
     let reason = match is_not_let_in {
         true => {

@@ -1,4 +1,4 @@
-//! Follows a job that another site runs: asks about once a second, tells what is new, and passes changes of limit and priority on.
+//! Follows a job that another site runs: asks about once a second, reports news, and passes changes of limit and priority on.
 //! Decides no end.
 
 use std::time::{Duration, Instant};
@@ -36,14 +36,14 @@ fn rest_after(losses: u32) -> Duration {
         .min(REST_MAX)
 }
 
-/// What is known of the job.
+/// A job that another site runs, as of the last answer.
 pub(super) struct Followed<'a> {
     third: &'a SiteAttempt<'a>,
     way: Direction,
     renew: Timestamp,
     limit: u64,
     priority: i32,
-    /// What the state was told last.
+    /// State and code that were reported last.
     told: Option<(JobState, Option<Code>)>,
     moving: JobState,
     away: bool,
@@ -117,7 +117,7 @@ impl<'a> Followed<'a> {
         rested
     }
 
-    /// Tells what is new.
+    /// Reports the news of an answer.
     pub(super) fn update(&mut self, seen: &JobSeen) {
         let third = self.third;
         if self.away {
@@ -185,7 +185,7 @@ impl<'a> Followed<'a> {
         }
     }
 
-    /// Asks how far the job is, after passing on what has changed. None while the site does not answer.
+    /// Asks for the progress of the job, after passing changes on. None while the site does not answer.
     pub(super) fn ask_again(&mut self) -> Result<Option<JobSeen>, Stop> {
         let third = self.third;
         match third.follow_mates(self.way)? {
@@ -238,7 +238,7 @@ impl<'a> Followed<'a> {
         }
     }
 
-    /// The site does not answer: the job goes on there, as far as anybody knows.
+    /// The site does not answer: the job presumably continues there.
     fn goes_away(&mut self, refusal: &Refusal) {
         if self.away {
             return;

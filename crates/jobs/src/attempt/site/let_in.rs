@@ -105,7 +105,7 @@ pub(super) fn give_again(third: &SiteAttempt<'_>, way: Direction) -> Result<(), 
 
 /// Takes access back from all that are neither nodes of this cluster nor such as may come to run the job.
 fn keep_out(third: &SiteAttempt<'_>, way: Direction) {
-    // In a cluster of one node that never had another there is nobody to keep out.
+    // A cluster of one node that never had another has no access to take back.
     let Some(own) = (third.shared.config.own)() else {
         return;
     };
@@ -137,7 +137,7 @@ fn revoke_at(third: &SiteAttempt<'_>, site: &Peer, keep: Vec<String>) {
     }
 }
 
-/// What became of the nodes of the cluster.
+/// Change of the nodes of the cluster.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Changed {
     No,

@@ -87,8 +87,8 @@ pub(super) fn speaks_for(shared: &Shared, job: &Job) -> Result<bool, JobsError> 
     Ok(asked.is_err_and(|refusal| refusal.code == code::UNREACHABLE))
 }
 
-/// The nodes of this cluster that need access for the job: this one, too, where the site knows the job by another one. The site renews the
-/// access of this one only by a right of its own.
+/// The nodes of this cluster that need access for the job. This node is among them if the site knows the job by another one. The site
+/// renews the access of this node only by its own right.
 pub(super) fn to_be_let_in(third: &SiteAttempt<'_>) -> Vec<String> {
     let own = third.earlier.borrow().is_some();
     let own = own.then(|| asker(third.shared, None)).flatten();

@@ -30,7 +30,7 @@ pub(super) fn notify(
     let Some(job) = reader.job(id)? else {
         return Ok(true);
     };
-    // An attempt does what is to be done.
+    // The attempt does the work itself.
     if job.state.moves() {
         return Ok(false);
     }
@@ -48,7 +48,7 @@ pub(super) fn notify(
         let asked =
             mandates.flat_map(|mandate| one.questions.iter().map(move |one| (mandate, one)));
         for (mandate, question) in asked {
-            // What was so at the beginning may be over: the next attempt says the rest.
+            // The job may have changed since the beginning: the next attempt reports the rest.
             let now = reader.job(id)?;
             if now.is_none_or(|now| (now.epoch, now.state) != (job.epoch, job.state)) {
                 return Ok(false);
@@ -70,7 +70,7 @@ pub(super) fn notify(
     Ok(all_told)
 }
 
-/// The sites of the job, and what each is asked.
+/// The sites of the job, with the questions to each.
 fn sites<'a>(shared: &Shared, job: &'a Job) -> Result<Vec<SiteNotice<'a>>, JobsError> {
     let mut names: Vec<&str> = job
         .sources
@@ -80,7 +80,7 @@ fn sites<'a>(shared: &Shared, job: &'a Job) -> Result<Vec<SiteNotice<'a>>, JobsE
     names.push(&job.destination.site);
     names.dedup();
     names.retain(|name| *name != HERE);
-    // A site that is not known any more cannot be asked; its access ends by itself.
+    // A site that is not known any more cannot be asked; its access expires.
     let found = names.into_iter().filter_map(|name| {
         let (peer, nodes) = site(shared, job, name).ok()?;
         Some((name, peer, nodes))

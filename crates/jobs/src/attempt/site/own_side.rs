@@ -1,11 +1,11 @@
-//! What a job asks this node as the site of its destination, where the site of the sources brings it.
+//! Answers questions of a job to this node as the site of its destination, where the site of the sources brings the job.
 //! Decides no route (`route`), and asks no other node.
 
 use godwit_api::ask::{Answer, Question, Refusal, code};
 
 use crate::{Shared, grants};
 
-/// Answers what the job asks this node. `asker` is the node of this cluster that had the job brought.
+/// Answers a question of the job to this node. `asker` is the node of this cluster that had the job brought.
 pub(super) fn ask_here(
     shared: &Shared,
     asker: &str,

@@ -32,7 +32,7 @@ impl Copying {
         }
     }
 
-    /// Copies what is new, if it is time to ask. `job` is its id at the site.
+    /// Copies news, if it is time to ask. `job` is its id at the site.
     pub(super) fn go_on(&mut self, third: &SiteAttempt<'_>, way: Direction, job: &str) {
         if Instant::now() >= self.due {
             self.copy(third, way, job, AT_ONCE_MAX);
@@ -53,7 +53,7 @@ impl Copying {
             match ask(third, way, job) {
                 Ok(true) => {}
                 Ok(false) => return,
-                // What this question was to bring comes with the next one.
+                // The next question brings the rest.
                 Err(refusal) if refusal.retryable || refusal.code == code::BROKEN => return,
                 Err(refusal) => {
                     self.ended = true;

@@ -20,7 +20,7 @@ use crate::Shared;
 /// Between two tries.
 const AGAIN_EVERY: Duration = Duration::from_secs(5);
 
-/// Between two looks at what changed.
+/// Interval between two looks for changes.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Jobs that are looked at at the start of the node: a page of the state.
@@ -41,7 +41,7 @@ const WAITING: [JobState; 3] = [JobState::Queued, JobState::Scheduled, JobState:
 /// The change by which a node leaves the cluster.
 const NODE_LEFT: &str = "node.remove";
 
-/// Changes after which a job goes on.
+/// Events after which a job continues.
 const GOES_ON: [&str; 6] = [
     "job.submit",
     "job.claim",
@@ -195,7 +195,7 @@ fn tell_all(shared: &Shared) {
         if shared.stopping.load(Ordering::SeqCst) {
             return;
         }
-        // An attempt that ends says so itself, and what it says comes first.
+        // An attempt that ends makes its own report, and that comes first.
         if shared.live.contains(&id) {
             continue;
         }

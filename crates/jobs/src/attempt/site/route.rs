@@ -69,7 +69,7 @@ pub(super) fn may_be_brought(shared: &Shared, job: &Job) -> Result<Option<NewJob
         Divide::Auto => Agreed(&shared.replica.reader()).level()? >= LEVEL_ROUTE,
         Divide::Never => false,
     };
-    // What only tells of the destination is told to no other site.
+    // A job that only reports on the destination is not sent to another site.
     let may = |new: &NewJob| new.kind != JobKind::Verify && !new.manifest && !access::is_dry(new);
     Ok(Some(new).filter(|new| is_wanted && may(new)))
 }
@@ -97,7 +97,7 @@ pub(super) fn is_brought(
         if !gains(shared, job, new, &from_nodes)? {
             return Ok(false);
         }
-        // A user who fetches gives the other site no access here, unless the user asks for that.
+        // A user that fetches gives the other site no access here, unless the user asks for that.
         let (access, now) = (access::Access(shared), shared.now());
         if !access.peer_may_at(&from.identity, &destination, Right::Write, now)? {
             told.note(&format!(

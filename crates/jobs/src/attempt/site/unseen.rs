@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a job is left to the other nodes. One of them goes on with it, and lets this node in.
+/// How long a job is left to the other nodes. One of them resumes it, and lets this node in.
 const LEFT_FOR: Duration = Duration::from_secs(30);
 
 /// The ids of the jobs.

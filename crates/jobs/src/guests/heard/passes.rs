@@ -1,4 +1,4 @@
-//! Owns the lists of what passes to the asker of a job: events, figures, failures, reasons and notes.
+//! Owns the lists of items that pass to the asker of a job: events, figures, failures, reasons and notes.
 //! Applies none of them.
 
 use godwit_api::failure::FailureCode;
@@ -96,10 +96,10 @@ pub(super) const SUMMARY: [&str; 28] = [
     "extra",
 ];
 
-/// Beginnings of the notes that pass: others say what was found at nodes of the other end.
+/// Beginnings of the notes that pass: other notes reveal details of nodes at the other end.
 pub(super) const NOTES: [&str; 2] = ["submitted by request ", "divided: "];
 
-/// Figures of the host that pass: how busy its processors are, which may be what slows the job down.
+/// Figures of the host that pass: the load of its processors, which may slow the job down.
 pub(super) const HOST_FIGURES: [&str; 6] = [
     "cpu_user",
     "cpu_system",
@@ -144,7 +144,7 @@ pub(super) const REASONS: [FailureCode; 5] = [
     FailureCode::NotDeleted,
 ];
 
-/// Reasons whose words begin with the name of the one who acted. Those of the asker pass.
+/// Reasons whose text begins with the name of the acting user. Those of the asker pass.
 pub(super) const ACTS: [FailureCode; 4] = [
     reason::PAUSED,
     reason::RESUMED,
@@ -211,8 +211,8 @@ pub(super) const INSTEAD: [(FailureCode, &str); 16] = [
     ),
 ];
 
-/// What stands for words that do not pass.
+/// Replaces a text that does not pass.
 pub(super) const UNSAID: &str = "The site that runs the job knows more.";
 
-/// What stands for a note that does not pass, or for an event that is not listed.
+/// Replaces a note that does not pass, or an event that is not listed.
 pub(super) const FOR_OPERATOR: &str = "a note for the operator of the site that runs the job";

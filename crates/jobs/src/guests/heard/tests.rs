@@ -1,5 +1,5 @@
-//! Tests of what an asker hears of its job.
-//! Asks nobody: the documents are made up.
+//! Tests of the documents that an asker gets about its job.
+//! Asks no node: the documents are made up.
 
 use godwit_api::rest::Timestamp;
 use godwit_state::reason;

@@ -1,5 +1,5 @@
-//! Tests of what an asker hears of the sites that it names.
-//! Connects to nobody: what happens at an address is made up.
+//! Tests of the answers to an asker about the sites that it names.
+//! Connects to no address: the outcome at each address is made up.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -7,7 +7,7 @@ use godwit_api::ask::{Answer, GoOn, Question};
 
 use super::*;
 
-/// Finds at each site what the name of the site says, and counts the dials.
+/// Finds at each site the outcome in the site's name, and counts the dials.
 #[derive(Default)]
 struct Found(AtomicUsize);
 
