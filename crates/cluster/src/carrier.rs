@@ -20,8 +20,8 @@ pub struct Carrier {
 }
 
 impl Carrier {
-    /// Carries within the cluster of this id. `left_behind` hears of a node that was made the only one of this cluster by a
-    /// recovery: those of before must not go on beside it.
+    /// Carries within the cluster of this id. `left_behind` is called if a recovery made another node the only one of this cluster. Then
+    /// the former nodes must not continue beside it.
     #[must_use]
     pub fn new(
         sites: Arc<dyn AskSites>,
@@ -53,7 +53,7 @@ pub fn address_of(node: &KnownNode) -> String {
     text
 }
 
-/// The node at such an address.
+/// The node at an address of this form.
 pub(crate) fn peer_at(address: &str) -> Peer {
     let mut words = address.split(' ').map(ToOwned::to_owned);
     let identity = words.next().unwrap_or_default();

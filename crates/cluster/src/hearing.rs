@@ -77,8 +77,8 @@ impl Shared {
         if number(&self.config.identity).ok()?.is_some() {
             return number(identity).ok()?;
         }
-        // A node that joined gets the state piece by piece. The rows of the others stand before its own; until that one is there it knows the
-        // others by the list that it got when it joined, too. A node with neither was removed, and has no members.
+        // A node that joined gets the state piece by piece, and the rows of the others come before its own row. Until its own row is there,
+        // it also knows the others by the list that it got when it joined. A node with neither was removed, and has no members.
         let told = self.told();
         let others = told.iter().map(|node| (&node.identity, node.number));
         let mut others = others.filter(|(other, _)| *other == identity);
@@ -96,8 +96,8 @@ impl Shared {
         matches!(former, Ok(Some(_)))
     }
 
-    /// Lets nodes of this cluster speak; gives the number of the node that does. Others hear neither the name of this node nor the id of
-    /// the cluster, but for those of before a recovery: they must not go on beside it.
+    /// Lets nodes of this cluster speak; returns the number of the asking node. Others learn neither the name of this node nor the id of
+    /// the cluster. Former nodes do after a recovery: they must not continue beside it.
     fn admit(&self, asker: &str, of: &str) -> Result<u64, Refusal> {
         let home = &self.config.home;
         let number = self.number_of(asker);
@@ -252,7 +252,7 @@ impl Cluster {
     }
 }
 
-/// Why a node may not join, in words for its operator.
+/// Why a node may not join, for its operator.
 fn refusal(error: ProposeError, name: &str) -> Refusal {
     match error {
         ProposeError::Refused(CommandError::NotFound { .. }) => Refusal::new(

@@ -29,8 +29,8 @@ pub struct ClusterHome {
     pub number: u64,
     /// Name of the node.
     pub name: String,
-    /// Other nodes at the time of joining, by which the leader is found until the row of this node is there. Then the node itself: rows alone
-    /// say from then on who is a node.
+    /// Other nodes at the time of joining, by which the leader is found until the row of this node is there. Then only the node itself:
+    /// from then on the rows alone list the nodes.
     pub nodes: Vec<KnownNode>,
 }
 
@@ -45,7 +45,7 @@ pub enum HomeError {
         /// The error of the system.
         source: io::Error,
     },
-    /// It is not what this program writes.
+    /// The file does not have the form that this program writes.
     #[error("{path}: {what}; restore the file from a backup of the home")]
     Damaged {
         /// The file.

@@ -17,7 +17,7 @@ const PREFIX: &str = "gwi1-";
 /// Random bytes of a secret.
 const SECRET_BYTES: usize = 20;
 
-/// An invitation as it is handed over: a secret, and the identity of the node that invites.
+/// An invitation for the joining node: a secret, and the identity of the inviting node.
 #[derive(Clone, Eq, PartialEq)]
 pub struct Token {
     /// Secret that the joining node must show.

@@ -1,4 +1,4 @@
-//! Has a node join a cluster: it shows an invitation to a node of the cluster, and notes what that node answers.
+//! Has a node join a cluster: it shows an invitation to a node of the cluster, and notes the answer.
 //! Starts nothing.
 
 use std::path::{Path, PathBuf};
@@ -104,7 +104,7 @@ pub fn join(
         _ => return Err(other()),
     };
     let mut nodes = joined.nodes;
-    // Whatever the cluster thinks of its addresses, this one leads there.
+    // This address leads to the node, whatever addresses the cluster has for it.
     for node in &mut nodes {
         let address = joining.address.to_owned();
         if node.identity == joining.token.identity && !node.addresses.contains(&address) {

@@ -1,4 +1,5 @@
-//! The thread that keeps the cluster: each second it tells the leader that this node lives; the leader's makes rows, members and voters so.
+//! The thread that keeps the cluster. Each second it reports to the leader that this node lives. The leader's thread updates rows, members
+//! and voters.
 //! Answers no questions: `hearing` does.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -208,7 +209,7 @@ fn odd_exports(shared: &Shared, rows: &[Node], now: Instant) -> Vec<(u64, String
     odd
 }
 
-/// Raises the level of the cluster to what all of its nodes know.
+/// Raises the level of the cluster to the level that all of its nodes know.
 fn raise(shared: &Shared, known: u32) -> Result<(), String> {
     if known
         <= Agreed(&shared.config.replica.reader())
@@ -224,7 +225,7 @@ fn raise(shared: &Shared, known: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// The row of a node after what it said.
+/// The row of a node, updated by its announcement.
 pub(crate) fn as_said(row: &Node, said: &Announce, knows_origin: bool) -> Node {
     Node {
         addresses: said.node.addresses.clone(),
@@ -288,7 +289,7 @@ fn members(shared: &Shared, rows: &[Node], now: Instant) -> Result<(), String> {
     Ok(())
 }
 
-/// Tells whoever leads that this node lives.
+/// Announces to the leader that this node lives.
 fn announce(shared: &Shared) -> Result<(), String> {
     let said = shared.announcement();
     let question = Question::Cluster(Box::new(ClusterQuestion::Announce(Box::new(said))));
@@ -327,7 +328,7 @@ fn announce(shared: &Shared) -> Result<(), String> {
     Err(trouble)
 }
 
-/// None if the asked node leads; else who does, or a refusal.
+/// None if the asked node leads; else the leader, or a refusal.
 fn tell(shared: &Shared, to: &Peer, question: &Question) -> Result<Option<KnownNode>, Refusal> {
     let until = Instant::now() + HEARD_WITHIN;
     let sites = &shared.config.sites;

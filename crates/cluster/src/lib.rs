@@ -66,7 +66,7 @@ pub struct ClusterConfig {
     pub sites: Arc<dyn AskSites>,
     /// Tells the time.
     pub now: fn() -> Timestamp,
-    /// Tells what this node has.
+    /// Returns the resources of this node.
     pub resources: Arc<dyn Fn() -> NodeResources + Send + Sync>,
     /// Looks at the exports of this node.
     pub look: Arc<Look>,
@@ -74,7 +74,7 @@ pub struct ClusterConfig {
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-/// The cluster as one of its nodes takes part in it. Clones are the same.
+/// The cluster, seen from one of its nodes. Clones share it.
 #[derive(Clone)]
 pub struct Cluster {
     shared: Arc<Shared>,
@@ -135,7 +135,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes part no more. Blocks for a moment.
+    /// Stops taking part. Blocks for a moment.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread().take() {
@@ -180,8 +180,8 @@ impl Shared {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets those, also for the next start, once the row of this node is there: nodes that have been removed since would count as nodes
-    /// after this one is removed, too.
+    /// Forgets the nodes known from joining, also for the next start, once the row of this node is there. Otherwise nodes that were removed
+    /// since would count as nodes after this one is removed, too.
     pub(crate) fn forget_told(&self) -> Result<(), String> {
         if self.told().is_empty() {
             return Ok(());
@@ -279,7 +279,7 @@ impl Shared {
         }
     }
 
-    /// Whether the cluster is at the level from which rows say which accounts of a machine are admins.
+    /// Whether the cluster is at the level from which rows name the accounts of a machine that are admins.
     pub(crate) fn knows_origin(&self) -> bool {
         let level = Agreed(&self.config.replica.reader()).level();
         level.is_ok_and(|level| level >= LEVEL_ORIGIN)

@@ -1,4 +1,4 @@
-//! Owns what the leader hears from nodes: when it heard each, and what each has.
+//! Owns the contacts of the leader with the nodes: when it heard each, and what each announced.
 //! Lives in memory: a new leader hears every node within a second or two. The previous leader's announcements tell it which nodes lived a
 //! moment ago.
 
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::Announce;
 
-/// A node that was not heard for this long is lost: its jobs go on elsewhere. It announces itself each second.
+/// A node that was not heard for this long is lost: its jobs resume elsewhere. A node announces itself each second.
 pub(crate) const LOST_AFTER: Duration = Duration::from_secs(5);
 
 /// A voter that was not heard for this long may be replaced.
@@ -25,7 +25,7 @@ pub(crate) struct Contacts {
     nodes: HashMap<u64, Entry>,
     /// When each node lived for the last time, as this node or a leader before it heard.
     seen: HashMap<u64, Instant>,
-    /// Nodes whose jobs were returned to the queue, and that were not heard since.
+    /// Nodes that were reported as lost, and not heard since.
     told: HashSet<u64>,
 }
 
@@ -59,7 +59,7 @@ impl Contacts {
         self.nodes.insert(number, Entry { at: now, said });
     }
 
-    /// A leader heard the node so long ago.
+    /// Notes that a leader heard the node this long ago.
     pub(crate) fn told(&mut self, number: u64, age: Duration, now: Instant) {
         let Some(at) = now.checked_sub(age) else {
             return;
@@ -86,7 +86,7 @@ impl Contacts {
         self.nodes.get(&number)
     }
 
-    /// How long the node was not heard; a new leader gives everybody time from its beginning on.
+    /// How long the node was not heard; a new leader counts from its beginning.
     pub(crate) fn silent_for(&self, number: u64, now: Instant) -> Option<Duration> {
         let since = self.leads_since?;
         let heard = self.nodes.get(&number).map_or(since, |entry| entry.at);
@@ -109,7 +109,7 @@ impl Contacts {
         self.told.remove(&number);
     }
 
-    /// Forgets nodes that are none any more.
+    /// Forgets former nodes.
     pub(crate) fn keep(&mut self, is_node: impl Fn(u64) -> bool) {
         self.nodes.retain(|number, _| is_node(*number));
         self.seen.retain(|number, _| is_node(*number));
@@ -166,7 +166,7 @@ mod tests {
         let start = Instant::now();
         let after = |seconds: u64| start + Duration::from_secs(seconds);
         let mut heard = Contacts::default();
-        // The leader of before, number 1, heard node 2 two seconds ago; it dies at once.
+        // The earlier leader, number 1, heard node 2 two seconds ago; it dies at once.
         heard.told(1, Duration::ZERO, after(10));
         heard.told(2, Duration::from_secs(2), after(10));
         heard.leads(true, after(11));

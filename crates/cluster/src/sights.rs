@@ -1,4 +1,4 @@
-//! Owns what this node sees of its exports. A separate thread looks at them. Also records which odd exports were already reported.
+//! Owns this node's looks at its exports, made by a separate thread. Also records which odd exports were already reported.
 //! Compares nothing: the leader does.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +12,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// A look older than this is ignored: a file system may not answer.
 const OLD_AFTER: Duration = Duration::from_secs(60);
 
-/// How long an export is odd that was not before until that counts, where it is the same directory: nodes look at different times, and
-/// entries come and go.
+/// How long an export must be odd before that counts, if it is still the same directory: nodes look at different times, and entries come
+/// and go.
 const LASTS: Duration = Duration::from_secs(25);
 
 /// How soon the thread ends.

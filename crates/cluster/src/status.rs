@@ -14,14 +14,14 @@ use godwit_state::{
 use crate::live::LOST_AFTER;
 use crate::{Cluster, Shared, peer};
 
-/// How long the leader may take to tell how the cluster is.
+/// How long the leader may take to report the state of the cluster.
 const TOLD_WITHIN: Duration = Duration::from_secs(3);
 
 /// Jobs that are counted at most.
 const COUNTED_MAX: usize = 1_000;
 
 impl Cluster {
-    /// How the cluster is, as the leader tells it; as this node sees it, where the leader does not answer.
+    /// The state of the cluster, as the leader reports it; if the leader does not answer, as this node sees it.
     ///
     /// # Errors
     /// The state cannot be read.

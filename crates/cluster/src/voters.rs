@@ -13,11 +13,11 @@ pub(crate) struct Candidate {
     pub(crate) wanted: bool,
     /// It has the state, and was heard of late.
     pub(crate) fit: bool,
-    /// It was not heard for so long that another one may take its place.
+    /// It was not heard for so long that another node may take its seat.
     pub(crate) gone: bool,
 }
 
-/// How many vote of so many nodes. Two that vote are worse than one: both must live.
+/// Number of voters among so many nodes. Two voters are worse than one: both must live.
 const fn seats(nodes: usize) -> usize {
     match nodes {
         0..=2 => 1,
@@ -47,7 +47,7 @@ pub(crate) fn choose(candidates: &[Candidate]) -> BTreeSet<u64> {
         .take(seats)
         .map(|candidate| candidate.number)
         .collect();
-    // An even number of voters bears no more losses than one less, and costs more.
+    // An even number of voters survives no more losses than one voter less, and costs more.
     if chosen.len().is_multiple_of(2) {
         let fewer = chosen.len().saturating_sub(1);
         return order
