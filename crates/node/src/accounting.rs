@@ -39,7 +39,7 @@ struct Open {
     file: Option<File>,
     /// Length of the file.
     bytes: u64,
-    /// The last record could not be written, and that was said.
+    /// The last record could not be written, and that was reported.
     complained: bool,
 }
 

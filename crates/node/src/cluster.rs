@@ -1,4 +1,4 @@
-//! Joins a node to its cluster: which node it is, the state that the cluster shares, what the node has, and where it is reached.
+//! Joins a node to its cluster: its identity in the cluster, the shared state, its resources, and its addresses.
 //! Decides nothing about nodes.
 
 use std::collections::BTreeMap;
@@ -163,7 +163,7 @@ fn machine_name() -> Result<String, Failure> {
     }
 }
 
-/// Where the other nodes reach this one: at what the operator says, or where it listens.
+/// Where the other nodes reach this one: at the addresses of the operator, or where it listens.
 pub(crate) fn reached_at(settings: &ClusterSettings, listening: &[SocketAddr]) -> Vec<String> {
     let port = listening.first().map_or(0, SocketAddr::port);
     if !settings.addresses.is_empty() {
@@ -225,7 +225,7 @@ fn resources(exports: &[Export]) -> NodeResources {
     }
 }
 
-/// Bits per second of an interface, in the kernel's words: megabits, or a number below 1 where the driver does not know.
+/// Bits per second of an interface. The kernel reports megabits, or a number below 1 if the driver does not know.
 fn speed(interface: &str) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/sys/class/net/{interface}/speed")).ok()?;
     let megabits: i64 = text.trim().parse().ok()?;

@@ -8,7 +8,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use godwit_api::failure::Failure;
 
-/// Where the kernel tells which CPUs are next to a network interface (sysfs-class-net, and local_cpulist of its PCI device).
+/// Where the kernel lists the CPUs next to a network interface (sysfs-class-net, and local_cpulist of its PCI device).
 const INTERFACES: &str = "/sys/class/net";
 
 /// Restricts the process to the CPUs that `pin` names, a list or a network interface, and of these to the first `threads`.

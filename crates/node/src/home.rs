@@ -8,7 +8,7 @@ use godwit_api::failure::{Failure, FailureCode};
 use godwit_run::Home;
 use rustix::process::geteuid;
 
-/// Refuses a directory that others can change: it says what a node exports, to whom, and by which key.
+/// Refuses a directory that others can change: it controls which exports a node has, for whom, and with which key.
 pub(crate) fn check(home: &Home) -> Result<(), Failure> {
     let shown = home.path().display().to_string();
     let unusable = |what: String| Failure::new(FailureCode::HomeUnusable, what);

@@ -27,7 +27,7 @@ use godwit_run::Home;
 /// File mode bits that files of the node beside the data do not get.
 const UMASK: u32 = 0o077;
 
-/// Runs from now on what is due.
+/// Starts the jobs of this node; due jobs run from now on.
 pub(crate) fn start(
     settings: &ServeSettings,
     home: &Home,

@@ -1,4 +1,4 @@
-//! The log of a node: what its lines look like, as text or JSON, and which are written.
+//! The log of a node: the form of its lines, as text or JSON, and which are written.
 //! Keeps none: standard error goes where the service manager leads it.
 
 use std::fmt;

@@ -162,7 +162,7 @@ impl Outlet {
 
     fn push(&self, line: Vec<u8>) {
         let mut queue = self.lock();
-        // The thread's own line says how many were dropped before those that came since.
+        // The thread's own line reports the number of dropped lines, before lines that came since.
         if queue.writer == Some(thread::current().id()) {
             queue.bytes += line.len();
             queue.lines.push_front(line);

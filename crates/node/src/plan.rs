@@ -62,7 +62,7 @@ pub fn make(
         .exports
         .iter()
         .filter_map(|export| {
-            // Absolute now: the same place whatever becomes of the working directory.
+            // Absolute now: the same directory even if the working directory changes.
             let path = std::fs::canonicalize(&export.path)
                 .map_err(|error| error.to_string())
                 .and_then(|path| match path.is_dir() {
@@ -184,7 +184,7 @@ fn is_here(word: &str) -> bool {
         .any(|own| own.interface == word || word.parse() == Ok(own.address))
 }
 
-/// The operator's certificate, or the one that the node makes for itself.
+/// The operator's certificate, or the node's self-signed one.
 fn certificate(settings: &ServeSettings, home: &Home) -> CertificateSource {
     match &settings.certificate {
         Some(files) => CertificateSource::Files {

@@ -17,13 +17,13 @@ const ENDS_MAX: usize = 3;
 pub(crate) enum End {
     /// Somebody wants it.
     Signal,
-    /// The state accepts nothing any more, so no job could be kept.
+    /// The state accepts no change any more, so no job could be kept.
     State(String),
     /// Another node was made the only one of this cluster.
     LeftBehind(String),
 }
 
-/// Waits for what ends a node.
+/// Events that end a node.
 pub(crate) struct Ends {
     sender: SyncSender<End>,
     receiver: Receiver<End>,
@@ -60,7 +60,7 @@ impl Ends {
     pub(crate) fn left_behind(&self) -> Arc<dyn Fn(&str) + Send + Sync> {
         let own = self.sender.clone();
         Arc::new(move |why| {
-            // It is said again and again; the first time is enough.
+            // The call repeats; the first one is enough.
             let _ = own.try_send(End::LeftBehind(why.to_owned()));
         })
     }
@@ -72,8 +72,8 @@ impl Ends {
     }
 }
 
-/// Tells the service manager, if there is one, that the node serves; and from now on, as often as the manager wants to hear it, that the node
-/// is alive: its state can be read.
+/// Reports to the service manager, if there is one, that the node serves. From now on it also reports, as often as the manager asks for,
+/// that the node is alive: its state can be read.
 pub(crate) fn ready(jobs: &Jobs) {
     tell(&[NotifyState::Ready]);
     let Some(limit) = sd_notify::watchdog_enabled() else {
@@ -105,5 +105,5 @@ fn tell(states: &[NotifyState<'_>]) {
     let _ = sd_notify::notify(states);
 }
 
-/// A watchdog that wants to hear more often is not taken at its word.
+/// Shortest watchdog time that is honoured.
 const WATCHDOG_LEAST: Duration = Duration::from_millis(30);

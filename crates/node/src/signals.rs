@@ -35,8 +35,8 @@ const ENDING: [i32; 13] = [
     Signal::STKFLT.as_raw(),
 ];
 
-/// The signals that ask the program to end. A HUP that was ignored at the start stays ignored, as `nohup` means it; shells ignore INT
-/// and QUIT for what they start in the background, where `kill -INT` has to work all the same.
+/// The signals that ask the program to end. A HUP that was ignored at the start stays ignored, as `nohup` means it. Shells ignore INT and
+/// QUIT in background jobs, where `kill -INT` has to work all the same.
 pub(crate) fn ending() -> io::Result<Signals> {
     let ignored = ignored();
     let is_handled = |signal: &i32| *signal != SIGHUP || ignored & 1 << (SIGHUP - 1) == 0;
