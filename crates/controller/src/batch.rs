@@ -20,7 +20,7 @@ use godwit_state::{
     Closed, FailureGroup, Reason, Settled, Settlement, Task, Work, WorkItem, WorkRoot,
 };
 
-/// Groups of failures that a close tells, and examples and bytes of texts in each.
+/// Groups of failures that a close reports, and examples and bytes of texts in each.
 const GROUPS_MAX: usize = 40;
 const EXAMPLES_MAX: usize = 8;
 const TEXT_BYTES_MAX: usize = 400;
@@ -35,11 +35,11 @@ pub struct Base {
     pub kind: JobKind,
     /// Settings of the job.
     pub settings: BTreeMap<String, Vec<Text>>,
-    /// The job deletes what the source does not have.
+    /// The job deletes entries that the source does not have.
     pub deletes: bool,
     /// Patterns that select entries.
     pub selection: Option<Selection>,
-    /// How long a node keeps trying to bring its items while none of it works.
+    /// How long a node keeps trying to move its items while no try works.
     pub retry_for: Duration,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct ItemTransfer<'a> {
 }
 
 impl ItemTransfer<'_> {
-    /// The transfer that brings items, and the small files of a list where there is one.
+    /// The transfer that moves items, and the small files of a list where there is one.
     pub(crate) fn members(&self, items: Vec<Item>, is_listed: bool) -> Result<JobSpec, Failure> {
         let settings = copy_settings(self.base);
         let mut selection = self.base.selection.clone();
@@ -85,7 +85,7 @@ impl ItemTransfer<'_> {
         })
     }
 
-    /// The transfer that finishes the tree. Nothing is deleted where something could not be looked at.
+    /// The transfer that finishes the tree. Nothing is deleted if a part of the source could not be read.
     pub(crate) fn close(&self, deletes: bool) -> Result<JobSpec, Failure> {
         let mut settings = self.base.settings.clone();
         if !deletes {
@@ -261,7 +261,7 @@ impl BatchOutcome {
     /// The outcome of item number `at` of the transfer; None if the transfer did not report it.
     pub(crate) fn of(&self, task: &Task, at: usize) -> Option<Settlement> {
         Some(match (task, self.items.get(&at)?) {
-            // A part of a file that is there already has no digest, and the close passes over the file.
+            // A part of a file that is there already has no digest, and the close skips the file.
             (Task::Part { .. }, Some(None)) | (_, None) => Settlement::Failed {},
             (_, Some(digest)) => Settlement::Done {
                 digest: digest.clone(),
@@ -298,7 +298,7 @@ pub(crate) fn settlements(items: &[WorkItem], heard: &BatchOutcome, is_over: boo
     settled
 }
 
-/// The summary and the failed entries of a whole job: those of its closes, and what was delivered before.
+/// The summary and the failed entries of a whole job: those of its closes, and the earlier deliveries.
 #[must_use]
 pub fn summed(work: &Work) -> (TransferSummary, Vec<FailureGroup>) {
     let mut sum = TransferSummary {
@@ -370,7 +370,7 @@ pub(crate) fn closed(root: u32, summary: &Summary, heard: BatchOutcome) -> Close
     }
 }
 
-/// Cuts a text to what a command takes of it.
+/// Cuts a text to the length that a command takes.
 pub(crate) fn clip(text: &str) -> String {
     let mut text = text.to_owned();
     if text.len() > TEXT_BYTES_MAX {

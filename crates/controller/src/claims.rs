@@ -18,9 +18,9 @@ pub(crate) const LEASE: Duration = Duration::from_secs(8);
 pub(crate) const PROBE_LEASE: Duration = Duration::from_secs(1);
 /// How often a claim is renewed: often, so that a destination that was restarted is claimed again within seconds.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
-/// A node that has not answered for so long gets nothing more, though its answer is still waited for.
+/// A node that has not answered for this long gets no further question, though its answer is still awaited.
 const LATE: Duration = Duration::from_secs(4);
-/// After so long no answer comes any more, and the node is asked again.
+/// After this time no answer is expected any more, and the node is asked again.
 const FORGOTTEN: Duration = Duration::from_secs(60);
 /// After a claim that failed.
 const CLAIM_AGAIN: Duration = Duration::from_millis(500);
@@ -80,7 +80,7 @@ struct At {
     is_silent: bool,
     /// Members may have written there, and it has not confirmed that those have ended.
     is_unclear: bool,
-    /// Until then members may write there, whatever is known.
+    /// Until then members may write there, regardless of later answers.
     may_hold_until: Duration,
     ask_at: Duration,
     /// The members that the node knows.
@@ -112,7 +112,7 @@ enum Marked {
 pub(crate) struct Claims {
     nodes: Vec<At>,
     order: u64,
-    /// Nodes that may still write and serve no more.
+    /// Nodes that no longer serve, and may still write.
     lost: Vec<Peer>,
     /// Value of `copies` in the last or next questions to nodes.
     copies: bool,
@@ -181,7 +181,7 @@ impl Claims {
     pub(crate) fn serving(&mut self, now: Duration, peers: Vec<Peer>) {
         for at in &mut self.nodes {
             at.serves = peers.iter().any(|peer| peer.identity == at.peer.identity);
-            // It is renewed no more, and members may write there until its lease is over.
+            // Its lease is not renewed, and members may write there until the lease is over.
             at.is_held &= at.serves;
             at.is_unclear |= !at.serves && at.may_hold_until > Duration::ZERO;
         }
@@ -320,7 +320,7 @@ impl Claims {
                 at.is_held &= is_silence(&refusal);
                 at.ask_at = match () {
                     () if refusal.code == code::OTHER_PLACE => now + OTHER_PLACE_AGAIN,
-                    // Each further question makes a lease of a stopped node a little longer.
+                    // Each further question would make a lease of a stopped node a little longer.
                     () if refusal.code == code::GIVEN_UP => now + REFUSED_AGAIN,
                     () if may_pass(&refusal) => now + CLAIM_AGAIN,
                     () => now + REFUSED_AGAIN,
@@ -387,7 +387,7 @@ impl Claims {
         }
     }
 
-    /// The nodes where members have written that have not confirmed since that nothing of it is on its way any more.
+    /// The nodes where members have written, and that have not confirmed the end of those writes.
     pub(crate) fn unconfirmed(&self) -> Vec<String> {
         let has_confirmed = |peer: &Peer| {
             let mut known = self.nodes.iter();
@@ -431,7 +431,7 @@ fn may_have_set(refusal: &Refusal) -> bool {
     refusal.code.is_one_of(&unknown)
 }
 
-/// Whether the same claim may be taken later. A claim that is not there any more can be set again.
+/// Whether the same claim may be taken later. A claim that does not exist any more can be set again.
 fn may_pass(refusal: &Refusal) -> bool {
     let passing = [
         code::NO_SUCH_CLAIM,

@@ -49,9 +49,9 @@ pub struct Order<'a> {
     pub destination: &'a Place,
     /// The node by which the site of the destination is known.
     pub peer: Peer,
-    /// Which nodes of that site are believed, whatever one of them says.
+    /// Nodes of that site that are believed, regardless of further answers.
     pub believed: Believed,
-    /// The owner wants it divided, whatever that costs others.
+    /// The owner wants it divided at any cost to others.
     pub always: bool,
     /// Names the claim: that of all attempts of the job, and of no other job.
     pub claim: ClaimId,
@@ -78,7 +78,7 @@ pub struct Mate {
     pub identity: String,
 }
 
-/// Controls a job until its work is done, or `goes_on` says no.
+/// Controls a job until its work is done, or `goes_on` is false.
 pub fn control(
     node: &Node,
     sites: Arc<dyn AskSites>,
@@ -153,7 +153,7 @@ struct Picture {
     taken: Vec<Taken>,
     /// Nodes that cannot work on the job.
     declined: Vec<String>,
-    /// Nodes that were let in and work on the job no more.
+    /// Nodes that were let in and no longer work on the job.
     gone: Vec<Mate>,
     watch: Watch,
     rates: Rates,
@@ -251,7 +251,7 @@ impl Driver<'_> {
                 let job = reader.job(self.order.job);
                 job.is_ok_and(|job| job.is_none_or(|job| job.state.ended()))
             }
-            // Nothing was brought, and it will not be.
+            // Nothing was moved, and nothing will be.
             Err(failure) => failure.code == FailureCode::IntoItself,
             _ => false,
         };
@@ -311,7 +311,7 @@ impl Driver<'_> {
             );
             let at = sight.now();
             let holds = |node: &str| Works(&reader).holds(self.order.job, node).unwrap_or(true);
-            // Before, no node has a worker that could tell anything.
+            // Earlier, no node has a worker that could report anything.
             if is_open && !ready.is_empty() {
                 // A worker of an older program would keep its lease while it rests.
                 let level = Agreed(&reader).level().unwrap_or(0);
@@ -476,7 +476,7 @@ impl Driver<'_> {
         }
     }
 
-    /// None where the state refuses, because the claim of the job has ended: the next look at `goes_on` says so.
+    /// None if the state refuses, because the claim of the job has ended: the next call of `goes_on` says so.
     fn insist(&self, op: WorkOp) -> Option<Effect> {
         let op = Op::Work(self.order.job.to_owned(), op);
         let effect = self.node.insist(&op, self.goes_on);

@@ -28,7 +28,7 @@ pub(crate) enum Step {
     Undivided(String),
     /// The attempt ends because of a refusal.
     Refused(Refusal),
-    /// The attempt ends because a node could not do its work: code and words.
+    /// The attempt ends because a node could not do its work: code and message.
     Troubled(FailureCode, String),
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Took {
     /// Scans and parts that were leased, and how many of them were settled.
     pub(crate) items: u64,
     pub(crate) settled: u64,
-    /// Files and bytes that were brought.
+    /// Files and bytes that were moved.
     pub(crate) files: u64,
     pub(crate) bytes: u64,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Pace {
     size: u32,
     /// Seconds that an item takes this node; None before the first one.
     own_seconds: Option<f64>,
-    /// Bytes that this node brings in a second; None before the first lease with some.
+    /// Bytes that this node moves in a second; None before the first lease with some.
     own_rate: Option<f64>,
     own_settled: u64,
     /// Items of others that were settled by a time.
@@ -83,7 +83,7 @@ impl Pace {
         }
     }
 
-    /// The job had so many items settled at this time.
+    /// Takes the number of settled items of the job at this time.
     pub(crate) fn saw(&mut self, now: Duration, settled: u64) {
         let others = settled.saturating_sub(self.own_settled);
         let is_old = |at: &(Duration, u64)| at.0 + WINDOW < now;
@@ -97,7 +97,7 @@ impl Pace {
         }
     }
 
-    /// A lease took so long.
+    /// Takes the duration of a lease.
     pub(crate) fn took(&mut self, lease: Took, took: Duration) {
         self.own_settled += lease.settled;
         let tells = lease.files >= TELLS_FILES || lease.bytes >= TELLS_BYTES;
@@ -123,7 +123,7 @@ impl Pace {
         whole(time.as_secs_f64() / own_seconds.max(0.001))
     }
 
-    /// Bytes that this node brings in this time.
+    /// Bytes that this node moves in this time.
     fn bytes_within(&self, time: Duration) -> Option<u64> {
         Some(bytes(self.own_rate? * time.as_secs_f64()))
     }
@@ -328,7 +328,7 @@ mod tests {
                 took <= 1.15 * best + 5.0,
                 "{rates:?}, {gib} GiB: {took} s of {best} s"
             );
-            // No lease is for long, whatever the first ones were.
+            // No lease takes long, even if the first ones were slow.
             assert!(longest <= 21.0, "{rates:?}: {longest}");
         }
     }

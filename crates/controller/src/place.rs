@@ -1,5 +1,5 @@
 //! Decides what each source of a divided job becomes at the destination.
-//! Asks the destination once, when the work of the job begins: the state has the answer from then on.
+//! Asks the destination once, when the work of the job begins: from then on the state has the answer.
 
 use godwit_api::ask::{Answer, EntryKind, MakeDirectory, Question, Refusal, code};
 use godwit_api::job::{JobKind, Text};
@@ -81,9 +81,9 @@ impl Mapping<'_> {
         Ok(roots)
     }
 
-    /// Whether the destination is a directory that is there.
+    /// Whether the destination is an existing directory.
     fn is_directory(&self, below: &str) -> Result<bool, String> {
-        // The root of an export is there.
+        // The root of an export exists.
         if !below.contains('/') {
             return Ok(true);
         }

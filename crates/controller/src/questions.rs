@@ -41,7 +41,7 @@ pub(crate) struct Site {
     pub(crate) believed: Believed,
     /// The destination of the job, export first.
     pub(crate) below: Text,
-    /// Nodes that have said that they are of the site.
+    /// Nodes that have confirmed that they are of the site.
     pub(crate) vouched: Mutex<HashSet<String>>,
 }
 
@@ -110,8 +110,7 @@ impl Site {
         nodes
     }
 
-    /// The nodes that serve the destination, as this one of them says. The one by which the site is known keeps the addresses that
-    /// it is known by.
+    /// The nodes that serve the destination, as the asked node lists them. The node by which the site is known keeps its known addresses.
     pub(crate) fn nodes_of(&self, asked: &Peer) -> Result<Vec<Peer>, Refusal> {
         let known = &self.known;
         let nodes = match self.ask(asked, &which_nodes(&self.below)) {
@@ -142,7 +141,7 @@ impl Site {
         };
         let mut nodes = of_site(nodes, known, &self.below, &trusted, &ask);
         nodes.iter().for_each(|node| self.vouch(node));
-        // The one that was asked has answered, and is of the site.
+        // The asked node has answered, and is of the site.
         if nodes.is_empty() {
             nodes.push(asked.clone());
         }

@@ -22,7 +22,7 @@ const TRIED_FROM: f64 = 0.75;
 const ALIKE: f64 = 1.2;
 const TRIED_LATER: u32 = 20;
 const FILLS: f64 = 0.85;
-/// Pairs change for so many times the rate of those that are.
+/// Pairs change only if the new ones have this many times the rate.
 const GAIN: f64 = 1.1;
 /// A source with several destinations passes over those with less than this part of its best rate.
 const LEAST: f64 = 0.5;
@@ -111,7 +111,7 @@ impl Rates {
         self.passed_over.retain(|_, until| *until > looks);
     }
 
-    /// Whether destinations take unlike sums, or sources bring unlike rates to one of them.
+    /// Whether destinations take unlike sums, or one of them gets unlike rates from sources.
     fn look_unequal(&self) -> bool {
         let is_seen = |target: &str| {
             let mut pairs = self.pairs.iter();
@@ -170,7 +170,7 @@ impl Rates {
         wanted.into_iter().map(|place| vec![place]).collect()
     }
 
-    /// The destinations of a source that has several, but for those that are slow.
+    /// The destinations of a source with several, without the slow ones.
     fn fast(&self, source: &str, own: Vec<usize>, targets: &[&str]) -> Vec<usize> {
         let seen = |place: &usize| self.pair(source, targets[*place]);
         let best = own.iter().map(|place| seen(place).rate).fold(0.0, f64::max);
@@ -286,7 +286,7 @@ impl Rates {
     }
 }
 
-/// Rates, with the mean of those that are known for each that is not.
+/// Rates; an unknown rate gets the mean of the known ones.
 fn filled(rates: impl Iterator<Item = Option<f64>>) -> Vec<f64> {
     let rates: Vec<Option<f64>> = rates.collect();
     let known: Vec<f64> = rates.iter().copied().flatten().collect();
@@ -296,7 +296,7 @@ fn filled(rates: impl Iterator<Item = Option<f64>>) -> Vec<f64> {
     rates.into_iter().map(|rate| rate.unwrap_or(mean)).collect()
 }
 
-/// Each destination gets a source: the slowest one of those that are not alone.
+/// Gives each destination a source: the slowest one that shares its destination.
 fn leave_none_out(wanted: &mut [usize], places: usize, fastest_first: &[usize]) {
     for empty in 0..places {
         if wanted.contains(&empty) {

@@ -27,7 +27,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// First and longest wait between tries of the same items.
 const TRY_AGAIN: Duration = Duration::from_millis(250);
 const TRY_AGAIN_MAX: Duration = Duration::from_secs(2);
-/// How long a refusal may be one that passes: the nodes of the destination learn of access one after the other.
+/// How long a refusal may be temporary: the nodes of the destination learn of access one after the other.
 const REFUSED_FOR: Duration = Duration::from_secs(10);
 /// A younger try is left when the controller pairs its node with another destination: the move wins more than it loses.
 const MOVES_WITHIN: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ pub(crate) struct Sending<'a> {
     pub(crate) epoch: u64,
     /// Number of the transfer among those of its worker.
     pub(crate) turn: usize,
-    /// How long tries go on while none of them works.
+    /// How long tries continue while none of them works.
     pub(crate) retry_for: Duration,
     pub(crate) steering: &'a Steering,
     /// The transfer under way.
@@ -106,7 +106,8 @@ impl Sending<'_> {
             });
             let is_left = is_left.load(Ordering::SeqCst);
             let is_slow = is_slow.load(Ordering::SeqCst);
-            // The controller's word against a node says nothing once it names the node again: all would meet at the same other one.
+            // If the controller names the node again, the failed try does not count against it. Otherwise all would meet at the same other
+            // node.
             if !is_left || is_slow {
                 *tried.entry(target.identity.clone()).or_default() += 1;
             }
@@ -200,7 +201,7 @@ impl Sending<'_> {
         work.map_or(0, |work| work.counts.scans + work.counts.parts)
     }
 
-    /// Whether a node of the destination to which anybody sends now is one of these.
+    /// Whether `is_it` holds for a node of the destination to which any node sends now.
     fn takes(&self, is_it: &dyn Fn(&Target) -> bool) -> bool {
         let reader = self.node.replica.reader();
         let work = Works(&reader).of(self.job);
@@ -235,8 +236,8 @@ impl Sending<'_> {
         };
     }
 
-    /// Where a try goes: to the node of the destination that was tried least. The nodes that the controller chose for this node come in
-    /// turn, then any other one that somebody sends to.
+    /// Destination of a try: the node of the destination with the fewest tries. The nodes that the controller chose for this node come in
+    /// turn, then any other one that receives.
     fn choose(&self, tried: &BTreeMap<String, u32>) -> Chosen {
         let reader = self.node.replica.reader();
         let work = match Works(&reader).of(self.job) {
@@ -284,7 +285,7 @@ fn target_at(work: &Work, place: u32) -> Option<&Target> {
     work.targets.nodes.get(usize::try_from(place).ok()?)
 }
 
-/// The nodes of the destination to which anybody sends.
+/// The nodes of the destination to which any node sends.
 fn named(work: &Work) -> impl Iterator<Item = &Target> {
     let places = work.pairs.iter().flat_map(|pair| pair.to.iter());
     places.filter_map(|place| target_at(work, *place))
@@ -306,7 +307,7 @@ pub(crate) struct Sent {
     pub(crate) heard: BatchOutcome,
     /// A try was cut: what it sent may still be written.
     pub(crate) cut: bool,
-    /// Others are to bring the items, and nothing else is wrong.
+    /// Other nodes shall move the items, and nothing else is wrong.
     pub(crate) gives_back: bool,
 }
 
@@ -314,7 +315,7 @@ pub(crate) struct Sent {
 enum Chosen {
     /// To a node of the destination, one of these.
     To(To, Target, Vec<Target>),
-    /// The controller has to say.
+    /// The controller has to decide.
     Later,
     /// The work is another controller's.
     Never,
@@ -331,7 +332,7 @@ pub struct Flight {
     pub closes: bool,
     /// Bytes that are done, including those that were there before.
     pub bytes: u64,
-    /// Files that it has brought so far.
+    /// Files that it has moved so far.
     pub files: u64,
     /// Amounts of this try.
     pub(crate) delivered: MovedView,
@@ -398,7 +399,7 @@ impl EventSink for ProgressSink {
                 channels,
             };
         }
-        // A try that is left has brought some since its last progress.
+        // A cancelled try has moved some data since its last progress.
         if let Event::Summary(Summary::Transfer(summary)) = &event {
             let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
             let last = flight.delivered;

@@ -22,7 +22,7 @@ const TICK: f64 = 0.1;
 const LEASE_SECONDS: f64 = 0.4;
 /// A node that is silent for so long is lost to its cluster.
 const LOST_AFTER: f64 = 5.0;
-/// After so long a node with a hung mount has said so, and the site names it no more.
+/// After this time a node with a hung mount has said so, and the site no longer names it.
 const HANG_TOLD: f64 = 6.0;
 /// Between two questions for the nodes of the destination.
 const NODES_EVERY: f64 = 3.0;

@@ -1,5 +1,5 @@
-//! Owns the one rule by which a node counts as one of a site: it says itself that it is of the site, however it was named.
-//! Dials no node: the caller brings how a node is asked.
+//! Owns the one rule by which a node counts as one of a site: it confirms that it is of the site, however it was named.
+//! Dials no node: the caller supplies the function that asks a node.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,13 +16,13 @@ const AT_ONCE: usize = 8;
 /// Addresses of a node that are dialled for this.
 const DIALLED_MAX: usize = 4;
 
-/// Nodes that do not say that they are of the site, before no more are asked: the site would have others scanned from here.
+/// Nodes without a confirmation before no more are asked: otherwise the site could have others scanned from here.
 const MISSES_MAX: usize = 16;
 
 /// For all nodes of a site.
 const ALL_WITHIN: Duration = Duration::from_secs(20);
 
-/// How long a node may take to say that it is of the site that named it.
+/// How long a node may take to confirm that it is of the site that named it.
 const VOUCH_WITHIN: Duration = Duration::from_secs(3);
 
 /// Addresses accepted from another site.
@@ -37,7 +37,7 @@ pub struct Believed {
     pub others: HashSet<String>,
 }
 
-/// Asks a node, for so long at most.
+/// Asks a node, for this long at most.
 pub type AskNode<'a> = dyn Fn(&Peer, &Question, Duration) -> Result<Answer, Refusal> + Sync + 'a;
 
 /// The question which nodes of a site serve a place, whose path has the export first.

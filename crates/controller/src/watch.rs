@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Between two samples.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
-/// After a change nothing is measured for so long; rates are those of some seconds.
+/// After a change nothing is measured for this long; rates are means over some seconds.
 const SETTLES: Duration = Duration::from_secs(10);
 /// How long is measured.
 const WINDOW: Duration = Duration::from_secs(15);
@@ -18,7 +18,7 @@ const WINDOW: Duration = Duration::from_secs(15);
 const ENDS_WITHIN: Duration = Duration::from_mins(2);
 /// A node that reports nothing for this long, and holds nothing, sends nothing and has no share of the limit.
 const SILENT_AFTER: Duration = Duration::from_secs(10);
-/// Until a trial that won nothing is made again; twice as long after each further one.
+/// Wait until an unsuccessful trial is repeated; twice as long after each further one.
 const WAIT: Duration = Duration::from_mins(2);
 const WAIT_MAX: Duration = Duration::from_mins(30);
 
@@ -60,7 +60,7 @@ struct Window {
 }
 
 impl Window {
-    /// The rate of all nodes but those that rest.
+    /// The rate of all nodes but the resting ones.
     fn rate(&self, resting: &[String]) -> f64 {
         let sending = self
             .rates
@@ -80,9 +80,9 @@ impl Window {
 /// A trial that runs, or none.
 enum Trial {
     None,
-    /// The last so many of those that rest do so since a moment; the rate before.
+    /// Number of nodes that rest for this trial, the rate before, and when they began to rest.
     Less(usize, f64, Duration),
-    /// So many nodes send again; the rate before.
+    /// These nodes send again; the rate before.
     More(Vec<String>, f64),
 }
 
@@ -126,7 +126,7 @@ pub(crate) struct Watch {
     more: Patience,
     /// The best rate since the nodes changed.
     best: f64,
-    /// Nodes that tell nothing and hold nothing.
+    /// Nodes that report nothing and hold nothing.
     silent: Vec<String>,
     /// No node is watched now, and no node may rest for a trial.
     is_paused: bool,
@@ -158,7 +158,7 @@ impl Watch {
         self.resting.iter().chain(&self.silent)
     }
 
-    /// Among how many nodes a limit is divided: those that send, or that rest and have not ended.
+    /// Number of nodes that share a limit: those that send, or that shall rest and have not ended their lease.
     pub(crate) fn sharing(&self) -> usize {
         let sends = self.crew.iter().filter(|(node, known)| {
             let rests = self.resting.contains(node) && !known.moves;

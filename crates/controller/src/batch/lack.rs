@@ -1,4 +1,4 @@
-//! Says how much room a job still needs whose destination is full.
+//! Computes how much room a job still needs whose destination is full.
 //! Looks at no destination.
 
 use godwit_api::event::Summary;

@@ -380,7 +380,7 @@ fn nodes_that_have_not_confirmed_that_their_calls_have_ended_are_named() {
     };
     round(&mut claims, 4 * SECOND, hangs);
     assert_eq!(claims.unconfirmed(), ["c"]);
-    // Its site names it no more, and it is forgotten.
+    // Its site no longer names it, and it is forgotten.
     for seconds in [5, 40, 80] {
         let now = seconds * SECOND;
         claims.serving(now, vec![peer("a"), peer("b")]);

@@ -1,4 +1,4 @@
-//! Owns the words for the end of a controller.
+//! Owns the types for the end of a controller.
 //! Decides no end.
 
 use godwit_api::failure::Failure;
@@ -14,7 +14,7 @@ pub enum End {
     Done {
         /// The work.
         work: Box<Work>,
-        /// Nodes of the destination that have not confirmed that no call of theirs is on its way any more.
+        /// Nodes of the destination that have not confirmed the end of their writes.
         unconfirmed: Vec<String>,
     },
     /// The attempt failed.

@@ -191,7 +191,7 @@ fn each_node_has_its_part_whatever_was_seen() {
             assert!((0..targets.len()).all(named), "{spread:?}");
         }
         assert!(spread.iter().flatten().all(|place| *place < targets.len()));
-        // Once nothing is tried any more the pairs stay.
+        // Once no source is tried any more, the pairs stay.
         let kept: Vec<Option<usize>> = spread
             .iter()
             .map(|places| places.first().copied())

@@ -1,15 +1,15 @@
-//! Decides when a transfer that brings next to nothing is left for another node of the destination.
+//! Decides when a slow transfer is left for another node of the destination.
 //! Reads no clock.
 
 use std::time::Duration;
 
-/// A transfer that brings less than the least rate for so long is left; the next one of the same items has twice as long.
+/// A transfer below the least rate for this long is left; the next one of the same items has twice as long.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Until the first byte it may take so many times as long: a transfer may wait for its turn.
+/// Until the first byte it may take this many times as long: a transfer may wait for its turn.
 const FIRST_TIMES: u32 = 2;
-/// The least rate, in bytes per second; a file counts for so many bytes.
+/// The least rate, in bytes per second; a file counts as this many bytes.
 const RATE_MIN: u64 = 32 << 10;
-/// Of a limit so much at least is to be seen.
+/// A limited transfer must reach one in this many parts of its limit.
 const LIMIT_PARTS: u64 = 4;
 
 /// How long one try is waited for.
@@ -22,7 +22,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// For a try that begins now, after so many that were left.
+    /// For a try that begins now, after this many tries that were left.
     pub(crate) fn new(left: u32, limit: u64) -> Self {
         let rate_min = match limit {
             0 => RATE_MIN,
@@ -36,7 +36,7 @@ impl Patience {
         }
     }
 
-    /// Whether it is over, where so much was brought by this time after the beginning.
+    /// Whether patience is over, with these amounts moved at this time after the beginning.
     pub(crate) fn is_over(&mut self, at: Duration, bytes: u64, files: u64) -> bool {
         let amount = bytes.saturating_add(files.saturating_mul(RATE_MIN));
         let lasts = match self.amount {
@@ -56,7 +56,7 @@ impl Patience {
 mod tests {
     use super::*;
 
-    /// After how many seconds a try is left that brings so much each second.
+    /// After how many seconds a try with this rate is left.
     fn left_after(left: u32, limit: u64, bytes_a_second: u64) -> Option<u64> {
         let mut patience = Patience::new(left, limit);
         (1..1_000).find(|at| patience.is_over(Duration::from_secs(*at), at * bytes_a_second, 0))

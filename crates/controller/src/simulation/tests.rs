@@ -33,7 +33,7 @@ fn links(rates: &[f64]) -> Vec<f64> {
     rates.iter().map(|rate| rate * 125_000.0).collect()
 }
 
-/// The longest time of a job whose links need this. A part is held by one node alone, which may be the slowest one at the end.
+/// The longest time of a job whose links need `best`. A part is held by one node alone, which may be the slowest one at the end.
 fn most(kind: Kind, best: f64) -> f64 {
     let held = if kind.are_parts { 25.0 } else { 3.0 };
     1.15 * best + held

@@ -65,7 +65,7 @@ fn sending(watch: &Watch, crew: &[String]) -> Vec<String> {
     sends.cloned().collect()
 }
 
-/// The number of nodes that send after so many seconds, and the bytes that they brought.
+/// The number of nodes that send after these seconds, and the bytes that they moved.
 fn run(watch: &mut Watch, path: &mut Path, crew: &[String], seconds: std::ops::Range<u64>) -> f64 {
     let mut brought = 0.0;
     for second in seconds {

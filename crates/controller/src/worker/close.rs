@@ -66,7 +66,7 @@ impl JobContext<'_> {
     }
 }
 
-/// Whether a close deletes: not where something of the source could not be looked at.
+/// Whether a close deletes: not if a part of the source could not be read.
 fn deletes(work: &Work) -> bool {
     work.counts.scans_failed == 0
 }

@@ -48,7 +48,7 @@ impl JobContext<'_> {
     }
 }
 
-/// Entries that a walk found, whichever node brings them.
+/// Entries that a walk found, for any node to move.
 pub(crate) fn found_by(walked: &Walked) -> Looked {
     let large = walked.large.iter().map(|file| file.bytes);
     Looked {

@@ -52,7 +52,7 @@ pub(super) fn back(items: &[WorkItem], why: Option<&Failure>) -> Brought {
 }
 
 pub(super) fn trouble(failure: &Failure) -> Reason {
-    // A transfer that somebody cancelled from outside is tried again by the next attempt.
+    // The next attempt retries a transfer that was cancelled from outside.
     let code = match failure.code {
         FailureCode::Cancelled => FailureCode::ConnectionLost,
         code => code,
