@@ -30,7 +30,7 @@ fn main() {
         write_source(&world);
         let mut figures = [String::new(), String::new(), String::new()];
         for turn in 0..2 {
-            // The one that goes first finds other caches: they take turns.
+            // The first one finds other caches, so they take turns.
             if (u32::from(pair % 2 == 0)) == turn {
                 figures[0] = format!("{:.3}", one_transfer(&world));
             } else {

@@ -87,7 +87,7 @@ fn admit(shared: &Arc<Shared>, socket: TcpStream, address: IpAddr) {
 fn speaks(socket: &TcpStream, deadline: Duration) -> bool {
     let wait = Timespec::try_from(deadline.min(FIRST_BYTES_DEADLINE)).ok();
     let mut fds = [PollFd::new(socket, PollFlags::IN)];
-    // One that closes, or makes way for others, without a word is no event either.
+    // A connection that closes silently, or makes way for others, is no event either.
     matches!(poll(&mut fds, wait.as_ref()), Ok(1..)) && matches!(socket.peek(&mut [0]), Ok(1..))
 }
 

@@ -37,7 +37,7 @@ pub struct AgentConfig {
     pub base: PathBuf,
     /// Our key and ciphers.
     pub tls: ServerTls,
-    /// Which of its addresses it tells the peer of.
+    /// Which of its addresses it announces to the peer.
     pub announce: Announce,
     /// Where the peer listens, to be dialled if it does not come.
     pub dial: Vec<SocketAddr>,
@@ -159,7 +159,7 @@ impl Agent {
         }
     }
 
-    /// Waits for the end of the transfer, if there is one, and then takes no connections any more.
+    /// Waits for the end of the transfer, if there is one. Then takes no more connections.
     pub fn finish(&self) {
         self.shared.table.wait_until_empty();
         self.shared.stopping.store(true, Ordering::SeqCst);
@@ -181,5 +181,5 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()
     thread.spawn(body).map(drop)
 }
 
-/// As many as a transfer has streams, and those that come and go in the search for a way.
+/// One for each stream of a transfer, and some that come and go in the search for a path.
 const PEER_CONNECTIONS_MAX: usize = 256;

@@ -74,7 +74,7 @@ impl Who {
     }
 }
 
-/// A reason to say no, with its code.
+/// The reason of a refusal, with its code.
 pub(crate) struct Denial {
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
@@ -209,9 +209,9 @@ impl Grantor<'_> {
         })
     }
 
-    /// Under whom the bounds for one identity count this peer: itself, if some grant is its own, or else the askers that let it in for
-    /// jobs. So no asker has the bounds of all the identities that it names, nor takes those that others let in the room that these have
-    /// left. Those let in for jobs of this site count by themselves.
+    /// The identities under which the bounds for one identity count this peer. That is the peer itself, if some grant is its own. Otherwise
+    /// these are the askers that let it in for jobs. So no asker has the bounds of all identities that it names, and none takes the room of
+    /// another asker's identities. Peers let in for jobs of this site count under themselves.
     pub(crate) fn givers(&self, peer: IdentityId) -> Vec<IdentityId> {
         let (Ok(file), Ok(rules)) = (Grants::new(self.home).list(), self.rules.grants()) else {
             return vec![peer];
@@ -330,7 +330,7 @@ impl Granted {
         self.said(may, wish.place, right)
     }
 
-    /// Exports are named only to peers whom some grant lets in at all. `asked` is the path and the right that the peer asks for.
+    /// Exports are named only to peers that some grant lets in at all. `asked` is the path and the right that the peer asks for.
     pub(crate) fn known(&self, asked: Option<(&[u8], Right)>) -> Result<(), Denial> {
         if self.is_known {
             return Ok(());
@@ -376,7 +376,7 @@ impl Granted {
         self.said(may, place, right)
     }
 
-    /// The words of a no.
+    /// The message of a refusal.
     fn said(&self, may: bool, place: Option<(&str, &[u8])>, right: Right) -> Result<(), Denial> {
         if may {
             return Ok(());
@@ -406,7 +406,7 @@ impl Granted {
     }
 }
 
-/// The words for a job of another node that has no access here: it names that node, not the one that is connected.
+/// The message for a job of another node that has no access here: it names that node, not the connected one.
 fn no_job(mandate: &Mandate, options: &str) -> Denial {
     let Mandate { asker, job } = mandate;
     Denial::new(

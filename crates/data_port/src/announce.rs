@@ -28,7 +28,7 @@ pub(crate) fn announced(
         return Vec::new();
     }
     let own = own_interfaces().unwrap_or_default();
-    // Through ssh it came by no interface that would say anything.
+    // An ssh connection has no interface to go by.
     let came_to = stream.pulse().map(|pulse| pulse.local().ip());
     choose(announce, listening, &own, came_to)
 }

@@ -139,7 +139,7 @@ fn reply(
 ) -> Option<()> {
     let answer = asked.and_then(|(who, question)| answer(shared, stream, &who, number, question));
     let answer = answer.unwrap_or_else(Answer::Refused);
-    // A node that looks for something asks without knowing whether it is there.
+    // A node that searches asks without knowing whether the job or entry exists here.
     let looked_for = [code::NO_SUCH_JOB, code::NOT_LET_IN, code::NOT_FOUND];
     if let Answer::Refused(refusal) = &answer
         && !refusal.code.is_one_of(&looked_for)
@@ -184,8 +184,8 @@ fn answer(
     if let Question::Cluster(question) = question {
         return in_cluster(shared, peer, *question);
     }
-    // Most questions about jobs take a moment, and many jobs may be followed at once. These dial, look at each path of a job, change each of
-    // its rules, or read its log.
+    // Most questions about jobs take a moment, and many jobs may be followed at once. These questions dial, look at each path of a job,
+    // change each of its rules, or read its log.
     let is_long = matches!(
         question,
         Question::Reach(_)
@@ -204,7 +204,7 @@ fn answer(
                 .map_err(too_many)?,
         ),
     };
-    // The nodes of a cluster act for the same users, whose rights the asking node has looked at.
+    // The nodes of a cluster act for the same users, and the asking node has checked their rights.
     let is_member = || who.mandate.is_none() && is_member(shared, peer);
     let read = || -> Result<Box<here::May<'_>>, Refusal> {
         if is_member() {
@@ -221,7 +221,7 @@ fn answer(
     let is_member = is_member();
     let mut last = Instant::now();
     let mut go_on = |done: u64| {
-        // Nothing may come before the reply, so whatever comes is the end of the connection.
+        // Nothing may come before the reply, so any data is the end of the connection.
         if shared.stopping() || !matches!(stream.try_recv(), Ok(None)) || !held.hold() {
             return false;
         }
@@ -356,7 +356,7 @@ fn too_many(full: Full) -> Refusal {
     Refusal::later(code::BUSY, message)
 }
 
-/// The words of a denial, with a code for programs.
+/// The message of a denial, with a code for programs.
 fn refusal(denial: Denial) -> Refusal {
     let code = match denial.code {
         ErrorCode::AUTH => code::UNKNOWN_IDENTITY,

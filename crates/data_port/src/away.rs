@@ -1,4 +1,5 @@
-//! Owns when a transfer that came here writes nothing more: this node or its mount stood still for so long that the job may be another's.
+//! Decides when a transfer that came here may not write any more: this node or its mount stood still so long that another node may have the
+//! job.
 //! Ends no transfer, and looks at no file system.
 
 use std::time::Instant;

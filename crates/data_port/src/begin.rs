@@ -55,7 +55,7 @@ pub(crate) struct StartedEnd<'a> {
     pub(crate) writes_to: Vec<Vec<u8>>,
     /// Of a member: how long the claim of its job holds.
     pub(crate) lease: Option<Arc<MemberLease>>,
-    /// Of one that is no member: whether it may still write.
+    /// Of a transfer that is no member: whether it may still write.
     pub(crate) fence: Option<Arc<dyn Fence>>,
     /// The digest that is used.
     pub(crate) digest: DigestKind,
@@ -151,8 +151,8 @@ impl<'a> Beginning<'a, '_> {
     }
 }
 
-/// A place among the transfers. A transfer that is started again takes the place of the one whose client is gone; where all
-/// transfers together are too many, a suspended one makes way, which costs its client nothing but the reservation of its destination.
+/// A place among the transfers. A restarted transfer takes the place of its predecessor, whose client is gone. If all transfers together
+/// are too many, a suspended one makes way: its client loses only the reservation of its destination.
 pub(crate) fn place_for(
     shared: &Shared,
     peer: IdentityId,

@@ -1,7 +1,7 @@
 //! Divides the descriptors that the process may have among connections, transfers and strangers.
 //! Asks the system for the limit in one function only, and counts nothing.
 //!
-//! OPENED tells a client how many streams that leaves for it.
+//! OPENED tells a client its share of streams.
 
 use godwit_engine::limits::STREAMS_MAX;
 use rustix::process::{Resource, getrlimit};
@@ -11,7 +11,7 @@ use crate::DaemonConfig;
 /// Standard streams, listeners with their wakers, the pipe of signals, and files that are open for a moment.
 const OWN: usize = 12;
 
-/// Part of all descriptors that storages keep for directories used of late (`store::fs::directories`).
+/// Part of all descriptors that storages keep for recently used directories (`store::fs::directories`).
 const KEPT_SHARE: usize = 4;
 
 /// An unauthenticated connection: its socket, a second handle to close it by, a waker of its thread.

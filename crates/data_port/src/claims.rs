@@ -113,7 +113,7 @@ pub(crate) struct Wish {
     pub(crate) epoch: u64,
     pub(crate) place: ClaimedPlace,
     pub(crate) members: HashSet<IdentityId>,
-    /// Members whose transfers of before end.
+    /// Members whose earlier transfers end.
     pub(crate) fence: HashSet<IdentityId>,
     pub(crate) by: By,
     /// Files of several parts are put together in copies.
@@ -149,7 +149,7 @@ impl Lease {
         !self.ended.load(Ordering::SeqCst)
     }
 
-    /// Lets it last so long from now on; false if it has ended.
+    /// Extends it by this time from now on; false if it has ended.
     fn renew(&self, now: Instant, lasts: Duration) -> bool {
         if !self.holds_at(now) {
             return false;
@@ -199,7 +199,7 @@ impl ClaimTable {
             }
             table.remove(&wish.claim);
         }
-        // A claim that has ended counts again once it is set again, and so does one that another peer sets.
+        // A claim that has ended counts again once it is set again, and so does a claim that another peer sets.
         let counts_already = table.get(&wish.claim).is_some_and(|held| {
             held.lease.holds_at(now) && giver_of(&held.by) == giver_of(&wish.by)
         });
@@ -272,7 +272,7 @@ impl ClaimTable {
         self.entering.try_lock().is_err()
     }
 
-    /// Lets a claim last so long from now on.
+    /// Extends a claim by this time from now on.
     ///
     /// # Errors
     /// It has ended, or its epoch has passed.
@@ -320,7 +320,7 @@ impl ClaimTable {
             .map(|held| held.place.clone())
     }
 
-    /// Lets a transfer in that says it is a member, to write at the absolute path `base` or below.
+    /// Admits a transfer that claims to be a member, to write at the absolute path `base` or below.
     pub(crate) fn enter(
         &self,
         member: &Member,
@@ -400,7 +400,7 @@ impl ClaimTable {
 }
 
 impl Held {
-    /// Whether the claim may be changed so: by the one that set it, by its members, by others for the same job, and by the nodes of this site.
+    /// Whether `by` may change the claim: its holder, its members, others for the same job, and the nodes of this site may.
     fn is_of(&self, by: &By) -> bool {
         let By::Peer(who) = by else {
             return true;

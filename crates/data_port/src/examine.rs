@@ -24,7 +24,7 @@ use crate::places::{Target, TreeTarget};
 use crate::{Shared, news, probe};
 use godwit_run::local::Access;
 
-/// One connection asks no more than this.
+/// Limit of questions on one connection.
 const QUESTIONS_MAX: usize = 64;
 /// Limits of a measurement of the storage.
 const MEASURE: MeasureLimits = MeasureLimits {
@@ -33,7 +33,7 @@ const MEASURE: MeasureLimits = MeasureLimits {
 };
 /// For one address that is dialled, connecting and shaking hands together.
 const DIAL_DEADLINE: Duration = Duration::from_secs(3);
-/// An agent's client looks at other things meanwhile.
+/// An agent's client examines other things meanwhile.
 const AGENT_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Serves a connection that asks, until it ends.
@@ -50,7 +50,7 @@ pub(crate) fn serve(
             send_error(stream, no.code, &no.message, no.retryable);
             return;
         }
-        // A node answers so many long questions of one peer at a time. An agent has one client.
+        // A node answers a bounded number of long questions of one peer at a time. An agent has one client.
         let place = match shared.only {
             Some(_) => None,
             None => match shared.gate.question(&shared.places.counted_as(peer)) {

@@ -127,7 +127,7 @@ pub(crate) fn locate<'a>(
 }
 
 impl ExportError {
-    /// Whether it may pass without anybody changing the settings of the node.
+    /// Whether the error may pass without a change of the node's settings.
     pub(crate) const fn passes(&self) -> bool {
         matches!(
             self,
@@ -155,8 +155,8 @@ impl Export {
         self.watched.room_or(|| crate::watch::room_of(&self.path))
     }
 
-    /// Opens the export for a transfer that wants this of it. Gives the real path of the directory that was opened, too: a link on
-    /// the way may lead elsewhere a moment later.
+    /// Opens the export for a transfer with this access. Returns the real path of the opened directory, too: a link above it may lead
+    /// elsewhere a moment later.
     pub(crate) fn open(
         &self,
         spill: &Path,

@@ -80,7 +80,8 @@ pub(crate) struct StrangerSlot {
 }
 
 impl Gate {
-    /// `strangers` is the number for known addresses, and for all others. `known_only` says that one peer alone is expected, whose connections may all come at a time.
+    /// `strangers` is the bound for known addresses, and the bound for all others. `known_only`: only one peer is expected, and all its
+    /// connections may come at a time.
     pub(crate) fn new(
         connections: Limits,
         transfers: Limits,
@@ -107,7 +108,7 @@ impl Gate {
         }
     }
 
-    /// A place for a connection that has not said who it is. Another one may be closed for it.
+    /// A place for an unauthenticated connection. Another one may be closed for it.
     ///
     /// # Errors
     /// No descriptor is left.
@@ -139,17 +140,17 @@ impl Gate {
         Counts::take(&self.peers, one_of, self.connections)
     }
 
-    /// A place for a transfer, in the same way.
+    /// A place for a transfer, under the same rules.
     pub(crate) fn transfer(&self, one_of: &[IdentityId]) -> Result<Slot<IdentityId>, Full> {
         Counts::take(&self.transferring, one_of, self.transfers)
     }
 
-    /// A place for a question, in the same way, for as long as it is worked at.
+    /// A place for a question, under the same rules, while it is being answered.
     pub(crate) fn question(&self, one_of: &[IdentityId]) -> Result<Slot<IdentityId>, Full> {
         Counts::take(&self.asking, one_of, QUESTIONS)
     }
 
-    /// A place for a request of several frames, in the same way, until its transfer is admitted.
+    /// A place for a request of several frames, under the same rules, until its transfer is admitted.
     pub(crate) fn long_open(&self, one_of: &[IdentityId]) -> Result<Slot<IdentityId>, Full> {
         Counts::take(&self.opening, one_of, LONG_OPENS)
     }
@@ -167,7 +168,7 @@ impl Strangers {
 }
 
 impl StrangerSlot {
-    /// The connection is of somebody with a grant: it needs this place no longer, and others from its address come first from now on.
+    /// The connection is of a peer with a grant. It no longer needs this place, and others from its address come first from now on.
     pub(crate) fn give_back_known(self) {
         self.strangers.lock().0.know(self.address);
     }
@@ -245,7 +246,7 @@ mod tests {
         let first = gate.peer(&[one]).unwrap();
         let second = gate.peer(&[one]).unwrap();
         assert_eq!(gate.peer(&[one]).err(), Some(Full::Peer));
-        // Another one has let the same peer in, and has room.
+        // Another asker has let the same peer in, and has room.
         let third = gate.peer(&[one, other]).unwrap();
         assert_eq!(gate.peer(&[other]).err(), Some(Full::All));
         drop(gate.transfer(&[one]).unwrap());

@@ -25,7 +25,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often the keeper asks whether the client of a suspended transfer still has its grant: each question reads a file.
 const GRANT_LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// How long a finished transfer is kept for a client that lost the last word.
+/// How long a finished transfer is kept for a client that lost the last message.
 const LINGER: Duration = Duration::from_secs(10);
 
 /// How long a daemon keeps the engine of a transfer whose client is away. A reconnect within this time costs nothing; afterwards the client
@@ -156,7 +156,7 @@ fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
         return Step::Wait;
     }
     session.engine.tune();
-    // Twice in a row: a file that somebody writes afresh is empty for a moment.
+    // Twice in a row: a file that is being rewritten is empty for a moment.
     match (rules.taken_back)(claim) {
         Some(no) if watch.was_taken_back => session.engine.fail(no.code, &no.message),
         found => watch.was_taken_back = found.is_some(),

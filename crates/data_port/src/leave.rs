@@ -84,7 +84,7 @@ impl Leave {
         request: &Open,
     ) -> Result<Self, Denial> {
         let (right, paths) = asked_paths(request);
-        // While grants cannot be read nothing begins; so much was read already.
+        // While grants cannot be read no transfer begins: an earlier check has read them.
         let granted = grantor.granted(&who).ok();
         let granted = granted.as_ref();
         let place_of = |path: &Vec<u8>| match find(exports, path) {
@@ -123,7 +123,7 @@ impl Leave {
         })
     }
 
-    /// Why these rights hold no longer, if that is so. While grants cannot be read no transfer begins, and those that run go on.
+    /// Why these rights no longer hold, if so. While grants cannot be read no transfer begins, and running ones continue.
     pub(crate) fn taken_back(&self, grantor: &Grantor<'_>, round: &Round) -> Option<Denial> {
         if self.needs.is_empty() {
             return None;

@@ -66,7 +66,7 @@ pub struct DaemonConfig {
     pub process: Process,
     /// Addresses to listen on; port 0 takes any free one.
     pub listen: Vec<SocketAddr>,
-    /// Which of its addresses it tells clients of.
+    /// Which of its addresses it announces to clients.
     pub announce: Announce,
     /// Exports that it serves.
     pub exports: Vec<Export>,
@@ -136,7 +136,7 @@ struct Shared {
     dial: Vec<SocketAddr>,
     /// Where it listens, with the ports that were chosen.
     listening: Vec<SocketAddr>,
-    /// A storage is being measured for somebody.
+    /// A storage is being measured for a peer.
     measuring: AtomicBool,
     /// Connections beside ssh that are being served.
     carriers: AtomicUsize,
@@ -178,7 +178,7 @@ fn advice(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// `known_only` says that one peer alone is expected.
+/// `known_only`: only one peer is expected.
 fn gate(config: &DaemonConfig, budget: &Budget, known_only: bool) -> Gate {
     let connections = Limits {
         per_peer: config.connections_per_peer,
@@ -303,7 +303,7 @@ impl Shared {
         (self.config.log)(line);
     }
 
-    /// Counts a stranger, and logs its action, unless strangers did too much of late.
+    /// Counts a stranger, and logs its action, unless strangers caused too many lines lately.
     fn log_stranger(&self, did: StrangerDid, line: &str) {
         (self.config.tells)(&TransferNews::Stranger(did));
         match self.noise.line(Instant::now()) {

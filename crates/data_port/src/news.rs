@@ -1,5 +1,5 @@
 //! Makes the reports about transfers on the data port: the peer, its request, and the outcome.
-//! Decides nothing: `open`, `verify` and `keeper` say when a report is due.
+//! Decides nothing: `open`, `verify` and `keeper` decide when a report is due.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -131,7 +131,7 @@ pub(crate) fn refused(
     let Some(left_out) = left_out else {
         return;
     };
-    // The places are a stranger's own words.
+    // The places are a stranger's text.
     let request_of_peer = request.filter(|_| !is_stranger);
     (shared.config.tells)(&TransferNews::Refused(TransferRefusal {
         identity: peer.to_string(),
@@ -143,7 +143,7 @@ pub(crate) fn refused(
     }));
 }
 
-/// Reports to the operator that a question of another node was refused, unless this happened too often of late.
+/// Reports to the operator that a question of another node was refused, unless there were too many lately.
 pub(crate) fn refused_answer(shared: &Shared, peer: IdentityId, address: &str, no: &Refusal) {
     if let Some(left_out) = shared.noise.refusal(peer, Instant::now()) {
         report_refusal(shared, peer, address, no, left_out);
@@ -161,7 +161,7 @@ fn report_refusal(shared: &Shared, peer: IdentityId, address: &str, no: &Refusal
     }));
 }
 
-/// Tells the operator of a node without a grant whose question about the cluster was refused. A try to join is only counted.
+/// Reports to the operator that a question about the cluster by a node without a grant was refused. A try to join is only counted.
 pub(crate) fn refused_stranger(
     shared: &Shared,
     peer: IdentityId,
@@ -174,7 +174,7 @@ pub(crate) fn refused_stranger(
     }
 }
 
-/// Counts a stranger. Whether its refusal is worth a line: not if many were of late.
+/// Counts a stranger. Returns whether its refusal is worth a line: not if many came lately.
 fn is_worth_a_line(shared: &Shared, did: StrangerDid) -> bool {
     (shared.config.tells)(&TransferNews::Stranger(did));
     did != StrangerDid::Join && shared.noise.line(Instant::now()).is_some()
@@ -192,7 +192,7 @@ fn clip(mut text: String, bytes_max: usize) -> String {
     text
 }
 
-/// The words to a peer as words about it, and how many such refusals have no line.
+/// Turns a message to a peer into one about it, and adds how many such refusals have no line.
 fn for_operator(message: &str, left_out: u64) -> String {
     let mut message = clip(message.to_owned(), MESSAGE_BYTES_MAX);
     for (to_peer, about_peer) in [

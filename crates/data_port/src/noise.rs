@@ -1,4 +1,4 @@
-//! Bounds the work that others cause here: lines in the log for strangers and for refused peers, and looks at invitations.
+//! Bounds the work that others cause here: lines in the log for strangers and for refused peers, and checks of invitations.
 //! Decides nothing about rights, and refuses no connection itself.
 
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ const REFUSALS_OF_ALL: Rate = Rate {
 /// Peers whose refusals are counted. The one that was refused longest ago makes way.
 const PEERS_MAX: usize = 4_096;
 
-/// Tries to join from one address in a row, and the time after which one more is looked at. A try with a good invitation does not count.
+/// Tries to join from one address in a row, and the time after which one more is checked. A try with a good invitation does not count.
 const JOINS: Rate = Rate {
     most: 10,
     every: Duration::from_secs(10),
@@ -80,7 +80,7 @@ impl Rate {
         }
     }
 
-    /// Takes a line, and says how many were left out before it.
+    /// Takes a line, and returns how many were left out before it.
     fn line(self, (left, left_out): &mut Lines, now: Instant) -> Option<u64> {
         if self.take(left.get_or_insert_with(|| self.full(now)), now) {
             return Some(std::mem::take(left_out));
@@ -121,7 +121,7 @@ impl Noise {
         Some(left_out)
     }
 
-    /// Whether a try to join from this address is looked at now.
+    /// Whether a try to join from this address is checked now.
     pub(crate) fn may_join(&self, address: IpAddr, now: Instant) -> bool {
         let address = network_of(address);
         let mut joins = locked(&self.joins);

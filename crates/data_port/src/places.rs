@@ -54,7 +54,7 @@ pub(crate) trait Places: Send + Sync {
     /// The name of a sender in the journal's key: the same in every run of the same command.
     fn sender_name(&self, peer: IdentityId) -> Vec<u8>;
 
-    /// Under whom the bounds for one identity count this peer: under any one of these that has room.
+    /// The identities under which the bounds for one identity may count this peer: any one that has room.
     fn counted_as(&self, peer: IdentityId) -> Vec<IdentityId> {
         vec![peer]
     }
@@ -81,7 +81,7 @@ pub(crate) trait Places: Send + Sync {
         Ok(Leave::unbound(Who::opens(peer, request)))
     }
 
-    /// Why these rights hold no longer, if that is so.
+    /// Why these rights no longer hold, if so.
     fn taken_back(&self, _leave: &Leave, _round: &Round) -> Option<Denial> {
         None
     }
@@ -98,7 +98,7 @@ pub(crate) enum Target {
 /// A place that a tree is written to.
 pub(crate) struct TreeTarget {
     pub(crate) place: DestinationPlace,
-    /// Owners and groups are applied as they are, also to whom does not ask for it.
+    /// Owners and groups are applied as they are, even if the peer does not ask for it.
     pub(crate) gives_owners: bool,
     /// Ends writes there.
     pub(crate) fence: Option<Arc<dyn Fence>>,
@@ -132,7 +132,7 @@ pub(crate) struct TreeSource {
 }
 
 impl TreeSource {
-    /// Where it goes at a client that sees the same files.
+    /// Its destination path at a client that sees the same files.
     pub(crate) fn goes_to(&self, request: &Open, listed: bool) -> Vec<u8> {
         let name: &[u8] = if listed || !request.destination_is_directory {
             b""
@@ -152,7 +152,7 @@ fn below(directory: &[u8], name: &[u8]) -> Vec<u8> {
     [directory, slash, name].concat()
 }
 
-/// A daemon's places: exports, to those whom grants let in.
+/// A daemon's places: exports, for peers that grants let in.
 pub(crate) struct Exports {
     pub(crate) exports: Vec<Export>,
     /// Grants and spills.
@@ -321,7 +321,7 @@ pub(crate) fn is_dry(request: &Open) -> bool {
     request.comparison.is_some_and(|wanted| wanted.dry_run)
 }
 
-/// A place in an export, whose real path this is, that the peer may read. A way out of the export is not there to be had, and refused.
+/// A place in an export that the peer may read, with its real path. A path out of the export is refused as missing.
 fn source_below(
     real: &[u8],
     storage: Arc<dyn Storage>,

@@ -25,7 +25,7 @@ pub struct Buffer {
     pub most: u64,
 }
 
-/// Reads `net.ipv4.tcp_wmem` or `net.ipv4.tcp_rmem`; `None` where the kernel does not say.
+/// Reads `net.ipv4.tcp_wmem` or `net.ipv4.tcp_rmem`; `None` if the kernel does not have it.
 pub fn buffer(name: &str) -> Option<Buffer> {
     let text = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
     let sizes: Vec<u64> = text
@@ -38,7 +38,7 @@ pub fn buffer(name: &str) -> Option<Buffer> {
     Some(Buffer { least, first, most })
 }
 
-/// The congestion control in use, and those that are loaded; `None` where the kernel does not say.
+/// The congestion control in use, and the loaded ones; `None` if the kernel does not list them.
 pub fn congestion() -> Option<(String, String)> {
     let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}"));
     let used = read("tcp_congestion_control").ok()?;

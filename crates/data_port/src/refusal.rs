@@ -1,4 +1,4 @@
-//! The words for a transfer that a peer cannot have: its destination is not free, or there are too many.
+//! Messages for a transfer that a peer cannot have: its destination is not free, or there are too many.
 //! Decides nothing; `begin` does.
 
 use godwit_net::IdentityId;

@@ -42,11 +42,11 @@ pub(crate) struct Claim {
     pub(crate) writes_to: Vec<Vec<u8>>,
     /// Of a member: how long the claim of its job holds.
     pub(crate) lease: Option<Arc<MemberLease>>,
-    /// Of one that is no member: whether it may still write.
+    /// Of a transfer that is no member: whether it may still write.
     pub(crate) fence: Option<Arc<dyn Fence>>,
     /// The rights that it needs to continue.
     pub(crate) leave: Leave,
-    /// Is there once another process was asked to take the same transfer up.
+    /// This file exists once another process wants the same transfer.
     pub(crate) wanted: Option<PathBuf>,
     /// `None` once it was released.
     pub(crate) grip: Mutex<Option<HeldResources>>,
@@ -54,7 +54,7 @@ pub(crate) struct Claim {
 
 /// The parts of a claim that others wait for.
 pub(crate) struct HeldResources {
-    /// Keeps the journal, and with it the destination.
+    /// Keeps the journal locked, and with it the destination.
     pub(crate) journal: Option<JournalHold>,
     /// Counts the transfer.
     pub(crate) _slot: Slot<IdentityId>,
@@ -97,7 +97,7 @@ impl Claim {
         grip.as_ref().is_some_and(|grip| grip.journal.is_some())
     }
 
-    /// Whether it is of a member whose claim has ended.
+    /// Whether the transfer is of a member whose claim has ended.
     pub(crate) fn has_lost_claim(&self, now: Instant) -> bool {
         let lease = self.lease.as_ref();
         lease.is_some_and(|lease| !lease.holds_at(now))
@@ -143,7 +143,7 @@ impl Session {
         Some(Serving(self))
     }
 
-    /// Lets no more streams in. Returns false, and changes nothing, if there are any.
+    /// Admits no more streams. Returns false, and changes nothing, if there are any.
     pub(crate) fn close(&self) -> bool {
         let mut serving = locked(&self.serving);
         if serving.is_some_and(|count| count > 0) {
@@ -169,7 +169,7 @@ impl Session {
         }
     }
 
-    /// Whether no stream is there, nor is about to be.
+    /// Whether no stream is attached or about to attach.
     pub(crate) fn is_orphan(&self) -> bool {
         let is_served = locked(&self.serving).is_some_and(|count| count > 0);
         !is_served && self.engine.stream_count() == 0

@@ -16,7 +16,7 @@ use godwit_proto::TransferId;
 use crate::claims::overlap;
 use crate::session::{Claim, Session, locked};
 
-/// How often a client that was asked whether it is there is looked at: about a round trip.
+/// How often to check the answer of a client that was asked whether it is there: about an RTT.
 const ANSWER_LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// State of a transfer that has a wanted name.
@@ -35,7 +35,7 @@ pub(crate) enum Holder {
 pub(crate) struct Patience {
     /// If its client does not answer.
     pub(crate) silent: Duration,
-    /// If its client answers: one that was stopped a moment ago still does.
+    /// If its client answers: a client that was stopped a moment ago still does.
     pub(crate) leaving: Duration,
 }
 
@@ -107,14 +107,14 @@ impl Table {
         self.note_change(inner);
     }
 
-    /// Streams that the transfers' clients want together; one more comes in any case to open a transfer.
+    /// Streams that the transfers' clients want together; one more may come to open a transfer.
     pub(crate) fn streams_wanted(&self) -> usize {
         let inner = locked(&self.inner);
         let wanted: usize = inner.running().map(|session| session.streams_wanted).sum();
         wanted.max(1)
     }
 
-    /// Whether no transfer runs; those whose client is gone do not.
+    /// Whether no transfer runs; transfers without a client do not count.
     pub(crate) fn is_at_rest(&self) -> bool {
         locked(&self.inner)
             .running()
@@ -208,7 +208,7 @@ impl Table {
         })
     }
 
-    /// Whether a transfer of a member is there whose claim has ended, or that was fenced.
+    /// Whether there is a transfer of a member whose claim has ended, or that was fenced.
     pub(crate) fn has_fenced(&self) -> bool {
         let now = Instant::now();
         let inner = locked(&self.inner);
@@ -274,8 +274,8 @@ impl Table {
         }
     }
 
-    /// Ends this owner's transfer that writes to `destination`, an absolute path, if its client is gone. Returns whether there
-    /// was one, and is none any more, within `patience`.
+    /// Ends this owner's transfer that writes to `destination`, an absolute path, if its client is gone. Returns whether such a transfer
+    /// existed and ended within `patience`.
     pub(crate) fn end_orphan(
         &self,
         destination: &[u8],

@@ -120,7 +120,7 @@ struct One<'a> {
     expected: Option<Expected>,
     entries: u64,
     leave: Leave,
-    /// When the rights were looked at last, and whether they were gone then.
+    /// When the rights were checked last, and whether they were gone then.
     looked: Instant,
     was_taken_back: bool,
 }

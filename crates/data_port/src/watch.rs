@@ -17,8 +17,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long the first looks are waited for.
 const FIRST_WITHIN: Duration = Duration::from_secs(2);
 
-/// Watches exports from now on, for as long as the process lives, and says a line when one answers no more or again. Waits a moment for the
-/// first look at each.
+/// Watches exports from now on, for as long as the process lives, and logs a line when one stops or resumes answering. Waits a moment for
+/// the first look at each.
 ///
 /// # Errors
 /// There is no thread for it.
@@ -33,7 +33,7 @@ pub fn watch(exports: &[Export], log: &Arc<dyn Fn(&str) + Send + Sync>) -> std::
     }
     let exports_said = exports.to_vec();
     let log = Arc::clone(log);
-    // A thread that looks cannot say that it hangs.
+    // A hanging thread cannot report that it hangs.
     Builder::new()
         .name("gw-watch".to_owned())
         .spawn(move || say(&exports_said, &*log))?;

@@ -78,7 +78,7 @@ fn work_that_is_given_up_ends_early_and_says_so() {
         let refusal = given_up.expect_err("given up");
         assert_eq!(refusal.code, code::GIVEN_UP, "{question:?}");
     }
-    // Two steps were taken, and no more.
+    // Exactly two steps were taken.
     assert_eq!(count(&tree), 9_998);
     let removed = ask(
         &here,

@@ -47,11 +47,11 @@ fn a_long_list_is_heard_from_those_alone_who_may_have_what_it_begins_with() {
     let grant = Grant::of_words(&words).expect("a grant");
     Grants::new(home.path()).add(&grant).expect("granted");
     let mut daemon = daemon(home.path(), &identity);
-    // The rest never comes: the right is looked at first.
+    // The rest never comes: the right is checked first.
     let (mut near, serving) = begun(&daemon, "data/theirs");
     assert_eq!(refused(&mut near), ErrorCode::NOT_GRANTED);
     serving.join().expect("served");
-    // Of those that may, few at once are waited for.
+    // Of permitted requests, only a few at once are awaited.
     let waiting: Vec<_> = (0..4).map(|_| begun(&daemon, "data/mine/a")).collect();
     let code = loop {
         let (mut near, serving) = begun(&daemon, "data/mine/a");

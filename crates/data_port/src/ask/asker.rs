@@ -1,5 +1,5 @@
 //! Asks other nodes: dials a site's addresses in their order, verifies the peer, sends a question and waits for the reply.
-//! Knows what no question means; questions about this node go to `here`.
+//! Knows the meaning of no question; questions about this node go to `here`.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -48,11 +48,11 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 pub struct Asker {
     here: Here,
     tls: ClientTls,
-    /// Connections without a question on the way, by the site that they lead to.
+    /// Connections without a pending question, by the site that they lead to.
     kept: Mutex<HashMap<Peer, Vec<Kept>>>,
 }
 
-/// How long after a question that was not answered a connection is used no more: its path may be dead.
+/// How long a connection is used after an unanswered question: its path may be dead.
 const OWES_FOR: Duration = Duration::from_secs(3);
 
 /// A connection, after HELLO.
@@ -92,7 +92,7 @@ impl Kept {
         Ok(document)
     }
 
-    /// Whether it can be asked: it has not ended, and owes no more than one answer, not for long.
+    /// Whether it can be asked: it has not ended, and owes at most one answer, and only for a short time.
     fn is_usable(&mut self) -> bool {
         while self.asked > self.answered {
             match receive_frame(&mut self.stream, Duration::ZERO) {
@@ -133,7 +133,8 @@ impl Asker {
         }
     }
 
-    /// A connection to the site that is kept, the last one used first, and before them those that owe no answer. Those that rested for too long are closed.
+    /// A kept connection to the site. The last one used comes first, and connections that owe no answer come before all others. Connections
+    /// that rested for too long are closed.
     fn take(&self, site: &Peer) -> Option<Kept> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, connections| {

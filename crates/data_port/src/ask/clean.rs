@@ -63,7 +63,7 @@ pub(super) fn clean(
         tags,
         journals,
         claimed,
-        // Whatever was written to after this moment stays.
+        // A file that was written to after this moment stays.
         before: i64::try_from(now.saturating_sub(wish.older_than_seconds)).unwrap_or(i64::MAX),
         cleaned: Cleaned::default(),
     };

@@ -108,8 +108,8 @@ impl Here {
                     Ok(found) => return found.view().map(Answer::Entry),
                     Err(refused) => refused,
                 };
-                // A writer may know whether a directory is there. A file and nothing at all get the same answer. Only changes say more,
-                // such as a directory that cannot be made because something stands there.
+                // A writer may know whether a directory exists. A file and no entry at all get the same answer. Only changes reveal more,
+                // such as a directory that cannot be made because another entry has its name.
                 let found = self
                     .find(path, Right::Write, may)
                     .map_err(|_no_right| refused.clone())?;
@@ -284,7 +284,7 @@ impl Found {
         Ok(())
     }
 
-    /// The words of a failure of the storage.
+    /// The message of a failure of the storage.
     pub(super) fn refuse(&self, error: &StoreError) -> Refusal {
         let code = match error.kind {
             StoreErrorKind::NotFound => code::NOT_FOUND,

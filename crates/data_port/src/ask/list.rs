@@ -16,16 +16,16 @@ use godwit_store::{Kind, RelPath};
 
 use super::here::{Found, given_up, view};
 
-/// Bytes of names and targets in one page: JSON takes six signs for some of them, so they fill most of a document.
+/// Bytes of names and targets in one page: JSON takes six characters for some of them, so they fill most of a document.
 const NAMES_BYTES_MAX: usize = 128 << 10;
 
 /// Names between two looks whether the asker is still there.
 const NAMES_EACH: u64 = 4_096;
 
-/// The same of entries that are looked at.
+/// The same for entries whose metadata is read.
 const ENTRIES_EACH: usize = 32;
 
-/// Names that one listing keeps, and their bytes with 48 for each: for a page, and for those that follow.
+/// Names that one listing keeps, and their bytes with 48 for each: for a page, and for later ones.
 const AHEAD_MAX: usize = 128 << 10;
 const AHEAD_BYTES_MAX: usize = 8 << 20;
 const NAME_BYTES: usize = 48;
@@ -39,7 +39,7 @@ struct Least {
     after: Option<Vec<u8>>,
     names: BinaryHeap<Vec<u8>>,
     bytes: usize,
-    /// Names that are kept whatever their bytes.
+    /// Names that are kept regardless of their bytes.
     least: usize,
     /// Some were left out.
     full: bool,

@@ -55,7 +55,7 @@ pub(super) struct Sought {
     pub(super) name: Vec<u8>,
 }
 
-/// Refuses a pull whose sources meet where they go, and asks for a beacon if the client has kept one back. `goes_to` has the paths at
+/// Refuses a pull whose sources meet their destination, and asks for a beacon if the client has kept one back. `goes_to` has the paths at
 /// the client.
 pub(super) fn keep_apart(
     shared: &Shared,
@@ -66,7 +66,7 @@ pub(super) fn keep_apart(
     let real: Vec<Vec<u8>> = sought.iter().map(|source| source.real.clone()).collect();
     match itself::judge_pull(request, &real, goes_to) {
         Judged::Meet(why) => return Err(meets(shared, why)),
-        // Its destination is one that this machine may see by another file system.
+        // This machine may see its destination by another file system.
         Judged::ApartHere { .. } if request.beacon.is_none() && request.keeps_beacon() => {
             return Err(Denial::new(ErrorCode::BEACON, itself::WANTS_BEACON));
         }

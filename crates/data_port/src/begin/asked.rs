@@ -40,8 +40,8 @@ pub(super) fn entered(
     Ok(Some((hold, Membership { node, ..membership })))
 }
 
-/// Whether the holder of a claim may write at the claimed place. No holder has a place that is not there any more. The nodes of a cluster act
-/// for the same users, whose rights the node that claims has looked at.
+/// Whether the holder of a claim may write at the claimed place. No holder may write at a place that does not exist any more. The nodes of
+/// a cluster act for the same users, and the claiming node has checked their rights.
 pub(crate) fn may_write(shared: &Shared, by: &By, asked: &Text) -> bool {
     let who = match by {
         By::Here => return true,

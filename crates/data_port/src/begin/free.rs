@@ -1,5 +1,5 @@
-//! Owns getting the destination of a transfer free: one of the same name whose client is gone makes way.
-//! Does not know which transfers there are (`table`) and does not write.
+//! Frees the destination of a transfer: one of the same name whose client is gone makes way.
+//! Does not know the transfers (`table`) and does not write.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::table::{Holder, Patience};
 /// How long a transfer whose client has gone may still hold its destination.
 const SUPERSEDE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long one of the same name is waited for.
+/// How long to wait for a transfer of the same name.
 pub(super) const PATIENCE: Patience = Patience {
     silent: SUPERSEDE_PATIENCE,
     leaving: Duration::from_secs(2),
@@ -23,8 +23,8 @@ pub(super) const PATIENCE: Patience = Patience {
 
 const SUPERSEDE_LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Takes the destination; a transfer with the same name whose client is gone makes way. One whose client answers and stays
-/// does not, and the second one is refused.
+/// Takes the destination; a transfer with the same name whose client is gone makes way. If its client answers and stays, the second
+/// transfer is refused.
 pub(super) fn prepare(
     shared: &Shared,
     peer: IdentityId,

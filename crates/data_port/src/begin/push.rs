@@ -1,4 +1,4 @@
-//! Begins the receiving end of a push: a tree, or nothing that keeps anything.
+//! Begins the receiving end of a push: a tree, or a sink that keeps nothing.
 //! Knows no place but the one that `places` found.
 
 use std::sync::Arc;
@@ -184,7 +184,7 @@ impl<'a> Beginning<'a, '_> {
             None => Ok((prepared, Some(entering))),
             Some(no) => {
                 drop(entering);
-                // The log of the transfer's own failure would say less.
+                // The failure of the transfer itself is the more useful report.
                 let _ = prepared.put_away();
                 Err(no)
             }

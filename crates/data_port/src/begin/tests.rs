@@ -112,7 +112,7 @@ fn a_peer_whose_ends_meet_does_not_hear_where_the_export_lies() {
         }),
         ..Open::default()
     };
-    // A node says to each site that it sends to which files it sees, and a site may say so, too.
+    // A node reveals to each site that it sends to which files it sees, and that site may claim to see them, too.
     let push = Open {
         direction: Direction::PUSH.0,
         sources: vec![b"/".to_vec()],

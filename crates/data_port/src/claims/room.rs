@@ -11,7 +11,7 @@ use godwit_net::IdentityId;
 use super::{CLAIMS_OF_ONE_MAX, Held};
 use crate::allow::Who;
 
-/// By whose right a claim is set, or changed.
+/// The peer that sets or changes a claim, and its rights.
 #[derive(Clone, Debug)]
 pub(crate) enum By {
     /// This node itself.
@@ -49,7 +49,7 @@ pub(super) fn is_full_for(table: &HashMap<ClaimId, Held>, by: &By, now: Instant)
     of_one.count() >= CLAIMS_OF_ONE_MAX
 }
 
-/// By whose right one acts: the asker of the job that it names. One asker may let many identities in.
+/// The identity whose right a peer uses: the asker of the job that the peer names. One asker may let many identities in.
 pub(super) fn giver_of(by: &By) -> Option<String> {
     let asker = match by {
         By::Peer(who) => who.mandate.as_ref().map(|mandate| mandate.asker.clone()),

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 enum Looked {
     One,
     Two,
-    /// Neither is there yet.
+    /// Neither exists yet.
     Neither,
 }
 
-/// Whether one is the other, or lies below it. Spellings that may be one name are looked up. While neither is there, those that differ in
-/// the case of letters count as one.
+/// Whether one path is the other, or lies below it. Spellings that may be one name are looked up. While neither exists, names that differ
+/// only in the case of letters count as one.
 pub(crate) fn overlap(one: &[u8], other: &[u8]) -> bool {
     let (mut at_one, mut at_other) = (PathBuf::new(), PathBuf::new());
     let path = |bytes| Path::new(OsStr::from_bytes(bytes));
@@ -30,7 +30,7 @@ pub(crate) fn overlap(one: &[u8], other: &[u8]) -> bool {
             continue;
         }
         let are_cased = folded(names[0]) == folded(names[1]);
-        // Whether two further names are one is a matter of normal forms, which the file system knows.
+        // Whether other names are one depends on normal forms, which the file system knows.
         let are_ascii = names.iter().all(|name| name.is_ascii());
         if !are_cased && are_ascii {
             return false;

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Instant;
 
-/// Addresses from which somebody with a grant has come; the one that came longest ago is forgotten first.
+/// Addresses from which a peer with a grant has come; the one that came longest ago is forgotten first.
 const KNOWN_MAX: usize = 4096;
 
 /// How many there may be.

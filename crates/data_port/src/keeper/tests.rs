@@ -1,4 +1,4 @@
-//! Tests of when a transfer ends, and for whom it makes way.
+//! Tests of when a transfer ends, and for which client it makes way.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,7 +114,7 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
         watch: Mutex::new(Watch::new(Instant::now())),
     });
     table.insert(&session);
-    // It says how things stand as soon as it is served.
+    // It reports its state as soon as it is served.
     while near.try_recv().unwrap().is_none() {
         near.wait(ENDLESS).unwrap();
     }

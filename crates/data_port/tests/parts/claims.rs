@@ -107,7 +107,7 @@ fn a_claim_that_ends_stops_its_members_and_another_takes_their_work() {
     let slow = world.begin(world.member(0, parts[1..].to_vec(), &[("limit", "2MB")]));
     slow.heard
         .wait_for(|event| matches!(event, Event::Progress(progress) if progress.bytes > 1 << 20));
-    // Renewed no more: from the end of the lease on the node writes nothing, whatever the member sends.
+    // No longer renewed: from the end of the lease on the node writes nothing that the member sends.
     world.release(0).expect("ended");
     let ended = slow.end();
     ended.result.as_ref().expect_err("stopped");
@@ -126,7 +126,7 @@ fn a_claim_that_ends_stops_its_members_and_another_takes_their_work() {
     assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");
     world.assert_same("big");
     world.release(1).expect("released");
-    // Free for everybody.
+    // Free for all.
     let plain = world.run(world.spec(1, &[]));
     assert_eq!(plain.summary().status, Status::Complete, "{plain:?}");
 }

@@ -53,7 +53,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// The digest of each item that is done; None of one that is not.
+    /// The digest of each finished item; None for any other.
     pub(crate) fn digests(&self, items: usize) -> Vec<Option<PartDigest>> {
         let mut digests = vec![None; items];
         for event in &self.events {

@@ -291,7 +291,7 @@ impl World {
         self.begin(spec).end()
     }
 
-    /// A file of so many bytes at the source, with some data in each 64 MiB and at its end.
+    /// A file of `bytes` bytes at the source, with some data in each 64 MiB and at its end.
     pub(crate) fn file(&self, name: &str, bytes: u64) {
         let file = File::create(self.path("from").join(name)).expect("made");
         file.set_len(bytes).expect("long");
