@@ -29,7 +29,7 @@ pub(crate) struct Rules {
 
 struct Kept {
     follower: Follower,
-    /// Index of the last command that the rules were looked at after.
+    /// Index of the last command when the rules were checked last.
     index: u64,
     /// None: they must be read again.
     grants: Option<Arc<Vec<Grant>>>,
@@ -96,7 +96,7 @@ impl Kept {
                         return;
                     }
                 }
-                // Events were missed, or the state cannot be read: the next reading says which.
+                // Events were missed, or the state cannot be read: the next reading decides.
                 Err(_) => {
                     self.grants = None;
                     return;
@@ -121,7 +121,7 @@ impl Access<'_> {
     /// The grants in the node's home as they are now.
     ///
     /// # Errors
-    /// The file cannot be read, or a line in it says nothing known.
+    /// The file cannot be read, or a line in it is unknown.
     pub fn file_grants(&self) -> Result<Vec<Grant>, JobsError> {
         (self.0.config.file_grants)().map_err(JobsError::Grants)
     }
@@ -141,7 +141,7 @@ impl Access<'_> {
     }
 
     /// Whether the job of a mandate is alive and its owner may still run it. The asker must be a node of this site, or one that had another
-    /// site run the job and has left; None for the asker of another site. `peer` acts for the job: the node that left does not any more.
+    /// site run the job and has left; None for the asker of another site. `peer` acts for the job: a node that left no longer does.
     ///
     /// # Errors
     /// The state cannot be read.
@@ -225,7 +225,7 @@ impl Granted {
         })
     }
 
-    /// Whether the user may do anything at a site of which only its exports are asked for, or in one export of it.
+    /// Whether the user has any right at a site, or in one export of it. Used when a request names no path.
     ///
     /// # Errors
     /// `Forbidden`, as [`Self::check`].
@@ -387,7 +387,7 @@ fn places_of(job: &Job) -> Result<(Vec<Place>, Place), JobsError> {
     Ok((sources, place(&job.destination)?))
 }
 
-/// Why the owner of a job may not run it any more. While grants and users cannot be read, jobs that were let in go on.
+/// Why the owner of a job may no longer run it. While grants and users cannot be read, admitted jobs continue.
 pub(crate) fn denied(shared: &Shared, job: &Job) -> Option<String> {
     if let Some(asker) = guests::asker_of(job) {
         return (!guests::may_go_on(shared, asker, job)).then(|| guests::ACCESS_ENDED.to_owned());
@@ -414,7 +414,7 @@ pub(crate) fn check_places(
     needs(there, sources, destination).try_for_each(|(place, right)| granted.check(place, right))
 }
 
-/// The rule as a grant; None for one that makes no sense, which allows nothing.
+/// The rule as a grant; None for an invalid one, which allows nothing.
 #[must_use]
 pub fn grant_of(rule: &AccessRule) -> Option<Grant> {
     let area = match rule.export.as_str() {

@@ -1,5 +1,5 @@
-//! One attempt of a job: a thread that runs the transfer, and says to the state how it ended.
-//! Does not decide when the next one comes, but for the delay that the job's policy gives.
+//! One attempt of a job: a thread that runs the transfer, and reports its end to the state.
+//! Does not decide when the next one comes, except for the delay of the job's policy.
 
 pub(crate) mod after_crash;
 pub(crate) mod divided;
@@ -48,7 +48,7 @@ const TEXT_BYTES_MAX: usize = 4_096;
 /// While the state does not take how an attempt ended.
 const PROPOSE_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long an attempt stays with one node of a site that has several, unless its owner says otherwise: the next one goes to another.
+/// How long an attempt stays with one node of a site with several, unless its owner sets otherwise: the next attempt goes to another node.
 const IMPATIENT: [(&str, &str); 2] = [("stall-deadline", "20s"), ("retry-for", "20s")];
 
 /// Starts the attempt that was claimed under `epoch`.
@@ -258,7 +258,7 @@ fn label(job: &Job) -> String {
     }
 }
 
-/// The watch over the space of a destination here. Comparing by contents takes long, and all of it looks as if it were to come.
+/// The watch over the space of a destination here. A comparison by contents takes long, and until then all data looks new.
 fn space_watch(job: &Job, prepared: &Prepared, env: &Env) -> Option<SpaceWatch> {
     let is_here = job.destination.site == godwit_api::rest::HERE;
     let is_copy = prepared.spec.kind != JobKind::Verify;
@@ -275,7 +275,7 @@ fn space_watch(job: &Job, prepared: &Prepared, env: &Env) -> Option<SpaceWatch> 
     ))
 }
 
-/// Tells the state how the attempt ended. An attempt whose claim has ended tells nothing: somebody paused or cancelled the job.
+/// Reports the end of the attempt to the state. An attempt whose claim has ended reports nothing: a user paused or cancelled the job.
 fn conclude(
     shared: &Shared,
     job: &Job,
@@ -374,7 +374,7 @@ fn settle(shared: &Shared, job: &Job, op: &JobOp, told: &AttemptEvents) {
     }
 }
 
-/// The same end with no words but those of this node.
+/// The same end with this node's own texts only.
 fn without_words(op: &JobOp, error: &CommandError) -> JobOp {
     let text = format!("The attempt ended. Its own report was refused here: {error}");
     let plain = Reason::new(FailureCode::LocalFailure, clip(&text));
@@ -433,12 +433,12 @@ fn backoff(shared: &Shared, job: &Job, epoch: u64, reason: Reason, heard: &Obser
     }
 }
 
-/// The reason of a job that its owner may not run any more.
+/// The reason of a job that its owner may no longer run.
 pub(crate) fn denied(why: &str) -> Reason {
     Reason::new(FailureCode::AccessDenied, clip(why))
 }
 
-/// The reason of a job of which no more is kept here.
+/// The reason of a job whose records are full here.
 pub(crate) fn no_room(why: &str) -> Reason {
     Reason::new(FailureCode::PeerBusy, clip(why))
 }

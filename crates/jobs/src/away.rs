@@ -27,7 +27,7 @@ pub(crate) fn leaves(
     let Some((name, lasts)) = silent else {
         return Ok(false);
     };
-    // The other nodes of a divided job go on.
+    // The other nodes of a divided job continue.
     if Works(reader).of(&job.id)?.is_some() {
         return Ok(false);
     }
@@ -49,7 +49,7 @@ pub(crate) fn leaves(
         (shared.config.log)(&format!("job {}: {text}", job.id));
         shared.live.leave(&job.id);
     }
-    // A refusal means that somebody has changed the job meanwhile.
+    // A refusal means that the job was changed meanwhile.
     Ok(left.is_ok())
 }
 

@@ -32,7 +32,7 @@ const AMOUNT_MAX: u64 = 1 << 53;
 /// The longest code, and the longest name of a figure.
 const WORD_BYTES_MAX: usize = 64;
 
-/// The code in the place of one that is no word, or that only this node gives.
+/// Replaces a code that is malformed, or that only this node may give.
 pub(crate) const OTHER: FailureCode = FailureCode::Other;
 
 /// The stages that may limit a transfer.
@@ -51,7 +51,7 @@ const FIGURES_MAX: usize = 64;
 /// Network paths of one transfer, as many as HELLO allows.
 const CHANNELS_MAX: usize = 64;
 
-/// Nodes that bring a divided job: more than a cluster has.
+/// Nodes of a divided job: more than a cluster has.
 const NODES_MAX: usize = 64;
 
 /// Groups of failed entries. The state takes four more.
@@ -69,7 +69,7 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 /// Times of samples: from 1970 to 9999-12-31.
 const TIMES: std::ops::Range<i64> = 0..253_402_214_400_000;
 
-/// Asks as another does, and lets only bounded answers of others through: whatever asks for this node asks by it.
+/// Wraps another asker, and lets only bounded answers of others through: all questions of this node go through it.
 pub(crate) struct Bordered {
     sites: Arc<dyn AskSites>,
     asked: Asked,
@@ -247,7 +247,7 @@ pub(crate) fn node_name(number: usize) -> String {
     format!("node {number}")
 }
 
-/// Nodes have numbers: their names are words of the other site.
+/// Nodes have numbers: their names are texts of the other site.
 fn nodes(told: &mut Vec<NodeProgress>) {
     told.truncate(NODES_MAX);
     for (number, node) in (1..).zip(told) {
@@ -266,7 +266,7 @@ fn bottleneck(told: &mut Option<String>) {
         .filter(|stage| BOTTLENECKS.contains(&stage.as_str()));
 }
 
-/// The figures that this program knows: a name would be a word of the other site.
+/// The figures that this program knows: a name would be a text of the other site.
 fn stages(told: &mut BTreeMap<String, f64>) {
     told.retain(|name, _| STAGE_FIGURES.contains(&name.as_str()));
 }

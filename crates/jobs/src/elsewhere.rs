@@ -1,4 +1,4 @@
-//! How far the jobs are that other nodes of the cluster run: asked for while somebody looks, and forgotten when it gets old.
+//! Progress of the jobs that other nodes of the cluster run: asked for while a client looks, and forgotten when it gets old.
 //! Runs no job, and keeps nothing in the state.
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ const LOOKS_FOR: Duration = Duration::from_secs(10);
 /// How long a node may take to answer.
 const WITHIN: Duration = Duration::from_secs(3);
 
-/// Jobs of other nodes that are looked at: a page of the API.
+/// Bound of jobs from other nodes: a page of the API.
 const JOBS_MAX: usize = 1_000;
 
 /// Progress of jobs that run elsewhere.
@@ -143,7 +143,7 @@ fn runners(shared: &Shared) -> Vec<Node> {
     rows.into_iter().filter(runs).collect()
 }
 
-/// The jobs that a node runs and works on now; None where it does not tell.
+/// The jobs that a node runs and works on now; None if it does not answer.
 pub(crate) fn ask(
     shared: &Shared,
     node: &Node,

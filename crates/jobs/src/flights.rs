@@ -149,7 +149,7 @@ impl Flights {
         Ends(self)
     }
 
-    /// Whether the job is controlled here no more.
+    /// Whether the job is no longer controlled here.
     pub(crate) fn have_ended(&self) -> bool {
         self.lock().has_ended
     }

@@ -25,13 +25,13 @@ use crate::guests::{propose, refuse};
 /// The longest that an asker gives access for without renewing it.
 const LASTS_MAX_MILLIS: i64 = 24 * 3_600_000;
 
-/// Access for less than this is refused: nothing could be done with it.
+/// Access for a shorter time is refused: it would be of no use.
 const LEAST_MILLIS: i64 = 60_000;
 
 /// Paths of one job: as many as the state takes sources.
 const PATHS_MAX: usize = SOURCES_MAX;
 
-/// Rules of one job: so many as it has paths at most.
+/// Rules of one job: at most one for each path.
 pub(crate) const RULES_OF_JOB_MAX: usize = PATHS_MAX;
 
 /// The same bound once a node that was let in for the job lets others in: its rules count with those of the asker.
@@ -91,7 +91,7 @@ pub(crate) fn grant(
         .iter()
         .map(|path| rule(giver, wish, path, until_first))
         .collect::<Result<_, _>>()?;
-    // A look at each path takes work, too, whether it is allowed or not. A node uses up the changes of those sites only that let it in.
+    // A check of each path takes work, too, whether it is allowed or not. A node uses up only the changes of the sites that let it in.
     if let Some(mandate) = mandate
         && !is_let_in(shared, mandate, asker)?
     {
@@ -123,7 +123,7 @@ pub(crate) fn grant(
         let message = "paths: a node renews its own access, and gives itself no other";
         return Err(Refusal::new(code::INVALID, message));
     }
-    // Access that is there is renewed whatever the number.
+    // Existing access is renewed regardless of the number.
     let over = |before: u64, max: u64| added > 0 && before.saturating_add(added) > max;
     let most = match mandate {
         Some(_) => RULES_PASSED_ON_MAX,
@@ -348,7 +348,7 @@ pub(crate) fn revoke(
     }
     let keep: HashSet<&str> = keep.iter().map(String::as_str).collect();
     let prefix = prefix(asker, job);
-    // A node of the job may give access on at the same moment. Once its own access is gone it can give no more.
+    // A node of the job may pass access on at the same moment. Once its own access is gone it can give no more.
     for _ in 0..REVOKE_PASSES_MAX {
         let mut rules = rules(shared, &prefix)?;
         rules.retain(|rule| !keep.contains(rule.subject.as_str()));
@@ -371,14 +371,14 @@ fn take_back(shared: &Shared, asker: &str, rule: String) -> Result<(), Refusal> 
     taken.or_else(|refusal| if is_gone() { Ok(()) } else { Err(refusal) })
 }
 
-/// The rules whose ids begin so, by the key: a node asks often, and other askers may have given thousands.
+/// The rules whose ids have this prefix, by the key: a node asks often, and other askers may have given thousands.
 fn rules(shared: &Shared, prefix: &str) -> Result<Vec<AccessRule>, Refusal> {
     let reader = shared.replica.reader();
     let rules = ById(&reader).below::<AccessRule>(prefix);
     rules.map_err(|error| refuse(&error.into()))
 }
 
-/// A number that follows from identity, path and right (FNV-1a, 64 bits): it tells the rules of one job apart.
+/// A number that follows from identity, path and right (FNV-1a, 64 bits): it distinguishes the rules of one job.
 fn hash(identity: &str, path: &[u8], write: bool) -> u64 {
     let bytes = identity.bytes().chain([0]).chain(path.iter().copied());
     let bytes = bytes.chain(if write { *b"w" } else { *b"r" });

@@ -54,7 +54,7 @@ impl AnswerJobs for Guests {
         let jobs = &self.0;
         match question {
             Question::Reach(wish) => {
-                // An asker has no more sites dialled by the nodes that it lets in.
+                // The nodes that an asker lets in share its bound of dials.
                 let giver = mandate.map_or(asker, |mandate| mandate.asker.as_str());
                 self.reach(giver, wish, may).map(|()| Answer::Done {})
             }
@@ -143,8 +143,8 @@ impl Guests {
     }
 }
 
-/// Finds out whether the other end of another node's job is reached, before the attempt connects to it: at the same rate, and with the
-/// same one answer, as for a question.
+/// Finds out whether the other end of another node's job is reached, before the attempt connects to it: at the same rate, and with the same
+/// answer, as for a question.
 ///
 /// # Errors
 /// The site is not reached, or the asker had too many sites tried lately.
@@ -191,7 +191,7 @@ fn find(jobs: &Jobs, asker: &str, job: &str) -> Result<Option<Job>, Refusal> {
     found.map_err(|error| refuse(&error.into()))
 }
 
-/// Whether the asker is a node of this cluster and means a job of it by that id.
+/// Whether the asker is a node of this cluster and means a job of this cluster by that id.
 fn is_of_cluster(jobs: &Jobs, asker: &str, job: &str) -> Result<bool, Refusal> {
     let found = jobs.shared.replica.reader().job(job);
     let found = found.map_err(|error| refuse(&error.into()))?.is_some();
@@ -207,7 +207,7 @@ fn known(jobs: &Jobs, asker: &str, job: &str) -> Result<Job, Refusal> {
     })
 }
 
-/// Runs a job for the asker, or finds the one that runs.
+/// Runs a job for the asker, or finds the running one.
 fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answer, Refusal> {
     grants::check_job(&wish.job)?;
     if wish.request.as_ref().is_some_and(|id| !is_request_id(id)) {
@@ -237,7 +237,7 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
     told(jobs, &id)
 }
 
-/// Has a job that is there run again, if that is wanted. The rights of its asker are looked at before the attempt.
+/// Has an existing job run again, if the asker wants that. The attempt checks the rights of the asker first.
 fn go_on(jobs: &Jobs, asker: &str, wish: &RunJob, found: Job) -> Result<Answer, Refusal> {
     let state = found.state;
     if state != JobState::Complete {
@@ -258,7 +258,7 @@ fn go_on(jobs: &Jobs, asker: &str, wish: &RunJob, found: Job) -> Result<Answer, 
     told(jobs, &found.id)
 }
 
-/// A job of a cluster runs for one of its nodes at a time. The asker has let the other nodes of its cluster in, and so says which these are.
+/// A job of a cluster runs for one of its nodes at a time. The asker has named the other nodes of its cluster by letting them in.
 fn check_once(jobs: &Jobs, asker: &str, job: &str) -> Result<(), Refusal> {
     for mate in grants::let_in_by(&jobs.shared, asker, job)? {
         let other = find(jobs, &mate, job)?;
@@ -358,7 +358,7 @@ fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
     };
     steered.map_err(|error| refuse(&error))?;
     if matches!(wish.verb, Some(SteerVerb::Pause | SteerVerb::Cancel)) {
-        // The asker takes it that nothing writes any more.
+        // The asker relies on the end of all writes.
         jobs.shared.live.wait_for_end(id, STOPS_WITHIN);
     }
     // An unchanged value is no change.
@@ -379,7 +379,7 @@ fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
     told(jobs, id)
 }
 
-/// The words of an error, for the asker.
+/// The message of an error, for the asker.
 pub(crate) fn refuse(error: &JobsError) -> Refusal {
     let message = error.words();
     match error {

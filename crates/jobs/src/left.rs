@@ -24,7 +24,7 @@ const LOOK_WITHIN: Duration = Duration::from_secs(20);
 const OLDER_THAN_SECONDS: u64 = 100 * 365 * 24 * 3_600;
 
 impl Access<'_> {
-    /// The destination of a job that has ended, and the wish to remove what its attempts left there; for its owner and for admins.
+    /// The destination of a job that has ended, and the wish to remove the leftovers of its attempts there; for its owner and for admins.
     ///
     /// # Errors
     /// The job is not known, is another's, or may resume; another site ran it; or the name of its site belongs to another identity by now.
@@ -79,7 +79,7 @@ fn destination(job: &Job) -> Result<Place, JobsError> {
     text.parse().map_err(unread)
 }
 
-/// The site of the destination that the job means; None for this node, or where the name is not known any more.
+/// The site of the destination of a job; None for this node, or if the name is not known any more.
 fn site_of(reader: &Reader, job: &Job, place: &Place) -> Result<Option<Site>, JobsError> {
     if place.site == HERE {
         return Ok(None);

@@ -80,7 +80,7 @@ pub use zone::{check_time_zone, time_zone_trouble};
 
 use live::Live;
 
-/// Makes the surroundings of one attempt, whose connections are with these sites only.
+/// Makes the surroundings of one attempt, which connects to these sites only.
 pub type MakeEnv = dyn Fn(&[Site]) -> Env + Send + Sync;
 
 /// Reads the grants that the operator of this machine wrote into the node's home.
@@ -174,7 +174,7 @@ pub(crate) struct Shared {
     pub(crate) others: past::Others,
     rules: access::Rules,
     pub(crate) stopping: AtomicBool,
-    /// Jobs whose sites do not know yet that they stop.
+    /// Jobs whose sites do not know yet that the jobs stop.
     pub(crate) notices: attempt::site::pending::PendingNotices,
     /// Jobs that this node leaves to other nodes of the cluster for a while.
     pub(crate) unseen: attempt::site::unseen::Unseen,
@@ -346,7 +346,7 @@ impl Jobs {
         self.steer(actor, id, JobOp::Pause)
     }
 
-    /// Lets a paused job go on.
+    /// Resumes a paused job.
     ///
     /// # Errors
     /// The job is not paused, or the actor may not use its places, or the state takes no change.

@@ -59,7 +59,7 @@ impl Live {
         self.lock_short().insert(id.to_owned(), shortage);
     }
 
-    /// The job waits for space no more.
+    /// The job no longer waits for space.
     pub(crate) fn fits(&self, id: &str) {
         self.lock_short().remove(id);
     }
@@ -77,7 +77,7 @@ impl Live {
         self.short.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers the thread of an attempt, and forgets those that have ended.
+    /// Remembers the thread of an attempt, and forgets threads that have ended.
     pub(crate) fn keep(&self, thread: JoinHandle<()>) {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         threads.retain(|thread| !thread.is_finished());

@@ -27,7 +27,7 @@ const WAIT_MAX: Duration = Duration::from_secs(2);
 pub(crate) const NO_NODE: FailureCode = FailureCode::NoNode;
 pub(crate) const NODES_DRAINED: FailureCode = FailureCode::NodesDrained;
 
-/// Jobs of other nodes that one pass looks at.
+/// Jobs of other nodes that one pass reads.
 const OTHERS_MAX: usize = 1_000;
 
 /// The nodes of the cluster, as far as jobs go.
@@ -201,7 +201,7 @@ pub(crate) fn reaches(exports: &[String], job: &Job) -> bool {
 pub(crate) struct Seen(HashMap<String, (u64, Instant)>);
 
 impl Seen {
-    /// Splits jobs into those that this node takes now and leaves to others for the time being; tells when to look again.
+    /// Splits jobs into those that this node takes now and those that it leaves to others for now; returns when to look again.
     pub(crate) fn sift(
         &mut self,
         due: Vec<Job>,

@@ -154,8 +154,7 @@ impl Counts {
     }
 }
 
-/// Chooses. `waiting` has the jobs of each owner in the order in which they go; `elsewhere` are those that other nodes of the cluster
-/// run.
+/// Chooses. `waiting` has the jobs of each owner in their order; `elsewhere` are the running jobs of other nodes of the cluster.
 pub(crate) fn choose(
     waiting: Vec<Job>,
     running: &[Running],

@@ -150,7 +150,7 @@ fn miss(missing: &mut Vec<MissingNode>, node: &str, why: String) {
     }
 }
 
-/// Lines of the attempts of a run from `first` on, after the node's own number `after`; a sentence where the node does not tell.
+/// Lines of the attempts of a run from `first` on, after the node's own number `after`; a sentence if the node does not answer.
 fn lines(
     shared: &Shared,
     id: &str,
@@ -196,7 +196,7 @@ fn lines(
     Ok(Ok(found))
 }
 
-/// The samples of a job, the oldest first, and the nodes that did not tell theirs.
+/// The samples of a job, the oldest first, and the nodes that did not send theirs.
 pub(crate) fn samples(
     shared: &Shared,
     id: &str,

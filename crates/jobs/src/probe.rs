@@ -1,8 +1,8 @@
-//! Looks every few seconds whether the sites are back that waiting jobs need: one connection for each site. A site that is back wakes its jobs.
-//! Starts no job (`scheduler`), and asks a site nothing: it is back when it proves its identity.
+//! Checks every few seconds whether the sites of waiting jobs are back: one connection for each site. A site that is back wakes its jobs.
+//! Starts no job (`scheduler`), and asks a site nothing: a site is back when it proves its identity.
 //!
 //! A job that waits for a passing reason has a time for its next attempt, minutes away after some attempts. A site that was away and
-//! answers again makes that time pointless. One that answered all the while wakes nothing: something else is in the way.
+//! answers again makes that time pointless. A site that answered all the time wakes no job: the reason is another one.
 
 mod site_state;
 
@@ -36,7 +36,7 @@ const WITHIN: Duration = Duration::from_secs(3);
 /// Waiting jobs that one look sees: a page of the state.
 const JOBS_MAX: usize = 1_000;
 
-/// Sites that are dialled at once, and by one look. Those that come first by name are looked at first.
+/// Sites that are dialled at once, and by one look. The first ones by name come first.
 const AT_ONCE: usize = 8;
 const SITES_MAX: usize = 64;
 
@@ -67,7 +67,7 @@ impl Woken {
     }
 }
 
-/// Whether the job waits for its next attempt because something passing was in the way that a site may be the cause of.
+/// Whether the job waits for its next attempt for a passing reason that a site may have caused.
 fn waits(job: &Job, at: Timestamp) -> bool {
     let passes = |code: FailureCode| {
         matches!(code.scope(), Scope::Job | Scope::Entry) && code.retry() == Retry::Transient
@@ -97,7 +97,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     }
 }
 
-/// A site, and the jobs that wait with it.
+/// A site, and the jobs that wait for it.
 struct Wanted {
     site: Site,
     jobs: Vec<(String, u64)>,
@@ -197,7 +197,7 @@ fn tell(shared: &Shared, one: &Wanted, answers: bool) {
     (shared.config.log)(&line);
 }
 
-/// Notes that a site went or came back, for those that follow the state and for webhooks. The leader does so for all nodes.
+/// Notes that a site went or came back, for followers of the state and for webhooks. The leader does so for all nodes.
 fn say(shared: &Shared, site: &Site, answers: bool) {
     let reader = shared.replica.reader();
     let knows = Agreed(&reader)

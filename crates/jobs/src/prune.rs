@@ -9,7 +9,7 @@ use crate::Shared;
 use crate::error::JobsError;
 use crate::scheduler::actor;
 
-/// How often history is looked at.
+/// How often history is checked.
 const EVERY: Duration = Duration::from_mins(10);
 
 /// How far the clock may run away from the monotonic one before it counts as set.
@@ -84,7 +84,7 @@ pub(crate) fn delete(shared: &Shared, at: Timestamp) -> Result<(), JobsError> {
     remove_files(shared)
 }
 
-/// Removes the files of jobs that are no more.
+/// Removes the files of deleted jobs.
 fn remove_files(shared: &Shared) -> Result<(), JobsError> {
     let reader = shared.replica.reader();
     for id in godwit_history::ids(&shared.config.directory) {

@@ -90,7 +90,7 @@ fn serving(node: Peer, nodes: &[Peer]) -> Peer {
     other.cloned().unwrap_or(node)
 }
 
-/// A node of this cluster, as it is asked.
+/// A node of this cluster as a peer.
 pub(crate) fn node(row: &Node) -> Peer {
     Peer {
         name: row.name.clone(),
@@ -99,7 +99,7 @@ pub(crate) fn node(row: &Node) -> Peer {
     }
 }
 
-/// Asks a node, for so long at most, and no longer than this node runs and `goes_on` says.
+/// Asks a node, for this long at most. Ends early when this node stops or `goes_on` is false.
 pub(crate) fn ask(
     shared: &Shared,
     node: &Peer,
@@ -122,7 +122,7 @@ pub(crate) fn peer(site: &Site) -> Peer {
     }
 }
 
-/// The site, reached by this node of it.
+/// The site, reached by this node of the site.
 fn site_by(site: Site, node: Peer) -> Site {
     Site {
         addresses: node.addresses,
@@ -131,8 +131,8 @@ fn site_by(site: Site, node: Peer) -> Site {
     }
 }
 
-/// The nodes of the site, as one of them says. The one that the operator named may say anything; any other one tells addresses of those
-/// that are believed.
+/// The nodes of the site, by the answer of one of them. The node that the operator named may name any nodes; any other one only gives
+/// addresses of believed ones.
 fn nodes_of(shared: &Shared, site: &Site, node: &Peer, path: &[u8]) -> Result<Vec<Peer>, Refusal> {
     let path = Text(path.to_vec());
     let answer = ask(shared, node, &which_nodes(&path), WITHIN, &|| true)?;
@@ -186,7 +186,7 @@ fn learn(shared: &Shared, site: &Site, nodes: &[Peer], named: bool) {
         .level()
         .is_ok_and(|level| level >= LEVEL_NAMED);
     let at = shared.now();
-    // A site of one node has nothing to be learned; one that is named with a job alone is not in the state.
+    // A site of one node has nothing to be learned; a site that is named with a job alone is not in the state.
     if !is_news(site, &told, named && has_times, at) || (site.nodes.is_empty() && told.len() < 2) {
         return;
     }
@@ -204,7 +204,7 @@ fn learn(shared: &Shared, site: &Site, nodes: &[Peer], named: bool) {
     );
 }
 
-/// Whether the state learns by this: other addresses, a further node, or that a node is still one of the site.
+/// Whether this is news for the state: other addresses, a new node, or the confirmation of a node.
 fn is_news(site: &Site, told: &[Target], named: bool, at: Timestamp) -> bool {
     told.iter().any(|told| {
         let known = site
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(serving(known.clone(), &others).name, "b");
         let all = [peer("b"), known.clone()];
         assert_eq!(serving(known.clone(), &all).name, "a");
-        // A node that is alone tells of no nodes.
+        // A node that is alone names no nodes.
         assert_eq!(serving(known, &[]).name, "a");
     }
 }

@@ -29,7 +29,7 @@ impl<'a> Now<'a> {
         })
     }
 
-    /// The job as it is shown.
+    /// The job for the API.
     pub(crate) fn view(&self, mut job: Job) -> Result<JobView, JobsError> {
         let progress = self.progress(&job);
         let reader = self.shared.replica.reader();
@@ -56,7 +56,7 @@ impl<'a> Now<'a> {
     }
 }
 
-/// Why the job waits now, where that is another reason than the one that it has.
+/// Why the job waits now, if the reason differs from the stored one.
 fn why(job: &Job, nodes: &Nodes, at: Timestamp) -> Option<Reason> {
     if !job.state.waits() || job.not_before.is_some_and(|time| time > at) {
         return None;

@@ -22,7 +22,7 @@ pub(crate) struct Recording {
 pub(crate) struct AttemptTotals {
     pub(crate) moved: Moved,
     pub(crate) failed: u64,
-    /// The last that was heard of it.
+    /// The latest progress.
     pub(crate) progress: Option<ProgressView>,
 }
 

@@ -11,7 +11,7 @@ use godwit_state::{Site, Timestamp};
 use crate::error::JobsError;
 use crate::{Shared, reached};
 
-/// Between two looks at the state.
+/// Interval between two looks at the state.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// Between two looks whether the node stops.
@@ -36,7 +36,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
                 return;
             }
             asked.insert(site.identity.clone(), Instant::now());
-            // A job that needs the site says why it does not answer.
+            // A job that needs the site reports why it does not answer.
             drop(reached::renew(shared, &site));
         }
         let until = Instant::now() + EVERY;
@@ -68,8 +68,8 @@ fn due(shared: &Shared, asked: &HashMap<String, Instant>) -> Result<Vec<Site>, J
         .collect())
 }
 
-/// When that node of a site was named last whose naming is the oldest. None for a site of which no node was learned, or below the level
-/// that notes such times.
+/// The oldest time at which a node of a site was named last. None for a site without learned nodes, or below the level that notes such
+/// times.
 fn oldest(site: &Site) -> Option<Timestamp> {
     site.nodes.iter().filter_map(|node| node.named).min()
 }

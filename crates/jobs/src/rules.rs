@@ -62,7 +62,7 @@ impl Policy {
         limit.rate_at(day, minute)
     }
 
-    /// The limit of a job of `owner` with `sites`, among those that run; 0 is none.
+    /// The limit of a job of `owner` with `sites`, among the running jobs; 0 is none.
     pub(crate) fn rate(
         &self,
         own: Option<u64>,
@@ -87,8 +87,8 @@ impl Policy {
     }
 }
 
-/// Day of the week, Monday 0, and minute of the day in a time zone. A zone that is not known counts as UTC: none such is accepted, and the
-/// log and the view of a limit that an earlier version accepted say so.
+/// Day of the week, Monday 0, and minute of the day in a time zone. An unknown zone counts as UTC. New ones are refused; the log and the
+/// view of a limit from an earlier version report it.
 fn time_of_week(at: Timestamp, name: &str) -> (u8, u16) {
     let zone = zone(name).unwrap_or(Tz::UTC);
     let Some(utc) = DateTime::from_timestamp_millis(at.0) else {

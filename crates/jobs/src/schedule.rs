@@ -99,7 +99,7 @@ pub(crate) fn fire(
 ) -> Result<Option<Timestamp>, JobsError> {
     let mut next = None;
     let mut schedules = reader.objects::<Schedule>()?;
-    // Those of one owner that have waited the longest come first: the pace may let no more in.
+    // The schedules of one owner that have waited the longest come first: the pace may admit no more.
     schedules.sort_by_key(|schedule| schedule.fired);
     for schedule in schedules {
         if schedule.disabled {

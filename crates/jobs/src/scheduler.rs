@@ -1,4 +1,4 @@
-//! The thread that makes the state's jobs so: it stops attempts whose claim has ended, and starts those that are due.
+//! The thread that applies the state to jobs: it stops attempts whose claim has ended, and starts those that are due.
 //! Changes no job for a user, and chooses by `order` alone.
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::{Shared, access, away};
 /// The longest sleep: time windows of limits begin within it, and a clock that was set is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
 
-/// Changes that come within this time are looked at together.
+/// Changes within this time are handled together.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// While a worker of a divided job ends.
@@ -36,7 +36,7 @@ const WORKER_ENDS: Duration = Duration::from_millis(100);
 /// After the state could not be read or changed.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Waiting jobs that one pass looks at, and of which it says why they wait.
+/// Waiting jobs that one pass reads, and whose reasons it notes.
 const WAITING_MAX: usize = 256;
 
 /// Jobs of one owner among them where none is started.
@@ -96,13 +96,13 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 async fn wait(shared: &Shared, follower: &mut Follower, sleep: Duration) {
     let woken = timeout(sleep.min(SLEEP_MAX), follower.next()).await;
     if let Ok(Err(_)) = woken {
-        // Events were missed: the whole state is looked at in any case.
+        // Events were missed: the pass reads the whole state anyway.
         let last = shared.replica.reader().last_event().unwrap_or(0);
         *follower = shared.replica.follow(last);
         tokio::time::sleep(PAUSE).await;
     } else if woken.is_ok() {
         tokio::time::sleep(GATHER).await;
-        // Those of the meantime are looked at by the same pass.
+        // The same pass handles the changes since.
         while follower.look().is_ok_and(|events| !events.is_empty()) {}
     }
 }
@@ -124,7 +124,7 @@ fn lead(shared: &Shared, reader: &Reader, at: Timestamp) -> Result<Option<Timest
     schedule::fire(shared, reader, at)
 }
 
-/// Makes everything as the state says; tells how long nothing is due.
+/// Applies the state; returns how long nothing is due.
 fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Duration, JobsError> {
     let at = shared.now();
     let leads = shared.replica.is_leader();
@@ -193,7 +193,7 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
         .unwrap_or(SLEEP_MAX))
 }
 
-/// Says of jobs that no node of the cluster takes why that is so.
+/// Notes the reason for jobs that no node of the cluster takes.
 fn explain_nobody(shared: &Shared, due: &[Job], nodes: &Nodes) -> Result<(), JobsError> {
     let unable = due.iter().filter_map(|job| Some((job, nodes.nobody(job)?)));
     let is_told = |job: &Job, why: &Reason| why.code == NO_NODE && away::is_told(job);
@@ -213,7 +213,7 @@ fn explain_nobody(shared: &Shared, due: &[Job], nodes: &Nodes) -> Result<(), Job
     Ok(())
 }
 
-/// Returns the jobs of this node, which takes no more, to the queue; the next pass stops their attempts.
+/// Returns the jobs of this draining node to the queue; the next pass stops their attempts.
 fn drain(shared: &Shared, runs: bool) -> Result<Duration, JobsError> {
     if runs {
         let lost = Op::Lost(shared.config.node.clone());
@@ -300,7 +300,7 @@ fn follow_up(
     Ok(running)
 }
 
-/// Ends a running job that may not go on. The next pass stops its attempt, for the claim has ended.
+/// Ends a running job that may not continue. The next pass stops its attempt, because the claim has ended.
 pub(crate) fn end(shared: &Shared, job: &Job, why: &str, reason: Reason) -> Result<(), JobsError> {
     (shared.config.log)(&format!("job {}: stopped: {why}", job.id));
     let progress = shared.live.progress(&job.id);

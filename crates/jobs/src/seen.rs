@@ -32,7 +32,7 @@ const HIDDEN: &str = "\u{2026}";
 /// Replaces the text of a reason in an outline.
 const HIDDEN_REASON: &str = "The words of this reason may name entries, and are shown to who may list the places of the job.";
 
-/// Reasons whose words name no entry.
+/// Reasons whose texts name no entry.
 const PLAIN_REASONS: [FailureCode; 14] = [
     reason::WAITING,
     reason::NOT_BEFORE,
@@ -356,7 +356,7 @@ impl Seen {
     }
 }
 
-/// The reason without words that may name entries.
+/// The reason without text that may name entries.
 fn outlined(reason: Reason) -> Reason {
     if is_plain_reason(&reason.code) {
         return reason;
@@ -367,21 +367,21 @@ fn outlined(reason: Reason) -> Reason {
     }
 }
 
-/// The reason without any word that another site may have chosen.
+/// The reason without any text that another site may have chosen.
 fn foreign(mut reason: Reason) -> Reason {
     known_code(&mut reason.code);
     HIDDEN_REASON.clone_into(&mut reason.text);
     reason
 }
 
-/// Leaves a code that the program has. Any other one is a word that another site chose.
+/// Keeps a code that the program has. Any other code is a text that another site chose.
 fn known_code(code: &mut Code) {
     if code.known().is_none() {
         *code = border::OTHER.into();
     }
 }
 
-/// Whether the words of a reason with this code are the program's own, and name no entry. Another site may not give such a code.
+/// Whether the text of a reason with this code is the program's own, and names no entry. Another site may not give such a code.
 pub(crate) fn is_plain_reason(code: &Code) -> bool {
     code.is_one_of(&PLAIN_REASONS)
 }
@@ -425,7 +425,7 @@ fn is_plain(name: &str) -> bool {
     found.peek().is_some() && found.all(|setting| !is_text(&setting.kind))
 }
 
-/// The figures of a summary, and how it ended. No other text of it is of the program alone.
+/// The figures of a summary, and how the job ended. All its other texts may be of another site.
 fn figures(summary: &Value) -> Option<Value> {
     match summary {
         Value::Null | Value::Bool(_) | Value::Number(_) => Some(summary.clone()),

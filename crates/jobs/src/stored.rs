@@ -14,9 +14,9 @@ use crate::error::JobsError;
 /// A description that was read.
 pub(crate) struct Stored {
     pub(crate) new: NewJob,
-    /// For whom the job runs, if that is another node.
+    /// The node for which the job runs, if that is another one.
     pub(crate) guest: Option<Guest>,
-    /// The identities that the sites of a user's job had when it was submitted, by their names. A job of before has none.
+    /// The identities that the sites of a user's job had when it was submitted, by their names. A job of an older version has none.
     sites: BTreeMap<String, String>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Guest {
     pub(crate) asker: String,
     /// The other end, as that node named it; None where both ends are here.
     pub(crate) other: Option<Peer>,
-    /// The owner of the job there may list the destination; a node of an older version does not say so.
+    /// The owner of the job there may list the destination; a node of an older version does not set it.
     #[serde(default, skip_serializing_if = "is_not")]
     pub(crate) may_list: bool,
     /// The same of reading.
@@ -247,7 +247,7 @@ mod tests {
         let said = identity(&stored).expect_err("another site").to_string();
         assert!(said.contains("the site b has another identity"), "{said}");
         assert!(said.contains("gw1-c") && said.contains("gw1-b"), "{said}");
-        // Nothing is known of a job of before.
+        // Nothing is known of a job of an older version.
         let before = Stored::parse(&plain).expect("a description");
         assert_eq!(identity(&before).expect("read").as_deref(), Some("gw1-c"));
         op(site("gw1-b"));

@@ -26,7 +26,7 @@ pub const WAITING_OF_OWNER_MAX: u64 = 5_000;
 /// Jobs that are counted at a time.
 const PAGE_MAX: usize = 1_000;
 
-/// Submits; tells the id, and whether the job is new.
+/// Submits; returns the id, and whether the job is new.
 pub(crate) fn submit(
     shared: &Shared,
     actor: Actor,
@@ -35,19 +35,19 @@ pub(crate) fn submit(
     key: Option<String>,
 ) -> Result<(String, bool), JobsError> {
     let checked = check(shared, new)?;
-    // Before the rights are looked at: those at a site belong to its identity.
+    // Before the rights are checked: those at a site belong to its identity.
     let reader = shared.replica.reader();
     let text = Stored::text_of(&reader, new, &checked)?;
     if let Some(role) = actor.role {
         let there = access::There::of(new);
         access::check_places(shared, owner, role, there, &checked.0, &checked.1)?;
     }
-    // A submission that is repeated is no further job.
+    // A repeated submission is no new job.
     let is_repeated = match &key {
         Some(key) => reader.job_by_key(owner, key)?.is_some(),
         None => false,
     };
-    // Submissions at once come no further than those one after the other.
+    // Simultaneous submissions get no further than successive ones.
     let _turn = shared.turns.take(format!("jobs of {owner}"));
     if !is_repeated {
         check_room(shared, owner)?;
@@ -57,8 +57,8 @@ pub(crate) fn submit(
     })
 }
 
-/// Whether one more job of the owner may wait: the state has room for those of all owners together. Paused ones wait, too: they come back
-/// at the owner's word, and no time removes them.
+/// Whether one more job of the owner may wait: the state has room for those of all owners together. Paused jobs count as waiting: they
+/// return when the owner resumes them, and no time removes them.
 pub(crate) fn check_room(shared: &Shared, owner: &str) -> Result<(), JobsError> {
     let most = shared.config.waiting_of_owner_max;
     let states = vec![JobState::Queued, JobState::Scheduled, JobState::Paused];
@@ -159,7 +159,7 @@ pub(crate) fn check(shared: &Shared, new: &NewJob) -> Result<(Vec<Place>, Place)
     })
 }
 
-/// The same, where `is_known` says which sites there are.
+/// The same, where `is_known` decides which sites exist.
 pub(crate) fn check_known(
     shared: &Shared,
     new: &NewJob,

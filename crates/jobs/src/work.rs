@@ -37,7 +37,7 @@ pub fn work_of(jobs: &Jobs, id: &str) -> Result<WorkView, JobsError> {
     })
 }
 
-/// The document, as far as the tables of the work tell.
+/// The document, made from the tables of the work.
 fn view(work: Work, items: &[HeldItems]) -> WorkView {
     let mut writers: Vec<String> = work.targets.taken.iter().map(|t| t.node.clone()).collect();
     writers.sort();

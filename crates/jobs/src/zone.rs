@@ -34,12 +34,12 @@ pub fn time_zone_trouble(name: &str) -> Option<String> {
         .then(|| format!("{name:?} is not known; write a name as Europe/Berlin, or UTC"))
 }
 
-/// Limits and schedules of which the log has said that their time zone is not known.
+/// Limits and schedules whose unknown time zone was logged.
 #[derive(Default)]
 pub(crate) struct UnknownZones(BTreeSet<String>);
 
 impl UnknownZones {
-    /// Says once of each limit and schedule that its time zone is not known. One that was mended is said again if it is broken again.
+    /// Logs once for each limit and schedule that its time zone is not known. One that was mended is logged again if it is broken again.
     pub(crate) fn tell(&mut self, reader: &Reader, log: &dyn Fn(&str)) -> Result<(), JobsError> {
         let limits = reader.objects::<Limit>()?.into_iter();
         let limits = limits.map(|limit| {

@@ -102,7 +102,7 @@ fn an_attempt_that_panics_ends_its_job_and_no_other() {
     let reason = job.reason.expect("a reason");
     assert_eq!(reason.code, FailureCode::Internal, "{reason:?}");
     assert!(job.progress.is_none(), "it still runs: {:?}", job.progress);
-    // Its place is free: the next job has it, and so has the same one.
+    // Its place is free: the next job gets the place, and so does the same job.
     panics.store(false, Ordering::Relaxed);
     let next = submit(&jobs, &new("here:/from/a", "here:/to/b"));
     assert_eq!(ends(&jobs, &next).state, JobState::Complete);
@@ -161,7 +161,7 @@ fn a_paused_job_frees_its_place_and_goes_on_where_it_was() {
             .as_ref()
             .is_some_and(|progress| progress.bytes > 0)
     });
-    // There is one place, so the other one waits, and says why.
+    // There is one place, so the other one waits, with a reason.
     let other = submit(&jobs, &new("here:/from/small", "here:/to/small"));
     let waiting = wait_for(&jobs, &other, |job| {
         job.reason

@@ -33,7 +33,7 @@ impl There {
         }
     }
 
-    /// The same for the job with this id, as its stored description says.
+    /// The same for the job with this id, by its stored description.
     pub(crate) fn of_job(shared: &Shared, id: &str) -> Self {
         let spec = shared.replica.reader().job_spec(id).ok().flatten();
         let stored = spec.and_then(|spec| Stored::parse(&spec).ok());
@@ -86,7 +86,7 @@ impl Sight {
         }
     }
 
-    /// Why an attempt with this sight may not go on, if the owner has lost a right to it.
+    /// Why an attempt with this sight may not continue, if the owner has lost a right to it.
     pub(crate) fn lost(self, shared: &Shared, job: &Job) -> Option<String> {
         let rights = [(self.names, Right::List), (self.contents, Right::Read)];
         let gone = |right| known(shared, job, right) == Some(false);

@@ -8,10 +8,10 @@ use super::propose;
 use crate::Shared;
 use crate::record::Recording;
 
-/// How an attempt ends in the state whose node was started again.
+/// End of an attempt in the state if its node was restarted.
 const RESTART: &str = "restart";
 
-/// Reports to the state the amounts of an attempt whose claim ended before it could report them. Returns whether the state took the report.
+/// Reports to the state the amounts of an attempt whose claim ended first. Returns whether the state took the report.
 pub(super) fn tell(shared: &Shared, id: &str, attempt: u32, moved: Moved) -> bool {
     let level = Agreed(&shared.replica.reader()).level();
     let is_known = level.is_ok_and(|level| level >= LEVEL_MOVED);
@@ -59,7 +59,7 @@ pub(super) fn amend(shared: &Shared, id: &str, number: u32, due: Moved) -> Optio
     let attempts = reader.attempts(id).ok()?;
     let attempt = attempts.into_iter().find(|one| one.number == number)?;
     let missing = due.minus(attempt.moved);
-    // Of an attempt that was stopped the destination may have kept more than it had said by then.
+    // If an attempt was stopped, the destination may have kept more than the attempt reported.
     if attempt.node != shared.config.node || missing == Moved::default() {
         return None;
     }

@@ -39,7 +39,7 @@ use told::{Scans, done, late, moved, shown_as};
 use wish::member_mandate;
 pub(crate) use wish::{Wish, can_divide, mates, wish};
 
-/// How long a node tries where the settings of a job do not say.
+/// How long a node retries if the settings of a job do not set it.
 const RETRY_FOR: Duration = Duration::from_secs(300);
 
 /// Note for a job that was to be divided and is not.
@@ -269,7 +269,7 @@ fn node(
                 comment: String::new(),
                 nodes: Vec::new(),
             });
-            // A node of the destination is the one that the site named last.
+            // The site's latest answer names the nodes of the destination.
             let sites: Vec<Site> = nodes.chain(sites.iter().cloned()).collect();
             godwit_run::Env {
                 label: Some(format!("job {id}")),
@@ -319,8 +319,8 @@ impl Workers {
         seen.figures.clone()
     }
 
-    /// Makes the workers as the state says: one for each job with open work that moves and whose sources are here, and none where
-    /// this node takes no more jobs. Tells whether one is about to end, so that its job waits for it.
+    /// Makes the workers match the state: one for each job with open work that moves and whose sources are here, and none if this node
+    /// takes no jobs. Returns whether a worker is about to end, so that its job waits for it.
     pub(crate) fn follow_up(
         &self,
         shared: &Arc<Shared>,

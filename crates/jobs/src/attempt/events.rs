@@ -53,7 +53,7 @@ pub(crate) struct Observed {
     /// The state knows that nothing reaches the other end.
     lost: bool,
     space: Option<SpaceWatch>,
-    /// The attempt was stopped, for it cannot fit.
+    /// The attempt was stopped because it cannot fit.
     short: bool,
     groups: BTreeMap<Code, FailureGroup>,
     failed: u64,
@@ -63,7 +63,7 @@ pub(crate) struct Observed {
     earlier: Moved,
     /// The transfer reports sums over all attempts.
     is_sum: bool,
-    /// Amounts that earlier runs had moved when this attempt began, as the destination says.
+    /// Amounts that earlier runs had moved when this attempt began, by the destination's report.
     held: MovedView,
     /// Bytes of all files, by the latest event.
     total: Option<u64>,
@@ -96,17 +96,17 @@ impl Observed {
         self.groups.get(&code.into()).map_or(0, |group| group.count)
     }
 
-    /// The attempt was stopped, for it cannot fit.
+    /// Whether the attempt was stopped because it cannot fit.
     pub(super) fn is_short(&self) -> bool {
         self.short
     }
 
-    /// The lack of space at a destination of this node as it is now.
+    /// The present lack of space at a destination of this node.
     pub(super) fn shortage(&self) -> Option<Shortage> {
         self.space.as_ref()?.shortage(self.delivered)
     }
 
-    /// How much room was lacking where it was not watched: as the close of a divided job says, or all that did not arrive.
+    /// The lack of room where it was not watched: by the report of a divided job's close, or all data that did not arrive.
     pub(super) fn lacking(&self) -> Option<String> {
         let group = self.groups.get(&FailureCode::NoSpace.into())?;
         if let Some(told) = group.reason.text.strip_prefix("no room: ") {
@@ -143,7 +143,7 @@ impl Observed {
         }
     }
 
-    /// The phase that a transfer is in. A copy that is read back is verified once all of it is written.
+    /// The phase of a transfer. A copy that is read back is verified once all of it is written.
     fn phase_of(&self, progress: &Progress) -> JobState {
         match progress.bytes_total {
             _ if self.is_check => JobState::Verifying,
@@ -270,7 +270,7 @@ impl AttemptEvents {
             state,
             reason,
         };
-        // The state is of more use than exact: the next one says how the attempt ended.
+        // A report that the state does not take may be lost: the next report has the end of the attempt.
         let _ = propose(&self.shared, &self.id, report);
     }
 
@@ -322,10 +322,10 @@ impl AttemptEvents {
         heard.sums_up();
         heard.seen(moved);
         view.moved = view::moved(heard.moved);
-        // A site that tells its samples knows its host, too; this one has no part in the transfer.
+        // A site that sends its samples knows its host, too; this node has no part in the transfer.
         if !heard.copies && heard.recorder.is_due() {
             let sample = self.sample(&mut heard, &view);
-            // The node that controls a divided job is one of those that bring it.
+            // The node that controls a divided job also moves a part of it.
             let host = match view.nodes.is_empty() {
                 true => BTreeMap::new(),
                 false => sample.host.clone(),

@@ -48,7 +48,7 @@ pub(super) fn reason(
     Reason::new(FailureCode::NoSpace, clip(&text))
 }
 
-/// Bytes that are free in the export of a destination at another site, as that site says.
+/// Free bytes in the export of a destination at another site, by that site's answer.
 fn free_there(shared: &Shared, job: &Job) -> Option<u64> {
     // A job for another node goes by the rights of that one, which are for the transfer alone.
     if guests::asker_of(job).is_some() {

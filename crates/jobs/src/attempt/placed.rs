@@ -1,4 +1,4 @@
-//! Keeps in the state what an attempt found its destination to mean, and which files it may leave there; passes that on to later attempts.
+//! Keeps in the state the meaning of an attempt's destination, and the tag of its leftovers; passes both on to later attempts.
 //! Does not decide what a destination means.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! One attempt of a job of which neither end is here: another site runs it, and this node lets that site in, follows and steers it.
+//! One attempt of a job of which neither end is here: another site runs the job, and this node admits, follows and steers that site.
 //! Moves no data.
 //!
 //! The site of the sources runs the job as client of the destination's site; where it cannot connect there, the destination's site runs it
@@ -319,7 +319,7 @@ impl<'a> SiteAttempt<'a> {
         }
     }
 
-    /// Follows the job to its end, or until it is no more this attempt's.
+    /// Follows the job to its end, or until this attempt loses it.
     fn follow(&self, way: Direction, first: JobSeen) -> Result<JobSeen, Stop> {
         let mut followed = Followed::new(self, way, &first);
         let mut copying = Copying::new();
@@ -381,7 +381,7 @@ impl<'a> SiteAttempt<'a> {
             let note = format!("the site that runs the job hears later that it stops: {refusal}");
             self.told.note(&note);
             self.shared.notices.add(&self.job.id);
-            // Without access it stops all the same. A resumed job gets access again.
+            // Without access the job stops anyway. A resumed job gets access again.
             self.revoke(way);
         } else if verb == SteerVerb::Cancel {
             self.revoke(way);
@@ -414,7 +414,7 @@ fn begin(third: &SiteAttempt<'_>, way: Direction) -> Result<JobSeen, Stop> {
     });
     given.inspect_err(|_| third.revoke(way))?;
     third.start(way, true).inspect_err(|stop| match stop {
-        // The job may run there all the same: the other nodes still find it.
+        // The job may run there anyway: the other nodes still find it.
         Stop::Refused(refusal) if is_passing(refusal) => third.take_back(way),
         _ => third.revoke(way),
     })
@@ -441,7 +441,7 @@ fn is_denied(seen: &JobSeen) -> bool {
     reason.is_some_and(|reason| reason.code.is_one_of(&refused))
 }
 
-/// Whether the same question may be answered later.
+/// Whether the same question may succeed later.
 fn is_passing(refusal: &Refusal) -> bool {
     refusal.retryable || refusal.code == code::BROKEN
 }

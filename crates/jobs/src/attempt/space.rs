@@ -21,7 +21,7 @@ const LASTS_MAX: Duration = Duration::from_mins(10);
 /// More room that is worth another attempt: the need is not known exactly.
 const GROWTH_MIN: u64 = 8 << 20;
 
-/// The free space is looked at no more often.
+/// Shortest interval between two reads of the free space.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// A lack of space at a destination in this node's exports.
@@ -36,7 +36,7 @@ pub(crate) struct Shortage {
 }
 
 impl Shortage {
-    /// Whether another attempt is worth while with so much free: all fits, or there is clearly more room than there was.
+    /// Whether another attempt may succeed with this much free: all fits, or there is clearly more room than before.
     pub(crate) fn is_over(&self, free: u64) -> bool {
         free >= self.needed || free >= self.free.saturating_add(GROWTH_MIN)
     }
@@ -157,7 +157,7 @@ mod tests {
         assert!(watch.is_short(&progress(60, Some(200)), after(5_200)));
         let short = watch.shortage(None).expect("short");
         assert_eq!((short.needed, short.free), (140, 50));
-        // Much more room than before is worth an attempt, whatever is needed.
+        // Much more room than before is worth an attempt, even if less than needed.
         let over = [139, 140, 50 + GROWTH_MIN].map(|free| short.is_over(free));
         assert_eq!(over, [false, true, true]);
         let short = watch.shortage(Some(5)).expect("short");

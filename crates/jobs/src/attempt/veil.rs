@@ -19,7 +19,7 @@ pub(crate) fn without_home(jobs: &Path, text: &str) -> String {
     })
 }
 
-/// The same for the words of an event that are about no entry.
+/// The same for the message of an event that concerns no entry.
 pub(super) fn hide_home(jobs: &Path, event: &mut Event) {
     if let Event::Error(ErrorTold { message, .. }) | Event::Note { message } = event {
         *message = without_home(jobs, message);

@@ -1,8 +1,8 @@
-//! Owns how many nodes are asked from here because another site has named them: whether they say that they are of that site.
+//! Bounds how many nodes are asked from here because another site has named them: whether they confirm that they are of that site.
 //! Asks none itself, and reads no clock.
 //!
-//! The site chooses the addresses, and is asked for its nodes again and again while a job lasts. Without a bound it would have a network
-//! tried from here.
+//! The site chooses the addresses, and is asked for its nodes again and again while a job lasts. Without a bound the site could have a
+//! network scanned from here.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
 use godwit_api::grant::Mandate;
 
-/// Nodes without a good answer that one site may name in a row: those of a large one that is down for the most part.
+/// Nodes without a good answer that one site may name in a row: most nodes of a large site that is down.
 const IN_A_ROW: u32 = 64;
 
-/// After that one more each so often.
+/// After that, one more in each interval of this length.
 const ONE_MORE_AFTER: Duration = Duration::from_secs(2);
 
 /// How long a node that gave no good answer is not asked again, once half of them are used up.
@@ -24,7 +24,7 @@ const NOT_AGAIN_FOR: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub(super) struct Asked(Mutex<HashMap<String, Site>>);
 
-/// A node that a site has named, and under whom it counts.
+/// A node that a site has named, and the identity under which it counts.
 pub(super) struct Named<'a> {
     by: &'a str,
     node: &'a Peer,
@@ -38,7 +38,8 @@ struct Site {
 }
 
 impl<'a> Named<'a> {
-    /// The node of a question whether it is of the site that has named it. For a job of another node that one counts, whose choice the site is.
+    /// The node of a question whether it is of the site that has named it. A node named for a job of another node counts under that asker,
+    /// which chose the site.
     pub(super) fn of(
         mandate: Option<&'a Mandate>,
         node: Option<&'a Peer>,
@@ -215,7 +216,7 @@ mod tests {
         for number in 0..1_000 {
             assert!(is_asked(&asked, number, true, start));
         }
-        // Two in a row of the same one may be a restart.
+        // Two in a row of the same node may be a restart.
         for number in [1, 1].into_iter().chain(2..=34) {
             assert!(is_asked(&asked, number, false, start));
         }

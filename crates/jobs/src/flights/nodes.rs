@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use godwit_api::rest::NodeProgress;
 use godwit_api::units::human_rate;
 
-/// The word for the limit of the job.
+/// Name of the job's limit as a bottleneck.
 const LIMIT: &str = "limit";
 
 /// The figures of all nodes: rates and counts together, shares of time on average.

@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(steady.show(at(12), (0, 0), flight(11, 90)), (90, 9));
         // The state has counted it, and the node was not asked since.
         assert_eq!(steady.show(at(13), (100, 10), flight(11, 90)), (100, 10));
-        // A try that begins again brings less than the one before.
+        // A restarted try has moved less than the one before.
         assert_eq!(steady.show(at(22), (100, 10), flight(21, 50)), (150, 15));
         assert_eq!(steady.show(at(32), (100, 10), flight(31, 10)), (150, 15));
         assert_eq!(steady.show(at(42), (200, 20), flight(31, 10)), (200, 20));

@@ -247,7 +247,7 @@ fn heard(told: Reason) -> Reason {
     Reason::new(code, text)
 }
 
-/// A code and its words as the asker hears them.
+/// A code and its text, as they pass to the asker.
 fn said(code: &Code, text: &str) -> (Code, String) {
     let Some(known) = code.known() else {
         return (border::OTHER.into(), UNSAID.to_owned());

@@ -1,4 +1,4 @@
-//! Owns how fast other sites may change the state here, by their jobs and by access for these.
+//! Bounds how fast other sites may change the state here, by their jobs and by access for these.
 //! Decides no right, and reads no clock.
 //!
 //! Each change is a command of the consensus, an event and a line of the audit log at every node. Ends are not counted: a job is cancelled,
@@ -21,10 +21,10 @@ const ONE_EACH: Duration = Duration::from_millis(50);
 pub(crate) struct Pace(Mutex<HashMap<String, Instant>>);
 
 impl Pace {
-    /// Takes so many changes of a site.
+    /// Takes this many changes of a site.
     ///
     /// # Errors
-    /// They are not left.
+    /// Too few are left.
     pub(crate) fn take(&self, asker: &str, changes: usize, now: Instant) -> Result<(), Refusal> {
         let mut full_at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         full_at.retain(|_, full_at| *full_at > now);
@@ -62,7 +62,7 @@ mod tests {
         pace.take("b", most, now).expect("another site");
         pace.take("a", 1, now + ONE_EACH).expect("one came back");
         assert!(pace.take("a", 1, now + ONE_EACH).is_err());
-        // More than there ever are come when all are there.
+        // A request for more than the bound succeeds if the whole bound is left.
         let later = now + ONE_EACH * (2 * IN_A_ROW);
         pace.take("a", usize::MAX, later).expect("all");
         assert_eq!(pace.0.lock().expect("unspoilt").len(), 1);

@@ -32,7 +32,7 @@ const END_EVERY: Duration = Duration::from_secs(20);
 const AT_ONCE: u32 = 16;
 const ONE_MORE_AFTER: Duration = Duration::from_secs(5);
 
-/// How long a yes and a no are good for the same site. So jobs with a dozen sites need no more dials than come back.
+/// How long a yes and a no are good for the same site. So jobs with a dozen sites need no more dials than are allowed again.
 const REACHED_FOR: Duration = Duration::from_secs(60);
 const NOT_REACHED_FOR: Duration = Duration::from_secs(20);
 
@@ -76,7 +76,8 @@ impl Default for Reaching {
 }
 
 impl Reaching {
-    /// Whether the site is reached, for an asker that may ask it. Blocks for [`REACH_WITHIN`] at most, and always so long where it is not.
+    /// Whether the site is reached, for an asker that may ask it. Blocks for [`REACH_WITHIN`] at most, and for exactly that time if it is
+    /// not.
     ///
     /// # Errors
     /// The site is not reached; it has too many addresses; or this asker had too many sites dialled.
@@ -119,7 +120,7 @@ impl Reaching {
         told(dial.reached)
     }
 
-    /// The last answer for the site; `None` means that the caller dials it, and says by [`Self::end`] how that went.
+    /// The last answer for the site; `None` means that the caller dials it, and reports the outcome by [`Self::end`].
     fn begin(&self, asker: &str, site: &Peer) -> Result<Option<bool>, Refusal> {
         let mut askers = self.lock();
         loop {
@@ -145,7 +146,7 @@ impl Reaching {
         }
     }
 
-    /// A site that was reached is not where it was any more: the next attempt finds it again, or waits as long as for any other.
+    /// A site that was reached is gone from its address: the next attempt finds it again, or waits as long as for any other.
     pub(crate) fn lose(&self, asker: &str, site: &Peer) {
         self.end(asker, site, false);
     }
@@ -249,7 +250,7 @@ pub(crate) fn is_unproven(code: FailureCode) -> bool {
     BEFORE_PROOF.contains(&code)
 }
 
-/// Hides from the asker how long an attempt looked at the addresses of the other end: it may have moved since it was reached.
+/// Hides from the asker how long an attempt tried the addresses of the other end: it may have moved since it was reached.
 pub(crate) fn even_out(
     shared: &Shared,
     job: &Job,
@@ -275,7 +276,7 @@ pub(crate) fn even_out(
     }
 }
 
-/// Whether an attempt that took so long may end.
+/// Whether an attempt may end after this time.
 fn is_even(took: Duration) -> bool {
     let past = took.as_millis() % END_EVERY.as_millis();
     took >= END_EVERY && past < 5 * LOOK_EVERY.as_millis()

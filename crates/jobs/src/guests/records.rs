@@ -1,9 +1,9 @@
-//! Owns how much the disk of this node keeps of the jobs of one owner beside the state: their manifests, logs and samples.
+//! Bounds the disk space of one owner's jobs beside the state: their manifests, logs and samples.
 //! Deletes no job: the state prunes those.
 //!
-//! The records of one user, or of one other site, have a bound together. Beyond it those of its oldest ended jobs go; of a user then those
-//! of jobs that wait, too. The log of a user's job says so. If the jobs that are left fill the room, the running one with the largest
-//! records ends. The node takes no further job of another site then.
+//! The records of one user, or of one other site, have a bound together. Beyond the bound, the records of the owner's oldest ended jobs are
+//! deleted; of a user also those of waiting jobs. The log of a user's job says so. If the remaining jobs fill the room, the running one
+//! with the largest records ends. Then the node takes no further job of another site.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -25,11 +25,11 @@ const OF_SITE_MAX: u64 = 4 << 30;
 /// The same of one user: the manifests of some forty million files.
 const OF_USER_MAX: u64 = 16 << 30;
 
-/// How often those of a site are looked at, and those of a user, of whom the history may have many more jobs.
+/// How often records of a site are checked, and records of a user, whose history may have many more jobs.
 const LOOK_AT_SITE_EVERY: Duration = Duration::from_secs(5);
 const LOOK_AT_USER_EVERY: Duration = Duration::from_mins(1);
 
-/// Records of so few bytes stay: they may be the line which says that the others went.
+/// Smaller records stay: they may be the line about deleted records.
 const LEAST_BYTES: u64 = 1 << 10;
 
 /// The results of the last looks, by owner.
@@ -58,7 +58,7 @@ const fn most(is_of_site: bool) -> u64 {
     if is_of_site { OF_SITE_MAX } else { OF_USER_MAX }
 }
 
-/// Why the asker may not have one more job here, if its records take all their room.
+/// Why the asker may not have one more job here, if the records of its jobs take all their room.
 pub(super) fn full(shared: &Shared, asker: &str) -> Result<Option<String>, JobsError> {
     let look = look(shared, &owner(asker))?;
     Ok(look.full.then(|| {
@@ -69,11 +69,11 @@ pub(super) fn full(shared: &Shared, asker: &str) -> Result<Option<String>, JobsE
     }))
 }
 
-/// Between two looks at the running jobs, and between two whether the node stops.
+/// Interval between two checks of the running jobs, and between two checks whether the node stops.
 const EVERY: Duration = Duration::from_secs(1);
 const STOPS_EVERY: Duration = Duration::from_millis(200);
 
-/// Body of the thread. It looks at directories of thousands of jobs, so nothing that starts or ends other jobs waits for it.
+/// Body of the thread. It reads directories of thousands of jobs, so no start or end of other jobs waits for it.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let is_stopping = || shared.stopping.load(Ordering::SeqCst);
     while !is_stopping() {
@@ -97,7 +97,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 
 /// Why a running job has to end, if its records take the room of all of its owner.
 fn overflows(shared: &Shared, job: &Job) -> Option<String> {
-    // If they cannot be read now, they are looked at again.
+    // If they cannot be read now, they are checked again.
     let look = look(shared, &job.owner).ok()?;
     let is_of_site = is_of_site(&job.owner);
     (look.full && look.largest.as_ref() == Some(&job.id)).then(|| {

@@ -25,8 +25,8 @@ pub(crate) fn mandate_of(job: &Job, guest: &Guest) -> Option<Mandate> {
     })
 }
 
-/// The node whose job a question means: the one that asks, or the one of the mandate. That one has let in, for this job, the nodes that may
-/// go on with it.
+/// The node whose job a question means: the asking node, or the one of the mandate. That node has let in, for this job, the nodes that may
+/// resume it.
 pub(super) fn acts_for<'a>(
     jobs: &Jobs,
     asker: &'a str,
@@ -123,8 +123,8 @@ fn said(shared: &Shared, job: &Job) -> Option<Guest> {
     Stored::parse(&spec).ok()?.guest
 }
 
-/// Refuses to go on with a job whose owner may see less of the destination than when the job was submitted. A node of an older version
-/// says nothing about that.
+/// Refuses to continue a job whose owner may see less of the destination than at the submission. A node of an older version does not report
+/// that.
 pub(super) fn check_sight(shared: &Shared, job: &Job, wish: &RunJob) -> Result<(), Refusal> {
     let less = said(shared, job).is_some_and(|guest| {
         (guest.may_list && wish.may_list == Some(false))
@@ -137,6 +137,6 @@ pub(super) fn check_sight(shared: &Shared, job: &Job, wish: &RunJob) -> Result<(
     Err(Refusal::new(code::NOT_GRANTED, message))
 }
 
-/// Why a job for another node may not go on.
+/// Why a job for another node may not continue.
 pub(crate) const ACCESS_ENDED: &str =
     "the access of the site that asked for the job has ended here";

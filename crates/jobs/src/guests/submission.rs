@@ -20,10 +20,10 @@ const WAITING_MAX: u64 = 1_000;
 /// Jobs of one asker that the state holds, ended ones included. History keeps half as many ended ones (`state::Prune`).
 const KEPT_MAX: u64 = 2 * JOBS_OF_SITE_MAX;
 
-/// Bytes of their descriptions, in the same way.
+/// Bytes of their descriptions, under the same rule.
 const KEPT_BYTES_MAX: u64 = 2 * SPEC_BYTES_OF_SITE_MAX;
 
-/// The highest priority of a job for another site: that of a job of this site which says none.
+/// The highest priority of a job for another site: the default of this site's jobs.
 pub(super) const PRIORITY_MAX: i32 = 0;
 
 /// The longest label of a job for another site.
@@ -58,7 +58,7 @@ pub(super) fn check_room(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
     ))
 }
 
-/// Whether the state has room for one more job of an asker that has so many there, with descriptions of so many bytes.
+/// Whether the state has room for one more job of an asker with this many, and descriptions of this many bytes.
 fn check_kept(count: u64, bytes: u64) -> Result<(), Refusal> {
     let full = match (count, bytes) {
         (KEPT_MAX.., _) => format!("{KEPT_MAX} jobs"),
@@ -117,7 +117,7 @@ pub(super) fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, 
             "a job for another node has one end here, or both".to_owned(),
         ));
     }
-    // Older nodes of this cluster do not read more. A job that says nothing hides.
+    // Older nodes of this cluster do not read `may_list`. A job without it hides names.
     let level = Agreed(&jobs.shared.replica.reader()).level();
     let is_read = level.map_err(|error| refuse(&error.into()))? >= LEVEL_SITES;
     let guest = Guest {

@@ -1,8 +1,8 @@
-//! Owns how many ticks the schedules of one owner have.
+//! Bounds the ticks of one owner's schedules.
 //! Reads no clock, and submits nothing.
 //!
-//! A schedule may tick each second, and each tick is a command of the consensus, an event and a job or a reason. A tick that has to wait is
-//! made up for as one that passed while no node ran: once, however many there were.
+//! A schedule may tick each second, and each tick is a command of the consensus, an event and a job or a reason. Ticks that have to wait
+//! are made up for by one submission, as are ticks that passed while no node ran.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

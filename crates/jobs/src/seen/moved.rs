@@ -27,7 +27,7 @@ impl Seen {
     }
 }
 
-/// Leaves no word that another site may have chosen, and no address. Another site may have run a job that is elsewhere.
+/// Removes each text that another site may have chosen, and each address. Another site may have run a job that is elsewhere.
 pub(super) fn outline(progress: &mut ProgressView, is_elsewhere: bool) {
     progress.bottleneck_text = None;
     if is_elsewhere {

@@ -84,7 +84,7 @@ fn a_job_that_waits_for_its_time_does_not_begin_by_a_clock_that_is_set_back() {
     let later = submit(&jobs, &later);
     let id = failed_once(&jobs);
     hands.set(MORNING - 24 * HOUR);
-    // The retry shows that the node has looked at all jobs since.
+    // The retry shows that the node has checked all jobs since.
     wait_for(&jobs, &id, |job| job.attempts > 1);
     let waits = jobs.job(&later).expect("the job");
     assert_eq!(waits.state, JobState::Scheduled, "{waits:?}");

@@ -16,10 +16,10 @@ use serde_json::json;
 
 use crate::world::{World, alice, new, submit, wait_for};
 
-/// Runs each job at once, and tells this of it.
+/// Runs each job at once, and sends this about it.
 struct Faithless {
     seen: JobSeen,
-    /// Bytes of each sample that it tells.
+    /// Bytes of each sample that it sends.
     sample_bytes: usize,
     /// Rights of owners that it was asked to go by: to list, to read.
     sights: Mutex<Vec<(bool, bool)>>,
@@ -159,7 +159,7 @@ fn end_of(jobs: &Jobs) -> JobView {
     }
 }
 
-/// The words of a site are no words of the program, whatever code they come with.
+/// The texts of a site are no texts of the program, whichever code they come with.
 #[test]
 fn an_outline_has_no_words_of_the_site_that_ran_the_job() {
     let mut told = sane();

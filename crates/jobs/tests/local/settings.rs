@@ -1,5 +1,6 @@
-//! Settings that only a command takes, in jobs by every way in: submitted, scheduled, asked for by another site, and kept by an older version.
-//! Does not know which those are: the table says it.
+//! Settings that only a command takes, in jobs from each source: submitted, scheduled, asked for by another site, and kept by an older
+//! version.
+//! Does not know these settings: the table lists them.
 
 use std::collections::BTreeMap;
 

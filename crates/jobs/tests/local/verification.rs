@@ -1,4 +1,4 @@
-//! Jobs that verify, and the phases that jobs tell.
+//! Jobs that verify, and the phases that jobs report.
 //! Takes no digest itself.
 
 use std::fs;
@@ -86,7 +86,7 @@ fn a_job_verifies_a_copy_and_names_what_differs() {
         .collect();
     found.sort();
     let pair = |code: &str, name: &str| (code.to_owned(), vec![name.to_owned()]);
-    // The directory has another time since an entry of it is gone.
+    // The removal of an entry has changed the time of the directory.
     found.retain(|(code, _)| code != "metadata");
     assert_eq!(found, [pair("content", "a"), pair("missing", "c/d")]);
     jobs.stop();

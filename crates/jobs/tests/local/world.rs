@@ -104,7 +104,7 @@ impl World {
         fs::write(path, bytes).expect("written");
     }
 
-    /// Starts the node's jobs on the state that is there.
+    /// Starts the node's jobs on the existing state.
     pub(crate) fn start(&self, jobs_max: usize) -> Jobs {
         self.start_by(Clock::default(), jobs_max)
     }
@@ -180,7 +180,7 @@ impl World {
         Jobs::start(config, Arc::new(self.replica())).expect("started")
     }
 
-    /// The state; the threads of one that was dropped a moment ago may still hold it.
+    /// The state; the threads of one that was just dropped may still hold it.
     pub(crate) fn replica(&self) -> Replica {
         let until = Instant::now() + DEADLINE;
         loop {

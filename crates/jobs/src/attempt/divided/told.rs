@@ -30,7 +30,7 @@ pub(super) fn done(work: &Work) -> Amount {
     )
 }
 
-/// Whether directories are still to be looked at: asked for no more than once a second.
+/// Whether unread directories remain: asked at most once a second.
 #[derive(Default)]
 pub(super) struct Scans(Option<(Instant, bool)>);
 

@@ -21,7 +21,7 @@ use crate::{Shared, reached};
 /// How long the other site may take to name its nodes.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// A job that is to be divided, as far as its description says.
+/// A job that is to be divided, by its description.
 pub(crate) struct Wish {
     pub(super) sources: Vec<Place>,
     pub(super) destination: Place,
@@ -71,7 +71,7 @@ pub(crate) fn wish(
     match new.divide {
         Divide::Never => Ok(None),
         Divide::Always => wanted(),
-        // A lone pair gains nothing. A job that cannot be divided is brought by one node.
+        // A lone pair gains nothing. A job that cannot be divided is moved by one node.
         Divide::Auto => {
             let wish: Result<Option<Wish>, String> = wanted();
             let gains = |wish: &Wish| match begun(shared, job) {
@@ -97,7 +97,7 @@ fn begun(shared: &Shared, job: &Job) -> Option<bool> {
     Some(*latest == tag_of(claim_of(job)))
 }
 
-/// How many nodes of the other site serve the destination, as that site says.
+/// Number of nodes of the other site that serve the destination, by that site's answer.
 fn nodes_at(shared: &Shared, wish: &Wish) -> usize {
     let sites = Mandated {
         sites: std::sync::Arc::clone(&shared.config.sites),
@@ -177,12 +177,12 @@ fn divisible(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> 
     }))
 }
 
-/// Whether the site of its sources can divide a job, as far as the description says.
+/// Whether the site of its sources can divide a job, by its description.
 pub(crate) fn can_divide(new: &NewJob, prepared: &Prepared) -> bool {
     hindrance(new, prepared).is_none()
 }
 
-/// Why a job cannot be divided, whatever its ends are.
+/// Why a job cannot be divided between any ends.
 fn hindrance(new: &NewJob, prepared: &Prepared) -> Option<&'static str> {
     // It has no settings of a copy.
     if new.kind == JobKind::Verify {

@@ -33,7 +33,7 @@ impl Observed {
         self.moved = sum.minus(self.earlier);
     }
 
-    /// The last word of a transfer. The summary of the job is that of all attempts.
+    /// Takes the summary of a transfer, and turns it into that of all attempts.
     pub(super) fn ended(&mut self, summary: &Summary) {
         let mut whole = summary.clone();
         match &mut whole {

@@ -37,7 +37,7 @@ impl SiteAttempt<'_> {
         Ok(all.find(|way| Some(way.route()) == route))
     }
 
-    /// Notes the way, and the node by which the site knows the job. The state takes it from an attempt whose claim holds, and from no other.
+    /// Notes the route, and the node by which the site knows the job. The state takes the note only from an attempt whose claim holds.
     pub(super) fn note_route(&self, way: Direction) -> Result<(), Stop> {
         let asker = mates::asker(self.shared, self.earlier.borrow().as_ref());
         route::note(

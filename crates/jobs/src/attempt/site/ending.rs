@@ -12,7 +12,7 @@ use crate::attempt::{AttemptEvents, clip};
 use crate::error::JobsError;
 use crate::{Shared, border};
 
-/// The end that the other site reports. Its words are within bounds already (`border`).
+/// The end that the other site reports. Its texts are within bounds already (`border`).
 pub(super) fn ended(third: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {
     let view = &seen.view;
     let (outcome, lead) = match view.state {

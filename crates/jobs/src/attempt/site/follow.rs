@@ -26,10 +26,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const REST_MAX: Duration = Duration::from_mins(5);
 const STEADY_AFTER: Duration = Duration::from_mins(10);
 
-/// How often an attempt sets a job going again that stood still by a word of this cluster: such words are few.
+/// How often an attempt restarts a job that stood still by a command of this cluster: such commands are few.
 const RESTARTS_MAX: u32 = 8;
 
-/// How long to rest after so many losses in a row before this one.
+/// How long to wait after this many losses in a row.
 fn rest_after(losses: u32) -> Duration {
     ASK_EVERY
         .saturating_mul(1_u32.checked_shl(losses).unwrap_or(u32::MAX))
@@ -54,7 +54,7 @@ pub(super) struct Followed<'a> {
     /// How often access was lost in a row, and when for the last time.
     losses: u32,
     lost_at: Option<Instant>,
-    /// How often the job was set going again that stood still by a word of this cluster.
+    /// Number of restarts of a job that stood still by a command of this cluster.
     restarts: u32,
 }
 
@@ -147,7 +147,7 @@ impl<'a> Followed<'a> {
         self.report(short, text);
     }
 
-    /// Writes state and reason down, if they are others than before.
+    /// Reports state and reason, if they have changed.
     fn report(&mut self, short: Option<Code>, text: String) {
         let now = (self.moving, short);
         if self.told.as_ref() == Some(&now) {
@@ -161,7 +161,7 @@ impl<'a> Followed<'a> {
                 crate::attempt::clip(&text),
             )),
         };
-        // The next one says how it is then.
+        // A lost report is repeated by the next one.
         let _ = propose(self.third.shared, &self.third.job.id, report);
         self.told = Some(now);
     }
@@ -253,12 +253,12 @@ impl<'a> Followed<'a> {
     }
 }
 
-/// Sum over all attempts of the job there, as the site says.
+/// Sum over all attempts of the job there, by the site's report.
 pub(super) fn moved(seen: &JobSeen) -> Moved {
     let view = &seen.view;
     let moved = view.moved;
     if moved == MovedView::default() {
-        // A site of an earlier version tells its last attempt alone.
+        // A site of an earlier version reports its last attempt alone.
         let progress = view.progress.as_ref();
         let number = |name: &str, of: fn(&ProgressView) -> u64| {
             let summary = view.summary.as_ref();

@@ -51,7 +51,7 @@ impl SiteAttempt<'_> {
                 given => given?,
             }
         }
-        // Each of them may come to renew the access. Without it the access ends within a day after this node is lost.
+        // Each of them may renew the access later. Without that the access ends within a day after this node is lost.
         if self.own.is_none() {
             for mate in mates::to_be_let_in(self).into_iter().take(left) {
                 drop(give(mate));
@@ -75,7 +75,7 @@ impl SiteAttempt<'_> {
         }
     }
 
-    /// Looks which nodes the cluster has now. If one has left, access is taken back from it and from others that it may have let in.
+    /// Reads the present nodes of the cluster. If one has left, takes access back from it and from nodes that it may have let in.
     pub(super) fn follow_mates(&self, way: Direction) -> Result<Changed, Stop> {
         let now = mates::mates(self.shared)?;
         let changed = {
@@ -95,7 +95,7 @@ impl SiteAttempt<'_> {
     }
 }
 
-/// Gives access for the job as it is to be now: nodes that have left the cluster since an earlier attempt have none any more.
+/// Gives access for the job to the present nodes: nodes that have left the cluster since an earlier attempt have none any more.
 pub(super) fn give_again(third: &SiteAttempt<'_>, way: Direction) -> Result<(), Refusal> {
     keep_out(third, way);
     third.grant(way)?;
@@ -103,7 +103,7 @@ pub(super) fn give_again(third: &SiteAttempt<'_>, way: Direction) -> Result<(), 
     Ok(())
 }
 
-/// Takes access back from all that are neither nodes of this cluster nor such as may come to run the job.
+/// Takes access back from all but the nodes of this cluster and the nodes that may run the job.
 fn keep_out(third: &SiteAttempt<'_>, way: Direction) {
     // A cluster of one node that never had another has no access to take back.
     let Some(own) = (third.shared.config.own)() else {
@@ -141,13 +141,13 @@ fn revoke_at(third: &SiteAttempt<'_>, site: &Peer, keep: Vec<String>) {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Changed {
     No,
-    /// Others are there, too.
+    /// New nodes are there.
     Came,
-    /// Some are there no more.
+    /// Some nodes are gone.
     Left,
 }
 
-/// Nodes that can be let in for a job of so many paths, within the rules that a site takes for one job.
+/// Number of nodes that can be let in for a job with this many paths, within a site's bound of rules for one job.
 fn rooms(paths: usize) -> usize {
     (RULES_OF_JOB_MAX / paths.max(1)).max(1)
 }

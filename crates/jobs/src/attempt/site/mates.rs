@@ -1,4 +1,5 @@
-//! The other nodes of this cluster, which may go on with a job that another site runs: they are let in there for this job, and find it again.
+//! The other nodes of this cluster, which may resume a job that another site runs: they are let in there for this job, and find the job
+//! again.
 //! Starts and follows no job.
 
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::{Shared, reached};
 /// Nodes that are let in: enough for one to be left.
 const MATES_MAX: usize = 8;
 
-/// How long the node of the latest attempt may take to say that it is there.
+/// How long the node of the latest attempt may take to answer.
 const WITHIN: Duration = Duration::from_secs(3);
 
 /// The identities of the other nodes of the cluster.
@@ -27,7 +28,7 @@ pub(super) fn mates(shared: &Shared) -> Result<Vec<String>, JobsError> {
     Ok(others.map(|row| row.identity).take(MATES_MAX).collect())
 }
 
-/// The job as that of the other node by which a site knows it, as the state says. That node may have left the cluster.
+/// The mandate of the node by which a site knows the job, as the state has it. That node may have left the cluster.
 pub(super) fn noted(shared: &Shared, job: &Job) -> Result<Option<Mandate>, JobsError> {
     let noted = Agreed(&shared.replica.reader()).asker(&job.id)?;
     let own = asker(shared, None);
@@ -46,8 +47,7 @@ pub(super) fn asker(shared: &Shared, mandate: Option<&Mandate>) -> Option<String
     }
 }
 
-/// The job as that of each other node by which a site may know it: the one that the state names, then those that ran attempts, the latest
-/// first.
+/// The mandates of all other nodes by which a site may know the job: the noted one, then the nodes of earlier attempts, the latest first.
 pub(super) fn askers(shared: &Shared, job: &Job) -> Result<Vec<Mandate>, JobsError> {
     let reader = shared.replica.reader();
     let mut mandates: Vec<Mandate> = noted(shared, job)?.into_iter().collect();
@@ -65,8 +65,8 @@ pub(super) fn askers(shared: &Shared, job: &Job) -> Result<Vec<Mandate>, JobsErr
     Ok(mandates)
 }
 
-/// Whether it is this node that says at the sites how a job is that has no attempt now. The node of the latest attempt does; the leader
-/// does where that node has left the cluster or does not answer.
+/// Whether this node reports to the sites about a job without an attempt. The node of the latest attempt does. If that node has left the
+/// cluster or does not answer, the leader does.
 pub(super) fn speaks_for(shared: &Shared, job: &Job) -> Result<bool, JobsError> {
     let reader = shared.replica.reader();
     let attempts = reader.attempts(&job.id)?;
@@ -97,7 +97,7 @@ pub(super) fn to_be_let_in(third: &SiteAttempt<'_>) -> Vec<String> {
 }
 
 impl SiteAttempt<'_> {
-    /// Lets the other nodes of this cluster in at the site that runs the job. Without that they could not go on with it.
+    /// Admits the other nodes of this cluster at the site that runs the job. Otherwise they could not resume it.
     pub(super) fn let_mates_in(&self, way: Direction) {
         let paths = self.paths_at_runner(way);
         let own = asker(self.shared, None);
@@ -105,7 +105,7 @@ impl SiteAttempt<'_> {
             let question = Question::Grant(GrantJob {
                 job: self.job.id.clone(),
                 identity: identity.clone(),
-                // One path says enough.
+                // One path is enough for this.
                 paths: paths.iter().take(1).cloned().collect(),
                 write: way == Direction::Pull,
                 until: Timestamp(self.shared.now().after(millis(GRANT_FOR)).0),

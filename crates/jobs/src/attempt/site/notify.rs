@@ -20,7 +20,7 @@ struct SiteNotice<'a> {
     questions: Vec<Question>,
 }
 
-/// Asks the sites of a job; whether nothing is left to say.
+/// Asks the sites of a job; returns whether all of them know.
 pub(super) fn notify(
     shared: &Shared,
     id: &str,
@@ -134,7 +134,7 @@ fn questions(job: &Job, keep: Vec<String>) -> Vec<Question> {
     steer.into_iter().chain([revoke]).collect()
 }
 
-/// Takes back the access that this cluster itself gave for a job that is brought here.
+/// Takes back the access that this cluster gave for a job that is brought here.
 fn tell_here(shared: &Shared, job: &Job, others: &[Mandate]) -> Result<bool, JobsError> {
     let Some(own) = mates::asker(shared, None).filter(|_| job.destination.site == HERE) else {
         return Ok(true);

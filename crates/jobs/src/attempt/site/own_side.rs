@@ -12,7 +12,7 @@ pub(super) fn ask_here(
     question: &Question,
 ) -> Result<Answer, Refusal> {
     match question {
-        // The owner of the job may write there, which was looked at when the attempt began.
+        // The owner of the job may write there: the attempt checked that when it began.
         Question::Grant(wish) => grants::grant(shared, asker, None, wish, &|_, _, _| Ok(())),
         Question::Revoke { job, keep } => grants::revoke(shared, asker, asker, job, keep),
         _ => Err(Refusal::new(

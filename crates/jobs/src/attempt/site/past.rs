@@ -1,5 +1,5 @@
 //! Copies the log and the samples of a job from the site that runs it, so that this node shows and keeps them.
-//! Asks for nothing else, and ends no attempt: a site that does not tell them runs the job all the same.
+//! Asks for nothing else, and ends no attempt: a site that does not send them runs the job anyway.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::{Direction, SiteAttempt, other};
 /// Between two questions.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 
-/// Questions before the job is looked at again.
+/// Questions before the job is checked again.
 const AT_ONCE_MAX: usize = 4;
 
 /// Questions at the end of the job: those of a log and of samples that are as long as a node lets them be.
@@ -20,7 +20,7 @@ const AT_END_MAX: usize = 100;
 /// How far the log and the samples of the site are known here.
 pub(super) struct Copying {
     due: Instant,
-    /// The site tells nothing of it.
+    /// The site sends none of it.
     ended: bool,
 }
 

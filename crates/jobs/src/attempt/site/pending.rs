@@ -1,10 +1,10 @@
 //! Sites that run a job for this node, and do not know yet that it was paused or given up here: asked again until they know (`notify`).
-//! Starts and follows no job. Its thread also looks after the rights of waiting jobs (`rights`).
+//! Starts and follows no job. Its thread also checks the rights of waiting jobs (`rights`).
 //!
-//! A site may be away, or this node may end, between a user's word and the question that carries it to the site. A job that waits has no
-//! attempt that could carry it. So each job that is paused or ends is looked at, and at the start of the node those of late: to ask a
-//! site twice changes nothing. A job whose sites are being asked begins no attempt, or the question would stop that one. Jobs that wait are
-//! looked at when a node leaves the cluster, too: it is to have no access for them.
+//! A site may be away, or this node may end, between a user's command and the question that carries the command to the site. A waiting job
+//! has no attempt that could carry it. So each job that is paused or ends is checked, and at the start of the node the recent ones: to ask
+//! a site twice changes nothing. While its sites are being asked, a job begins no attempt: the question could stop that attempt. Waiting
+//! jobs are checked when a node leaves the cluster, too: that node is to lose access for them.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -23,7 +23,7 @@ const AGAIN_EVERY: Duration = Duration::from_secs(5);
 /// Interval between two looks for changes.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Jobs that are looked at at the start of the node: a page of the state.
+/// Jobs that are checked at the start of the node: a page of the state.
 const JOBS_MAX: usize = 1_000;
 
 /// States in which another site is to stop, or has ended.
@@ -55,7 +55,7 @@ const GOES_ON: [&str; 6] = [
 #[derive(Default)]
 pub(crate) struct PendingNotices {
     ids: Mutex<HashSet<String>>,
-    /// The one whose sites are asked now.
+    /// The job whose sites are asked now.
     asked: Mutex<Option<String>>,
 }
 
@@ -155,7 +155,7 @@ fn hear(shared: &Shared, follower: &mut Follower) -> bool {
     }
 }
 
-/// Whether nothing of the job is to go on anywhere, and its end was not that of its transfer.
+/// Whether the job is to stop everywhere, and did not end with its transfer.
 const fn is_stopped(job: &Job) -> bool {
     matches!(
         job.state,

@@ -1,8 +1,8 @@
-//! Ends jobs between other sites that wait or are paused, once their owner may not run them any more.
-//! Leaves jobs that run to `scheduler`, and telling the sites to `pending`.
+//! Ends waiting and paused jobs between other sites, once their owner may no longer run them.
+//! Leaves running jobs to `scheduler`, and the reports to sites to `pending`.
 //!
-//! Any other waiting job ends when it would begin: nothing of it is anywhere else. A job between other sites may wait at one of them,
-//! and has access to the other.
+//! Any other waiting job ends when it would begin, because no other site has a part of it. A job between other sites may wait at one of
+//! them, and has access to the other.
 
 use godwit_state::{Command, Job, JobFilter, JobOp, JobState, Op, ProposeError};
 
@@ -12,10 +12,10 @@ use crate::error::JobsError;
 use crate::scheduler::actor;
 use crate::{Shared, access};
 
-/// Jobs of one look into the state: a page of it.
+/// Jobs of one look at the state: a page of it.
 const PAGE: usize = 1_000;
 
-/// Ends those that wait now.
+/// Ends the waiting ones now.
 pub(super) fn end_denied(shared: &Shared) -> Result<(), JobsError> {
     let reader = shared.replica.reader();
     let filter = JobFilter {

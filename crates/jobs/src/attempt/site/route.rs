@@ -1,9 +1,9 @@
 //! Decides once which site runs the transfer of a job, and notes that in the state before any site begins it.
 //! Starts nothing, and gives no access.
 //!
-//! A job that fetches from another site and is to be divided is brought by the nodes of that site. A later attempt that decided otherwise
-//! would write beside the job of the earlier one. So no attempt takes another route than the first one, and none guesses: while this node
-//! or the other site cannot say enough, the attempt ends, and the next one asks again.
+//! A job that fetches from another site and is to be divided is moved by the nodes of that site. A later attempt with another decision
+//! would write beside the job of the earlier one. So every attempt takes the route of the first one, and none guesses. While this node or
+//! the other site lacks the answer, the attempt ends, and the next one asks again.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use crate::attempt::{AttemptEvents, propose};
 use crate::error::JobsError;
 use crate::{Shared, access, guests, reached, spec};
 
-/// How long the other site may take to say whether it reaches this node.
+/// How long the other site may take to find out whether it reaches this node.
 const WITHIN: Duration = Duration::from_secs(60);
 
 /// How long an attempt waits for the data port of this node, which listens soon after the start, and for the state to take the route.
@@ -89,7 +89,7 @@ pub(super) fn is_brought(
     let (Some(first), Ok((sources, destination))) = (job.sources.first(), spec::places(new)) else {
         return Ok(false);
     };
-    // A site that is not known, or is another one by now, runs nothing; the attempt says so.
+    // A site that is not known, or is another one by now, runs nothing; the attempt reports that.
     let Ok((from, from_nodes)) = site(shared, job, &first.site) else {
         return Ok(false);
     };
@@ -132,7 +132,7 @@ pub(super) fn is_brought(
     let route = match reached {
         Ok(_) => Route::Push,
         Err(refusal) => {
-            // The site may be the one that is not reached. Then it has decided nothing.
+            // The site itself may be out of reach. Then it has decided nothing.
             let is_answer = !refusal.retryable || refusal.code == code::UNREACHABLE;
             if !is_answer || control.is_cancelled() {
                 return Err(refusal.into());
@@ -151,7 +151,7 @@ pub(super) fn is_brought(
 /// Whether a job gains from being divided: a site has several nodes, the description allows it, and no attempt began to write otherwise.
 fn gains(shared: &Shared, job: &Job, new: &NewJob, from_nodes: &[Peer]) -> Result<bool, JobsError> {
     let reader = shared.replica.reader();
-    // An attempt that was brought has noted its route.
+    // A brought attempt has noted its route.
     let placed = Agreed(&reader).placed(&job.id)?;
     let has_begun = placed.into.is_some() || !placed.tags.is_empty();
     let is_lone_pair = from_nodes.len() < 2 && divided::mates(shared, job).is_empty();

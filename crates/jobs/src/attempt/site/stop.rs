@@ -7,7 +7,7 @@ use crate::error::JobsError;
 
 /// Why the attempt ends here.
 pub(super) enum Stop {
-    /// The claim has ended, or this node stops: somebody else has said so already.
+    /// The claim has ended, or this node stops: the state knows already.
     ClaimEnded,
     /// A site refused, or cannot be reached.
     Refused(Refusal),

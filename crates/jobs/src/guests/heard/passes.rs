@@ -109,7 +109,7 @@ pub(super) const HOST_FIGURES: [&str; 6] = [
     "cpu_busiest_core",
 ];
 
-/// Failures whose words pass: they are about the places of the job. Those of each entry pass, too.
+/// Failures whose texts pass: they concern the places of the job. Those of each entry pass, too.
 pub(super) const FAILURES: [FailureCode; 22] = [
     FailureCode::Usage,
     FailureCode::NoSource,
@@ -135,7 +135,7 @@ pub(super) const FAILURES: [FailureCode; 22] = [
     FailureCode::Different,
 ];
 
-/// Reasons of the program whose words pass.
+/// Reasons of the program whose texts pass.
 pub(super) const REASONS: [FailureCode; 5] = [
     reason::WAITING,
     reason::NOT_BEFORE,
@@ -152,7 +152,7 @@ pub(super) const ACTS: [FailureCode; 4] = [
     reason::CANCELLED,
 ];
 
-/// Words for the reasons whose own ones name nodes, users or further reasons.
+/// Replacements for reasons whose own texts name nodes, users or other reasons.
 pub(super) const INSTEAD: [(FailureCode, &str); 16] = [
     (
         FailureCode::ExportAway,

@@ -135,7 +135,7 @@ fn reasons_that_name_nodes_or_users_are_said_in_other_words() {
         (unknown.code.as_str(), unknown.text.as_str()),
         (border::OTHER.as_str(), UNSAID)
     );
-    // The asker tells its own words from those of the site.
+    // The asker distinguishes its own texts from those of the site.
     let own = Reason::new(reason::PAUSED, "site:gw1-a paused the job.");
     assert_eq!(heard(own.clone()), own);
     let place = Reason::new(FailureCode::NoSpace, "data/out: no room");
