@@ -206,8 +206,8 @@ fn hear(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, R
 }
 
 impl Cluster {
-    /// Lets a node in. Anybody may ask, so nothing is written down unless the invitation is good: the replica looks it up before it
-    /// proposes, and so does the leader.
+    /// Lets a node in. Any node may ask, so nothing is written down unless the invitation is good: the replica looks the invitation up
+    /// before it proposes, and so does the leader.
     fn let_in(&self, asker: &str, wish: JoinCluster) -> Result<ClusterAnswer, Refusal> {
         let shared = &self.shared;
         let node = Node {

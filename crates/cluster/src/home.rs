@@ -1,4 +1,4 @@
-//! Owns `cluster.json` in the home: which cluster the node belongs to, and as which of its nodes.
+//! Owns `cluster.json` in the home: the cluster of the node, and the node's number and name in it.
 //! Knows nothing of the cluster beyond what the node needs to find it again.
 
 use std::fs::{self, File, OpenOptions};
@@ -34,7 +34,7 @@ pub struct ClusterHome {
     pub nodes: Vec<KnownNode>,
 }
 
-/// Why the file is of no use.
+/// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
     /// It cannot be read or written.

@@ -1,4 +1,4 @@
-//! Owns invitations: how a token looks, what of it is stored, and making one.
+//! Owns invitations: the form of a token, its stored part, and making one.
 //! Admits no node: the state decides whether an invitation is good.
 
 use std::fmt;

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Only nodes of the cluster may speak, known by their identities; a stranger may join with an invitation. A node that was removed, or
-//! whose cluster was replaced by `recover`, gets a refusal that says so. It changes nothing.
+//! whose cluster was replaced by `recover`, gets a refusal that names the reason. That node changes nothing.
 
 mod carrier;
 mod hearing;
@@ -39,7 +39,7 @@ pub use invite::Token;
 pub use join::{JoinError, Joining, join};
 pub use sights::Look;
 
-/// Beats for which the row of a node may lack an export before that counts: a row follows what its node announces.
+/// Beats for which the row of a node may lack an export before that counts: a row follows the node's announcement.
 const LACKS_FOR: u32 = 2;
 
 /// Configuration of [`Cluster`].

@@ -11,7 +11,7 @@ pub(crate) struct Candidate {
     pub(crate) votes: bool,
     /// The operator wants it to vote.
     pub(crate) wanted: bool,
-    /// It has the state, and was heard of late.
+    /// It has the state, and was heard recently.
     pub(crate) fit: bool,
     /// It was not heard for so long that another node may take its seat.
     pub(crate) gone: bool,
