@@ -17,8 +17,7 @@ pub(crate) fn check(home: &Home) -> Result<(), Failure> {
     trouble(&shown, meta.mode(), meta.uid(), own).map_or(Ok(()), |what| Err(unusable(what)))
 }
 
-/// Names the users who can change the files of a home, and the command that ends it. The sticky bit does not stop them from adding a
-/// missing file.
+/// Names the fault of a home that other users can change, and a remedy. The sticky bit does not stop such users from adding a missing file.
 fn trouble(shown: &str, mode: u32, owner: u32, own: u32) -> Option<String> {
     if owner != own && owner != 0 {
         return Some(format!(

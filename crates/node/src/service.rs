@@ -1,4 +1,4 @@
-//! Owns what a node and its service manager tell each other: ready, alive, stopping (`sd_notify(3)`); and what ends a node.
+//! Owns the messages between a node and its service manager: ready, alive, stopping (`sd_notify(3)`); and the events that end a node.
 //! Does not stop anything itself.
 
 use std::io;
@@ -15,7 +15,7 @@ const ENDS_MAX: usize = 3;
 
 /// Why a node ends.
 pub(crate) enum End {
-    /// Somebody wants it.
+    /// A signal asks the node to end.
     Signal,
     /// The state accepts no change any more, so no job could be kept.
     State(String),

@@ -1,4 +1,4 @@
-//! Owns what a signal that asks the program to end does: the first stops it cleanly, a later one ends it at once.
+//! Owns the effect of signals that ask the program to end: the first stops it cleanly, a later one ends it at once.
 //! Does not stop anything itself; the working threads look at the flag.
 
 use std::io;
