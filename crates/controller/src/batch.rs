@@ -138,7 +138,7 @@ pub(crate) fn copy_settings(base: &Base) -> BTreeMap<String, Vec<Text>> {
     settings
 }
 
-/// Has a transfer end early, for another try may go to another node, and gives it its share of the limit.
+/// Makes a transfer end early, because another try may go to another node, and gives it its share of the limit.
 pub(crate) fn of_one_try(settings: &mut BTreeMap<String, Vec<Text>>, to: &To) {
     settings.insert("retry-for".to_owned(), vec![Text::from(ONE_TRY)]);
     settings.remove("limit");

@@ -298,7 +298,7 @@ impl Claims {
                 self.was_held = true;
             }
             Err(refusal) => {
-                // Where there is no room for a mark there is none for files.
+                // Not for lack of room: a destination without room for a mark has no room for files.
                 if ask.mark == Mark::Make && refusal.code == code::PERMISSION {
                     // The node may take the claim without a mark, and is asked at once.
                     self.marked = Marked::Never;

@@ -18,7 +18,8 @@ const UNEQUAL: f64 = 1.5;
 /// A source with less than this part of the mean rate is not tried elsewhere: its leases are long, and little depends on it.
 const TRIED_FROM: f64 = 0.75;
 /// A source that alone brings this part of its destination's rate may be able to send more, so it is tried elsewhere, too. If no source is
-/// so many times as fast, that happens at once, because its destination was chosen by chance; otherwise after so many seconds.
+/// this many times as fast, that happens at once, because its destination was chosen by chance. Otherwise it happens after this many
+/// seconds.
 const ALIKE: f64 = 1.2;
 const TRIED_LATER: u32 = 20;
 const FILLS: f64 = 0.85;

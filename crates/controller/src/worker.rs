@@ -294,7 +294,7 @@ impl JobContext<'_> {
             };
             let brought = match done {
                 Ok(brought) => brought,
-                // Somebody stopped it.
+                // The worker was stopped.
                 Err(_) if !self.goes_on() => back(&items, None),
                 Err(failure) => back(&items, Some(&failure)),
             };
