@@ -83,7 +83,7 @@ fn admit(shared: &Arc<Shared>, socket: TcpStream, address: IpAddr) {
     }
 }
 
-/// Whether the first bytes come soon. A client speaks first, so a connection that is silent for longer is none.
+/// Whether the first bytes come soon. A client speaks first, so a connection that is silent for longer is no client.
 fn speaks(socket: &TcpStream, deadline: Duration) -> bool {
     let wait = Timespec::try_from(deadline.min(FIRST_BYTES_DEADLINE)).ok();
     let mut fds = [PollFd::new(socket, PollFlags::IN)];

@@ -171,7 +171,7 @@ impl Table {
         self.note_change(inner);
     }
 
-    /// Releases the suspended transfer that would be the first to be given up. Returns false if there is none.
+    /// Releases the suspended transfer whose time ends first. Returns false if there is none.
     pub(crate) fn release_oldest_held(&self) -> bool {
         let mut inner = locked(&self.inner);
         let held = inner.entries.values().filter_map(|entry| match entry {
@@ -340,7 +340,7 @@ impl Table {
         }
     }
 
-    /// Waits until there was a transfer, and is none.
+    /// Waits until the first transfer has come and all transfers are over.
     pub(crate) fn wait_until_over(&self) {
         let mut inner = locked(&self.inner);
         while !inner.entries.is_empty() || !self.used.load(Ordering::SeqCst) {

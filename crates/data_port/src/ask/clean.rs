@@ -1,4 +1,4 @@
-//! Removes temporary files that no journal claims and that were not written to of late.
+//! Removes temporary files that no journal claims and that were not written to recently.
 //! Removes nothing else, and gives the reason for each temporary file that stays.
 //!
 //! The journals of this node claim the files of all its transfers, running or to be resumed, as receiver of peers and of the node's jobs.

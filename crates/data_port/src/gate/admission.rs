@@ -75,7 +75,7 @@ impl Admission {
         self.strangers.remove(&id);
     }
 
-    /// Somebody with a grant came from this address.
+    /// A peer with a grant came from this address.
     pub(super) fn know(&mut self, address: IpAddr) {
         let address = network_of(address);
         if !self.known.insert(address) {
