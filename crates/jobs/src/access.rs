@@ -448,8 +448,8 @@ pub fn grant_of(rule: &AccessRule) -> Option<Grant> {
     })
 }
 
-/// The grant as a rule of the state. `site` is the site of the grant as the state has it now; a grant that names another one, or none
-/// where it has one, is no rule.
+/// The grant as a rule of the state. `site` is the site of the grant in the state now. A grant is no rule if it names another site, or if
+/// `site` is missing.
 #[must_use]
 pub fn rule_of(id: &str, grant: &Grant, site: Option<&Site>) -> Option<AccessRule> {
     if grant.site.as_ref() != site.map(|site| &site.name) {

@@ -31,7 +31,7 @@ const JOBS_MAX: usize = 1_000;
 #[derive(Default)]
 pub(crate) struct Elsewhere {
     seen: Mutex<Seen>,
-    /// Somebody looks, or the node stops.
+    /// A client looks, or the node stops.
     woken: Condvar,
 }
 
@@ -46,7 +46,7 @@ impl Elsewhere {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody looks.
+    /// Notes that a client looks.
     fn look(&self) -> MutexGuard<'_, Seen> {
         let mut seen = self.lock();
         if !seen.is_wanted() {

@@ -294,7 +294,7 @@ pub(crate) fn ask_node(shared: &Shared, node: &str, question: &Question) -> Resu
         }
         Err(refusal) => {
             let why = match refusal.code.known() {
-                // It did not know that the asker is of its cluster.
+                // The asked node did not know that the asker is of its cluster.
                 Some(code::UNSUPPORTED | code::NO_SUCH_JOB) => format!(
                     "{node} has an earlier version and does not tell; ask it itself, or update it: {refusal}"
                 ),

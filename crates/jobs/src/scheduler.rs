@@ -331,7 +331,7 @@ fn start(
     let command = Command::new(shared.now(), actor(shared), Op::Job(job.id.clone(), claim));
     shared.live.fits(&job.id);
     let Some(Effect::Job { epoch, .. }) = settle(shared.replica.propose_blocking(command))? else {
-        // Somebody changed the job meanwhile; the next pass sees it.
+        // The job was changed meanwhile; the next pass sees that.
         return Ok(());
     };
     let sites = order::sites_of(&job);

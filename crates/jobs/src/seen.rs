@@ -85,7 +85,8 @@ impl Seen {
         cursor: Option<&Cursor>,
         limit: usize,
     ) -> Result<JobList, JobsError> {
-        // A filter by words reveals the names of the jobs that it finds; an outline of another site's job has none of its words.
+        // A filter by label or site reveals the label and the sites of the jobs that it finds. An outline of another site's job shows
+        // neither.
         let is_by_words = filter.label.is_some() || filter.site.is_some();
         let filter = JobFilter {
             of_users: filter.of_users || (is_by_words && !self.granted.is_admin()),

@@ -1,4 +1,4 @@
-//! Keeps in the state the meaning of an attempt's destination, and the tag of its leftovers; passes both on to later attempts.
+//! Keeps in the state the meaning of an attempt's destination, and the tags of leftovers; passes both on to later attempts.
 //! Does not decide what a destination means.
 
 use std::sync::Arc;

@@ -177,7 +177,7 @@ mod tests {
         assert!((IN_A_ROW..IN_A_ROW + 30).contains(&dialled), "{dialled}");
     }
 
-    /// Asks whether the node is of the site; whether it was asked at all.
+    /// Asks whether the node is of the site; returns whether the question was let through.
     fn is_asked(asked: &Asked, number: u32, good: bool, now: Instant) -> bool {
         let question = Question::Nodes {
             path: Text::from("data"),

@@ -59,7 +59,7 @@ struct Asker {
 
 #[derive(Clone, Copy)]
 enum Look {
-    /// Somebody dials.
+    /// Another thread dials.
     Dialling,
     Reached(Instant),
     NotReached(Instant),
