@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! controller ─▶ claim at each node of the destination (ASK) ─▶ Open, Pairs ─▶ state ◀── Lease, Found, Settle ─┐
-//!     ▲                                                                                                      worker ─▶ run::Runner (member)
+//!     ▲                                                                                                     worker ─▶ run::Runner (member)
 //!     └────────── counters, trouble, ends of closes ◀── state
 //! ```
 //!

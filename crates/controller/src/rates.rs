@@ -236,8 +236,8 @@ impl Rates {
         }
     }
 
-    /// The ring, but for sources that are tried at the next destination: one from each destination, the fastest one first, while a destination
-    /// was seen with one source alone, and later where one fills its destination. None where nothing is to be tried.
+    /// The ring, but with sources to be tried at the next destination: one from each destination, the fastest one first. That holds while a
+    /// destination was seen with one source alone, and later where a source fills its destination. None if no source is to be tried.
     fn tried(
         &self,
         sources: &[&str],
