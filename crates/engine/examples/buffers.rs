@@ -27,7 +27,7 @@ use godwit_proto::{
     DigestKind, EntryId, EntryKind, Fault, Generation, Record, Seq, TransferId, Verdict,
 };
 
-/// What is sent: buffers that never change, so that one generation is all there is.
+/// The source: buffers that never change, so a single generation suffices.
 #[derive(Clone)]
 struct Buffers(Arc<Vec<(String, Vec<u8>)>>);
 
@@ -57,12 +57,12 @@ impl Work for Buffers {
 }
 
 impl Source for Buffers {
-    /// For what is sent in slices.
+    /// Called for buffers that are sent in slices.
     fn open(&self, record: &Record) -> Result<Arc<dyn SourceFile>, Fault> {
         Ok(Arc::new(Open(self.find(record).to_vec())))
     }
 
-    /// For what travels whole, with others in one block.
+    /// Called for buffers that travel whole, with others in one block.
     fn read_whole(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let bytes = self.find(record);
         let Some(into) = buffer.get_mut(..bytes.len()) else {
@@ -100,7 +100,8 @@ impl SourceFile for Open {
     }
 }
 
-/// What arrives. A program that must not lose it would acknowledge durability later, once it is safe.
+/// The sink: keeps the received buffers. A program that must not lose them acknowledges durability only once they are
+/// safe.
 struct Inbox {
     acks: Arc<Acks>,
     buffers: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
@@ -110,7 +111,7 @@ impl Inbox {
     fn place(&self, record: &Record, offset: usize, bytes: &[u8]) {
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let buffer = buffers.entry(record.path.clone()).or_default();
-        // The sizes are those that this program announced; one that takes strangers' checks them before it takes memory.
+        // This program announced the sizes itself; a sink that serves strangers checks them before it allocates memory.
         let end = offset + bytes.len();
         if buffer.len() < end {
             buffer.resize(end, 0);
@@ -120,7 +121,7 @@ impl Inbox {
 }
 
 impl Sink for Inbox {
-    /// Wants all of it.
+    /// Wants every entry.
     fn plan(&self, records: &[Record]) -> Vec<Verdict> {
         records.iter().map(|_| Verdict::Send).collect()
     }
@@ -151,7 +152,7 @@ impl Sink for Inbox {
     }
 }
 
-/// Says what fails.
+/// Prints failed entries.
 struct Complain;
 
 impl Observer for Complain {
@@ -211,7 +212,7 @@ fn main() -> std::io::Result<()> {
         Arc::new(Live::receiving(Bounds::fixed(0))),
         Arc::new(Counters::default()),
     )?;
-    // Elsewhere, each end would call `run_stream` on threads of its own, with streams over the network.
+    // Elsewhere, each end would call `run_stream` on its own threads, with streams over the network.
     let began = std::time::Instant::now();
     let patience = Duration::from_secs(60);
     let end = run_local(&sender, &receiver, 2, &mut |_| began.elapsed() < patience)?;

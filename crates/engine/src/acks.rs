@@ -1,8 +1,8 @@
-//! The receiving end's outbox: acknowledgements and faults on their way back, and what must be said again when a stream dies.
-//! Sends nothing itself; streams take from it.
+//! The receiving end's outbox: acknowledgements and faults to send back, and those to repeat after a stream dies. Sends
+//! nothing itself; streams take from it.
 //!
-//! After the loss of a stream, everything that may have been lost with it is said again, in ranges. A stream at work says its own
-//! acknowledgements, after at most `limits::ACK_DELAY`; only other threads wake a stream for an acknowledgement.
+//! After the loss of a stream, everything that may have been lost with it is said again, in ranges. A busy stream sends
+//! its own acknowledgements after at most `limits::ACK_DELAY`; only other threads wake a stream to send one.
 
 mod ending;
 
@@ -26,9 +26,9 @@ pub struct Acks {
     observer: Arc<dyn Observer>,
     counters: Arc<Counters>,
     inner: Mutex<Inner>,
-    /// Nothing that is still being compared is of interest.
+    /// The transfer has ended; results of comparisons still running are ignored.
     over: AtomicBool,
-    /// Whether something failed for want of room at this end.
+    /// Whether something failed because the storage at this end was full.
     pub no_space: AtomicBool,
 }
 
@@ -36,38 +36,39 @@ pub struct Acks {
 struct Inner {
     queue: VecDeque<AckRange>,
     faults: VecDeque<EntryFailed>,
-    /// Said before, and said again after the loss of a stream.
+    /// Sent before; sent again after the loss of a stream.
     durable: SeqSet,
     written: SeqSet,
     in_process: SeqSet,
-    /// Asked for again and not yet come.
+    /// Requested again and not yet arrived.
     lost: SeqSet,
-    /// Copies of these were dropped while the first one was in process.
+    /// Copies of these items were dropped while the first copy was in process.
     dropped: SeqSet,
     faults_said: Vec<EntryFailed>,
     faults_bytes: usize,
     failed: Failed,
     wakers: Vec<(u64, Waker)>,
-    /// Streams that will take from here when they have done what they are at.
+    /// Busy streams, which take from this outbox when they finish their current step.
     working: usize,
-    /// Answers that were not ready when their manifest came, each for the stream that it came on.
+    /// Answers that were not ready when their manifest arrived, each with the number of the manifest's stream.
     answers: Vec<(u64, Vec<u8>)>,
     ending: Option<Ending>,
 }
 
-/// What to do with an item that arrives.
+/// How to handle an arriving item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// New: process it.
     Process,
-    /// Being processed on another stream, or processed: it has been or will be acknowledged.
+    /// In process on another stream, or already processed: an acknowledgement was or will be sent.
     Known,
-    /// New, and the numbers that have come are scattered over more ranges than a sender can leave: it breaks the rules.
+    /// New, but the arrived numbers are scattered over more ranges than a correct sender can leave: a protocol
+    /// violation.
     Scattered,
 }
 
 impl Acks {
-    /// Acknowledgements of a transfer of which nothing has arrived.
+    /// Acknowledgements of a transfer that has received nothing yet.
     pub fn new(transfer: TransferId, observer: Arc<dyn Observer>, counters: Arc<Counters>) -> Self {
         Self {
             transfer,
@@ -117,7 +118,7 @@ impl Acks {
             });
         }
         let mut inner = crate::lock(&self.inner);
-        // The rest is counted, and its number told at the end.
+        // Further failures are only counted; the sender learns their number at the end.
         if inner.faults.len() < limits::FAULTS_KEPT_MAX {
             inner.faults.push_back(EntryFailed {
                 transfer: self.transfer,
@@ -130,7 +131,7 @@ impl Acks {
         inner.wake_one();
     }
 
-    /// Counts an entry as failed; false if that was done before.
+    /// Counts an entry as failed; false if the entry was counted before.
     pub(crate) fn count_failure(&self, entry: EntryId) -> bool {
         let first = crate::lock(&self.inner).failed.is_first(entry);
         if first {
@@ -139,12 +140,12 @@ impl Acks {
         first
     }
 
-    /// Something that people should know and that needs no action of theirs.
+    /// Reports something that the user should know and that needs no action.
     pub fn note(&self, message: &str) {
         self.observer.note(message);
     }
 
-    /// Whether [`done`](Self::done) is of use.
+    /// Whether the observer uses [`done`](Self::done).
     pub fn wants_entries(&self) -> bool {
         self.observer.wants_entries()
     }
@@ -154,7 +155,7 @@ impl Acks {
         self.observer.entry_done(record);
     }
 
-    /// There is room for more at this end, or another reason for every stream to look.
+    /// Wakes every stream, for instance because this end has room for more.
     pub fn wake_all(&self) {
         for (_, waker) in &crate::lock(&self.inner).wakers {
             waker.wake();
@@ -182,7 +183,8 @@ impl Acks {
         }
     }
 
-    /// A manifest came. It needs no acknowledgement, but its number closes the gap that it would leave.
+    /// Registers a manifest that arrived. A manifest needs no acknowledgement, but its number closes a gap in the
+    /// sequence.
     pub(crate) fn arrive_manifest(&self, seq: Seq) -> Arrival {
         let mut inner = crate::lock(&self.inner);
         inner.outdate(seq);
@@ -202,15 +204,15 @@ impl Acks {
         let dropped = inner.dropped.contains(seq.0);
         inner.dropped.remove(seq.0);
         if inner.lost.contains(seq.0) {
-            // It was asked for again before the thread that wrote it came here: to say "written" now would make the
-            // sender let go of it. A copy that came too early is gone.
+            // The item was requested again before the writing thread came here. WRITTEN would now make the sender
+            // release the item. A copy that came too early was dropped.
             if dropped {
                 inner.push(seq, AckStatus::RESEND);
                 inner.wake_one();
             }
             return;
         }
-        // A small batch can be durable before the thread that wrote it comes here.
+        // A small batch can be durable before the writing thread comes here.
         if !inner.durable.contains(seq.0) {
             inner.written.insert(seq.0);
         }
@@ -218,7 +220,7 @@ impl Acks {
         inner.wake_one();
     }
 
-    /// The item was not taken: it is to be sent again.
+    /// The item was not accepted: the sender must send it again.
     pub(crate) fn rejected(&self, seq: Seq) {
         let mut inner = crate::lock(&self.inner);
         inner.ending = None;
@@ -229,18 +231,18 @@ impl Acks {
         inner.wake_one();
     }
 
-    /// The sender waits for nothing but durability: what was asked for again and is not on its way is asked for once more,
-    /// for an older word on another stream may have overtaken the request.
+    /// The sender waits only for durability. Items requested again and still missing are requested once more, because
+    /// an older acknowledgement on another stream may have overtaken the request.
     pub(crate) fn ask_again(&self) {
         crate::lock(&self.inner).say_all(|inner| &inner.lost, AckStatus::RESEND);
     }
 
-    /// What was said to have failed, on whatever stream.
+    /// All failures reported so far, on any stream.
     pub(crate) fn faults_said(&self) -> Vec<EntryFailed> {
         crate::lock(&self.inner).faults_said.clone()
     }
 
-    /// Takes what is to be said, for the calling stream to say.
+    /// Takes the acknowledgements and faults that the calling stream is to send.
     pub(crate) fn take(&self, ranges: &mut Vec<AckRange>, faults: &mut Vec<EntryFailed>) {
         let mut inner = crate::lock(&self.inner);
         ranges.extend(inner.queue.drain(..));
@@ -256,13 +258,13 @@ impl Acks {
         }
     }
 
-    /// The calling stream is at work until the result is dropped, and takes from here soon after.
+    /// Marks the calling stream as busy until the result is dropped; the stream takes from here soon after.
     pub(crate) fn work(&self) -> Working<'_> {
         crate::lock(&self.inner).working += 1;
         Working(self)
     }
 
-    /// The answer to a manifest that came on `stream`: it goes the same way, for if that dies the manifest comes again.
+    /// Queues the answer to a manifest on the `stream` that brought it. If that stream dies, the manifest comes again.
     pub(crate) fn answer(&self, stream: u64, answer: Vec<u8>) {
         let mut inner = crate::lock(&self.inner);
         if let Some((_, waker)) = inner.wakers.iter().find(|(id, _)| *id == stream) {
@@ -271,7 +273,7 @@ impl Acks {
         }
     }
 
-    /// Appends the answers that `stream` has to give.
+    /// Appends the answers that `stream` must send.
     pub(crate) fn take_answers(&self, stream: u64, out: &mut Vec<u8>) {
         let mut inner = crate::lock(&self.inner);
         inner.answers.retain(|(id, answer)| {
@@ -287,7 +289,7 @@ impl Acks {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the transfer has ended, so that what takes long should be given up.
+    /// Whether the transfer has ended, so that long work should stop.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
@@ -296,18 +298,18 @@ impl Acks {
         crate::lock(&self.inner).wakers.push((stream, waker));
     }
 
-    /// A stream is about to leave in order: what was given to it to say arrives.
+    /// A stream is about to leave in order: everything that it took from here arrives.
     pub(crate) fn leave(&self, stream: u64) {
         let mut inner = crate::lock(&self.inner);
         inner.wakers.retain(|(id, _)| *id != stream);
         inner.wake_one();
     }
 
-    /// A stream is gone, and with it perhaps what it had been told to say: all of that is said again.
+    /// A stream is lost, perhaps with acknowledgements that it had taken: all acknowledgements are sent again.
     pub(crate) fn detach(&self, stream: u64) {
         let mut inner = crate::lock(&self.inner);
         inner.wakers.retain(|(id, _)| *id != stream);
-        // What it took with it is sent again, and may fail this time.
+        // The items that were on this stream are sent again, and may fail this time.
         inner.ending = None;
         // Its manifests come again on another stream.
         inner.answers.retain(|(id, _)| *id != stream);
@@ -359,7 +361,7 @@ impl Inner {
         });
     }
 
-    /// Has a stream say what is in the queue; one that is at work does so anyway.
+    /// Wakes a stream to send the queue; a busy stream sends it anyway.
     fn wake_one(&self) {
         if self.working == 0
             && let Some((_, waker)) = self.wakers.first()

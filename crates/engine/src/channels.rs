@@ -1,13 +1,13 @@
-//! Owns what one end of a transfer knows of its channels: figures of each, and a watch that cuts off what is dead.
-//! Makes no connections; a stream that was cut off is replaced by whoever keeps streams up.
+//! Owns what one end of a transfer knows of its channels: figures of each, and a watch that cuts off dead streams.
+//! Makes no connections; `session::link` replaces a stream that was cut off.
 //!
-//! As soon as streams of two channels are attached, at either end, one thread looks at all of them five times a second through a
-//! `Pulse`, a second handle of the socket. A cut is a `shutdown`: the wait of the stream's thread ends, the stream's blocks leave
-//! on other streams, and `session::link` joins over the same channel until that channel is back. The sending end cuts by itself,
-//! so a pull does not wait for the client to notice.
+//! The watch starts once streams of two channels are attached, at either end. One thread checks every stream five times
+//! a second through a `Pulse`, a second handle of the socket. A cut is a `shutdown`: the wait of the stream's thread
+//! ends, other streams carry the stream's blocks, and `session::link` retries over the same channel until it works
+//! again. The sending end cuts without being asked, so a pull does not wait for the client to notice.
 //!
-//! In the background the watch starts before the first thread of a second channel lowers its priority, so the watch keeps its
-//! own.
+//! In the background, the watch starts before the first thread of a second channel lowers its priority, so the watch
+//! keeps normal priority.
 
 mod timers;
 mod verdict;
@@ -23,7 +23,7 @@ use self::timers::Timers;
 use self::verdict::{ASK_AFTER, Sign, dead};
 use crate::{StreamLoss, lock};
 
-/// How often the watch looks: a dead channel is noticed this much later at most.
+/// How often the watch checks: a dead channel is noticed this much later at most.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The channels of one end of a transfer. Cheap to clone.
@@ -45,7 +45,7 @@ struct Inner {
     channels: BTreeMap<u32, Totals>,
     /// When the first stream was attached.
     began: Option<Instant>,
-    /// A thread looks after them.
+    /// Whether the watch thread runs.
     watched: bool,
 }
 
@@ -56,9 +56,9 @@ struct Member {
     counted_bytes: u64,
     counted_resent: u64,
     timers: Timers,
-    /// What was acknowledged when it was last looked at by the watch.
+    /// Acknowledged bytes at the watch's last check, and the time of that check.
     watched: Option<(Instant, u64)>,
-    /// It was cut off after so long a silence.
+    /// Length of the silence after which the stream was cut off.
     cut: Option<Duration>,
 }
 
@@ -86,7 +86,7 @@ impl Totals {
 }
 
 impl ChannelTable {
-    /// A stream was attached; gives its number here, if it runs over a channel at all.
+    /// Registers an attached stream and returns its number here, or `None` if it runs over no channel.
     pub(crate) fn attach(&self, stream: &dyn Stream) -> Option<u64> {
         let pulse = stream.pulse()?;
         let channel = stream.channel();
@@ -118,7 +118,7 @@ impl ChannelTable {
         Some(id)
     }
 
-    /// The stream ended like this; if it was cut off because its channel is dead, the loss says so.
+    /// Removes a stream that ended like this; if it was cut off because its channel is dead, the returned loss says so.
     pub(crate) fn detach(
         &self,
         id: Option<u64>,
@@ -172,13 +172,13 @@ impl ChannelTable {
             .collect()
     }
 
-    /// Since the first stream was attached.
+    /// Time since the first stream was attached.
     pub(crate) fn age(&self) -> Duration {
         let began = lock(&self.shared.inner).began;
         began.map_or(Duration::ZERO, |began| began.elapsed())
     }
 
-    /// Looks after the streams from now on, until there is none: with one channel nobody needs to.
+    /// Starts the watch, which runs until no stream is left. A single channel needs no watch.
     fn watch(&self, inner: &mut Inner) {
         let shared = Arc::clone(&self.shared);
         inner.watched = std::thread::Builder::new()
@@ -225,8 +225,8 @@ impl Inner {
         totals.map_or_else(String::new, |totals| totals.name.clone())
     }
 
-    /// Adds to the figures what all streams moved, and gives the signs of life of those that are not cut off, with the time at
-    /// which each was seen.
+    /// Adds the bytes of all streams to the figures. Returns the signs of life of the streams that are not cut off,
+    /// each with its time.
     fn count(&mut self) -> Vec<(u64, Vital, Instant)> {
         let Self {
             members, channels, ..
@@ -236,7 +236,7 @@ impl Inner {
             let Ok(vital) = member.pulse.vital() else {
                 continue;
             };
-            // Not before: whoever had to wait in between would take what he waited for silence.
+            // Taken here and not earlier: a thread that had to wait in between would count its own wait as silence.
             let now = Instant::now();
             let Some(totals) = channels.get_mut(&member.channel) else {
                 continue;
@@ -254,7 +254,7 @@ impl Inner {
         seen
     }
 
-    /// A look of the watch at all streams that are not cut off.
+    /// Checks all streams that are not cut off.
     fn look(&mut self) -> Vec<(u64, Sign)> {
         let seen = self.count();
         let mut signs = Vec::with_capacity(seen.len());
@@ -266,7 +266,7 @@ impl Inner {
         signs
     }
 
-    /// Has each socket hold what its channel carries in a moment.
+    /// Sets each socket's buffer to what its channel carries in a moment.
     fn hold(&mut self, now: Instant) {
         for member in self.members.values_mut() {
             let bytes = member.counted_bytes;
@@ -278,7 +278,7 @@ impl Inner {
         }
     }
 
-    /// Asks those of whom nothing was heard lately.
+    /// Probes the streams that were silent lately.
     fn ask(&self, signs: &[(u64, Sign)]) {
         for (id, sign) in signs {
             if sign.quiet >= ASK_AFTER

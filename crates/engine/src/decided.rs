@@ -1,5 +1,5 @@
-//! What an end has decided on its own threads, kept for the other end to tell its user, and what was heard of the other's.
-//! Decides nothing itself (`tuner`).
+//! Tuning decisions of both ends: keeps this end's for the other end to show, and shows the other end's here. Decides
+//! nothing itself (`tuner`).
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -10,32 +10,32 @@ use godwit_proto::limits::TUNED_MAX;
 use crate::tuner::{Decision, Knob};
 use crate::{Observer, lock};
 
-/// The decisions of both ends of a transfer, each told once.
+/// The decisions of both ends of a transfer; each is reported once.
 #[derive(Debug, Default)]
 pub(crate) struct Decided {
     own: Mutex<Own>,
-    /// Number of the last one of the other end that was told.
+    /// Number of the other end's last decision that was reported.
     told: Mutex<u64>,
 }
 
 #[derive(Debug, Default)]
 struct Own {
     count: u64,
-    /// The last ones, at most [`TUNED_MAX`].
+    /// The latest decisions, at most [`TUNED_MAX`].
     latest: VecDeque<Tuned>,
 }
 
-/// An honest end decides once a second at most, and ever more rarely: more than these are told of none.
+/// Highest accepted number. A correct end decides at most once a second, and ever more rarely.
 const NUMBER_MAX: u64 = 10_000;
 
 impl Decided {
-    /// Tells one of this end's, here and from the next STATUS on there.
+    /// Reports a decision of this end here, and to the other end from the next STATUS on.
     pub(crate) fn decide(&self, decision: &Decision, observer: &dyn Observer) {
         observer.tuned(decision, None);
         let what = match decision.knob {
             Knob::Readers => Tuned::READERS,
             Knob::Writers => Tuned::WRITERS,
-            // Those are the client's, and it tells them itself.
+            // The client decides on streams, and reports that itself.
             Knob::Streams => return,
         };
         let mut own = lock(&self.own);
@@ -53,12 +53,12 @@ impl Decided {
         });
     }
 
-    /// What a STATUS says of them.
+    /// The decisions that a STATUS carries.
     pub(crate) fn latest(&self) -> Vec<Tuned> {
         lock(&self.own).latest.iter().cloned().collect()
     }
 
-    /// Tells those of the other end that are new. Any stream may bring any of them again.
+    /// Reports the other end's new decisions. Any stream may repeat any of them.
     pub(crate) fn hear(&self, theirs: &[Tuned], observer: &dyn Observer) {
         let mut told = lock(&self.told);
         for tuned in theirs {
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// What was told, with whose it was.
+    /// The reported decisions, each with the end that made it.
     #[derive(Default)]
     struct Seen(Mutex<Vec<String>>);
 
@@ -134,7 +134,7 @@ mod tests {
             assert_eq!(near.take(), [format!("own writers 0 -> {to}: so")]);
             said.push(here.latest());
         }
-        // One was lost with its stream, and others come late or again.
+        // One decision was lost with its stream; others come late or again.
         let told: [(usize, &[u32]); 5] =
             [(0, &[]), (2, &[1, 2]), (1, &[]), (5, &[3, 4, 5]), (4, &[])];
         for (at, told) in told {
@@ -166,7 +166,7 @@ mod tests {
             to,
             reason: "so".to_owned(),
         };
-        // A number that would silence all that follow, one that nobody has, and one of what is not known here.
+        // A number that would silence all later ones, a number that does not exist, and an unknown kind.
         let wrong = [
             said(u64::MAX, Tuned::WRITERS, 1),
             said(0, Tuned::WRITERS, 1),

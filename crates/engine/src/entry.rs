@@ -14,15 +14,15 @@ use crate::item::{Action, Item};
 const EXTENSION_FAULT: u16 = 1;
 const EXTENSION_NAME: u16 = 9;
 
-/// Longest name that is told of what no path stands for.
+/// Longest reported name of an item that has no valid path.
 pub(crate) const ODD_NAME_BYTES_MAX: usize = 512;
 
-/// A digest as the wire has it.
+/// Converts a digest to its wire form.
 pub fn digest_to_wire(digest: &digest::Digest) -> Digest {
     Digest(digest.0)
 }
 
-/// A digest as storage has it.
+/// Converts a digest to its storage form.
 pub fn digest_to_store(digest: &Digest) -> digest::Digest {
     digest::Digest(digest.0)
 }
@@ -35,7 +35,7 @@ pub fn sparse_flag(meta: &Meta) -> u8 {
     }
 }
 
-/// The record of an entry found below root `root`, without its path and what goes with it.
+/// The record of an entry found below root `root`, without its path and extensions.
 pub fn record(root: u16, meta: &Meta, target: Vec<u8>) -> Record {
     let kind = match meta.kind {
         Kind::File => EntryKind::FILE,
@@ -70,7 +70,7 @@ pub fn record(root: u16, meta: &Meta, target: Vec<u8>) -> Record {
     }
 }
 
-/// A record that stands for an entry of which only the name is known.
+/// A record for an entry of which only the name is known.
 pub(crate) fn unknown_record(id: EntryId, root: u16, path: Vec<u8>) -> Record {
     Record {
         id,
@@ -81,7 +81,7 @@ pub(crate) fn unknown_record(id: EntryId, root: u16, path: Vec<u8>) -> Record {
     }
 }
 
-/// Tells the receiver that an entry failed at the source.
+/// The record that reports to the receiver that an entry failed at the source.
 pub(crate) fn failed_record(record: &Record, fault: &Fault) -> Record {
     let mut failed = record.clone();
     failed.flags = RecordFlags::SOURCE_FAILED;
@@ -98,15 +98,15 @@ pub(crate) fn failed_record(record: &Record, fault: &Fault) -> Record {
     failed.extensions.extend(fault.code.0.to_le_bytes());
     failed.extensions.extend(message.as_bytes());
     if let Some(part) = part(record) {
-        // The receiver must not take it for the whole file. What was announced can be encoded.
+        // The receiver must not take the part for the whole file. An announced part can always be encoded.
         let _ = part.push(&mut failed.extensions);
     }
     failed
 }
 
-/// Adds the name, as somebody has written it, of something that no path stands for.
+/// Adds the user's spelling of a name that is no valid path.
 pub(crate) fn add_odd_name(failed: &mut Record, name: &[u8]) {
-    // It is bounded, so it fits.
+    // The name is bounded, so it fits.
     let _ = godwit_proto::extension::push(&mut failed.extensions, EXTENSION_NAME, name);
 }
 
@@ -148,7 +148,7 @@ pub fn fault_of(record: &Record) -> Fault {
     fault
 }
 
-/// The range that the entry is of its file, if it is not all.
+/// The range of its file that the entry covers, if the entry is only a part.
 pub fn part(record: &Record) -> Option<Part> {
     match record.extensions.is_empty() {
         true => None,
@@ -156,12 +156,12 @@ pub fn part(record: &Record) -> Option<Part> {
     }
 }
 
-/// Whether the entry is a part of a file, or is put together of parts. Its generation is then one that was agreed on.
+/// Whether the entry is a part of a file, or is assembled from parts. Its generation is then an agreed one.
 pub(crate) fn is_portion(record: &Record) -> bool {
     !matches!(record.portion(), Ok(Portion::Whole))
 }
 
-/// Size of the entry, as far as it is known: of the file, or of the part that it is.
+/// Known size of the entry: of the file, or of its part.
 pub(crate) fn known_bytes(record: &Record) -> u64 {
     if let Some(part) = part(record) {
         part.bytes
@@ -172,7 +172,7 @@ pub(crate) fn known_bytes(record: &Record) -> u64 {
     }
 }
 
-/// What becomes of the entry of a record.
+/// Describes the entry of a record, with the action that the transfer takes.
 pub(crate) fn item(record: &Record, action: Action) -> Item<'_> {
     Item {
         action,
@@ -189,7 +189,7 @@ pub fn is_whole_file(record: &Record) -> bool {
         && record.flags & (RecordFlags::END | RecordFlags::SOURCE_FAILED) == 0
 }
 
-/// A storage error as the wire and the user see it.
+/// Converts a storage error for the wire and the user.
 pub fn fault(entry: EntryId, side: Side, error: &StoreError) -> Fault {
     let code = match error.kind {
         StoreErrorKind::NoSpace => FaultCode::NO_SPACE,
@@ -296,7 +296,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// The judgement of a client that receives, which knows the sender by what a STATUS says; `change` alters that.
+    /// The judgement of a receiving client, which knows the sender only from a STATUS; `change` alters that STATUS.
     fn told(change: fn(&mut Status)) -> crate::Finding {
         let side = Snapshot {
             streams: 2,
@@ -336,7 +336,7 @@ mod tests {
         let held = told(|_| ());
         let pace = "its own pace in the background is 100 MB/s";
         assert!(held.figure.ends_with(pace), "{}", held.figure);
-        // An older one does not say so.
+        // An older sender does not report its pace.
         let old = told(|status| status.paced_bytes = 0);
         assert_eq!(old.stage, Bottleneck::Network);
         assert!(!old.figure.contains("pace"), "{}", old.figure);

@@ -17,18 +17,18 @@ use self::core::{Core, SeatId, Ticket};
 pub use self::needs::Needs;
 use crate::{limits, lock};
 
-/// The governor of a process. Clones are handles of the same one.
+/// The governor of a process. Clones are handles of the same governor.
 #[derive(Clone, Debug)]
 pub struct Governor(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     core: Mutex<Core>,
-    /// Somebody has left, or waits no longer.
+    /// A transfer has left, or no longer waits.
     changed: Condvar,
 }
 
-/// The place of one end of a transfer. Clones are the same place, which is free again when the last one is dropped.
+/// The place of one end of a transfer. Clones share the place, which becomes free when the last one is dropped.
 #[derive(Clone, Debug)]
 pub struct Lease(Arc<Seat>);
 
@@ -39,18 +39,18 @@ struct Seat {
     governor: Governor,
 }
 
-/// What a governor has given out.
+/// Amounts in use, as a governor sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// What there is.
+    /// The total amounts.
     pub budget: Amounts,
-    /// Bytes of buffers that transfers have …
+    /// Bytes of buffers that transfers hold …
     pub held: u64,
-    /// … and the most that they ever had at one moment.
+    /// … and the most that they ever held at one moment.
     pub held_most: u64,
-    /// Ends of transfers that run.
+    /// Running ends of transfers.
     pub running: usize,
-    /// Transfers that wait.
+    /// Waiting transfers.
     pub waiting: usize,
 }
 
@@ -61,7 +61,7 @@ impl Default for Governor {
 }
 
 impl Governor {
-    /// A governor of these amounts.
+    /// A governor that divides these amounts.
     #[must_use]
     pub fn new(budget: Amounts) -> Self {
         Self(Arc::new(Inner {
@@ -70,14 +70,14 @@ impl Governor {
         }))
     }
 
-    /// A governor of what this process may have, and of so much that one transfer alone gets `pool_bytes` for its blocks.
+    /// A governor of this process's resources. A transfer that runs alone gets `pool_bytes` for its blocks.
     #[must_use]
     pub fn here(pool_bytes: u64) -> Self {
         Self::new(budget_here(pool_bytes))
     }
 
-    /// Waits for a place for each of these ends, in the order of arrival. `goes_on` is called several times a second while the
-    /// transfer waits, with the number of transfers in front of it; `None` if it said no.
+    /// Waits for a place for each of these ends, in the order of arrival. While the transfer waits, `goes_on` is called
+    /// several times a second with the number of transfers ahead. Returns `None` if `goes_on` returns false.
     pub fn admit(
         &self,
         class: Class,
@@ -89,7 +89,7 @@ impl Governor {
         loop {
             if let Some(seats) = core.poll_admission(ticket) {
                 drop(core);
-                // The next one may have room, too.
+                // The next transfer may have room, too.
                 self.0.changed.notify_all();
                 let seats = seats.into_iter().zip(needs);
                 return Some(seats.map(|(id, needs)| self.lease(id, *needs)).collect());
@@ -106,7 +106,7 @@ impl Governor {
         }
     }
 
-    /// What it has given out by now.
+    /// The amounts in use now.
     #[must_use]
     pub fn figures(&self) -> Figures {
         let core = lock(&self.0.core);
@@ -137,7 +137,7 @@ impl Governor {
 }
 
 impl Lease {
-    /// What this end may have now. It may change at any time.
+    /// The amounts that this end may use now. They may change at any time.
     #[must_use]
     pub fn share(&self) -> Amounts {
         lock(&self.0.governor.0.core).share(self.0.id)
@@ -149,18 +149,18 @@ impl Lease {
         self.0.needs.streams_of(self.share())
     }
 
-    /// Threads beside those of streams that it may have now.
+    /// Threads that this end may use now, besides those of streams.
     pub(crate) fn helpers_max(&self) -> usize {
         self.0.needs.helpers_of(self.share()) as usize
     }
 
-    /// Blocks that it may have now.
+    /// Blocks that this end may use now.
     pub(crate) fn blocks_max(&self, block_bytes: usize) -> usize {
         let blocks = self.share().memory / (block_bytes as u64).max(1);
         usize::try_from(blocks).unwrap_or(usize::MAX)
     }
 
-    /// Counts what the end keeps beside its blocks until it has gone: it was admitted with that.
+    /// Counts memory that the end holds beside its blocks until it leaves; its admission included that memory.
     pub fn keep(&self, bytes: u64) {
         lock(&self.0.governor.0.core).grow(self.0.id, bytes, true);
     }
@@ -182,7 +182,7 @@ impl Allowance for Seat {
 
     fn shrink(&self, bytes: usize) {
         lock(&self.governor.0.core).shrink(self.id, bytes as u64);
-        // Who waits looks several times a second anyway.
+        // Waiting transfers check several times a second anyway.
     }
 }
 
@@ -193,20 +193,20 @@ impl Drop for Seat {
     }
 }
 
-/// How often a transfer that waits looks whether it is to go on: a signal handler tells nobody.
+/// How often a waiting transfer checks whether to continue; a signal handler cannot wake it.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Part of the machine's memory that blocks of all transfers together may take …
+/// Blocks of all transfers together may take this fraction of the machine's memory …
 const MEMORY_PART: u64 = 8;
 /// … but at least four pools, and at most sixteen.
 const MEMORY_LEAST: u64 = 4 * limits::POOL_BYTES as u64;
 /// See [`MEMORY_LEAST`].
 const MEMORY_MOST: u64 = 16 * limits::POOL_BYTES as u64;
 
-/// Sixteen transfers with all the streams that they may have.
+/// Sixteen transfers with their maximum of streams.
 const THREADS: u64 = 16 * limits::STREAMS_MAX as u64;
 
-/// Part of all descriptors that storages keep for directories used of late (`store::fs::directories`).
+/// Storages keep this fraction of all descriptors for recently used directories (`store::fs::directories`).
 const KEPT_PART: u64 = 4;
 /// Standard streams, listeners with their wakers, databases, and files that are open for a moment.
 const FILES_OWN: u64 = 32;

@@ -1,41 +1,41 @@
-//! What a transfer decides about one entry, for people and programs that want it entry by entry.
-//! Decides nothing itself, and prints nothing.
+//! A transfer's decision about one entry, for users and programs that want it per entry. Decides nothing itself, and
+//! prints nothing.
 
 use godwit_proto::{EntryKind, Record, RecordFlags, Verdict};
 
-/// What becomes of an entry; in a dry run, what would.
+/// The action taken for an entry; in a dry run, the action that would be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Its contents are sent.
     Send,
-    /// It is made, and needs no contents: a directory or a link.
+    /// The entry is created without contents: a directory or a link.
     Make,
-    /// It is there but for its metadata, which is set.
+    /// The entry exists; only its metadata is set.
     Adjust,
-    /// It stays as it is.
+    /// The entry stays as it is.
     Skip,
-    /// Only the destination has it, and it is removed.
+    /// Only the destination has the entry; it is removed.
     Delete,
 }
 
-/// An entry and what becomes of it.
+/// An entry and the action taken for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {
-    /// What becomes of it.
+    /// The action taken.
     pub action: Action,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: EntryKind,
-    /// Index of the source that it belongs to, or to whose counterpart it does.
+    /// Index of the source that the entry, or its counterpart, belongs to.
     pub root: u16,
     /// Path below that source; empty for the source itself.
     pub path: &'a [u8],
-    /// Size of its contents; 0 for what is no file, and for what is deleted.
+    /// Size of its contents; 0 if the entry is no file or is deleted.
     pub bytes: u64,
 }
 
 impl Action {
-    /// What a verdict decides; `None` for one that is not the last word, for a failure, which is told otherwise, and for an entry
-    /// that is not meant.
+    /// The action of a verdict. `None` for a verdict that is not final, for a failure (reported elsewhere), and for an
+    /// entry that is passed over.
     pub(crate) fn of(record: &Record, verdict: &Verdict) -> Option<Self> {
         match verdict {
             _ if record.flags & RecordFlags::PASSED_OVER != 0 => None,

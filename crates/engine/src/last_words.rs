@@ -1,8 +1,8 @@
-//! What the other end said before it hung up, where that shows first in that nothing can be sent to it any more.
-//! Heeds nothing but how the transfer ended: all else is said again on another stream.
+//! Reads the peer's last frames after a send to it has failed. Looks only for how the transfer ended: all else is sent
+//! again on another stream.
 //!
-//! A peer that hung up with a closed window would hold a send for a minute and more. The send is given up after one second
-//! without room; what the peer said before is still read.
+//! A peer that hung up with a closed window would block a send for a minute or more. The send is given up after one
+//! second without room; frames that the peer sent before are still read.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,14 @@ use godwit_proto::{Frame, FrameKind, decode};
 
 use crate::{End, StreamLoss};
 
-/// How long last words may take that are behind the end of the other direction: they pass through other programs, each at its own pace.
+/// How long to wait for last frames after the sending direction broke: they pass through other programs, each at its
+/// own pace.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Payload is dropped in pieces of so many bytes.
+/// Payload is dropped in pieces of this size.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The end that the peer told on a stream that was lost with something to be sent; `None` if it told none.
+/// The end that the peer announced on a stream whose send failed; `None` if it announced none.
 pub(crate) fn last_words(stream: &mut dyn Stream, loss: &StreamLoss) -> Option<End> {
     let StreamLoss::Stream(StreamError::Network { .. }) = loss else {
         return None;

@@ -61,10 +61,10 @@ use godwit_net::Waker;
 use godwit_proto::{Cancel, DigestKind, Error as WireFailure, ErrorCode, Fault, Record};
 use godwit_store::digest;
 
-/// Tells the peak memory of this process, where it can be attributed to the one transfer.
+/// Returns the peak memory of this process, where it can be attributed to this transfer alone.
 pub type Resources = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
 
-/// The wire's number of a digest kind as storage knows it; `None` for one that this program does not have.
+/// Converts the wire's number of a digest kind; `None` if this program does not have that kind.
 pub const fn digest_kind(kind: DigestKind) -> Option<digest::DigestKind> {
     match kind {
         DigestKind::CRC64_NVME => Some(digest::DigestKind::Crc64Nvme),
@@ -85,23 +85,23 @@ pub const fn wire_digest_kind(kind: digest::DigestKind) -> DigestKind {
 #[expect(clippy::large_enum_variant, reason = "there is one for each transfer")]
 #[derive(Debug, Clone)]
 pub enum End {
-    /// Everything was said and acknowledged; the receiver's closing words.
+    /// Everything was sent and acknowledged; holds the receiver's final frame.
     Finished(godwit_proto::Finished),
-    /// This end or the other gave it up; it can be resumed.
+    /// This end or the other cancelled the transfer; it can be resumed.
     Cancelled(String),
-    /// Either end failed, or no connection was to be had; trying again as it is does not help unless `retryable`.
+    /// Either end failed, or no connection could be made. An unchanged retry helps only if `retryable`.
     Failed {
-        /// Why, for programs: a row of the catalogue of failures.
+        /// Cause for programs: a row of the catalogue of failures.
         code: ErrorCode,
-        /// What is wrong, whose fault it is, what to do.
+        /// The failure, whose fault it is, and what to do.
         message: String,
-        /// Whether the same may succeed later.
+        /// Whether the same transfer may succeed later.
         retryable: bool,
     },
 }
 
 impl End {
-    /// Ends what a stream waits for: at once, unless everything was said and the last word may be asked for again.
+    /// Ends the wait of a stream: at once, unless the transfer finished and the peer may ask for the last frame again.
     pub(crate) fn tell(&self, waker: &Waker) {
         match self {
             Self::Finished(_) => waker.wake(),
@@ -109,7 +109,7 @@ impl End {
         }
     }
 
-    /// The frame that tells the other side of it; none where that knows already.
+    /// The frame that announces this end to the other side; empty if that side knows already.
     pub(crate) fn last_word(&self) -> Vec<u8> {
         let mut frame = Vec::new();
         match self {
@@ -132,7 +132,7 @@ impl End {
         frame
     }
 
-    /// The other side failed, or refused.
+    /// The end that follows from the other side's failure or refusal.
     pub(crate) fn by_failure(failure: WireFailure) -> Self {
         Self::Failed {
             code: ErrorCode::heard(failure.code),
@@ -141,7 +141,7 @@ impl End {
         }
     }
 
-    /// The other side gave the transfer up in good order: it was stopped, and may be there again soon.
+    /// The end that follows when the other side stopped in good order: it may be available again soon.
     pub(crate) fn by_peer(reason: &str) -> Self {
         Self::Failed {
             code: ErrorCode::CANCELLED,
@@ -154,65 +154,65 @@ impl End {
 /// An entry that failed.
 #[derive(Clone, Copy, Debug)]
 pub struct FailedEntry<'a> {
-    /// The number of its source; `None` where nobody knows which entry it is.
+    /// Number of its source; `None` if the entry is not known.
     pub root: Option<u16>,
-    /// The name below the source. It may be what somebody has written in a list.
+    /// Name below the source. It may be a line of a user's list.
     pub path: &'a [u8],
-    /// The name that the user knows it by.
+    /// Name that the user knows.
     pub shown: &'a [u8],
-    /// What went wrong, with the number of the entry.
+    /// The failure, with the number of the entry.
     pub fault: &'a Fault,
 }
 
-/// Is told what people want to know at once.
+/// Receives events that users want to see at once.
 pub trait Observer: Send + Sync {
-    /// An entry failed. Each entry is told once.
+    /// An entry failed. Called once for each entry.
     fn entry_failed(&self, failed: &FailedEntry<'_>);
 
-    /// Whether [`entry_done`](Self::entry_done) is of use; if not, nothing is kept for it.
+    /// Whether the observer uses [`entry_done`](Self::entry_done); if not, no records are kept for it.
     fn wants_entries(&self) -> bool {
         false
     }
 
-    /// An entry is complete at the destination. A file that was found there has no digest in its record. What is said at
-    /// the sending end may still be followed by the entry's failure.
+    /// An entry is complete at the destination. A file that was already there has no digest in its record. At the
+    /// sending end, the entry's failure may still follow.
     fn entry_done(&self, record: &Record) {
         let _ = record;
     }
 
-    /// A part of a file, or an entry that is put together of parts, has got its number. Called at the sending end alone.
+    /// A part of a file, or an entry assembled from parts, got its number. Called only at the sending end.
     fn portion_announced(&self, record: &Record) {
         let _ = record;
     }
 
-    /// Something worth knowing that needs no action.
+    /// Reports something worth knowing that needs no action.
     fn note(&self, message: &str) {
         let _ = message;
     }
 
-    /// The tuner has changed a number: of streams, of readers, of writers. `channel` says whose streams they are where there are
-    /// several channels; readers and writers belong to none.
+    /// The tuner changed a number of streams, readers or writers. With several channels, `channel` names the channel of
+    /// the streams; it is `None` for readers and writers.
     fn tuned(&self, decision: &tuner::Decision, channel: Option<u32>) {
         let _ = (decision, channel);
     }
 
-    /// The tuner of the other end has changed a number of its own: of readers, or of writers. The reason is a peer's text.
+    /// The tuner of the other end changed its number of readers or writers. The reason is a peer's text.
     fn tuned_there(&self, decision: &tuner::Decision) {
         let _ = decision;
     }
 
-    /// What was decided about an entry. Called for every one where the end was told to itemise, for deleted ones always.
+    /// A decision about an entry. Called for every entry if the end itemises, and always for deleted ones.
     fn item(&self, item: &Item<'_>) {
         let _ = item;
     }
 }
 
-/// Takes a lock whose holder may have panicked: the state behind our locks is valid between any two statements that can.
+/// Takes a lock even if a holder panicked: the state behind our locks is valid at every point that can panic.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does something if the thread panics before this is dropped: others may wait for what it has left undone.
+/// Runs a function if the thread panics before this is dropped: others may wait for its unfinished work.
 pub struct IfPanicking<F: Fn()>(pub F);
 
 impl<F: Fn()> Drop for IfPanicking<F> {
@@ -223,10 +223,10 @@ impl<F: Fn()> Drop for IfPanicking<F> {
     }
 }
 
-/// What is said where a thread has panicked.
+/// Message for a thread that panicked.
 pub const PANICKED: &str = "a mistake in this program has ended one of its threads, which says above what it was; please report it. The same command goes on where this one stopped";
 
-/// Waits until `end` finds one in the state, at most `timeout`; `changed` is told of it.
+/// Waits until `end` finds an end in the state, at most `timeout`; `changed` signals each change.
 pub(crate) fn wait_for_end<S>(
     state: &Mutex<S>,
     changed: &Condvar,

@@ -1,5 +1,5 @@
-//! What may be changed while a transfer runs: the rate limit and the parallelism of each stage.
-//! Does not decide the values; a user does, or the tuner.
+//! Settings that may change while a transfer runs: the rate limit and the parallelism of each stage. Does not decide
+//! the values; a user does, or the tuner.
 //!
 //! The limit is a token bucket. Where the daemon sends, the client asks it (LIMIT) until its STATUS says that the limit is
 //! obeyed; a client that sends takes no limit from the other end.
@@ -25,9 +25,9 @@ pub struct Live {
     congestion: String,
     background: AtomicBool,
     lease: Option<Lease>,
-    /// The blocks of this end, and how many it uses at most.
+    /// The blocks of this end, and the most that it uses.
     pool: OnceLock<(Pool, usize)>,
-    /// Helpers that it was last allowed.
+    /// Helpers that the share last allowed.
     helpers_max: AtomicUsize,
 }
 
@@ -36,18 +36,19 @@ pub struct Live {
 pub struct Share {
     /// The congestion control of sockets that send contents, by the kernel's name; empty leaves it to the end that sends.
     pub congestion: String,
-    /// It yields to all others: on the network, at processors and disks.
+    /// The transfer yields to all others: on the network, at processors and disks.
     pub background: bool,
 }
 
 impl Live {
-    /// Of an end that sends. `rate`: content bytes a second, 0 for no limit. `readers`: threads beside the streams' own that
-    /// read ahead of them; it begins with the least.
+    /// Settings of a sending end. `rate`: content bytes a second, 0 for no limit. `readers`: bounds of the threads that
+    /// read ahead of the streams; starts with the minimum.
     pub fn sending(rate: u64, readers: Bounds) -> Self {
         Self::new(rate, readers, Bounds::fixed(0))
     }
 
-    /// Of an end that receives. `writers`: threads beside the streams' own that write for them; it begins with the least.
+    /// Settings of a receiving end. `writers`: bounds of the threads that write for the streams; starts with the
+    /// minimum.
     pub fn receiving(writers: Bounds) -> Self {
         Self::new(0, Bounds::fixed(0), writers)
     }
@@ -68,27 +69,27 @@ impl Live {
         }
     }
 
-    /// What was decided of the readers before the transfer began.
+    /// The decision on readers made before the transfer began.
     pub(crate) fn begin_readers(&self) -> Option<Decision> {
         crate::lock(&self.reader_tuner).begin()
     }
 
-    /// Likewise of the writers.
+    /// The decision on writers made before the transfer began.
     pub(crate) fn begin_writers(&self) -> Option<Decision> {
         crate::lock(&self.writer_tuner).begin()
     }
 
-    /// What the tuner makes of the readers; `now` since the transfer began.
+    /// Tunes the number of readers; `now` is the time since the transfer began.
     pub(crate) fn tune_readers(&self, now: Duration, sample: &StageSample) -> Option<Decision> {
         crate::lock(&self.reader_tuner).step(now, sample)
     }
 
-    /// Likewise of the writers.
+    /// Tunes the number of writers, like [`tune_readers`](Self::tune_readers).
     pub(crate) fn tune_writers(&self, now: Duration, sample: &StageSample) -> Option<Decision> {
         crate::lock(&self.writer_tuner).step(now, sample)
     }
 
-    /// The same, with a behaviour towards others.
+    /// The same settings, with a behaviour towards others.
     #[must_use]
     pub fn sharing(self, share: Share) -> Self {
         Self {
@@ -103,17 +104,17 @@ impl Live {
         &self.congestion
     }
 
-    /// Whether it yields to all others now.
+    /// Whether the transfer yields to all others now.
     pub fn background(&self) -> bool {
         self.background.load(Ordering::Relaxed)
     }
 
-    /// Lets it yield to all others, or not: its threads, its sockets and its pace follow within a second.
+    /// Sets whether the transfer yields to all others: its threads, sockets and pace follow within a second.
     pub fn set_background(&self, background: bool) {
         self.background.store(background, Ordering::Relaxed);
     }
 
-    /// The same within the share of a process. Without a lease it has all that it asks for.
+    /// The same settings within the share of a process. Without a lease the transfer gets all that it asks for.
     #[must_use]
     pub fn governed(self, lease: Option<Lease>) -> Self {
         let live = Self { lease, ..self };
@@ -121,13 +122,13 @@ impl Live {
         live
     }
 
-    /// Streams that the transfer may have now, as far as this end's process is concerned.
+    /// Streams that this end's process allows the transfer now.
     pub fn streams_max(&self) -> u32 {
         let lease = self.lease.as_ref();
         lease.map_or(u32::MAX, Lease::streams_max)
     }
 
-    /// The blocks of this end; to be called once.
+    /// Makes the block pool of this end; call once.
     pub(crate) fn make_pool(&self, block_bytes: usize, blocks_most: usize) -> Pool {
         let pool = match &self.lease {
             Some(lease) => lease.pool(block_bytes, blocks_most),
@@ -139,24 +140,24 @@ impl Live {
         pool
     }
 
-    /// Lets go of blocks that are beyond the share.
+    /// Releases blocks beyond the share.
     pub(crate) fn fit_pool(&self) {
         if let (Some(lease), Some((pool, most))) = (&self.lease, self.pool.get()) {
             pool.set_blocks_max(lease.blocks_max(pool.block_bytes()).min(*most));
         }
     }
 
-    /// Takes over how many helpers the share allows by now; tells whether that is another number than before.
+    /// Updates the number of helpers from the share; tells whether that number changed.
     pub(crate) fn take_helpers(&self) -> bool {
         let allowed = self.lease.as_ref().map_or(usize::MAX, Lease::helpers_max);
-        // Bytes that come once are read by one, however little there is.
+        // Data that can be read only once needs one reader, however small the share.
         let allowed = allowed.max(1);
         self.helpers_max.swap(allowed, Ordering::Relaxed) != allowed
     }
 
-    /// Readers or writers that are wanted, whatever the share allows.
+    /// Readers or writers wanted, whatever the share allows.
     pub(crate) fn helpers_wanted(&self) -> usize {
-        // An end has one kind.
+        // An end has either readers or writers.
         self.readers.load(Ordering::Relaxed) + self.writers.load(Ordering::Relaxed)
     }
 
@@ -165,12 +166,12 @@ impl Live {
         &self.rate
     }
 
-    /// Threads that read source storage ahead of the streams; streams read for themselves when none is ahead.
+    /// Threads that read source storage ahead of the streams; with none, streams read themselves.
     pub fn readers(&self) -> usize {
         self.allowed(&self.readers)
     }
 
-    /// Threads that write received blocks for the streams; streams write for themselves when these are busy.
+    /// Threads that write received blocks for the streams; when these are busy, streams write themselves.
     pub fn writers(&self) -> usize {
         self.allowed(&self.writers)
     }
@@ -180,7 +181,7 @@ impl Live {
         wanted.min(self.helpers_max.load(Ordering::Relaxed))
     }
 
-    /// The most threads that the tuner may have write.
+    /// The most writing threads that the tuner may choose.
     pub(crate) const fn writers_max(&self) -> usize {
         self.writers_max
     }
@@ -216,8 +217,8 @@ impl RateLimit {
         }
     }
 
-    /// Changes the limit; 0 lifts it. What was granted under another one need not be waited for any more: whoever waits
-    /// sees by [`RateLimit::changes`] that it is to ask again.
+    /// Changes the limit; 0 lifts it. Waits under the old limit are void: a waiting thread sees by
+    /// [`RateLimit::changes`] that it must reserve again.
     pub fn set(&self, bytes_per_second: u64) {
         let mut paid_until = crate::lock(&self.paid_until);
         if self.rate.swap(bytes_per_second, Ordering::Relaxed) != bytes_per_second {
@@ -236,13 +237,13 @@ impl RateLimit {
         self.rate.load(Ordering::Relaxed)
     }
 
-    /// Takes leave to send `bytes` now, and tells how long to wait before doing so.
+    /// Reserves `bytes` for sending now, and returns how long to wait before sending.
     pub fn reserve(&self, bytes: u64, now: Instant) -> Duration {
         if self.get() == 0 || bytes == 0 {
             return Duration::ZERO;
         }
         let mut paid_until = crate::lock(&self.paid_until);
-        // It may have been lifted meanwhile.
+        // The limit may have been lifted meanwhile.
         let rate = self.get();
         if rate == 0 {
             return Duration::ZERO;
@@ -254,8 +255,8 @@ impl RateLimit {
         start.saturating_duration_since(now)
     }
 
-    /// Gives back the leave to send `bytes` that is not used, so that who asks next need not wait for it. `changes` is that of
-    /// when it was taken: under another limit nothing of it is left.
+    /// Returns an unused reservation of `bytes`, so the next caller need not wait for it. `changes` is the count when
+    /// the reservation was made: a changed limit has voided it.
     pub fn give_back(&self, bytes: u64, changes: u64) {
         let mut paid_until = crate::lock(&self.paid_until);
         let rate = self.get();
@@ -326,13 +327,13 @@ mod tests {
         limit.give_back(60_000, limit.changes());
         let wait = limit.reserve(1, now);
         assert!((4..5).contains(&wait.as_secs()), "{wait:?}");
-        // Under another limit it has cost nothing.
+        // Under a changed limit the reservation costs nothing.
         let before = limit.changes();
         limit.set(2_000);
         limit.reserve(60_000, now);
         limit.give_back(5_000, before);
         assert!(limit.reserve(1, now) > Duration::from_secs(29));
-        // More than was taken is no credit.
+        // Returning more than was reserved gives no credit.
         limit.give_back(1_000_000, limit.changes());
         limit.reserve(2_000, now);
         assert!(limit.reserve(1, now) > Duration::from_millis(900));

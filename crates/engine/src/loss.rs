@@ -1,53 +1,52 @@
-//! Why a stream no longer serves a transfer.
-//! Says nothing about the transfer itself, which goes on with other streams.
+//! Why a stream no longer serves a transfer. Says nothing about the transfer itself, which continues on other streams.
 
 use std::time::Duration;
 
 use godwit_net::StreamError;
 use godwit_proto::{ErrorCode, WireError};
 
-/// What ended a stream before its transfer ended.
+/// The event that ended a stream before its transfer ended.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamLoss {
-    /// The connection.
+    /// The connection failed.
     #[error(transparent)]
     Stream(#[from] StreamError),
-    /// Bytes that are no frame.
+    /// Received bytes that are no frame.
     #[error("{peer}: the peer broke the protocol: {error}")]
     Wire {
         /// The other end.
         peer: String,
-        /// What is wrong with them.
+        /// The decoder's error.
         error: WireError,
     },
-    /// A frame that has no place here.
+    /// A frame that is not allowed here.
     #[error("{peer}: the peer broke the protocol: {what}")]
     Peer {
         /// The other end.
         peer: String,
-        /// What it did.
+        /// The peer's violation.
         what: String,
     },
-    /// Its channel is dead, and others are not.
+    /// The stream's channel is dead, while others live.
     #[error("{channel}: no sign of life for {:.1} s; its blocks go over other channels", quiet.as_secs_f64())]
     Cut {
         /// The channel.
         channel: String,
-        /// For how long.
+        /// Length of the silence.
         quiet: Duration,
     },
-    /// Not even a ping.
+    /// Nothing arrived, not even a ping.
     #[error("{peer}: nothing heard for {seconds} s")]
     Silent {
         /// The other end.
         peer: String,
-        /// For how long.
+        /// Length of the silence in seconds.
         seconds: u64,
     },
 }
 
 impl StreamLoss {
-    /// Why, for programs, where nothing can be tried again.
+    /// Cause for programs, if no retry is possible.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Stream(StreamError::Misuse { .. }) => ErrorCode::INTERNAL,

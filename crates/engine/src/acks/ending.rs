@@ -1,50 +1,51 @@
-//! The end that a sender foretells, so that its receiver can finish without being asked, and what makes that void.
+//! The end that a sender announces in advance, so that its receiver finishes unasked, and the events that void it.
 //! Finishes nothing itself.
 //!
-//! A sender that has sent all foretells the end in STATUS. The receiver then waits for no batch to fill, and finishes by itself
-//! as soon as all items are DURABLE, so the last block costs one round trip to its FINISHED. Any loss makes the foretelling void,
-//! and the sender asks with FINISH. FINISHED ends a sender only if the sender knows that all items are DURABLE.
+//! A sender that has sent everything announces the end in STATUS. The receiver then waits for no batch to fill, and
+//! finishes as soon as all items are DURABLE. So FINISHED arrives one round trip after the last block. Any loss voids
+//! the announcement, and the sender asks with FINISH. FINISHED ends a sender only if the sender knows that all items
+//! are DURABLE.
 
 use godwit_proto::Seq;
 
 use super::{Acks, Inner};
 use crate::seqs::SeqSet;
 
-/// What the sender said of the end, before it came: what it has sent is all, unless something of it is lost.
+/// The announced end: the items sent so far are all, unless one of them is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ending {
     /// Number of the last item.
     pub(crate) last: u64,
     pub(crate) entries_failed: u64,
     pub(crate) scan_faults: u64,
-    /// All of it is written, and the sink was told.
+    /// All items are written, and the sink was asked to hurry.
     pub(crate) hurried: bool,
 }
 
-/// How near a foretold end is.
+/// How near an announced end is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Nearness {
-    /// None is foretold, or something is still to come.
+    /// No end is announced, or an item is still to come.
     Far,
-    /// All is written, which is told once: nothing is gained by waiting for more.
+    /// All items are written, so waiting for more gains nothing. Returned once.
     Written,
-    /// All is durable, which is told once.
+    /// All items are durable. Returned once.
     Durable(Ending),
 }
 
 impl Acks {
-    /// The sender foretells the end.
+    /// Records that the sender announced the end.
     pub(crate) fn foretell(&self, ending: Ending) {
         crate::lock(&self.inner).ending = Some(ending);
     }
 
-    /// How near the end is that was foretold. Once it is reached nothing is foretold any more.
+    /// How near the announced end is. Once it is reached, the announcement is removed.
     pub(crate) fn nearness(&self) -> Nearness {
         let mut inner = crate::lock(&self.inner);
         let Some(ending) = &inner.ending else {
             return Nearness::Far;
         };
-        // What is durable may still be at the hands of the thread that wrote it, which has yet to tell of what failed.
+        // A durable item may still be in the hands of the thread that wrote it, which has yet to report failures.
         if inner.in_process.range_count() > 0 {
             return Nearness::Far;
         }
@@ -62,7 +63,7 @@ impl Acks {
 }
 
 impl Inner {
-    /// More comes than was foretold.
+    /// Voids the announced end if this item comes after it.
     pub(super) fn outdate(&mut self, seq: Seq) {
         if self
             .ending

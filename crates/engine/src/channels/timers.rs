@@ -1,8 +1,8 @@
-//! Owns what the watch knows of one stream from one look to the next: since when it waits for what. Time is an argument.
-//! Looks at no socket, and does not judge; `verdict` does.
+//! Owns what the watch knows of one stream between two checks: the event it waits for, and since when. Time is an
+//! argument. Looks at no socket, and does not judge; `verdict` does.
 //!
-//! Whatever was heard since a question was asked, or since data was first seen on its way, is an answer, however late the watch
-//! looks. After a gap of more than two looks all times begin anew, because the machine may have stood still.
+//! Any sign of life since a probe, or since data was first seen in flight, is an answer, however late the watch checks.
+//! After a gap of more than two checks all timers restart, because the machine may have been suspended.
 
 use std::time::{Duration, Instant};
 
@@ -11,27 +11,28 @@ use godwit_net::Vital;
 use super::LOOK_EVERY;
 use super::verdict::{ASK_AFTER, Sign};
 
-/// Whoever did not look for so long has not watched: what was seen before counts for nothing. The machine may have stood still.
+/// A longer gap between two checks voids what was seen before: the machine may have been suspended.
 const UNWATCHED: Duration = LOOK_EVERY.saturating_mul(2);
 
-/// What the watch waits for.
+/// Timers of one stream, kept by the watch.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     looked: Option<Instant>,
-    /// Something has been on its way at every look since then.
+    /// Data has been in flight at every check since then.
     in_flight_since: Option<Instant>,
-    /// It has been asked at every look since then.
+    /// The stream has been probed at every check since then.
     asked_since: Option<Instant>,
 }
 
 impl Timers {
-    /// A look at the stream, which was like this at `now` or a moment before. If the peer was quiet for [`ASK_AFTER`], it is to be
-    /// asked at once.
+    /// Records a check of the stream, which had this state at `now` or a moment before. If the peer was quiet for
+    /// [`ASK_AFTER`], the caller must probe it at once.
     pub(super) fn look(&mut self, channel: u32, vital: &Vital, now: Instant) -> Sign {
         let before = self.looked.replace(now).unwrap_or(now);
         let was_watched = now.saturating_duration_since(before) <= UNWATCHED;
         let passed = |since: Instant| now.saturating_duration_since(since);
-        // Whatever was heard since then is an answer, to a question as well as to what was on its way: what is now is new.
+        // Any sign of life since then answers both a probe and the data in flight; the current state then counts from
+        // now.
         let goes_on = |since: &Instant| was_watched && vital.quiet >= passed(*since);
         let since = |before: Option<Instant>, is_so: bool| {
             is_so.then(|| before.filter(goes_on).unwrap_or(now))
@@ -56,7 +57,7 @@ mod tests {
     use super::super::verdict::dead;
     use super::*;
 
-    /// One stream of a channel beside another channel that carries data all the time. Times are milliseconds.
+    /// One stream of a channel, beside another channel that carries data all the time. Times are milliseconds.
     struct World {
         begin: Instant,
         timers: Timers,
@@ -72,7 +73,7 @@ mod tests {
             }
         }
 
-        /// Whether the stream is cut off at a look at `now`.
+        /// Whether the stream is cut off by a check at `now`.
         fn is_cut(&mut self, now: u64, quiet: u64, in_flight: bool) -> bool {
             let ms = Duration::from_millis;
             let vital = Vital {
@@ -96,8 +97,8 @@ mod tests {
     const EVERY: u64 = 200;
     const CUT_AT: u64 = 4_000;
 
-    /// A path that is cut at [`CUT_AT`], of which something was heard last a moment before; something has been on its way since
-    /// `sent_at`. When it is noticed.
+    /// Time at which the watch notices a path that is cut at [`CUT_AT`]. The last sign of life came a moment before;
+    /// data has been in flight since `sent_at`.
     fn noticed(heard_before: u64, first_look: u64, round_trip: u64, sent_at: Option<u64>) -> u64 {
         let mut world = World::new(round_trip);
         let heard = CUT_AT - heard_before;
@@ -115,7 +116,7 @@ mod tests {
     fn a_cut_is_noticed_within_two_seconds_whatever_the_stream_did() {
         let sent = [
             None,
-            // It was at work all the time.
+            // The stream was busy all the time.
             Some(0),
             Some(CUT_AT),
             Some(CUT_AT + 300),
@@ -142,7 +143,7 @@ mod tests {
     fn an_answer_that_came_while_nobody_looked_is_one() {
         let mut world = World::new(20);
         assert!(!world.is_cut(0, 1_050, false));
-        // It came at 20; the next look is late.
+        // The answer came at 20; the next check is late.
         assert!(!world.is_cut(1_800, 1_780, false));
         assert!(!world.is_cut(2_000, 180, false));
     }
@@ -160,7 +161,7 @@ mod tests {
             let mut world = World::new(20);
             assert!(!world.is_cut(0, 1_050, in_flight));
             assert!(!world.is_cut(5_000, 6_050, in_flight));
-            // And what is dead all the same is noticed soon.
+            // A stream that is really dead is still noticed soon.
             let soon = (5_200..7_000).step_by(200);
             let mut looks = soon.map(|now| world.is_cut(now, now + 1_050, in_flight));
             assert!(looks.any(|is_cut| is_cut), "{in_flight}");
@@ -168,7 +169,7 @@ mod tests {
     }
 
     proptest! {
-        /// However late the watch looks, what answers everything is left alone.
+        /// A stream that answers everything is never cut, however late the watch checks.
         #[test]
         fn a_stream_that_answers_is_never_cut(
             round_trip in 0..400_u64,
@@ -185,7 +186,7 @@ mod tests {
             let mut heard: Vec<u64> = vec![0];
             let mut now = 0;
             for (gap, sends) in looks {
-                // The kernel by itself asks nothing, which is the worse for it.
+                // The worst case: the kernel sends no probes on its own account.
                 let sends = sends.into_iter().filter(|after| *after <= gap).map(|after| now + after);
                 sent.extend(sends);
                 now += gap;

@@ -1,13 +1,13 @@
-//! Owns the judgement which streams run over a dead channel: pure, from signs of life alone.
-//! Looks at no socket and cuts nothing.
+//! Judges which streams run over a dead channel: a pure function of signs of life. Looks at no socket and cuts nothing.
 //!
-//! A stream is dead if nothing came from the peer's kernel for 1.25 s (or three round trips and half a second, if that is more)
-//! while data was on its way, or if three keepalive questions got no answer. A dead stream is cut only if no stream of its
-//! channel lives and another channel lives. So a cut comes within 2 s, and two round trips later on a long path.
+//! A stream is dead if the peer's kernel is silent for 1.25 s while data is in flight, or leaves three keepalive probes
+//! unanswered. Where three round trips and half a second are longer than 1.25 s, they are the limit. A dead stream is
+//! cut only if no stream of its channel lives and another channel lives. So a cut comes within 2 s, and two round trips
+//! later on a long path.
 //!
-//! Where the peer's window is full because its disk is slow, only the kernel asks, each time after twice as long. There a cut
-//! takes 7 s and two round trips. Acknowledgements of any kind count as life, so losses and retransmissions do not look like a
-//! dead channel, and a wrong cut costs one new connection.
+//! Where the peer's window is full because its disk is slow, only the kernel probes, at intervals that double. A cut
+//! then takes 7 s and two round trips. Acknowledgements of any kind count as life, so losses and retransmissions do not
+//! look like a dead channel, and a wrong cut costs one new connection.
 
 use std::time::Duration;
 
@@ -15,37 +15,39 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sign {
     pub(super) channel: u32,
-    /// Since anything last came from the peer's kernel.
+    /// Time since the peer's kernel last sent anything.
     pub(super) quiet: Duration,
-    /// How long something has been on its way without a break.
+    /// How long data has been in flight without a break.
     pub(super) in_flight: Option<Duration>,
-    /// For how long it has been asked again and again, without an answer.
+    /// How long probes have been sent without an answer.
     pub(super) asked: Option<Duration>,
-    /// Nothing is on its way, for the peer's window is full.
+    /// Nothing is in flight, because the peer's window is full.
     pub(super) is_full: bool,
     pub(super) round_trip: Duration,
 }
 
-/// After so long a silence a stream without anything on its way is asked, at every look: sooner the kernel does not ask.
+/// After this silence the watch probes an idle stream at every check; the kernel does not probe sooner.
 pub(super) const ASK_AFTER: Duration = Duration::from_secs(1);
 
-/// A channel of which anything was heard within this time and two round trips is alive.
+/// A channel is alive if anything was heard on it within this time and two round trips.
 const ALIVE: Duration = Duration::from_millis(1_100);
 
-/// Data on its way, and not a sign for so long: the first two retransmissions of a usual path have gone unanswered. What is wrongly
-/// cut off costs a new connection and sending again what was on its way.
+/// Silence after which a stream with data in flight is dead: on a usual path the first two retransmissions are
+/// unanswered. A wrong cut costs a new connection and resending the data in flight.
 const IN_FLIGHT: Duration = Duration::from_millis(1_250);
 
-/// The kernel counts silence in ticks of its clock: of 10 ms at most, and one at each end may be missing.
+/// The kernel counts silence in clock ticks of at most 10 ms, and one tick at each end may be missing.
 const TICKS: Duration = Duration::from_millis(20);
 
-/// Nothing on its way, and three questions unanswered, of which the last one had this time's third and two round trips.
+/// Time in which an idle stream leaves three probes unanswered; the last probe had a third of this time and two round
+/// trips.
 const ASKED: Duration = Duration::from_millis(600);
 
-/// Where the peer's window is full the kernel alone asks, each time after twice as long: gaps of 3.2 and 6.4 s are none of the path.
+/// Silence limit where the peer's window is full. Only the kernel probes then, at doubling intervals, so gaps of 3.2
+/// and 6.4 s are normal.
 const FULL: Duration = Duration::from_secs(7);
 
-/// The places of those that are to be cut off: nothing was heard on their channel, while another one is alive.
+/// Indices of the streams to cut off: their channel is silent, while another channel is alive.
 pub(super) fn dead(signs: &[Sign]) -> Vec<usize> {
     let is_alive = |channel: u32| {
         signs
@@ -60,14 +62,15 @@ pub(super) fn dead(signs: &[Sign]) -> Vec<usize> {
     let is_dead = |sign: &Sign| {
         let silent = match sign.in_flight {
             Some(time) => {
-                // Where the round trip is long, so is what passes before a retransmission is missed.
+                // On a long round trip, retransmissions are missed correspondingly later.
                 let limit = IN_FLIGHT.max(3 * sign.round_trip + Duration::from_millis(500));
                 sign.quiet.min(time) >= limit
             }
             None => false,
         };
         let limit = 2 * sign.round_trip;
-        // It was quiet for long when it was asked first. What is quiet for less than that and the time since then has answered.
+        // The stream was already quiet for long at its first probe. A stream with a shorter silence than both times
+        // together has answered.
         let unanswered = sign
             .asked
             .is_some_and(|time| time >= ASKED + limit && sign.quiet + TICKS >= ASK_AFTER + time);
@@ -114,12 +117,12 @@ mod tests {
                 },
             ])
         };
-        // It was idle for long before anybody looked.
+        // The stream was idle for long before the first check.
         assert_eq!(of(14_000, None), []);
         assert_eq!(of(14_000, Some(0)), []);
         assert_eq!(of(1_500, Some(500)), []);
         assert_eq!(of(1_700, Some(700)), [1]);
-        // It answered, and nobody looked until long after.
+        // The stream answered, and the next check came long after.
         assert_eq!(of(1_790, Some(1_800)), []);
         assert_eq!(of(1_600, Some(700)), []);
     }
@@ -142,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_cut_channel_is_noticed_within_two_seconds_while_data_is_on_its_way() {
-        // It is looked at every 200 ms, and what is on its way is seen at the first look.
+        // The stream is checked every 200 ms, and data in flight is seen at the first check.
         let cut = |after| dead(&[sign(0, 10, Some(500)), sign(1, after, Some(after))]);
         assert_eq!(cut(1_200), []);
         assert_eq!(cut(1_400), [1]);
@@ -195,7 +198,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is seen, something is left to carry on with, and it is on a channel of which something was heard.
+        /// Whatever the signs, at least one stream remains, on a channel that was heard.
         #[test]
         fn never_are_all_cut_off(signs in signs()) {
             let dead = dead(&signs);
@@ -209,14 +212,14 @@ mod tests {
             }
         }
 
-        /// One channel is never cut off, whatever becomes of it: today's limits hold there.
+        /// A single channel is never cut off; other limits apply there.
         #[test]
         fn a_single_channel_is_left_alone(signs in signs()) {
             let single: Vec<Sign> = signs.into_iter().map(|sign| Sign { channel: 7, ..sign }).collect();
             prop_assert_eq!(dead(&single), []);
         }
 
-        /// However it is retransmitted, a stream whose peer is heard of every second is left alone.
+        /// A stream whose peer is heard every second is left alone, however much is retransmitted.
         #[test]
         fn a_stream_of_which_something_is_heard_is_left_alone(signs in signs()) {
             for at in dead(&signs) {

@@ -1,9 +1,9 @@
-//! Divides what a process has among its transfers: who is let in, in which order, and how much each may have.
-//! Waits for nobody and allocates nothing; the governor asks, and tells.
+//! Divides a process's resources among its transfers: who is admitted, in which order, and how much each may use. Never
+//! blocks and allocates no resource; the governor calls it and obeys.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// What transfers use of a process. Each amount is divided by itself.
+/// Resources of a process that transfers use. Each amount is divided separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amounts {
     /// Bytes of block buffers.
@@ -14,30 +14,30 @@ pub struct Amounts {
     pub files: u64,
 }
 
-/// Who begins a transfer.
+/// The side that begins a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// This process does.
     Own,
-    /// A peer does. An own transfer waits for one at the peer, so neither class takes the room of the other: otherwise two
-    /// processes that are full would wait for each other.
+    /// A peer does. An own transfer waits for an accepted one at the peer, so neither class takes the other's room:
+    /// otherwise two full processes would wait for each other.
     Accepted,
 }
 
-/// What one end of a transfer needs and can use.
+/// Resources that one end of a transfer needs and can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Want {
-    /// Without this it does not move. It has this much in any case.
+    /// Minimum without which the end cannot move; always granted.
     pub(super) least: Amounts,
-    /// It never uses more.
+    /// Maximum that the end ever uses.
     pub(super) most: Amounts,
 }
 
-/// Number of an end that was let in.
+/// Number of an admitted end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct SeatId(u64);
 
-/// Number of a transfer that waits.
+/// Number of a waiting transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
@@ -46,11 +46,11 @@ struct Seat {
     class: Class,
     want: Want,
     share: Amounts,
-    /// Memory that it has, as all that follows.
+    /// Memory that the end holds.
     held: u64,
 }
 
-/// The division.
+/// The division of the resources.
 #[derive(Debug)]
 pub(super) struct Core {
     budget: Amounts,
@@ -74,12 +74,12 @@ impl Amounts {
         self.each(other, u64::saturating_add)
     }
 
-    /// Of each the smaller one.
+    /// The smaller of each amount.
     pub fn min(self, other: Self) -> Self {
         self.each(other, u64::min)
     }
 
-    /// Of each the larger one.
+    /// The larger of each amount.
     pub fn max(self, other: Self) -> Self {
         self.each(other, u64::max)
     }
@@ -115,7 +115,7 @@ impl Core {
         ticket
     }
 
-    /// Lets the ends of a transfer in if it is the first of its class and there is room.
+    /// Admits the ends of a transfer if it is the first of its class and there is room.
     pub(super) fn poll_admission(&mut self, ticket: Ticket) -> Option<Vec<SeatId>> {
         let (at, class) = self.place(ticket)?;
         let is_first = !self.queue.iter().take(at).any(|(_, of, _)| *of == class);
@@ -129,7 +129,7 @@ impl Core {
         Some(ids)
     }
 
-    /// Transfers of its class that stand in front of it.
+    /// Number of transfers of the same class ahead of this one.
     pub(super) fn ahead(&self, ticket: Ticket) -> usize {
         let Some((at, class)) = self.place(ticket) else {
             return 0;
@@ -138,12 +138,12 @@ impl Core {
         before.filter(|(_, of, _)| *of == class).count()
     }
 
-    /// The transfer waits no longer.
+    /// The transfer no longer waits.
     pub(super) fn give_up(&mut self, ticket: Ticket) {
         self.queue.retain(|(of, ..)| *of != ticket);
     }
 
-    /// The end has gone, and its memory with it.
+    /// The end has left; its memory is free.
     pub(super) fn leave(&mut self, id: SeatId) {
         if let Some(seat) = self.seats.remove(&id) {
             self.held -= seat.held;
@@ -151,21 +151,21 @@ impl Core {
         }
     }
 
-    /// What the end may have now.
+    /// The amounts that the end may use now.
     pub(super) fn share(&self, id: SeatId) -> Amounts {
         self.seats
             .get(&id)
             .map_or_else(Amounts::default, |seat| seat.share)
     }
 
-    /// Whether the end may take `bytes` more; if so, it has them. What it `must` have it gets.
+    /// Grants the end `bytes` more if possible, and tells whether it did. With `must` the bytes are always granted.
     pub(super) fn grow(&mut self, id: SeatId, bytes: u64, must: bool) -> bool {
         let reserved = self.reserved();
         let Some(seat) = self.seats.get_mut(&id) else {
             return false;
         };
         let after = seat.held.saturating_add(bytes);
-        // Its least is reserved; what is beyond that is taken from what nobody has.
+        // The end's minimum is reserved; memory beyond it comes from the unreserved rest.
         let more = after
             .max(seat.want.least.memory)
             .saturating_sub(seat.held.max(seat.want.least.memory));
@@ -179,7 +179,7 @@ impl Core {
         true
     }
 
-    /// The end has so much less.
+    /// The end has released `bytes`.
     pub(super) fn shrink(&mut self, id: SeatId, bytes: u64) {
         if let Some(seat) = self.seats.get_mut(&id) {
             let bytes = bytes.min(seat.held);
@@ -192,12 +192,12 @@ impl Core {
         self.budget
     }
 
-    /// Memory that ends have, and the most that they ever had.
+    /// Memory that ends hold, and the most that they ever held.
     pub(super) const fn held(&self) -> (u64, u64) {
         (self.held, self.held_most)
     }
 
-    /// Ends that were let in, and transfers that wait.
+    /// Numbers of admitted ends and of waiting transfers.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.seats.len(), self.queue.len())
     }
@@ -207,7 +207,7 @@ impl Core {
         queue.find_map(|(at, (of, class, _))| (*of == ticket).then_some((at, *class)))
     }
 
-    /// Memory that nobody else can be given: what ends have, and what they may have in any case.
+    /// Memory that is not available to others: each end's holding or its guaranteed minimum.
     fn reserved(&self) -> u64 {
         let each = |seat: &Seat| seat.held.max(seat.want.least.memory);
         self.seats.values().map(each).sum()
@@ -217,7 +217,7 @@ impl Core {
         let sum = |sum: Amounts, want: &Want| sum.plus(want.least);
         let new = wants.iter().fold(Amounts::default(), sum);
         let mut peers = self.seats.values().filter(|seat| seat.class == class);
-        // Whoever is alone goes on even where the process has too little for anybody.
+        // The only transfer of its class is admitted even if the process has too little for any transfer.
         let fits_class = peers.clone().next().is_none()
             || peers
                 .by_ref()
@@ -243,7 +243,7 @@ impl Core {
         id
     }
 
-    /// Gives each end the same of every amount, but for those that cannot use it or need more.
+    /// Gives each end the same of every amount, except for ends that cannot use it or need more.
     fn divide(&mut self) {
         let room = self.budget.part(SHARED, SHARED + SPARE);
         let all: Vec<Want> = self.seats.values().map(|seat| seat.want).collect();
@@ -267,10 +267,10 @@ impl Core {
 
 /// Parts of the budget that are divided …
 const SHARED: u64 = 3;
-/// … and those that are not: a transfer that comes begins in them, before those that run have given anything back.
+/// … and those that are not: a new transfer starts in them, before the running ones release anything.
 const SPARE: u64 = 1;
 
-/// The most that all can have alike, each within its bounds, of `room`.
+/// The highest equal share, each within its bounds, that fits into `room`.
 fn level(bounds: &[(u64, u64)], room: u64) -> u64 {
     let sum = |level: u64| {
         bounds.iter().fold(0_u64, |sum, (least, most)| {

@@ -1,41 +1,43 @@
-//! What one end of a transfer needs of the process and can use, and what it makes of its share.
-//! Divides nothing among ends (`core`).
+//! The resources that one end of a transfer needs and can use, and how it uses its share. Divides nothing among ends
+//! (`core`).
 
 use super::core::{Amounts, Want};
 use crate::limits;
 
-/// What one end of a transfer needs and can use.
+/// Resources that one end of a transfer needs and can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// Bytes of blocks without which it does not move.
+    /// Bytes of blocks that the end needs as a minimum.
     pub memory_least: u64,
-    /// Bytes of blocks that it uses at most.
+    /// Bytes of blocks that the end uses at most.
     pub memory_most: u64,
-    /// Bytes of blocks that each of its streams takes for itself; 0 if streams can wait for each other's.
+    /// Bytes of blocks that each stream takes exclusively; 0 if streams can wait for each other's blocks.
     pub memory_a_stream: u64,
-    /// Streams that it uses at most.
+    /// Streams that the end uses at most.
     pub streams: u32,
-    /// Threads that it uses at most to read or write for its streams.
+    /// Threads that the end uses at most to read or write for its streams.
     pub helpers: u32,
 }
 
-/// Threads of an end with one stream and without helpers: of the stream, of the scan or the commit, and two that check or keep the pace.
+/// Threads of an end with one stream and no helpers: the stream, the scan or the commit, and two that check or keep the
+/// pace.
 const THREADS_LEAST: u64 = 4;
 
 /// Descriptors of an end with one stream: its journal, its root, files read or written apart, a listed directory, a spill; and the stream.
 const FILES_LEAST: u64 = 8 + FILES_A_STREAM;
 
-/// A stream: its socket, a second handle to watch it by, what wakes its thread, and the file that it reads or writes with that file's directory.
+/// Descriptors of a stream: its socket, a second handle for the watch, its waker, and the file in use with that file's
+/// directory.
 const FILES_A_STREAM: u64 = 5;
 
-/// Blocks of a sender that moves: one being sent, one being read, one ahead, and one that is not acknowledged.
+/// Blocks that a sender needs to make progress: one being sent, one being read, one ahead, and one unacknowledged.
 const SENDER_BLOCKS: u64 = 4;
 
-/// Blocks of a receiver that moves: one arrives while another is written.
+/// Blocks that a receiver needs to make progress: one arrives while another is written.
 const RECEIVER_BLOCKS: u64 = 2;
 
 impl Needs {
-    /// Of an end that sends.
+    /// Needs of a sending end.
     #[must_use]
     pub fn of_sender(pool_bytes: usize, block_bytes: u32, streams: u32, readers: u32) -> Self {
         Self {
@@ -47,7 +49,7 @@ impl Needs {
         }
     }
 
-    /// Of an end that receives: its pool has a block for each stream and each writer.
+    /// Needs of a receiving end: its pool has a block for each stream and each writer.
     #[must_use]
     pub fn of_receiver(block_bytes: u32, streams: u32, writers: u32) -> Self {
         Self {
@@ -59,7 +61,7 @@ impl Needs {
         }
     }
 
-    /// The same for an end that keeps so many bytes beside its blocks.
+    /// The same needs, with `bytes` more beside the blocks.
     #[must_use]
     pub fn beside(self, bytes: u64) -> Self {
         Self {
@@ -104,7 +106,7 @@ impl Needs {
         (self.streams as u64).saturating_sub(1)
     }
 
-    /// Streams and helpers give up the same part of what they would use.
+    /// Number of threads, where streams and helpers both shrink by the same fraction of their maximum.
     fn part_of_threads(&self, share: Amounts, wanted: u64) -> u64 {
         let all = self.more_streams() + u64::from(self.helpers);
         let free = share.threads.saturating_sub(THREADS_LEAST).min(all);
@@ -112,7 +114,7 @@ impl Needs {
     }
 }
 
-/// Bytes of a block; 0 means the usual ones.
+/// Bytes of a block; 0 means the default size.
 fn block(bytes: u32) -> u64 {
     u64::from(if bytes == 0 {
         limits::BLOCK_BYTES

@@ -149,7 +149,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..120)
 }
 
-/// An end that was let in, as the test knows it.
+/// An admitted end, as the test knows it.
 struct Known {
     id: SeatId,
     want: Want,
@@ -184,7 +184,7 @@ proptest! {
                         seats.push(Known { id: found[0], want: *want, held: 0 });
                         false
                     });
-                    // Nobody waits for an empty process.
+                    // An empty process admits at once.
                     prop_assert!(!seats.is_empty() || queue.is_empty());
                 }
                 Step::GiveUp(index) => {

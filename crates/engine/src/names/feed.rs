@@ -30,11 +30,11 @@ struct Inner {
 struct Part {
     names: Arc<Vec<u8>>,
     last: bool,
-    /// The stream that it was sent on.
+    /// The stream that carried the part.
     stream: Option<u64>,
 }
 
-/// What a feed tells of itself.
+/// Receives the events of a feed.
 pub(crate) trait FeedWatch: Send + Sync {
     /// A part can be sent.
     fn ready(&self);
@@ -44,7 +44,7 @@ pub(crate) trait FeedWatch: Send + Sync {
 }
 
 impl NameFeed {
-    /// Begins to read.
+    /// Starts the reading thread.
     pub(crate) fn start(
         transfer: TransferId,
         mut names: Box<dyn Names>,
@@ -98,7 +98,7 @@ impl NameFeed {
         }
     }
 
-    /// False when nobody wants more.
+    /// Adds a part. False if no more parts are wanted.
     fn push(&self, names: Vec<u8>, last: bool) -> bool {
         let mut inner = lock(&self.inner);
         while inner.parts.len() as u64 >= PARTS_AHEAD_MAX && !inner.stopping {
@@ -118,7 +118,7 @@ impl NameFeed {
         !inner.stopping
     }
 
-    /// The next part that `stream` is to send.
+    /// The next part for `stream` to send.
     pub(crate) fn take(&self, stream: u64) -> Option<NameList> {
         let mut inner = lock(&self.inner);
         let most = inner.taken + PARTS_AHEAD_MAX;
@@ -150,7 +150,7 @@ impl NameFeed {
         true
     }
 
-    /// The stream is gone: what it had sent may be lost. True if another must send something again.
+    /// The stream is lost, perhaps with parts that it carried. True if another stream must send a part again.
     pub(crate) fn detach(&self, stream: u64) -> bool {
         let mut lost = false;
         for part in lock(&self.inner).parts.values_mut() {

@@ -1,5 +1,5 @@
-//! The daemon's side of a streamed list: parts that came, in the order of their numbers, and the word of how many are taken.
-//! Sends nothing itself; streams say what is due.
+//! The daemon's side of a streamed list: received parts in the order of their numbers, and the count of taken parts to
+//! report. Sends nothing itself; streams report the count.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -23,15 +23,14 @@ struct Inner {
     parts: BTreeMap<u64, Vec<u8>>,
     taken: u64,
     last: Option<u64>,
-    /// What the client was last told to be taken.
+    /// The count that was last reported to the client.
     said: u64,
 }
 
 impl NameQueue {
-    /// Takes a part in; one that came before is passed over.
-    ///
+    /// Accepts a part; a repeated part is ignored.
     /// # Errors
-    /// What rule the client broke.
+    /// The rule that the client broke.
     pub(crate) fn put(&self, list: NameList) -> Result<(), &'static str> {
         let mut inner = lock(&self.inner);
         if list.part == 0 {
@@ -61,7 +60,7 @@ impl NameQueue {
         Ok(())
     }
 
-    /// How many parts are taken, if the client does not know yet; who asks must say it.
+    /// The count of taken parts, if the client does not know it yet; the caller must send it.
     pub(crate) fn due(&self) -> Option<u64> {
         let mut inner = lock(&self.inner);
         let due = inner.taken > inner.said;
@@ -69,13 +68,13 @@ impl NameQueue {
         due.then_some(inner.taken)
     }
 
-    /// Whether there is something to say.
+    /// Whether a count must be reported.
     pub(crate) fn is_due(&self) -> bool {
         let inner = lock(&self.inner);
         inner.taken > inner.said
     }
 
-    /// What was said may be lost: it is due again.
+    /// The last report may be lost: the count is due again.
     pub(crate) fn say_again(&self) {
         lock(&self.inner).said = 0;
     }

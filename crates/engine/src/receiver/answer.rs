@@ -1,5 +1,5 @@
-//! Answers manifests: what the sink decides about each entry, counted and told; those that need digests on threads of their own.
-//! Does not decide.
+//! Answers manifests: counts and reports the sink's decision about each entry; manifests that need digests are handled
+//! by separate threads. Does not decide.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,14 +18,14 @@ use crate::acks::Arrival;
 use crate::counters::{Counters, CpuMeter};
 use crate::{Action, entry, limits, lock};
 
-/// Most threads that take digests of files of the destination.
+/// Most threads that hash files of the destination.
 const CHECKERS_MAX: usize = 8;
 
-/// What came of a manifest.
+/// Outcome of a manifest.
 pub(super) enum Answered {
-    /// The frame of its answer.
+    /// The answer's frame was appended.
     Frame,
-    /// Nothing: the transfer has ended, and the destination may soon be another's.
+    /// No answer: the transfer has ended, and the destination may soon belong to another transfer.
     Over,
     /// The numbers of the sender's items break the rules.
     Scattered,
@@ -45,7 +45,7 @@ struct Queue {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What is counted of one manifest, on its way into the counters: the other streams count there too.
+/// Counts of one manifest, gathered before they are added to the counters that all streams share.
 #[derive(Default)]
 struct Tally {
     entries: u64,
@@ -83,17 +83,17 @@ impl Answerer {
         }
     }
 
-    /// Whether the bytes of some file come from a pipe: no later run can send them again.
+    /// Whether some file's data comes from a pipe: no later run can send it again.
     pub(super) fn comes_once(&self) -> bool {
         self.comes_once.load(Ordering::Relaxed)
     }
 
-    /// Leaves a manifest that needs digests of files here to the threads that take these, or gives it back.
+    /// Passes a manifest that needs digests of local files to the hashing threads; returns any other manifest.
     pub(super) fn offer(&self, stream: u64, manifest: Manifest) -> Option<Manifest> {
         self.checks.offer(stream, manifest)
     }
 
-    /// Appends the answer to `out`, the one that was given before if there is one.
+    /// Appends the answer to `out`, or repeats the earlier answer to the same manifest.
     pub(super) fn answer_to(&self, manifest: &Manifest, out: &mut Vec<u8>) -> Answered {
         let planning = match self.answers.begin(manifest.seq.0) {
             ManifestTask::AnswerAgain(frame) => {
@@ -123,7 +123,7 @@ impl Answerer {
             .counters
             .storage_writing_ns
             .time(|| self.shared.sink.plan(&manifest.records));
-        // What fails for that reason is not told one by one.
+        // Entries that fail because the sink failed are not reported one by one.
         if let Some(failure) = self.shared.sink.failure() {
             self.shared.fail(failure.code(), &failure.to_string());
             return Answered::Over;
@@ -156,7 +156,7 @@ impl Answerer {
             verdicts,
         };
         if answer.encode(out).is_err() {
-            // More held ranges than fit into one answer: those files are sent whole, late copies do no harm.
+            // Files whose held ranges do not fit into one answer are sent whole; late copies do no harm.
             for verdict in &mut answer.verdicts {
                 if matches!(verdict, Verdict::Partial { .. }) {
                     *verdict = Verdict::Send;
@@ -175,7 +175,7 @@ impl Answerer {
         if done && self.shared.config.observer.wants_entries() {
             self.shared.config.observer.entry_done(record);
         }
-        // It comes again, with its digest, and counts then.
+        // The entry comes again, with its digest, and is counted then.
         if *verdict != Verdict::Digest {
             tally.entries += 1;
             tally.files += u64::from(record.kind != EntryKind::DIRECTORY);
@@ -215,7 +215,7 @@ impl Answerer {
             .is_some_and(|comparison| comparison.dry_run)
     }
 
-    /// Starts the threads that compare by digest, if that was asked for.
+    /// Starts the hashing threads, if the comparison is by digest.
     pub(super) fn start(self: &Arc<Self>) -> std::io::Result<()> {
         let judge = self.shared.config.comparison.unwrap_or_default().judge();
         if judge != Judge::CHECKSUM {
@@ -266,7 +266,7 @@ impl Answerer {
 }
 
 impl CheckQueue {
-    /// Takes a manifest that needs digests of files here, or gives it back.
+    /// Takes a manifest that needs digests of local files, or returns it.
     fn offer(&self, stream: u64, manifest: Manifest) -> Option<Manifest> {
         if manifest
             .records

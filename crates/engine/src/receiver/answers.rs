@@ -1,12 +1,12 @@
-//! Keeps the answers that were given, so that a manifest that comes again is answered as before and planned once.
-//! Does not plan (the sink does) and does not send (`stream` does).
+//! Keeps given answers, so that a repeated manifest gets the same answer and is planned once. Does not plan (the sink
+//! does) and does not send (`stream` does).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::{limits, lock};
 
-/// The answers to the manifests that came last, as frames.
+/// The answers to the latest manifests, as frames.
 #[derive(Default)]
 pub(super) struct Answers {
     inner: Mutex<Inner>,
@@ -21,15 +21,15 @@ struct Inner {
     bytes: usize,
 }
 
-/// What to do with a manifest.
+/// How to handle a manifest.
 pub(super) enum ManifestTask<'a> {
     /// Plan it.
     Plan(Planning<'a>),
-    /// It was answered with this frame.
+    /// The manifest was answered with this frame.
     AnswerAgain(Arc<[u8]>),
 }
 
-/// The one thread that plans a manifest; others that have a copy of it wait for this.
+/// The one thread that plans a manifest; threads with a copy of the manifest wait for this.
 pub(super) struct Planning<'a> {
     answers: &'a Answers,
     seq: u64,
@@ -58,7 +58,7 @@ impl Answers {
 }
 
 impl Planning<'_> {
-    /// The answer is `frame`; of the oldest, what goes beyond the bounds is forgotten.
+    /// Stores the answer `frame`, and forgets the oldest answers beyond the bounds.
     pub(super) fn answered(self, frame: &[u8]) {
         let mut inner = lock(&self.answers.inner);
         inner.kept.insert(self.seq, Some(Arc::from(frame)));
@@ -78,7 +78,7 @@ impl Planning<'_> {
 }
 
 impl Drop for Planning<'_> {
-    /// Whoever waits plans it himself if there is no answer: the thread that was at it has panicked.
+    /// Without an answer, a waiting thread plans the manifest itself: the planning thread has panicked.
     fn drop(&mut self) {
         let mut inner = lock(&self.answers.inner);
         if matches!(inner.kept.get(&self.seq), Some(None)) {

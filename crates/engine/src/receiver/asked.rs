@@ -1,4 +1,4 @@
-//! What the receiving client asks of the sender while the transfer runs: a limit, a priority; and when it says so again.
+//! Requests of the receiving client to the sender while the transfer runs (limit, priority), and when to repeat them.
 //! Sends nothing. Time is an argument.
 
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use godwit_proto::{Limit, priority};
 
 use crate::limits;
 
-/// What the sender is asked for, and what it says that it obeys.
+/// Requests to the sender, and the state that the sender reports.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     limit: Option<u64>,
@@ -25,22 +25,23 @@ impl Asked {
         (self.background, self.said) = (Some(background), None);
     }
 
-    /// The limit and the priority that were asked for last.
+    /// The limit and the priority requested last.
     pub(crate) const fn asked(&self) -> (Option<u64>, Option<bool>) {
         (self.limit, self.background)
     }
 
-    /// Whether the sender says that it is in the background; `None` while that is not known.
+    /// Whether the sender reports that it runs in the background; `None` while unknown.
     pub(crate) fn background(&self) -> Option<bool> {
         self.obeyed.and_then(|(_, background)| background)
     }
 
-    /// The sender obeys this: it says so, or was opened with it.
+    /// The sender obeys this limit: it reported so, or was opened with it.
     pub(crate) fn hear(&mut self, limit: u64, number: u32) {
         self.obeyed = Some((limit, priority::is_background(number)));
     }
 
-    /// What is to be said now: at once what is new, and again from time to time what the sender does not obey.
+    /// The request to send now: a new request at once, and a request that the sender does not obey again from time to
+    /// time.
     pub(super) fn poll_limit(&mut self, now: Instant) -> Option<Limit> {
         let known = self.obeyed;
         let is_obeyed = self
@@ -55,7 +56,7 @@ impl Asked {
         if waits {
             return None;
         }
-        // A priority alone comes with the limit that there is, as soon as that is known.
+        // A changed priority alone is sent with the current limit, as soon as that limit is known.
         let bytes_per_second = self.limit.or_else(|| known.map(|(limit, _)| limit))?;
         self.said = Some(now);
         Some(Limit {
@@ -65,7 +66,7 @@ impl Asked {
     }
 }
 
-/// As often as the sender says what it obeys.
+/// Repeated as often as the sender reports its state.
 const SAY_EVERY: Duration = limits::STATUS_EVERY;
 
 #[cfg(test)]

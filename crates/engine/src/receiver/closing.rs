@@ -1,5 +1,4 @@
-//! Closes the sink, tells meanwhile what it does, and keeps the last word.
-//! Decides nothing about entries.
+//! Closes the sink, reports its progress meanwhile, and keeps the final frame. Decides nothing about entries.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -11,7 +10,7 @@ use super::shared::Shared;
 use crate::sink::{Ending, FinishReport, SinkFailure};
 use crate::{Action, Item, limits};
 
-/// Notices on their way out, while the sink closes.
+/// Sends notices while the sink closes.
 struct NoticeSender<'a> {
     stream: &'a mut dyn Stream,
     transfer: TransferId,
@@ -25,18 +24,18 @@ struct NoticeSender<'a> {
     broke: Option<StreamError>,
 }
 
-/// What is left of a [`NoticeSender`].
+/// The remains of a [`NoticeSender`] after the close.
 pub(super) struct SentNotices {
     pub(super) said: Vec<Vec<u8>>,
     pub(super) broke: Option<StreamError>,
 }
 
-/// The end of the sink, and what is to be said of it.
+/// The end of the sink, and its report.
 pub(super) struct Closing {
     shared: Arc<Shared>,
-    /// The last word, once the sink is closed.
+    /// The final frame, once the sink is closed.
     pub(super) finished: Mutex<Option<Finished>>,
-    /// Frames of notices, to be said again.
+    /// Frames of notices, kept for repeats.
     pub(super) said: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -49,7 +48,7 @@ impl Closing {
         }
     }
 
-    /// Closes the sink, and sends on `stream` what it does meanwhile.
+    /// Closes the sink, and meanwhile sends its news on `stream`.
     pub(super) fn close_sink(
         &self,
         stream: &mut dyn Stream,
@@ -89,7 +88,7 @@ impl Closing {
         (report, sent)
     }
 
-    /// To the user at this end, if there is one.
+    /// Reports to the user at this end, if there is one.
     fn tell_here(&self, notice: &Notice) {
         if notice.kind == NoticeKind::DELETED {
             self.shared.config.observer.item(&Item {
@@ -118,7 +117,7 @@ impl NoticeSender<'_> {
         }
     }
 
-    /// Sends what waits; a frame without notices is a sign of life.
+    /// Sends the waiting notices; a frame without notices is a sign of life.
     fn flush(&mut self) {
         let notices = Notices {
             transfer: self.transfer,
@@ -129,7 +128,7 @@ impl NoticeSender<'_> {
         self.batch_bytes = 0;
         self.spoke = Instant::now();
         let mut frame = Vec::new();
-        // Names and notes that this end puts together are valid; one that is not is not worth the transfer.
+        // Names and notes from this end are valid; an invalid one must not fail the transfer.
         if notices.encode(&mut frame).is_err() {
             return;
         }

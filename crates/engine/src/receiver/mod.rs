@@ -37,21 +37,21 @@ use crate::names::Names;
 use crate::sink::MakeSink;
 use crate::{Acks, Counters, End, Live, Observer, Resources, StreamFigures, StreamLoss};
 
-/// What a receiver is told at its beginning.
+/// Configuration of a receiver.
 pub struct ReceiverConfig {
     /// Number of the transfer.
     pub transfer: TransferId,
     /// Digest of blocks and files.
     pub digest: DigestKind,
-    /// Largest block that may come.
+    /// Largest block that the sender may send.
     pub block_bytes: u32,
-    /// Is told of entries that fail.
+    /// Receives failed entries and other events.
     pub observer: Arc<dyn Observer>,
-    /// Tells the memory used, for the summary of the other end.
+    /// Returns the memory used, for the summary of the other end.
     pub resources: Resources,
-    /// What was asked of the comparison, if anything.
+    /// The requested comparison, if any.
     pub comparison: Option<Comparison>,
-    /// Whether the observer is told what was decided about every entry.
+    /// Whether the observer receives the decision about every entry.
     pub itemise: bool,
 }
 
@@ -64,10 +64,9 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Begins; `make_sink` is given the outbox through which the sink acknowledges.
-    ///
+    /// Starts the receiver; `make_sink` gets the outbox through which the sink acknowledges.
     /// # Errors
-    /// The digest is one that this program does not know, the sink cannot be made, or a thread cannot be started.
+    /// The digest is unknown to this program, the sink cannot be made, or a thread cannot be started.
     pub fn start(
         config: ReceiverConfig,
         make_sink: Box<MakeSink<'_>>,
@@ -101,12 +100,12 @@ impl Receiver {
     /// Serves one stream on the calling thread until the transfer ends (`Ok`) or the stream breaks.
     ///
     /// # Errors
-    /// What broke the stream. The transfer goes on with the others.
+    /// The cause of the stream's loss. The transfer continues on the others.
     pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
         self.streams.run(stream)
     }
 
-    /// Has the sender let stream `id` end once what it sent on it is settled.
+    /// Asks the sender to end stream `id` once everything sent on it is settled.
     pub fn retire(&self, id: u64) {
         let mut state = self.shared.lock_state();
         let State {
@@ -128,40 +127,41 @@ impl Receiver {
         self.streams.send_names(names)
     }
 
-    /// Has the tuner look at the number of threads that write; to be called some times a second.
+    /// Tunes the number of writing threads; call some times a second.
     pub fn tune(&self) {
         self.writers.tune();
     }
 
-    /// The streams attached now, one by one.
+    /// Figures of the attached streams.
     pub fn streams(&self) -> Vec<StreamFigures> {
         self.shared.counters.streams()
     }
 
-    /// Asks the sender, a daemon, for another limit or another priority, until it says that it obeys; a limit of 0 is none.
+    /// Asks the sender, a daemon, for another limit or priority, until the sender reports that it obeys; a limit of 0
+    /// means none.
     pub fn ask(&self, limit: Option<u64>, background: Option<bool>) {
         let mut asked = self.streams.asked();
         limit.into_iter().for_each(|limit| asked.ask_limit(limit));
         if let Some(background) = background {
             asked.ask_background(background);
-            // What runs here yields, too.
+            // The threads of this end yield, too.
             self.shared.live.set_background(background);
         }
         drop(asked);
         self.shared.wake_streams();
     }
 
-    /// What the sender was asked for, and what it says that it obeys.
+    /// The requests to the sender, and the state that the sender reports.
     pub(crate) fn asked(&self) -> MutexGuard<'_, Asked> {
         self.streams.asked()
     }
 
-    /// Number of streams attached now.
+    /// Number of attached streams.
     pub fn stream_count(&self) -> usize {
         self.shared.lock_state().streams.len()
     }
 
-    /// Asks the sender on each stream whether it is there; gives the question's number.
+    /// Asks the sender on each stream whether it is alive; returns the question's number.
     pub fn ask_sender(&self) -> u64 {
         let mut state = self.shared.lock_state();
         state.asked += 1;
@@ -171,17 +171,17 @@ impl Receiver {
         state.asked
     }
 
-    /// Whether the sender has answered this question, or a later one. What it had sent before it was asked is no answer.
+    /// Whether the sender has answered this question, or a later one. Frames sent before the question are no answer.
     pub fn sender_answered(&self, question: u64) -> bool {
         self.shared.lock_state().answered >= question
     }
 
-    /// Whether the bytes of some file come from a pipe: no later run can send them again.
+    /// Whether some file's data comes from a pipe: no later run can send it again.
     pub fn comes_once(&self) -> bool {
         self.answerer.comes_once()
     }
 
-    /// The end, if it has come.
+    /// How the transfer ended, once it has.
     pub fn end(&self) -> Option<End> {
         self.shared.end()
     }
@@ -191,7 +191,7 @@ impl Receiver {
         self.shared.wait(timeout)
     }
 
-    /// Gives up; what has arrived is kept for a later run once `join` is called.
+    /// Cancels the transfer; received data is kept for a later run once `join` is called.
     pub fn cancel(&self, reason: &str) {
         self.shared.finish(End::Cancelled(reason.to_owned()));
     }
@@ -201,7 +201,7 @@ impl Receiver {
         self.shared.fail(code, message);
     }
 
-    /// Stops the threads of this end; unless everything was finished, makes what has arrived ready for a later run.
+    /// Stops the threads of this end; unless everything was finished, prepares the received data for a later run.
     pub fn join(&self) {
         self.shared
             .finish(End::Cancelled("the transfer ends".to_owned()));
@@ -227,17 +227,17 @@ impl Receiver {
         &self.shared.counters
     }
 
-    /// The other end's counters, as it last reported them.
+    /// The other end's counters, as last reported.
     pub fn peer_counters(&self) -> Option<Snapshot> {
         self.streams.peer().counters()
     }
 
-    /// Peak memory of the sending process, where it could attribute it to this transfer.
+    /// Peak memory of the sending process, where that process could attribute it to this transfer.
     pub fn peer_max_rss(&self) -> Option<u64> {
         self.streams.peer().max_rss()
     }
 
-    /// Whether the sender has blocks that no stream there is may carry.
+    /// Whether the sender has blocks that no current stream may carry.
     pub fn wants_stream(&self) -> bool {
         self.streams.peer().wants_stream()
     }

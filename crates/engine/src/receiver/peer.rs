@@ -1,5 +1,5 @@
-//! What the sender says of itself: its counters, what it has announced, what it waits for.
-//! Does not know the frames that say so.
+//! The sender's reports: its counters, its announced totals, and whether it wants a stream. Does not know the frames
+//! that carry them.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +15,13 @@ pub(super) struct Peer {
     /// Content bytes of all entries, once the sender has found them all.
     announced: Mutex<Option<u64>>,
     max_rss: Mutex<Option<u64>>,
-    /// The sender has blocks that no stream there is may carry.
+    /// The sender has blocks that no current stream may carry.
     wants_stream: AtomicBool,
 }
 
 impl Peer {
-    /// What the sender has counted and decided. One stream may bring later news than another that comes after it; tells
-    /// whether this is the latest.
+    /// Stores the sender's counters and decisions. Reports on different streams may arrive out of order; returns
+    /// whether this one is the latest.
     pub(super) fn take(&self, status: &Status, announced: Option<u64>) -> bool {
         let told = entry::snapshot_from_status(status);
         let mut peer = lock(&self.counters);

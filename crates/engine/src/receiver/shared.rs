@@ -1,5 +1,5 @@
-//! What all parts of a receiver share: what it was told, its sink and its outbox, its end, and who may write.
-//! Takes no part in the work: `answer`, `writers` and `streams` do it.
+//! State that all parts of a receiver share: its configuration, sink and outbox, its end, and leave to write. Does none
+//! of the work; `answer`, `writers` and `streams` do it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ pub(super) struct Shared {
     pub(super) counters: Arc<Counters>,
     pub(super) decided: Decided,
     state: Mutex<State>,
-    /// The end has come, a stream is gone, or nobody writes any more.
+    /// The end has come, a stream is gone, or the last writing thread has left the sink.
     changed: Condvar,
 }
 
@@ -31,17 +31,17 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) next_stream: u64,
     pub(super) streams: HashMap<u64, Waker>,
-    /// Streams that the sender is to be asked to end.
+    /// Streams that the sender must be asked to end.
     pub(super) retiring: Vec<u64>,
-    /// Threads that are in the sink.
+    /// Threads inside the sink.
     pub(super) writing: usize,
-    /// How often the sender was asked whether it is there, and to which of those it has answered.
+    /// Number of liveness questions to the sender, and the latest answered one.
     pub(super) asked: u64,
     pub(super) answered: u64,
     pub(super) end: Option<End>,
 }
 
-/// A thread that is in the sink.
+/// A thread inside the sink.
 pub(super) struct Writing<'a>(&'a Shared);
 
 impl Drop for Writing<'_> {
@@ -120,7 +120,7 @@ impl Shared {
         });
     }
 
-    /// The sender broke the rules: the transfer ends, and this stream says why.
+    /// The sender broke the protocol: ends the transfer, and returns the reason as this stream's loss.
     pub(super) fn refuse(&self, stream: &dyn Stream, what: String) -> StreamLoss {
         self.fail(
             ErrorCode::PROTOCOL,
@@ -132,7 +132,7 @@ impl Shared {
         }
     }
 
-    /// What this end itself puts together always fits; if not, the transfer must not go on as if it did.
+    /// Frames built by this end always fit; if one does not, the transfer must fail.
     pub(super) fn encoded(&self, result: Result<(), WireError>) {
         if let Err(error) = result {
             self.fail(
@@ -142,12 +142,13 @@ impl Shared {
         }
     }
 
-    /// A thread of this end that panics ends the transfer: others would wait for it.
+    /// Ends the transfer if a thread of this end panics: others would wait for it.
     pub(super) fn if_panicking(&self) -> IfPanicking<impl Fn() + '_> {
         IfPanicking(|| self.fail(ErrorCode::INTERNAL, PANICKED))
     }
 
-    /// Leave to write until the result is dropped; none after the end, when the destination may soon be another's.
+    /// Leave to write until the result is dropped; `None` after the end, when the destination may soon belong to
+    /// another transfer.
     pub(super) fn begin_write(&self) -> Option<Writing<'_>> {
         let mut state = lock(&self.state);
         if state.end.is_some() {
@@ -157,7 +158,7 @@ impl Shared {
         Some(Writing(self))
     }
 
-    /// Waits until no thread is in the sink; call after the end has come.
+    /// Waits until no thread is inside the sink; call after the end has come.
     pub(super) fn wait_while_writing(&self) {
         let mut state = self.lock_state();
         while state.writing > 0 {
@@ -168,7 +169,7 @@ impl Shared {
         }
     }
 
-    /// Adds a stream; gives its number.
+    /// Adds a stream and returns its number.
     pub(super) fn attach(&self, waker: Waker) -> u64 {
         let mut state = self.lock_state();
         state.next_stream += 1;
@@ -177,7 +178,7 @@ impl Shared {
         id
     }
 
-    /// Takes a stream out.
+    /// Removes a stream.
     pub(super) fn detach(&self, id: u64) {
         let mut state = self.lock_state();
         state.streams.remove(&id);
@@ -192,7 +193,7 @@ impl Shared {
         }
     }
 
-    /// What this end has counted and decided.
+    /// This end's counters and decisions.
     pub(super) fn status(&self, counted: &Snapshot) -> Status {
         Status {
             tuned: self.decided.latest(),

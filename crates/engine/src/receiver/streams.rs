@@ -1,5 +1,5 @@
-//! Serves the streams of a receiver: attaches and detaches each, and holds what all of them share.
-//! Does not place what arrives; `writers` and the sink do.
+//! Serves the streams of a receiver: attaches and detaches each, and holds their shared state. Does not store received
+//! data; `writers` and the sink do.
 
 mod finish;
 mod frames;
@@ -29,9 +29,9 @@ pub(super) struct Streams {
     answerer: Arc<Answerer>,
     closing: Closing,
     peer: Peer,
-    /// The list that the sender is sent, if there is one.
+    /// The list of names to send, if there is one.
     feed: OnceLock<Arc<NameFeed>>,
-    /// When one of the streams is to say how far this end is.
+    /// When one of the streams must send the next STATUS.
     status_due: Mutex<Instant>,
     asked: Mutex<Asked>,
 }
@@ -57,7 +57,7 @@ impl Streams {
     /// Serves one stream on the calling thread until the transfer ends (`Ok`) or the stream breaks.
     ///
     /// # Errors
-    /// What broke the stream. The transfer goes on with the others.
+    /// The cause of the stream's loss. The transfer continues on the others.
     pub(super) fn run(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
         let _panic = self.shared.if_panicking();
         let id = self.shared.attach(stream.waker());
@@ -65,13 +65,14 @@ impl Streams {
         self.shared.counters.streams_attached.add(1);
         self.shared.counters.table.attach(id, stream);
         let member = self.shared.counters.channels.attach(stream);
-        // The thread that watches the channels was started: one that inherits a low priority sees late what is dead.
+        // The watch of the channels is already running: started here, it would inherit a low priority and notice dead
+        // channels late.
         let (result, left) = StreamLoop::new(self, id, stream).run();
         self.shared
             .counters
             .table
             .detach(id, stream, &self.shared.counters);
-        // One that has left in order has said all, and been heard.
+        // A stream that left in order has sent everything, and the sender has received it.
         if !left {
             self.shared.acks.detach(id);
         }
@@ -84,22 +85,22 @@ impl Streams {
         result
     }
 
-    /// What the sender says of itself.
+    /// The sender's reports.
     pub(super) fn peer(&self) -> &Peer {
         &self.peer
     }
 
-    /// Whether the sink is closed, and the last word known.
+    /// Whether the sink is closed, and the final frame known.
     pub(super) fn is_finished(&self) -> bool {
         lock(&self.closing.finished).is_some()
     }
 
-    /// What the sender is asked for.
+    /// The requests to the sender.
     pub(super) fn asked(&self) -> MutexGuard<'_, Asked> {
         lock(&self.asked)
     }
 
-    /// What the sender has counted and decided. One stream may bring later news than another that comes after it.
+    /// Stores the sender's counters and decisions. Reports on different streams may arrive out of order.
     fn take_peer(&self, status: &Status, announced: Option<u64>) {
         let shared = &self.shared;
         shared.decided.hear(&status.tuned, &*shared.config.observer);
@@ -109,7 +110,7 @@ impl Streams {
         }
     }
 
-    /// What the sender is to be asked for now. Another stream says it where this one would have to wait.
+    /// The request to send to the sender now. If this stream would have to wait, another stream sends it.
     fn poll_limit(&self) -> Option<Limit> {
         self.asked.try_lock().ok()?.poll_limit(Instant::now())
     }

@@ -1,8 +1,9 @@
-//! Lets one thread at a time write into one entry, and has the others leave their blocks with it.
-//! Writes nothing itself and keeps no order: blocks of an entry may be written in any.
+//! Lets one thread at a time write into one entry, and lets the others hand over their blocks to it. Writes nothing
+//! itself and keeps no order: blocks of an entry may be written in any.
 //!
-//! A receiving stream checks and writes its blocks itself, unless a writer is idle. The kernel serialises buffered writes to one
-//! inode, so a thread that finds its file taken leaves the checked block with the thread that writes, and receives on.
+//! A receiving stream checks and writes its blocks itself, unless a writer is idle. The kernel serialises buffered
+//! writes to one inode, so a thread that finds its file taken hands the checked block to the writing thread, and
+//! continues receiving.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -11,23 +12,23 @@ use godwit_proto::EntryId;
 
 use crate::lock;
 
-/// Blocks that may wait for the thread that writes into their entry; beyond it their own threads wait.
+/// Blocks that may wait for the thread that writes into their entry; beyond this number their own threads wait.
 const LEFT_MAX: usize = 2;
 
-/// Blocks of others that a thread writes before it gives way to one that waits: its own stream is not served meanwhile.
+/// Blocks of others that a thread writes before it hands over to a waiting thread: meanwhile its own stream is not
+/// served.
 const OTHERS_MAX: u32 = 16;
 
-/// Who writes into which entry.
-///
-/// The kernel lets one thread at a time write into a file. Where that is what limits a transfer, a thread that waited
-/// would have to be woken for each block, and the file would lie idle until it came.
+/// The thread that writes into each entry.
+/// The kernel lets one thread at a time write into a file. Where that limits a transfer, waiting threads would need a
+/// wake-up for each block, and the file would idle until they came.
 pub(super) struct Turns<J> {
     turns: Mutex<HashMap<EntryId, Turn<J>>>,
     changed: Condvar,
 }
 
 struct Turn<J> {
-    /// A thread writes; else one of those that wait is about to.
+    /// A thread writes, or a waiting thread is about to.
     taken: bool,
     left: VecDeque<J>,
     waiting: u32,
@@ -44,9 +45,9 @@ impl<J> Default for Turns<J> {
 }
 
 impl<J> Turns<J> {
-    /// Does `job` for `entry`, and what others leave meanwhile; or leaves it with the thread that is at the entry already.
-    ///
-    /// If `act` panics, others may go on with the entry, and with what was left for it.
+    /// Runs `job` for `entry`, and any jobs that others hand over meanwhile; or hands `job` to the thread that already
+    /// works on the entry.
+    /// If `act` panics, others may continue with the entry and the jobs handed over.
     pub(super) fn run(&self, entry: EntryId, job: J, mut act: impl FnMut(J)) {
         let mut job = self.enter(entry, job);
         while let Some(mine) = job {
@@ -57,8 +58,8 @@ impl<J> Turns<J> {
         }
     }
 
-    /// The calling thread has `job` for `entry`. It gets a job to do, after which it must call [`Self::next`]; or `None`
-    /// if another thread does it.
+    /// The calling thread has `job` for `entry`. Returns a job to run, after which the thread must call [`Self::next`],
+    /// or `None` if another thread runs it.
     fn enter(&self, entry: EntryId, job: J) -> Option<J> {
         let mut turns = lock(&self.turns);
         let mut waited = false;
@@ -91,7 +92,7 @@ impl<J> Turns<J> {
         }
     }
 
-    /// The calling thread has done its job: another of the same entry, or `None` if it may go.
+    /// The calling thread finished its job. Returns another job of the same entry, or `None` if the thread is free.
     fn next(&self, entry: EntryId) -> Option<J> {
         let mut turns = lock(&self.turns);
         let turn = turns.get_mut(&entry)?;

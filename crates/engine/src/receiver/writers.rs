@@ -64,8 +64,7 @@ impl Writers {
         }
     }
 
-    /// Starts as many threads as were asked for; the tuner may change their number later.
-    ///
+    /// Starts the requested number of threads; the tuner may change it later.
     /// # Errors
     /// A thread cannot be started.
     pub(super) fn begin(self: &Arc<Self>) -> std::io::Result<()> {
@@ -95,7 +94,8 @@ impl Writers {
             let what = format!("a block of the unknown kind {}", wire.header.kind.0);
             return Err(self.shared.refuse(stream, what));
         }
-        // It counts as come only once it is whole: this stream may break, and another bring it.
+        // A block counts as received only once it is complete: this stream may break, and another stream bring the
+        // block.
         stream.recv_payload(&mut block[..bytes])?;
         let arrival = self.shared.acks.arrive(wire.header.seq);
         self.shared.counters.receiving_ns.add_since(start);
@@ -112,8 +112,8 @@ impl Writers {
         Ok(())
     }
 
-    /// Checks one block and writes it, or leaves it with the thread that writes into its entry; then it writes what others
-    /// left.
+    /// Checks one block and writes it, or hands it to the thread that writes into its entry; then writes blocks that
+    /// others handed over.
     fn check_and_write(&self, wire: WireBlock, block: Block) {
         let Some(_busy) = self.shared.begin_write() else {
             return;
@@ -138,7 +138,7 @@ impl Writers {
         self.shared.counters.writing_ns.add_since(start);
     }
 
-    /// Whether the digests of a block are right; if not, it is asked for again.
+    /// Whether the digests of a block are right; a wrong block is requested again.
     fn accept(&self, wire: &WireBlock, payload: &[u8], contents: &[&[u8]]) -> bool {
         let matched = self
             .shared
@@ -190,7 +190,7 @@ impl Writers {
             .iter()
             .filter(|record| record.flags & RecordFlags::SOURCE_FAILED != 0)
         {
-            // A batch that could not be synced is sent again, and with it what failed.
+            // A batch that could not be synced is sent again, with the entries that failed.
             if !self.shared.acks.count_failure(record.id) {
                 continue;
             }
@@ -288,15 +288,14 @@ impl Writers {
         })
     }
 
-    /// Has the tuner look at the number of threads that write; to be called some times a second. It changes nothing if the
-    /// number was given.
+    /// Tunes the number of writing threads; call some times a second. A fixed number stays unchanged.
     pub(super) fn tune(self: &Arc<Self>) {
         self.shared.live.fit_pool();
         if self.shared.end().is_some() {
             return;
         }
         if self.shared.live.take_helpers() {
-            // Whoever has no thread for one more goes on with those that there are.
+            // If no further thread can be started, the existing ones continue.
             let _ = self.set_count(self.shared.live.helpers_wanted());
         }
         let own = self.shared.counters.snapshot();
@@ -319,10 +318,9 @@ impl Writers {
         }
     }
 
-    /// Changes the number of threads that write for the streams; a stream whose writers are all busy writes for itself.
-    ///
+    /// Changes the number of threads that write for the streams; with all writers busy, a stream writes itself.
     /// # Errors
-    /// A thread cannot be started; fewer run than asked for.
+    /// A thread cannot be started; fewer run than requested.
     pub(super) fn set_count(self: &Arc<Self>, count: usize) -> std::io::Result<()> {
         self.shared.live.store_writers(count);
         let count = self.shared.live.writers();
@@ -396,7 +394,7 @@ impl Writers {
 }
 
 impl WriteQueue {
-    /// Gives a block to an idle writer, or back.
+    /// Hands a block to an idle writer, or returns it.
     fn offer(&self, wire: WireBlock, block: Block) -> Option<Job> {
         let mut queue = lock(&self.inner);
         if queue.idle <= queue.jobs.len() {
@@ -420,7 +418,7 @@ fn payload_of<'a>(wire: &WireBlock, block: &'a Block) -> &'a [u8] {
     &block[..wire.header.payload_bytes as usize]
 }
 
-/// The contents of each record of a bundle; the wire has made sure that they fill the payload.
+/// The contents of each record of a bundle; decoding has ensured that they fill the payload.
 fn split_bundle<'a>(wire: &WireBlock, payload: &'a [u8]) -> Vec<&'a [u8]> {
     let mut rest = payload;
     wire.records

@@ -1,4 +1,4 @@
-//! Takes what the receiver says of items and entries: acknowledgements, failures, notices, counters, its end.
+//! Processes the receiver's messages about items and entries: acknowledgements, failures, notices, counters, its end.
 //! Does not read frames from a stream; `streams` does.
 
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::{Action, End, Item, entry, lock};
 pub(super) struct Feedback {
     shared: Arc<Shared>,
     scan: Arc<Scan>,
-    /// What the receiver has counted, as it last said.
+    /// The receiver's counters, as last reported.
     counters: Mutex<Option<Snapshot>>,
 }
 
@@ -28,12 +28,12 @@ impl Feedback {
         }
     }
 
-    /// The receiver's counters, as it last said.
+    /// The receiver's counters, as last reported.
     pub(super) fn counters(&self) -> Option<Snapshot> {
         *lock(&self.counters)
     }
 
-    /// The receiver has finished. The end comes once everything is known to be durable.
+    /// The receiver has finished. The transfer ends once everything is known to be durable.
     pub(super) fn take_finished(&self, finished: Finished) {
         if let Some(status) = &finished.counters {
             self.take_peer(status);
@@ -45,7 +45,7 @@ impl Feedback {
         }
     }
 
-    /// What the receiver has counted, and decided.
+    /// Stores the receiver's counters and decisions.
     pub(super) fn take_peer(&self, status: &Status) {
         *lock(&self.counters) = Some(entry::snapshot_from_status(status));
         self.shared
@@ -58,7 +58,7 @@ impl Feedback {
         let mut delivered = Vec::new();
         let mut state = self.shared.lock_state();
         for range in &ack.items {
-            // Ranges come from the other end: walk what we have, not what it names.
+            // Ranges come from the other end: iterate over our items, not over the named range.
             let seqs: Vec<u64> = if range.last.0.saturating_sub(range.first.0)
                 < state.items.outstanding.len() as u64
             {
@@ -81,7 +81,7 @@ impl Feedback {
                 delivered.extend(item);
             }
         }
-        // Before the end can come, which others may act upon.
+        // Released before the end is published, because others may act on the end.
         drop(state);
         self.shared.tell_done(&done);
         for item in delivered {
@@ -105,7 +105,7 @@ impl Feedback {
         }
     }
 
-    /// Gives the item that is done with.
+    /// Applies an acknowledgement to one item. Returns the item once it is settled.
     fn take_status(
         &self,
         state: &mut State,
@@ -144,7 +144,7 @@ impl Feedback {
         None
     }
 
-    /// What the receiver tells; what was told before is not told again.
+    /// Passes on the receiver's notices; repeated ones are ignored.
     pub(super) fn take_notices(&self, notices: &Notices) {
         for (number, notice) in (notices.first..).zip(&notices.notices) {
             {
@@ -210,13 +210,13 @@ impl Feedback {
         drop(state);
         match record {
             Some(record) => self.shared.report(record.root, &record.path, &failed.fault),
-            // It is durable already as far as this end knows, or has no contents: the receiver says its name.
+            // The item is durable as far as this end knows, or has no contents: use the receiver's name for the entry.
             None => self.shared.report(failed.root, &failed.path, &failed.fault),
         }
     }
 
-    /// The receiver says one by one which entries failed as long as they are few; it has counted all of them. Those that it has
-    /// said on other streams may still be heard.
+    /// The receiver reports failed entries one by one up to a bound, and counts all of them. Reports sent on other
+    /// streams may still arrive.
     fn count_unnamed(&self, failed: u64) {
         let mut state = self.shared.lock_state();
         let unnamed = failed.saturating_sub(self.shared.counters.entries_failed.get());
@@ -224,7 +224,7 @@ impl Feedback {
         state.unnamed += unnamed;
     }
 
-    /// Tells of the failed entries that have no names, once no stream is there that could bring them.
+    /// Reports the number of failed entries without names, once no stream is left that could bring the names.
     pub(super) fn tell_unnamed(&self) {
         let mut state = self.shared.lock_state();
         if state.end.is_none() || state.streams.count() > 0 {

@@ -1,9 +1,10 @@
-//! A large file on its way: cut into slices, read by any threads, its digest put together from theirs.
-//! Does not read; the sender does, and says here what it got.
+//! A large file on its way: cut into slices, read by any threads, its digest combined from theirs. Does not read; the
+//! sender does, and reports each result here.
 //!
-//! Slices are aligned powers of two, cut around holes and around what the receiver holds. Holes are looked up (`SEEK_DATA`,
-//! `SEEK_HOLE`) in files above `limits::UNSOUNDED_BYTES_MAX`, and in smaller files that occupy less room than their size: file
-//! systems in memory walk their pages for each question. A smaller file sends allocated but unwritten room as zeros.
+//! Slices are aligned powers of two, cut around holes and around ranges that the receiver holds. Holes are looked up
+//! (`SEEK_DATA`, `SEEK_HOLE`) in files above `limits::UNSOUNDED_BYTES_MAX`, and in smaller files that occupy less room
+//! than their size: file systems in memory walk their pages for each question. A smaller file sends allocated but
+//! unwritten room as zeros.
 
 mod cuts;
 
@@ -22,34 +23,35 @@ use crate::{entry, limits};
 
 pub(crate) struct LargeFile {
     pub(crate) record: Record,
-    /// What the last of its records carries. Others carry the part that is sent, and nothing else: each slice would bring it again.
+    /// Extensions that only the file's last record carries. The other records carry just the part that is sent;
+    /// otherwise each slice would repeat them.
     extensions: Vec<u8>,
     pub(crate) file: Arc<dyn SourceFile>,
     pub(crate) dense: bool,
     /// Only its digest is wanted.
     pub(crate) digest_only: bool,
     block_bytes: u64,
-    /// How many slices are cut ahead, to choose from.
+    /// How many slices are cut ahead, for a random choice.
     window: usize,
-    /// The part that is sent of it, if that is not all.
+    /// The part that is sent, if not the whole file.
     part: Option<Part>,
-    /// Given up or begun anew under another generation: what is left of it is of no use.
+    /// The file was given up, or restarted under another generation: its remaining work is useless.
     dead: AtomicBool,
-    /// Who has begun to read it, where each reader has a file of its own; 0 for nobody.
+    /// The reader that has begun the file, if each reader has its own file; 0 for none.
     reader: AtomicU64,
-    /// Bytes passed over, held by the receiver or holes, that nobody has asked for yet.
+    /// Bytes passed over (held by the receiver, or holes) that are not yet counted.
     passed: AtomicU64,
     progress: Mutex<Progress>,
 }
 
 struct Progress {
-    /// Where the next slice begins, at the earliest.
+    /// Lowest possible start of the next slice.
     next: u64,
-    /// What is before it was cut or passed over.
+    /// Everything before this offset was cut or passed over.
     settled: u64,
-    /// The data range at or after `next` that was looked up last.
+    /// The data range at or after `next` from the last lookup.
     data: Option<std::ops::Range<u64>>,
-    /// What the receiver holds from `next` on: ascending, and none touches another.
+    /// Ranges from `next` on that the receiver holds: ascending, and none touches another.
     held: VecDeque<(u64, u64)>,
     /// Slices that are cut and not taken.
     prepared: Vec<SliceCut>,
@@ -60,9 +62,9 @@ struct Progress {
     /// Slices taken and not yet durable.
     undurable: u64,
     digest: FileDigest,
-    /// Size of the whole, where it was not known at the beginning.
+    /// Size of the whole file, if it was unknown at the beginning.
     bytes: Option<u64>,
-    /// Digest and covered bytes, once everything was read.
+    /// Digest and covered bytes, once the whole file was read.
     end: Option<(digest::Digest, u64)>,
 }
 
@@ -111,7 +113,7 @@ impl LargeFile {
         };
         let extensions = std::mem::take(&mut record.extensions);
         if let Some(part) = part {
-            // What was announced can be encoded.
+            // An announced part can always be encoded.
             let _ = part.push(&mut record.extensions);
         }
         let file = Self {
@@ -145,25 +147,25 @@ impl LargeFile {
         let cut = progress.prepared.swap_remove(next);
         progress.reading += 1;
         progress.undurable += 1;
-        // A lookup that fails fails the slice that is being taken: without it the rest would pass for a hole.
+        // A failed lookup fails the slice being taken: otherwise the rest would pass for a hole.
         if let Err(error) = self.prepare(&mut progress) {
             progress.fault = Some(error);
         }
         Some(cut)
     }
 
-    /// Why the rest of the file could not be looked up; given out once.
+    /// Why the rest of the file could not be looked up; returned once.
     pub(crate) fn take_fault(&self) -> Option<ReadError> {
         crate::lock(&self.progress).fault.take()
     }
 
-    /// Nothing is left to be cut from it.
+    /// Whether no slice is left to be cut.
     pub(crate) fn is_spent(&self) -> bool {
         self.is_dead() || crate::lock(&self.progress).prepared.is_empty()
     }
 
-    /// A slice was read. Tells whether it was the last one, so that it has to carry the end record. `stop` is asked now
-    /// and then while a large hole is hashed for it.
+    /// A slice was read. Returns whether the slice was the last one, and so must carry the end record. While a large
+    /// hole is hashed, `stop` is called now and then.
     pub(crate) fn slice_read(
         &self,
         cut: &SliceCut,
@@ -187,7 +189,7 @@ impl LargeFile {
             .map(|end| self.end_record(end, progress.bytes))
     }
 
-    /// A slice is durable. Gives the end record once, when all of the file is.
+    /// A slice is durable. Returns the end record once, when the whole file is durable.
     pub(crate) fn slice_durable(&self) -> Option<Record> {
         let mut progress = crate::lock(&self.progress);
         progress.undurable = progress.undurable.saturating_sub(1);
@@ -199,7 +201,7 @@ impl LargeFile {
             .map(|end| self.end_record(end, progress.bytes))
     }
 
-    /// The end record of a file none of whose slices has to be sent.
+    /// The end record of a file that needs no slices.
     pub(crate) fn end_without_slices(&self, stop: &dyn Fn() -> bool) -> Option<Record> {
         let mut progress = crate::lock(&self.progress);
         if progress.is_read() {
@@ -212,7 +214,8 @@ impl LargeFile {
         None
     }
 
-    /// Without the lock: whoever looks for work, under the lock of all, must not wait for a large hole to be hashed.
+    /// Runs without the lock: a thread that looks for work, under the sender's lock, must not wait while a large hole
+    /// is hashed.
     fn finish<'a>(
         &'a self,
         progress: MutexGuard<'a, Progress>,
@@ -230,17 +233,17 @@ impl LargeFile {
         Some(progress)
     }
 
-    /// Where what is sent of it ends.
+    /// End of the range that is sent.
     fn end(&self) -> u64 {
         self.part.map_or(self.record.bytes, |part| part.end())
     }
 
-    /// Its size is known only when it ends.
+    /// Whether the size becomes known only at the end.
     pub(crate) fn is_endless(&self) -> bool {
         self.record.bytes == UNKNOWN_BYTES
     }
 
-    /// It ends here. Only the thread that reads it calls this, before it says that it has read the last slice.
+    /// Sets the end of the file. Only the thread that reads the file calls this, before it reports the last slice.
     pub(crate) fn end_at(&self, bytes: u64) {
         let mut progress = crate::lock(&self.progress);
         progress.bytes = Some(bytes);
@@ -248,7 +251,7 @@ impl LargeFile {
         progress.exhausted = true;
     }
 
-    /// It turned out to be empty: the slice that was taken is none.
+    /// The file turned out to be empty: the slice that was taken does not exist.
     pub(crate) fn end_empty(&self, stop: &dyn Fn() -> bool) -> Option<Record> {
         let mut progress = crate::lock(&self.progress);
         progress.reading = progress.reading.saturating_sub(1);
@@ -269,7 +272,7 @@ impl LargeFile {
         !self.dead.swap(true, Ordering::Relaxed)
     }
 
-    /// Bytes passed over since this was asked last: the receiver holds them, or they are holes.
+    /// Bytes passed over since the last call: the receiver holds them, or they are holes.
     pub(crate) fn take_passed(&self) -> u64 {
         if self.passed.load(Ordering::Relaxed) == 0 {
             return 0;
@@ -277,7 +280,7 @@ impl LargeFile {
         self.passed.swap(0, Ordering::Relaxed)
     }
 
-    /// Bytes that are in no slice that was taken, and that nobody has asked for. Asked once, of a file that is given up.
+    /// Bytes in no slice that was taken and not yet counted. Called once, for a file that is given up.
     pub(crate) fn take_rest(&self) -> u64 {
         if self.is_endless() {
             return 0;
@@ -290,7 +293,7 @@ impl LargeFile {
         left + prepared + self.take_passed()
     }
 
-    /// All before `next` is in slices or passed over: `content` is in the slice that was cut last.
+    /// Everything before `next` is in slices or passed over; the last slice holds `content` bytes.
     fn settle(&self, progress: &mut Progress, next: u64, content: u64) {
         if !self.is_endless() {
             let passed = next
@@ -382,7 +385,7 @@ impl LargeFile {
         Ok(())
     }
 
-    /// Data ranges in `start..end`: `None` if there are none, an empty list if it is all data.
+    /// Data ranges in `start..end`: `None` for none, an empty list if the whole range is data.
     fn data_within(
         &self,
         progress: &mut Progress,
@@ -418,14 +421,14 @@ impl LargeFile {
 }
 
 impl Progress {
-    /// Whether all of it was read, and its digest is not known yet.
+    /// Whether the whole file was read, but its digest is not known yet.
     fn is_read(&self) -> bool {
         self.exhausted && self.prepared.is_empty() && self.reading == 0 && self.end.is_none()
     }
 }
 
-/// Whether its holes are looked up. As the copy pays for it in time that grows with the number of files, the number of its blocks
-/// is believed of what is no larger than a few of ours.
+/// Whether to look up holes. Lookups take time for each file, so for files up to a few blocks the reported block count
+/// is trusted instead.
 pub(super) fn may_have_holes(record: &Record) -> bool {
     record.flags & RecordFlags::SPARSE != 0
         || !(1..=limits::UNSOUNDED_BYTES_MAX).contains(&record.bytes)

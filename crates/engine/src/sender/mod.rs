@@ -40,9 +40,9 @@ use crate::{
     Counters, End, Live, Observer, Resources, Source, StreamFigures, StreamLoss, Work, lock,
 };
 
-/// What a sender is told at its beginning.
+/// Configuration of a sender.
 pub struct SenderConfig {
-    /// Number of the transfer, given by the side that accepted it.
+    /// Number of the transfer, assigned by the accepting side.
     pub transfer: TransferId,
     /// Digest of blocks and files.
     pub digest: DigestKind,
@@ -50,17 +50,17 @@ pub struct SenderConfig {
     pub block_bytes: u32,
     /// Memory for blocks.
     pub pool_bytes: usize,
-    /// The order in which slices and bundles leave; of no effect where contents can be read once only.
+    /// Order in which slices and bundles leave; ignored if contents can be read only once.
     pub order: Order,
-    /// Is told of entries that fail.
+    /// Receives failed entries and other events.
     pub observer: Arc<dyn Observer>,
-    /// Tells the memory used, for the summary of the other end.
+    /// Returns the memory used, for the summary of the other end.
     pub resources: Resources,
     /// Names of the roots as the user knows them, for messages.
     pub root_names: Vec<Vec<u8>>,
-    /// What was asked of the comparison with the destination, if anything.
+    /// The requested comparison with the destination, if any.
     pub comparison: Option<Comparison>,
-    /// Whether the observer is told what was decided about every entry.
+    /// Whether the observer receives the decision about every entry.
     pub itemise: bool,
 }
 
@@ -70,15 +70,14 @@ pub struct Sender {
     readers: Arc<Readers>,
     scan: Arc<Scan>,
     streams: Streams,
-    /// Those of the scan and of the pace.
+    /// Threads of the scan and of the pace.
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Sender {
-    /// Begins: the scan runs from now on; blocks go out as soon as a stream is attached.
-    ///
+    /// Starts the sender: the scan runs at once; blocks go out as soon as a stream is attached.
     /// # Errors
-    /// The digest is one that this program does not know, a thread cannot be started, or there are no random numbers.
+    /// The digest is unknown to this program, a thread cannot be started, or there are no random numbers.
     pub fn start(
         config: SenderConfig,
         work: Box<dyn Work>,
@@ -114,15 +113,15 @@ impl Sender {
         Ok(sender)
     }
 
-    /// Has the tuner look at the number of threads that read ahead; to be called some times a second.
+    /// Tunes the number of threads that read ahead; call some times a second.
     pub fn tune(&self) {
         self.readers.tune();
-        // Whoever has no thread for the pace tries again a moment later.
+        // If no pace thread can be started, the next call retries.
         let _ = pace::follow(&self.shared, &mut lock(&self.threads));
     }
 
-    /// Puts the parts of a list that the other end streams into `queue`. To be called once, before any stream is attached; without
-    /// it such parts break the rules.
+    /// Puts the parts of a list that the other end streams into `queue`. Call once, before any stream is attached;
+    /// without a queue such parts violate the protocol.
     pub fn take_names(&self, queue: Arc<NameQueue>) {
         self.scan.take_names(queue);
     }
@@ -130,32 +129,32 @@ impl Sender {
     /// Serves one stream on the calling thread until the transfer ends (`Ok`) or the stream breaks.
     ///
     /// # Errors
-    /// What broke the stream. The transfer goes on with the others.
+    /// The cause of the stream's loss. The transfer continues on the others.
     pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
         self.streams.run(stream)
     }
 
-    /// Lets stream `id` end once what was sent on it is settled.
+    /// Ends stream `id` once everything sent on it is settled.
     pub fn retire(&self, id: u64) {
         self.shared.lock_state().retire(id);
     }
 
-    /// The streams attached now, one by one.
+    /// Figures of the attached streams.
     pub fn streams(&self) -> Vec<StreamFigures> {
         self.shared.counters.streams()
     }
 
-    /// Number of streams attached now.
+    /// Number of attached streams.
     pub fn stream_count(&self) -> usize {
         self.shared.lock_state().streams.count()
     }
 
-    /// Whether there are blocks that no stream there is may carry.
+    /// Whether there are blocks that no current stream may carry.
     pub fn wants_stream(&self) -> bool {
         self.shared.lock_state().streams.wants_stream
     }
 
-    /// Everything is read and handed to streams: what moves from now on is what they hold.
+    /// Everything is read and handed to streams; only their data still moves.
     pub(crate) fn is_ending(&self) -> bool {
         self.shared.lock_state().is_ending()
     }

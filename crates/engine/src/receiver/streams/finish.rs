@@ -1,5 +1,5 @@
-//! Answers the sender that has nothing left with the last word of the receiver.
-//! Does not close the sink; `closing` does.
+//! Answers FINISH, from a sender that has nothing left, with the receiver's final frame. Does not close the sink;
+//! `closing` does.
 
 use godwit_proto::{Error as WireFailure, Finish, Finished};
 
@@ -8,7 +8,7 @@ use crate::acks::Nearness;
 use crate::{End, StreamLoss, lock};
 
 impl StreamLoop<'_> {
-    /// Does without being asked what a sender that foretold the end would ask for next.
+    /// Acts on an announced end without waiting for the sender's FINISH.
     pub(super) fn mind_ending(&mut self) -> Result<(), StreamLoss> {
         match self.shared.acks.nearness() {
             Nearness::Far => Ok(()),
@@ -17,7 +17,7 @@ impl StreamLoop<'_> {
                 Ok(())
             }
             Nearness::Durable(ending) => {
-                // What became durable after the last flush must be known before the end is.
+                // The sender must learn of items that became durable after the last flush before it learns of the end.
                 self.flush()?;
                 let finish = Finish {
                     transfer: self.shared.config.transfer.0.to_vec(),
@@ -37,17 +37,17 @@ impl StreamLoop<'_> {
             self.streams.peer.set_max_rss(status.max_rss_bytes);
         }
         let closing = &self.streams.closing;
-        // Whoever asks again while the first is at it waits here for the same answer.
+        // A repeated FINISH waits here for the first one, and gets the same answer.
         let mut finishing = lock(&closing.finished);
         let finished = match finishing.as_ref() {
             Some(finished) => {
-                // Whoever asks again may not have heard what was told.
+                // The sender may have missed the notices that were already sent.
                 for frame in lock(&closing.said).iter() {
                     self.stream.send_all(frame)?;
                 }
                 finished.clone()
             }
-            // It failed for the one who asked first, and its reason is on its way.
+            // Closing failed for the first FINISH, whose stream carries the reason.
             None if self.shared.end().is_some() => return Ok(()),
             None => {
                 let (report, notices) = closing.close_sink(&mut *self.stream, finish);
@@ -101,7 +101,8 @@ impl StreamLoop<'_> {
         drop(finishing);
         self.flush()?;
         self.outgoing.clear();
-        // What another stream says of failures may come after this one's last word, which ends the sender. Twice does no harm.
+        // A failure reported on another stream may arrive after this stream's final frame, which ends the sender. So
+        // failures are repeated here; a repeat does no harm.
         for fault in self.shared.acks.faults_said() {
             self.shared.encoded(fault.encode(&mut self.outgoing));
         }
@@ -110,7 +111,7 @@ impl StreamLoop<'_> {
             self.outgoing.clear();
         }
         finished.encode(&mut self.outgoing);
-        // Before it is sent: the other streams may see the sender hang up at once.
+        // Set before the frame is sent: other streams may see the sender hang up at once.
         self.shared.finish(End::Finished(finished));
         Ok(self.stream.send(&self.outgoing, &[])?)
     }

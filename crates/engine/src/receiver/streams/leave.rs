@@ -1,5 +1,5 @@
-//! How a receiver's stream leaves a transfer that goes on.
-//! Does not choose the stream: the client does, whichever end it is.
+//! How a receiver's stream leaves while the transfer continues. Does not choose the stream: the client does, at either
+//! end.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use godwit_proto::{FrameKind, Retire, Retired};
 use super::stream_loop::StreamLoop;
 use crate::StreamLoss;
 
-/// How long the sender may take to hang up after the last word.
+/// How long the sender may take to hang up after the final frame.
 const HANG_UP_DEADLINE: Duration = Duration::from_secs(10);
 
 impl StreamLoop<'_> {
@@ -25,9 +25,9 @@ impl StreamLoop<'_> {
         Ok(self.stream.send(&self.outgoing, &[])?)
     }
 
-    /// The sender has no more for this stream: says what there is to say, and that it was all.
+    /// The sender has nothing more for this stream: sends everything pending, then that it was the last.
     pub(super) fn leave(&mut self) -> Result<(), StreamLoss> {
-        // From here on nobody leaves it anything to say.
+        // From here on no thread queues anything for this stream.
         self.shared.acks.leave(self.id);
         self.flush()?;
         self.outgoing.clear();
@@ -40,7 +40,7 @@ impl StreamLoop<'_> {
                     let what = "a block on a stream that it had retired".to_owned();
                     return Err(self.refuse(what));
                 }
-                // It sent that before it heard us, and needs no answer.
+                // The sender sent this before it received our message; no answer is needed.
                 Ok(Some(_)) => {}
                 Ok(None) => {
                     self.stream

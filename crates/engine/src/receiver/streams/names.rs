@@ -22,7 +22,7 @@ impl Streams {
             observer: Arc::clone(&self.shared.config.observer),
         };
         let feed = NameFeed::start(self.shared.config.transfer, names, Arc::new(events))?;
-        // A second list has nobody who waits for it.
+        // No one waits for a second list.
         if let Err(second) = self.feed.set(feed) {
             second.stop();
         }
@@ -43,7 +43,7 @@ impl Streams {
 }
 
 impl StreamLoop<'_> {
-    /// Sends the next part, if one is due; whether more may follow at once.
+    /// Sends the next part, if one is due; returns whether more may follow at once.
     pub(super) fn send_part(&mut self) -> Result<bool, StreamLoss> {
         let Some(list) = self.streams.feed.get().and_then(|feed| feed.take(self.id)) else {
             return Ok(false);

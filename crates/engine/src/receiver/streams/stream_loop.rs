@@ -1,5 +1,5 @@
-//! Serves one stream of a receiver: listens, carries acknowledgements back, and waits.
-//! Does not judge frames (`frames`), check contents (`writers`) or place them (the sink).
+//! Serves one stream of a receiver: receives frames, sends acknowledgements, and waits. Does not judge frames
+//! (`frames`), check contents (`writers`) or place them (the sink).
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::{End, StreamLoss, limits};
 /// How long a finished receiver keeps its streams for a sender that may ask again.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// One stream, and what it keeps between frames.
+/// One stream, and its state between frames.
 pub(super) struct StreamLoop<'a> {
     pub(super) shared: &'a Shared,
     pub(super) streams: &'a Streams,
@@ -26,17 +26,18 @@ pub(super) struct StreamLoop<'a> {
     heard: Instant,
     pub(super) spoke: Instant,
     pub(super) unflushed: u32,
-    /// When the last acknowledgements left.
+    /// When acknowledgements were last sent.
     flushed: Instant,
-    /// The last question whether the sender is there that this stream has passed on.
+    /// The last liveness question that this stream has sent.
     asked: u64,
     pub(super) outgoing: Vec<u8>,
-    /// Memory for the next manifest, that of the one before: there can be one of every thousand entries.
+    /// The previous manifest's memory, reused for the next one: there can be one for every thousand entries.
     pub(super) manifest: Manifest,
     ack: Ack,
     faults: Vec<EntryFailed>,
     pub(super) meter: CpuMeter,
-    /// The sender was asked to end this stream; it has no more for it; both have said so.
+    /// Steps of leaving: the sender was asked to end this stream; it has nothing more for the stream; both have
+    /// confirmed.
     pub(super) asked_to_leave: bool,
     pub(super) leaves: bool,
     pub(super) left: bool,
@@ -70,13 +71,13 @@ impl<'a> StreamLoop<'a> {
         }
     }
 
-    /// Serves the stream until the transfer ends or the stream breaks. Returns also whether the stream has left a transfer that goes
-    /// on.
+    /// Serves the stream until the transfer ends or the stream breaks. Also returns whether the stream left while the
+    /// transfer continues.
     pub(super) fn run(mut self) -> (Result<(), StreamLoss>, bool) {
         let result = self.serve();
         self.meter.settle(&self.shared.counters);
         let result = match (result, self.shared.end()) {
-            // After the last word the sender hangs up; how it does so is of no interest.
+            // After the final frame the sender hangs up; an error then does not matter.
             (Err(_), Some(End::Finished(_))) => Ok(()),
             (Err(loss), Some(end)) => {
                 say_goodbye(self.stream, &end);
@@ -107,7 +108,7 @@ impl<'a> StreamLoop<'a> {
                     break;
                 };
                 self.heard = Instant::now();
-                // Where there is always more there is no rest.
+                // A stream that always has more to do never reaches the rest below.
                 self.meter.settle_if_due(self.heard, &self.shared.counters);
                 self.handle(&prelude, &head)?;
                 if self.leaves {
@@ -136,7 +137,7 @@ impl<'a> StreamLoop<'a> {
             }
             self.mind_ending()?;
             match self.shared.end() {
-                // Whoever carries it on has the last word.
+                // On a relayed stream, the relaying process sends the final frame.
                 Some(End::Finished(_)) if self.stream.is_relayed() => return Ok(()),
                 Some(End::Finished(_)) => {
                     let since = *ended.get_or_insert_with(Instant::now);
@@ -151,7 +152,7 @@ impl<'a> StreamLoop<'a> {
                 None => {}
             }
             self.meter.settle(&self.shared.counters);
-            // One at a time: what arrives meanwhile goes before the rest of a list.
+            // One part at a time: arriving frames come before the rest of a list.
             if !self.send_part()? {
                 self.wait_stream()?;
             }
@@ -219,7 +220,7 @@ impl<'a> StreamLoop<'a> {
     }
 }
 
-/// Tells the other end how it ended; best effort, the connection closes either way.
+/// Announces to the other end how the transfer ended; best effort, the connection closes either way.
 fn say_goodbye(stream: &mut dyn Stream, end: &End) {
     stream.set_stall_limit(Duration::from_secs(1));
     let frame = end.last_word();
