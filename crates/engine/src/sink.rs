@@ -14,15 +14,15 @@ pub trait Sink: Send + Sync {
     /// One verdict for each record, in order.
     fn plan(&self, records: &[Record]) -> Vec<Verdict>;
 
-    /// Places a slice. Its contents are written when this returns; they become durable later, which the sink says
-    /// through its [`Acks`] by `seq`, in success and in failure. Late identical copies are harmless.
+    /// Places a slice. Its contents are written when this returns. They become durable later; the sink reports success
+    /// or failure through its [`Acks`] by `seq`. Late identical copies are harmless.
     ///
     /// # Errors
     /// The entry's fault; the sink forgets the entry.
     fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault>;
 
-    /// Places a bundle: each file of it on its own, so the faults are those of single entries.
-    /// `contents` holds, for each record, its bytes (empty for records without).
+    /// Places a bundle, each file separately, so the faults are those of single entries. `contents` holds the bytes of
+    /// each record (empty for records without contents).
     fn write_bundle(&self, seq: Seq, records: &[Record], contents: &[&[u8]]) -> Vec<Fault>;
 
     /// Whether threads that write into one entry at the same time hinder each other.
@@ -30,27 +30,26 @@ pub trait Sink: Send + Sync {
         false
     }
 
-    /// Whether more may come; after `false` the sink calls [`Acks::wake_all`] when it has room again.
+    /// Whether the sink accepts more; after `false` the sink calls [`Acks::wake_all`] when it has room again.
     fn has_room(&self) -> bool {
         true
     }
 
-    /// The sender waits for durability: no use in letting a batch fill up.
+    /// The sender waits for durability: filling a batch further gains nothing.
     fn hurry(&self) {}
 
-    /// What ended the sink before the transfer, if anything did; afterwards nothing more becomes durable.
+    /// The failure that ended the sink before the transfer, if any; afterwards nothing more becomes durable.
     fn failure(&self) -> Option<SinkFailure> {
         None
     }
 
-    /// Everything was sent: makes all of it durable and final. Called once, after all writes have returned.
-    /// Entries that fail now are reported through [`Acks::fault`], other news through `ending`.
-    ///
+    /// Everything was sent: makes all of it durable and final. Called once, after all writes have returned. Entries
+    /// that fail now are reported through [`Acks::fault`], other news through `ending`.
     /// # Errors
-    /// What makes the whole transfer fail.
+    /// The failure of the whole transfer.
     fn finish(&self, ending: &mut Ending<'_>) -> Result<FinishReport, SinkFailure>;
 
-    /// The transfer ends unfinished: makes what is there durable so that a later run can go on from it.
+    /// The transfer ends unfinished: makes the received data durable so that a later run can resume.
     fn suspend(&self);
 
     /// Path of an entry at the destination, for messages.
@@ -64,44 +63,45 @@ pub struct Slice<'a> {
     pub header: &'a BlockHeader,
     /// The entry.
     pub record: &'a Record,
-    /// Data ranges within, empty if all of it is data.
+    /// Data ranges within the slice, empty if all of it is data.
     pub ranges: &'a [Range],
     /// Bytes of the ranges, one after the other.
     pub payload: &'a [u8],
 }
 
-/// What the sender said when it had nothing left, and how the sink is heard while it closes.
+/// The sender's final counts, and the sink's callbacks while it closes.
 pub struct Ending<'a> {
     /// Entries that failed, as far as the sender knows.
     pub failed: u64,
-    /// Places of the source that could not be looked at: what is below them was not announced.
+    /// Places of the source that could not be examined: entries below them were not announced.
     pub scan_faults: u64,
-    /// Takes news for the other end and its user, and `None` as a sign of life.
+    /// Takes news for the other end and its user; `None` is a sign of life.
     pub say: &'a mut dyn FnMut(Option<Notice>),
-    /// Whether the transfer goes on. It may end while the sink closes, as when the right to it is taken back.
+    /// Whether the transfer continues. It may end while the sink closes, for instance when its grant is revoked.
     pub goes_on: &'a dyn Fn() -> bool,
 }
 
 impl Ending<'_> {
-    /// News for the other end and its user.
+    /// Sends news to the other end and its user.
     pub fn tell(&mut self, notice: Notice) {
         (self.say)(Some(notice));
     }
 
-    /// Closing takes its time and goes on; to be said every few seconds.
+    /// Reports that closing takes long but continues; call every few seconds.
     pub fn is_alive(&mut self) {
         (self.say)(None);
     }
 }
 
-/// What a sink says at the end.
+/// A sink's final report.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct FinishReport {
-    /// Whether what was delivered survives a power cut.
+    /// Whether the delivered data survives a power cut.
     pub synced: bool,
 }
 
-/// What ends a sink before the transfer ends, and the transfer with it. The text says what happened and what to do next.
+/// A failure that ends a sink before the transfer, and the transfer with it. The text says what happened and what to do
+/// next.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SinkFailure {
     /// Nothing can be written to the place that the user named.
@@ -110,22 +110,22 @@ pub enum SinkFailure {
     /// The destination lies in the source.
     #[error("{0}")]
     IntoItself(String),
-    /// The storage does not make durable what was written.
+    /// The storage did not make the written data durable.
     #[error("{0}")]
     Sync(String),
     /// The journal cannot be written or removed.
     #[error("{0}")]
     Journal(String),
-    /// What was kept on disk for the end of the transfer is lost.
+    /// Data kept on disk for the end of the transfer is lost.
     #[error("{0}")]
     Spill(String),
     /// Temporary files of an earlier run cannot be removed.
     #[error("{0}")]
     Leftovers(String),
-    /// The claim of which the transfer is a member has ended.
+    /// The claim to which the transfer belongs has ended.
     #[error("{0}")]
     Fenced(String),
-    /// The reader of the output is gone, or the output is not what was sent.
+    /// The reader of the output is gone, or the output differs from the sent data.
     #[error("{0}")]
     Output(String),
     /// A thread panicked.
@@ -150,5 +150,5 @@ impl SinkFailure {
     }
 }
 
-/// Makes the sink of a transfer once its acknowledgement box exists. Where that fails, the receiver does not start.
+/// Makes the sink of a transfer once its acknowledgement box exists. If that fails, the receiver does not start.
 pub type MakeSink<'a> = dyn FnOnce(Arc<Acks>) -> std::io::Result<Arc<dyn Sink>> + 'a;

@@ -15,25 +15,26 @@ pub trait Source: Send + Sync {
     /// The fault is reported under the entry's name; the transfer goes on.
     fn open(&self, record: &Record) -> Result<Arc<dyn SourceFile>, Fault>;
 
-    /// Reads a small file whole into the front of `buffer`, which has room for it and, unless it is full, for a byte more.
+    /// Reads a whole small file into the front of `buffer`, which has room for the file and, unless full, for one more
+    /// byte.
     ///
     /// # Errors
-    /// [`ReadError::Changed`] when it is no longer in the generation that `record` names.
+    /// [`ReadError::Changed`] when the file has left the generation that `record` names.
     fn read_whole(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError>;
 
-    /// Whether bytes can be had a second time. If so, a block is let go as soon as it is sent, and read again in the rare case
-    /// that its stream dies; if not, it is kept until it is written, and one thread alone reads, in order.
+    /// Whether bytes can be read a second time. If so, a block is released once it is sent, and read again in the rare
+    /// case that its stream dies. If not, the block is kept until it is written, and a single thread reads, in order.
     fn reads_again(&self) -> bool {
         true
     }
 
-    /// Whether files are read as fast each by one thread as one after the other by all of them in turns. It costs less: the other end
-    /// writes them apart, too.
+    /// Whether one thread per file reads as fast as all threads taking turns at each file. Reading apart costs less:
+    /// the other end writes the files apart, too.
     fn reads_apart(&self) -> bool {
         false
     }
 
-    /// Nobody wants any more of it: who waits for bytes gives up soon.
+    /// Called when the transfer ends. Blocked reads must return promptly.
     fn close(&self) {}
 
     /// Describes the entry as it is now: same name and number, today's size, times and generation.
@@ -51,45 +52,44 @@ pub trait SourceFile: Send + Sync {
     /// [`ReadError::Changed`] when the file ended early or its generation has moved on since it was opened.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError>;
 
-    /// The next bytes of a file whose size nobody knows, and whether they are its last. Fills `buffer` unless they are.
-    ///
+    /// The next bytes of a file of unknown size, and whether they are its last. Fills `buffer` unless they are.
     /// # Errors
-    /// The file cannot be read, or is none of that kind.
+    /// The file cannot be read, or has a known size.
     fn read_next(&self, buffer: &mut [u8]) -> Result<(usize, bool), ReadError> {
         let _ = buffer;
         Err(ReadError::Changed)
     }
 
-    /// The bytes themselves, for a source that has them in memory for as long as it lives; saves the copy.
+    /// The bytes themselves, if the source keeps them in memory for its whole life; saves the copy.
     fn lend(&self, offset: u64, bytes: usize) -> Option<&'static [u8]> {
         let _ = (offset, bytes);
         None
     }
 
-    /// The first range with data at or after `offset`; `None` if only a hole is left. Not asked of files up to 8 MiB whose
-    /// records do not say that they seem to have holes.
+    /// The first range with data at or after `offset`; `None` if only a hole is left. Not called for files up to 8 MiB
+    /// whose records do not hint at holes.
     ///
     /// # Errors
     /// The file cannot be examined.
     fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>, ReadError>;
 
-    /// The generation that the file is in now.
+    /// The current generation of the file.
     ///
     /// # Errors
     /// The file cannot be examined.
     fn generation(&self) -> Result<u64, ReadError>;
 }
 
-/// Why bytes could not be had.
+/// Why bytes could not be read.
 #[derive(Debug)]
 pub enum ReadError {
-    /// The file is not, or no longer, what was announced: to be announced anew.
+    /// The file differs from the announced one: it must be announced again.
     Changed,
-    /// It cannot be read.
+    /// The file cannot be read.
     Failed(Fault),
 }
 
-/// The fault of a read for the second time from a source that gives its bytes once.
+/// The fault of a second read from a source that can be read only once.
 pub fn only_once() -> Fault {
     Fault {
         entry: EntryId(0),

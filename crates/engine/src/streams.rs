@@ -1,10 +1,10 @@
-//! The streams of one end of a transfer as they measure themselves, one by one and summed into the counters.
-//! Measures nothing itself and decides nothing.
+//! Measurements of one end's streams, one by one and summed into the counters. Measures nothing itself and decides
+//! nothing.
 //!
-//! A stream measures itself at most five times a second, in the middle of a blocked send too (`godwit_net::meter`): bytes, time
-//! without room, time without data, and the kernel's figures of its socket. Whoever takes a snapshot of the counters adds the new
-//! figures of all streams. STATUS brings the counters of the other end, and SENDING the kernel's figures of each stream that
-//! sends, so both ends know each stream.
+//! A stream measures itself at most five times a second, in the middle of a blocked send too (`godwit_net::meter`):
+//! bytes, time without room, time without data, and the kernel's figures of its socket. A snapshot of the counters adds
+//! the new figures of all streams. STATUS brings the counters of the other end, and SENDING the kernel's figures of
+//! each stream that sends, so both ends know each stream.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,35 +20,35 @@ use crate::{Counters, PathSample};
 /// One stream of a transfer, as this end sees it.
 #[derive(Debug, Clone)]
 pub struct StreamFigures {
-    /// Number of the stream, which its end of the transfer gave it.
+    /// Number of the stream, assigned by its end of the transfer.
     pub id: u64,
     /// Number of the channel that it runs over, as the client counts them.
     pub channel: u32,
-    /// Whether it carries contents.
+    /// Whether the stream carries contents.
     pub carries_blocks: bool,
-    /// How long it has been attached.
+    /// How long the stream has been attached.
     pub age: Duration,
-    /// What the stream measured here.
+    /// Measurements of the stream at this end.
     pub measure: StreamMeasure,
-    /// The connection as the kernel of the **sending** end sees it: from here if this end sends, else as the sender last
-    /// told. `None` where it is not TCP, or nothing was told yet.
+    /// The connection as the kernel of the **sending** end sees it: from here if this end sends, else from the sender's
+    /// last report. `None` if it is not TCP, or without a report yet.
     pub sending: Option<Sending>,
 }
 
 impl StreamFigures {
-    /// Bytes that passed in the direction of the contents, with all overhead.
+    /// Bytes in the direction of the contents, with all overhead.
     pub fn bytes(&self) -> u64 {
         self.measure.bytes_in.max(self.measure.bytes_out)
     }
 }
 
-/// The streams attached, and what of their measurements the counters have already.
+/// The attached streams, and the part of their measurements already counted.
 #[derive(Debug)]
 pub(crate) struct StreamTable {
     rows: Mutex<BTreeMap<u64, Row>>,
     /// Bytes a second of each channel in the background; locked after the rows.
     paces: Mutex<BTreeMap<u32, u64>>,
-    /// That of a channel of which nothing is known yet; 0 is no bound.
+    /// Initial pace of a channel without measurements; 0 is no bound.
     pace_first: AtomicU64,
     began: Instant,
 }
@@ -79,7 +79,7 @@ impl StreamTable {
     pub(crate) fn attach(&self, id: u64, stream: &mut dyn Stream) {
         stream.measure();
         let meter = stream.meter();
-        // What passed before is none of this transfer's, or hardly anything.
+        // Earlier bytes belong to no transfer, or are very few.
         let counted = meter.read();
         let row = Row {
             channel: stream.channel(),
@@ -91,7 +91,7 @@ impl StreamTable {
             counted,
         };
         self.insert(id, row);
-        // Its pace holds from the first byte on, not from the next measurement on.
+        // The pace holds from the first byte on, not only from the next measurement on.
         stream.measure();
     }
 
@@ -106,7 +106,7 @@ impl StreamTable {
         }
     }
 
-    /// The stream is given up.
+    /// Removes a stream that is given up.
     pub(crate) fn detach(&self, id: u64, stream: &mut dyn Stream, counters: &Counters) {
         stream.measure();
         let mut rows = lock(&self.rows);
@@ -115,14 +115,14 @@ impl StreamTable {
         }
     }
 
-    /// The sender has told of a stream.
+    /// Stores the sender's report on a stream.
     pub(crate) fn tell(&self, id: u64, sending: Sending) {
         if let Some(row) = lock(&self.rows).get_mut(&id) {
             row.told = Some(sending);
         }
     }
 
-    /// Adds what was measured since the last time to the counters, and sets those that are values of the moment.
+    /// Adds the measurements since the last call to the counters, and sets the momentary values.
     pub(crate) fn settle(&self, counters: &Counters) {
         let mut rows = lock(&self.rows);
         let now = Instant::now();
@@ -139,7 +139,7 @@ impl StreamTable {
             .set(nanoseconds(now.duration_since(self.began)));
     }
 
-    /// What each channel's streams did, since they began: for the pace of a transfer in the background.
+    /// Totals of each channel's streams since they began, for the pace of a transfer in the background.
     pub(crate) fn paths(&self) -> BTreeMap<u32, PathSample> {
         let mut paths: BTreeMap<u32, PathSample> = BTreeMap::new();
         for row in lock(&self.rows).values().filter(|row| row.carries_blocks) {
@@ -147,7 +147,7 @@ impl StreamTable {
                 continue;
             };
             let path = paths.entry(row.channel).or_default();
-            // What its packets wait above the least that they ever took: streams may go different ways.
+            // Queueing delay of its packets, above the minimum RTT: streams may take different paths.
             path.round_trip += tcp.round_trip.saturating_sub(tcp.round_trip_min);
             if path.round_trip_min.is_zero() || tcp.round_trip_min < path.round_trip_min {
                 path.round_trip_min = tcp.round_trip_min;
@@ -164,12 +164,12 @@ impl StreamTable {
         paths
     }
 
-    /// The pace of a channel whose first stream comes, until it is given another; 0 is no bound.
+    /// The pace of a new channel until [`set_pace`](Self::set_pace); 0 is no bound.
     pub(crate) fn set_pace_first(&self, bytes_per_second: u64) {
         self.pace_first.store(bytes_per_second, Ordering::Relaxed);
     }
 
-    /// Gives the streams of a channel this pace together, those too that are still to come; 0 is no bound.
+    /// Sets the pace of a channel's streams together, including future ones; 0 is no bound.
     pub(crate) fn set_pace(&self, channel: u32, bytes_per_second: u64) {
         let rows = lock(&self.rows);
         lock(&self.paces).insert(channel, bytes_per_second);
@@ -274,7 +274,7 @@ impl Row {
     }
 }
 
-/// What the streams together are at this moment.
+/// Momentary values of all streams together.
 #[derive(Default)]
 struct Gauges {
     streams: u64,
@@ -319,7 +319,7 @@ impl Gauges {
     }
 }
 
-/// What a stream that sends tells the other end of itself; `None` where it is not TCP.
+/// A sending stream's report for the other end; `None` if it is not TCP.
 pub(crate) fn sending(measure: &StreamMeasure) -> Option<Sending> {
     let tcp = measure.tcp?;
     Some(Sending {

@@ -1,12 +1,11 @@
-//! What this process uses: peak memory and CPU time, as the kernel counts them.
-//! Cannot tell transfers of one process apart.
+//! Reads this process's peak memory and CPU time from the kernel. Cannot tell transfers of one process apart.
 
 use std::fs::File;
 use std::io::Write as _;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Where the kernel takes the wish that the peak begins anew; `None` where it cannot be opened.
+/// File through which the kernel resets the peak; `None` if it cannot be opened.
 static PEAK: OnceLock<Option<File>> = OnceLock::new();
 
 /// Largest resident memory of the process so far, in bytes.
@@ -19,12 +18,13 @@ pub fn peak_rss_bytes() -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
-/// Opens what [`reset_peak_rss`] writes to. A process that makes itself undumpable calls this before: afterwards the file is root's.
+/// Opens the file that [`reset_peak_rss`] writes to. A process that makes itself undumpable must call this before:
+/// afterwards the file belongs to root.
 pub fn keep_peak() {
     peak();
 }
 
-/// Lets the peak begin anew from the memory in use now. Best effort: some systems do not permit it.
+/// Resets the peak to the memory in use now. Best effort: some systems do not permit it.
 pub fn reset_peak_rss() {
     if let Some(mut file) = peak() {
         // "5" resets the peak (proc(5), clear_refs).

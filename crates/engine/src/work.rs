@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use godwit_proto::{Fault, Record};
 
-/// A batch of news about the data set.
+/// A batch of entries to transfer, and of faults.
 #[derive(Debug, Default)]
 pub struct Offers {
-    /// Entries to bring to the destination, in the order of [`Work`]. The sender numbers them.
+    /// Entries to send, in the order of [`Work`]. The sender numbers them.
     pub entries: Vec<Record>,
-    /// What cannot be offered. It does not matter before or after which entries it is told.
+    /// Things that cannot be offered. Their order relative to the entries does not matter.
     pub faults: Vec<Unoffered>,
-    /// Paths of earlier entries that nobody needs any more, for their memory. Whoever gives entries may take them.
+    /// Paths of earlier entries that are no longer needed. A [`Work`] may reuse their memory.
     pub used_paths: Vec<Vec<u8>>,
 }
 
@@ -24,31 +24,30 @@ pub struct Offers {
 pub struct Unoffered {
     /// Root that the path is relative to.
     pub root: u16,
-    /// Path below the root; or what somebody has written and is no path, as it was written.
+    /// Path below the root, or the user's spelling of a name that is no valid path.
     pub path: Vec<u8>,
-    /// What is wrong.
+    /// The fault.
     pub fault: Fault,
 }
 
 impl Offers {
-    /// How many there are.
+    /// Number of entries and faults.
     pub fn len(&self) -> usize {
         self.entries.len() + self.faults.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are neither entries nor faults.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.faults.is_empty()
     }
 }
 
-/// Gives entries in an order where a directory comes before what is in it, and a file before its further hard links.
+/// Supplies entries in an order where a directory comes before its entries, and a file before its further hard links.
 pub trait Work: Send {
-    /// Appends up to [`crate::limits::MANIFEST_RECORDS`] offers; `false` once there will never be more.
-    /// May block.
+    /// Appends up to [`crate::limits::MANIFEST_RECORDS`] offers; `false` once no more will come. May block.
     fn next_batch(&mut self, out: &mut Offers) -> bool;
 
-    /// Processor time that threads of its own have taken so far.
+    /// Processor time used so far by threads that this work started.
     fn helpers_cpu(&self) -> Duration {
         Duration::ZERO
     }

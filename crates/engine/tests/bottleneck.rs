@@ -1,5 +1,5 @@
-//! What is slow is named: real engines over TLS and TCP, with one stage after the other made the slowest.
-//! The judgement itself, from given counters, is tested beside it.
+//! Checks that the slowest stage is named: real engines over TLS and TCP, where each stage in turn is the slowest. The
+//! judgement itself, from given counters, is tested beside it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 #[path = "support/mod.rs"]
@@ -28,14 +28,14 @@ const RIGHT_MIN: usize = 95;
 
 const BLOCK_BYTES: u32 = 64 << 10;
 
-/// Time for buffers to fill, and time that is judged: of less than a second nothing is said.
+/// Time for buffers to fill, and time that is judged: less than a second is not judged.
 const SETTLE: Duration = Duration::from_millis(300);
 const JUDGED: Duration = Duration::from_millis(1_050);
 
-/// What the slowest stage lets through, in bytes a second, if its processor is its own.
+/// Bytes a second that the slowest stage lets through, with a processor for itself.
 const SLOWEST: u32 = 12_000_000;
 
-/// So many cases at the same time, of which only so many use processors.
+/// Cases at the same time; fewer of them may use processors.
 const AT_ONCE: usize = 6;
 
 struct Silent;
@@ -96,7 +96,7 @@ impl Case {
         let rate = if stage == self.slow {
             f64::from(SLOWEST)
         } else {
-            // Threads that burn may have two processors.
+            // Stages that burn a processor may have two.
             f64::from(SLOWEST) * self.factor * if self.burns() { 2.0 } else { 1.0 }
         };
         Arc::new(Pace::rate(rate))
@@ -162,7 +162,7 @@ impl Case {
         thread::scope(|scope| {
             for (mut ours, mut theirs) in lines {
                 let (sender, receiver) = (&sender, &receiver);
-                // They end when the transfer is given up.
+                // The threads end when the transfer is given up.
                 scope.spawn(move || drop(sender.run_stream(&mut ours)));
                 scope.spawn(move || drop(receiver.run_stream(&mut theirs)));
             }

@@ -1,5 +1,6 @@
-//! Parts of one file through several receivers over one storage, each with a cache of its own, by seeds: crashes, failed syncs, broken
-//! streams, lost claims, repeats, any order. The file is the source's in the end, and nothing else ever has its name.
+//! Parts of one file through several receivers over one storage, each with its own cache, by seeds: crashes, failed
+//! syncs, broken streams, lost claims, repeats, any order. In the end the file equals the source's, and no other
+//! content ever has its name.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -36,7 +37,7 @@ use support::Random;
 const BLOCK_BYTES: u32 = 4096;
 const PART_BYTES: u64 = 4 * BLOCK_BYTES as u64;
 const SEEDS: u64 = 2000;
-/// No seed needs a tenth of it, on a machine with work to do besides.
+/// No seed needs a tenth of this, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 const CLAIM: [u8; 16] = [3; 16];
 const NAME: &str = "big";
@@ -116,7 +117,7 @@ impl World {
         }]
     }
 
-    /// Runs some items through a node; `None` runs the closer. What is done, and how the transfer ended.
+    /// Runs some items through a node; `None` runs the closer. Returns the finished items, and how the transfer ended.
     fn run(
         &self,
         node: &Node,
@@ -270,7 +271,7 @@ impl World {
         end
     }
 
-    /// Nothing but the source's contents ever has the name.
+    /// No content but the source's ever has the name.
     fn check_name(&self) -> bool {
         let there = self.inner.content(&path(&format!("out/{NAME}")));
         if let Some(there) = &there {
@@ -279,7 +280,7 @@ impl World {
         there.is_some()
     }
 
-    /// The digest of a part is that of its bytes, whoever says that it is done.
+    /// A part's reported digest is that of its bytes, whichever node reports it.
     fn check_digest(&self, part: Part, digest: godwit_proto::Digest) {
         let [start, end] = [part.offset, part.end()].map(|at| usize::try_from(at).unwrap());
         let expected = digest_slice(
@@ -307,7 +308,7 @@ impl World {
     }
 }
 
-/// A controller that loses nodes and answers, and gives work out again.
+/// A controller that loses nodes and answers, and assigns work again.
 fn job(seed: u64) {
     let random = &mut Random(seed);
     let world = World::new(seed, random);
@@ -365,7 +366,7 @@ fn job(seed: u64) {
             for ((mine, _, _), done) in orders.iter().zip(results) {
                 for (number, digest) in done {
                     world.check_digest(mine[number], digest.unwrap());
-                    // The answer of a node may get lost on its way.
+                    // A node's answer may get lost.
                     if random.below(5) > 0 {
                         settled.insert(mine[number].offset, digest.unwrap());
                     }
@@ -384,7 +385,7 @@ fn job(seed: u64) {
     finish(&world, &mut nodes, settled, assembled);
 }
 
-/// Once nothing goes wrong any more, the job completes.
+/// Once failures stop, the job completes.
 fn finish(
     world: &World,
     nodes: &mut [Node],

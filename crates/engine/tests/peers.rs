@@ -1,5 +1,5 @@
-//! Each end against a peer that breaks the rules, goes silent or says things late: whole engines, frames by hand.
-//! Honest ends over bad streams and storage are in `simulation`.
+//! Each end against a peer that breaks the protocol, is silent or sends late: whole engines, frames by hand. Honest
+//! ends over bad streams and storage are in `simulation`.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -31,7 +31,7 @@ fn manifest(seq: u64, records: Vec<Record>) -> Frame {
     })
 }
 
-/// Waits until the receiver has refused, and been heard to.
+/// Waits until the receiver has refused, and its refusal has arrived.
 fn expect_refusal(receiver: &Receiver, mut hand: Hand, words: &str) {
     let Some(End::Failed { code, message, .. }) = receiver.wait(DEADLINE) else {
         panic!(
@@ -170,7 +170,7 @@ fn a_manifest_that_comes_again_counts_once_and_is_answered_as_before() {
     assert!(thread.join().unwrap().is_err());
     let (mut second, thread) = attach(&receiver);
     second.say(&announced);
-    // What the first stream had perhaps not said comes as well.
+    // Messages that may have been lost with the first stream come again.
     let again = loop {
         match second.hear() {
             Frame::Answer(again) => break again,
@@ -210,7 +210,7 @@ fn failed(seq: u64, entry: u64, name: &str) -> Frame {
     })
 }
 
-/// Takes everything, and gives the number of the finish.
+/// Accepts everything, and returns the number of the finish.
 fn take_all(hand: &mut Hand) -> (u64, Vec<Record>) {
     let mut records = Vec::new();
     loop {
@@ -263,7 +263,7 @@ fn a_failure_that_is_told_after_its_item_was_durable_is_named() {
         .iter()
         .find(|record| record.path == b"dir/x")
         .unwrap();
-    // Said on one stream and on another, about an item and, as of a link, about none.
+    // Reported on one stream and on another, for an item and, as for a link, without an item.
     for item in [2, 2, 0] {
         hand.say(&failed(item, file.id.0, "dir/x"));
     }
@@ -284,7 +284,7 @@ fn failures_beyond_what_is_remembered_are_counted() {
     for index in 0..said {
         hand.say(&failed(0, 1000 + 2 * index, "many"));
     }
-    // Some were never said one by one.
+    // Some were never reported one by one.
     finish(&mut hand, seq, said + 10);
     assert!(matches!(sender.wait(DEADLINE), Some(End::Finished(_))));
     assert_eq!(sender.counters().entries_failed.get(), said + 10);
@@ -300,7 +300,7 @@ fn a_failure_that_is_heard_after_the_end_is_counted_once() {
     let seen = Arc::new(Seen::default());
     let (sender, mut hand, thread) = sender_of(&["x"], &seen);
     let (seq, _) = take_all(&mut hand);
-    // As where the end comes first on another stream: in one piece, so that both are heard.
+    // Like an end that arrives first on another stream: in one piece, so that both are received.
     let mut frames = Vec::new();
     finished(seq, 1).encode(&mut frames).unwrap();
     failed(0, 1000, "x").encode(&mut frames).unwrap();
@@ -393,7 +393,7 @@ fn decisions_of_the_other_end_are_told_once_by_whatever_they_come() {
     receiver.join();
 }
 
-/// A stream to which nothing can be sent from the first frame on, and on which the other end says these frames after that.
+/// A stream on which no send succeeds, and on which the other end then sends these frames.
 fn hung_up(frames: &[Frame]) -> Flaky {
     let (inner, other) = local_pair(&StreamOptions::default()).unwrap();
     let mut said = Vec::new();
@@ -449,7 +449,7 @@ fn what_was_said_before_hanging_up_is_heard_though_nothing_can_be_sent() {
     };
     assert!(message.contains("stopped by its user"), "{message}");
     receiver.join();
-    // One that says nothing is lost, and the transfer goes on.
+    // A stream without such a message is lost, and the transfer continues.
     let receiver = null_receiver();
     let loss = receiver.run_stream(&mut hung_up(&[])).unwrap_err();
     assert!(loss.is_retryable(), "{loss}");

@@ -31,7 +31,7 @@ use trees::{
 };
 
 const BLOCK_BYTES: u32 = 4096;
-/// No seed needs a tenth of it, on a machine with work to do besides.
+/// No seed needs a tenth of this, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -70,7 +70,7 @@ fn comparison_of(seed: u64) -> Option<Comparison> {
     })
 }
 
-/// One run of the command. The end, and what was said of single entries.
+/// One run of the command. Returns the end, and the reports on single entries.
 fn run(setup: &Setup, random: &mut Random, breaks: i64) -> (End, Vec<String>) {
     let request = DestinationRequest {
         digest: setup.digest,
@@ -184,7 +184,7 @@ fn carry(
             Arc::clone(&breaks),
         );
         keepers.push(std::thread::spawn(move || {
-            // A receiver that has finished is asked again by a sender that lost its last word.
+            // A finished receiver is asked again by a sender that lost its final frame.
             while sender.end().is_none() && matches!(receiver.end(), None | Some(End::Finished(_)))
             {
                 let (mut near, mut far) = local_pair(&StreamOptions::default()).unwrap();
@@ -210,7 +210,7 @@ fn carry(
     }
     let start = std::time::Instant::now();
     let end = loop {
-        // In every fourth run streams leave all the time, asked to by either end.
+        // In every fourth run, streams leave all the time at the request of either end.
         let restless = seed % 4 == 3;
         let pause = if restless { 1 } else { 20 };
         if let Some(end) = sender.wait(Duration::from_millis(pause)) {
@@ -300,7 +300,7 @@ fn storage_that_fails_and_streams_that_die_lose_and_mix_nothing() {
         };
         let breaks = i64::try_from(random.below(6)).unwrap();
         let (end, _said) = run(&setup, random, breaks);
-        // The power fails: only what the storage had promised to keep is there.
+        // Power failure: only data that the storage promised to keep remains.
         hostile.crash();
         check_final_names(seed, &inner, &known.versions);
         if matches!(&end, End::Finished(finished) if finished.failed == 0) {
@@ -315,7 +315,7 @@ fn storage_that_fails_and_streams_that_die_lose_and_mix_nothing() {
             matches!(&end, End::Finished(finished) if finished.failed == 0),
             "seed {seed}: a healthy run ended with {end:?}: {said:?}"
         );
-        // What was promised to be durable is, with no help from a system that writes back in its own time.
+        // Promised data is durable, without help from a system that writes back at its own pace.
         healthy.crash();
         let deleted = comparison_of(seed).is_some();
         assert_eq!(inner.content(&stray).is_none(), deleted, "seed {seed}");
@@ -358,7 +358,7 @@ fn what_has_its_name_already_comes_again_and_replaces_itself() {
             finished += 1;
         }
     }
-    // The others met three failures in a row.
+    // The other runs met three failures in a row.
     assert!(finished > 30, "{finished}");
 }
 

@@ -48,8 +48,7 @@ impl Readers {
         }
     }
 
-    /// Starts as many threads as were asked for; the tuner may change their number later.
-    ///
+    /// Starts the requested number of threads; the tuner may change it later.
     /// # Errors
     /// A thread cannot be started.
     pub(super) fn begin(self: &Arc<Self>) -> std::io::Result<()> {
@@ -66,9 +65,9 @@ impl Readers {
     /// Changes the number of threads that read ahead of the streams.
     ///
     /// # Errors
-    /// A thread cannot be started; fewer run than asked for.
+    /// A thread cannot be started; fewer run than requested.
     pub(super) fn set_count(self: &Arc<Self>, count: usize) -> std::io::Result<()> {
-        // Bytes that come once come in order, and perhaps slowly: to one thread that has nothing else to do.
+        // Data that can be read only once is read in order, and perhaps slowly: by a single dedicated thread.
         let count = if self.shared.source.reads_again() {
             count
         } else {
@@ -92,25 +91,25 @@ impl Readers {
                 );
             }
         }
-        // A reader that has just looked at the old number waits by the time the lock is had, and is told.
+        // A reader that still saw the old number is waiting once this lock is taken, and so gets the notification.
         drop(self.shared.lock_state());
         self.shared.notify();
         Ok(())
     }
 
-    /// Has the tuner look at the number of threads that read ahead; to be called some times a second. It changes nothing if
-    /// the number was given, and has nobody read ahead of bytes that come once.
+    /// Tunes the number of threads that read ahead; call some times a second. A fixed number stays unchanged, and data
+    /// that can be read only once is not read ahead.
     pub(super) fn tune(self: &Arc<Self>) {
         self.shared.live.fit_pool();
         if !self.shared.source.reads_again() || self.shared.is_over() {
             return;
         }
         if self.shared.live.take_helpers() {
-            // Whoever has no thread for one more goes on with those that there are.
+            // If no further thread can be started, the existing ones continue.
             let _ = self.set_count(self.shared.live.helpers_wanted());
         }
         let own = self.shared.counters.snapshot();
-        // With readers, a stream without anything to send waits for them.
+        // With readers, an idle stream waits for them.
         let starved = if self.shared.live.readers() > 0 {
             own.starved_ns
         } else {
@@ -135,18 +134,18 @@ impl Readers {
         }
     }
 
-    /// A block of the pool, if one is free.
+    /// Takes a block of the pool, if one is free.
     pub(super) fn try_take_block(&self) -> Option<Block> {
         self.pool.try_take()
     }
 
-    /// Reads a piece on the calling thread. Where a large hole is hashed `stop` is asked now and then; once it says yes, nothing
-    /// becomes of the piece.
+    /// Reads a piece on the calling thread. While a large hole is hashed, `stop` is called now and then; once it
+    /// returns true, the piece is dropped.
     pub(super) fn read(&self, piece: Piece, block: Block, stop: &dyn Fn() -> bool) {
         self.reader.read(piece, block, stop);
     }
 
-    /// Lets no thread wait for a block any more.
+    /// Ends every wait for a block, now and later.
     pub(super) fn close(&self) {
         self.pool.close();
     }
@@ -155,12 +154,12 @@ impl Readers {
     pub(super) fn join(&self) {
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
-            // A panic of one of them has been printed; the transfer's end does not depend on it.
+            // A thread's panic has been printed; the transfer's end does not depend on it.
             let _ = thread.join();
         }
     }
 
-    /// Body of a thread that reads ahead, number `index` of those that are allowed.
+    /// Body of a thread that reads ahead, with `index` among the allowed ones.
     fn read_ahead(&self, index: usize) {
         let _panic = self.shared.if_panicking();
         let mut courtesy = Courtesy::default();
@@ -178,7 +177,7 @@ impl Readers {
     }
 
     fn wait_for_piece(&self, index: usize) -> Option<Piece> {
-        // Streams are numbered from below.
+        // Streams are numbered from 0 upwards, these readers from the top down.
         let reader = u64::MAX - index as u64;
         let mut state = self.shared.lock_state();
         loop {

@@ -22,11 +22,11 @@ use crate::{entry, limits, lock};
 /// Finds entries, announces them, and takes the answers.
 pub(super) struct Scan {
     shared: Arc<Shared>,
-    /// Where the parts of a list go that the other end streams.
+    /// The queue for the parts of a list that the other end streams.
     names: OnceLock<Arc<NameQueue>>,
-    /// Paths of entries that are done with, for the memory of the next ones.
+    /// Paths of settled entries, whose memory new paths reuse.
     used_paths: Mutex<Vec<Vec<u8>>>,
-    /// The number that was given to an entry last.
+    /// The last assigned entry number.
     last_entry: AtomicU64,
 }
 
@@ -40,21 +40,21 @@ impl Scan {
         }
     }
 
-    /// The list that the other end streams, if it does.
+    /// The list that the other end streams, if any.
     pub(super) fn names(&self) -> Option<&Arc<NameQueue>> {
         self.names.get()
     }
 
     /// Puts the parts of a list that the other end streams into `queue`.
     pub(super) fn take_names(&self, queue: Arc<NameQueue>) {
-        // A second queue would have nobody who fills it.
+        // A second queue would never be filled.
         let _ = self.names.set(queue);
     }
 
     /// Takes a part of the list that the other end streams.
     ///
     /// # Errors
-    /// What rule of the protocol the part breaks.
+    /// The protocol rule that the part breaks.
     pub(super) fn take_part(&self, list: NameList) -> Result<(), &'static str> {
         match self.names.get() {
             Some(names) => names.put(list),
@@ -80,7 +80,7 @@ impl Scan {
             offers.used_paths.clear();
             self.announce(&mut offers);
             if self.names.get().is_some() {
-                // The other end may be waiting to hear that a part was taken.
+                // The other end may be waiting for the report that a part was taken.
                 self.shared.lock_state().streams.wake_one();
             }
             meter.settle(&self.shared.counters);
@@ -99,7 +99,7 @@ impl Scan {
         self.shared.notify();
     }
 
-    /// False when the transfer has ended.
+    /// Waits until the windows have room. False when the transfer has ended.
     fn wait_for_scan_window(&self) -> bool {
         let mut state = self.shared.lock_state();
         while state.end.is_none() && !has_room(&state) {
@@ -119,7 +119,7 @@ impl Scan {
             fault.entry = EntryId(self.numbers(1));
             self.fail_named(root, path, fault);
         }
-        // Whoever reads the manifest keeps them: none is moved from here on.
+        // The manifest's readers share these records: none is moved from here on.
         let mut records = std::mem::take(&mut offers.entries);
         let first = self.numbers(records.len());
         for (record, id) in records.iter_mut().zip(first..) {
@@ -152,13 +152,13 @@ impl Scan {
         }
     }
 
-    /// Something was not even an entry: `path` may be what somebody has written.
+    /// Reports a failure of something that is not an entry: `path` may be a line of a user's list.
     fn fail_named(&self, root: u16, path: Vec<u8>, fault: Fault) {
         if godwit_proto::path::validate(&path).is_ok() {
             let record = entry::unknown_record(fault.entry, root, path);
             return self.shared.fail_entry(&record, fault);
         }
-        // The message has the beginning of longer ones.
+        // The message contains the beginning of longer names.
         let name = match path.len() {
             ..=entry::ODD_NAME_BYTES_MAX => &path[..],
             _ => &[],
@@ -172,7 +172,7 @@ impl Scan {
         self.shared.say_failed(notice);
     }
 
-    /// Entries come by the million: their paths are made in the memory of those that are done with.
+    /// Entries come by the million: new paths reuse the memory of settled ones.
     pub(super) fn reuse_paths(&self, paths: impl IntoIterator<Item = Vec<u8>>) {
         let mut used = lock(&self.used_paths);
         let room = limits::USED_PATHS_MAX.saturating_sub(used.len());
@@ -193,13 +193,13 @@ impl Scan {
         self.shared.fail_entry(record, fault);
     }
 
-    /// Numbers for this many entries; the first of them.
+    /// Reserves numbers for this many entries; returns the first.
     fn numbers(&self, count: usize) -> u64 {
         self.last_entry.fetch_add(count as u64, Ordering::Relaxed) + 1
     }
 }
 
-/// Whether the windows leave room for another batch of the scan.
+/// Whether the windows have room for another batch of the scan.
 fn has_room(state: &State) -> bool {
     state.unanswered < limits::UNANSWERED_RECORDS_MAX
         && state.wanted.count() < limits::WANTED_RECORDS_MAX
@@ -207,7 +207,7 @@ fn has_room(state: &State) -> bool {
         && state.notices.len() < limits::NOTICES_MAX
 }
 
-/// How many of the records, which are not none, one manifest has room for.
+/// How many of the records (at least one) fit into one manifest.
 fn fitting(records: &[Record]) -> usize {
     let mut section = 0;
     let within = records.iter().take(limits::MANIFEST_RECORDS);

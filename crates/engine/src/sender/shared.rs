@@ -1,5 +1,5 @@
-//! What all parts of a sender share: what it was told, its state under its one lock, its end, and how failures are told.
-//! Takes no part in the work: `scan`, `read` and `stream` do it.
+//! State that all parts of a sender share: its configuration, its state under one lock, its end, and the reporting of
+//! failures. Does none of the work; `scan`, `readers` and `streams` do it.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,13 +24,13 @@ pub(super) struct Shared {
     pub(super) counters: Arc<Counters>,
     pub(super) decided: Decided,
     state: Mutex<State>,
-    /// Work or windows have changed, for threads that scan or read ahead.
+    /// Signals changed work or windows to threads that scan or read ahead.
     changed: Condvar,
-    /// How many of those threads wait: without any, nobody needs a system call to be told.
+    /// Number of threads waiting for `changed`: with none, notifying needs no system call.
     waiting: AtomicUsize,
-    /// The end has come.
+    /// Signals the end.
     ended: Condvar,
-    /// The end has come, for those who must not wait for the state's lock.
+    /// Whether the end has come, for threads that must not wait for the state's lock.
     over: AtomicBool,
 }
 
@@ -62,8 +62,8 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// Tells threads that scan or read ahead that something has changed. They count themselves under the state's lock, so
-    /// whoever changes the state under it and calls this afterwards misses none.
+    /// Notifies threads that scan or read ahead of a change. They count themselves under the state's lock. So a caller
+    /// that changed the state under the lock before this call misses none of them.
     pub(super) fn notify(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.changed.notify_all();
@@ -109,7 +109,7 @@ impl Shared {
     pub(super) fn finish(&self, end: End) {
         self.source.close();
         if let End::Finished(finished) = &end {
-            // The receiver knows which of it became part of an entry that failed.
+            // The receiver knows which of these bytes belong to failed entries.
             let durable = &self.counters.bytes_durable;
             durable.take_back(durable.get().saturating_sub(finished.bytes));
             self.counters.files_done.set(finished.files);
@@ -135,12 +135,12 @@ impl Shared {
         });
     }
 
-    /// A thread of this end that panics ends the transfer: others would wait for it.
+    /// Ends the transfer if a thread of this end panics: others would wait for it.
     pub(super) fn if_panicking(&self) -> IfPanicking<impl Fn() + '_> {
         IfPanicking(|| self.fail(ErrorCode::INTERNAL, PANICKED))
     }
 
-    /// Queues an item whose number is reserved; `again` if the receiver has asked for it once more.
+    /// Queues an item whose number is reserved; `again` if the receiver requested a resend.
     pub(super) fn queue(&self, seq: u64, desc: Desc, content: u64, image: Image, again: bool) {
         self.lock_state()
             .insert(seq, desc, content, Arc::new(image), again);
@@ -164,7 +164,7 @@ impl Shared {
         self.notify();
     }
 
-    /// Once nothing is left, says so to the receiver.
+    /// Once nothing is left, announces that to the receiver.
     pub(super) fn finish_if_done(&self, state: &mut State) {
         if !state.should_finish() {
             return;
@@ -194,18 +194,18 @@ impl Shared {
         });
     }
 
-    /// Counts bytes that were announced and are not going to move.
+    /// Counts announced bytes that will not be sent.
     pub(super) fn give_up(&self, bytes: u64) {
         self.counters.bytes_unmoved.add(bytes);
     }
 
-    /// An entry failed at this end: the user is told, and so is the receiver, which may hold a part of it.
+    /// Reports an entry that failed at this end to the user, and to the receiver, which may hold a part of it.
     pub(super) fn fail_entry(&self, record: &Record, fault: Fault) {
         self.report(record.root, &record.path, &fault);
         self.say_failed(entry::failed_record(record, &fault));
     }
 
-    /// Queues a record that tells the receiver of a failed entry.
+    /// Queues a record that reports a failed entry to the receiver.
     pub(super) fn say_failed(&self, notice: Record) {
         let mut state = self.lock_state();
         state.notices.push(notice);
@@ -214,13 +214,13 @@ impl Shared {
         self.notify();
     }
 
-    /// Counts and tells of an entry that failed, the first time that it is heard of.
+    /// Counts and reports a failed entry, the first time that its failure is known.
     pub(super) fn report(&self, root: u16, path: &[u8], fault: &Fault) {
         self.let_go();
         let mut state = self.lock_state();
         let is_first = state.failed.is_first(fault.entry);
         if is_first {
-            // Under the state's lock, as the comparison with the receiver's number is.
+            // Under the state's lock, like the comparison with the receiver's number.
             match &mut state.unnamed {
                 0 => self.counters.entries_failed.add(1),
                 counted => *counted -= 1,
@@ -240,15 +240,15 @@ impl Shared {
         }
     }
 
-    /// Not to be called under the state's lock: whoever is told may take his time.
+    /// Reports completed entries. Do not call this under the state's lock: the observer may be slow.
     pub(super) fn tell_done(&self, records: &[Record]) {
         for record in records {
             self.config.observer.entry_done(record);
         }
     }
 
-    /// Nothing more is wanted of an entry. A source that gives its bytes once has no other: the end of those that are left is not
-    /// waited for, and whoever writes them learns that nobody reads.
+    /// An entry is no longer wanted. A source that can be read only once has no other entry: it is closed, so its
+    /// remaining data is not read, and its writer sees a closed pipe.
     pub(super) fn let_go(&self) {
         if !self.source.reads_again() {
             self.source.close();

@@ -1,5 +1,5 @@
-//! What a sender knows between two events: items on their way, work that waits, and what the windows allow.
-//! Reads nothing and sends nothing; every method is a step under the sender's one lock.
+//! A sender's state between two events: items in flight, waiting work, and the room that the windows leave. Reads
+//! nothing and sends nothing; every method is a step under the sender's one lock.
 
 mod attached;
 mod desc;
@@ -38,10 +38,10 @@ pub(crate) struct Image {
 
 /// A frame's head.
 pub(crate) enum Head {
-    /// As it is sent.
+    /// The head's bytes, as sent.
     Image(Vec<u8>),
-    /// That of a manifest of these records. The stream that sends it writes it: the scan is the longer side where little
-    /// has to be sent, and records take less memory without their image.
+    /// The head of a manifest of these records, encoded by the stream that sends it: the scan is the slower side if
+    /// little must be sent, and records take less memory without the encoded bytes.
     Manifest(Arc<Vec<Record>>),
 }
 
@@ -60,15 +60,15 @@ pub(crate) enum Piece {
         records: Vec<Record>,
         seq: Option<u64>,
     },
-    /// Small files of which the receiver wants to know the digests.
+    /// Small files whose digests the receiver wants.
     Digests(Vec<Record>),
-    /// A large one.
+    /// A large file whose digest the receiver wants.
     OpenDigest(Record),
-    /// An entry that changed, to be looked at once more.
+    /// An entry that changed, to be examined again.
     Retry(Retry),
 }
 
-/// What a thread that asks for work gets.
+/// Work for a thread that asks for it.
 pub(crate) enum Next {
     Send(ToSend),
     Read(Piece),
@@ -81,7 +81,7 @@ pub(crate) struct ToSend {
     pub(crate) image: Arc<Image>,
     /// Content bytes, for the accounts.
     pub(crate) content: u64,
-    /// It was sent before.
+    /// Whether the item was sent before.
     pub(crate) again: bool,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct State {
     pub(crate) items: Items,
     again: VecDeque<Piece>,
     pub(crate) resting: Resting,
-    /// Records that say "this entry failed at the source", for the next bundle.
+    /// Records that report entries failed at the source, for the next bundle.
     pub(crate) notices: Vec<Record>,
     pub(crate) wanted: Wanted,
     pub(crate) files: OpenFiles,
@@ -99,19 +99,19 @@ pub(crate) struct State {
     pub(crate) reading: usize,
     pub(crate) scan_done: bool,
     finish_queued: bool,
-    /// The receiver was told that nothing more comes before what it has is durable.
+    /// Highest item number for which the receiver was told to expect nothing more before durability.
     drained_said: u64,
-    /// Number of the last item with which the end was foretold.
+    /// Number of the last item in the announcement of the end.
     ending_said: u64,
-    /// The receiver has finished, and what it said before has not all been heard.
+    /// The receiver has finished, but some of its earlier messages have not arrived yet.
     finished: Option<Finished>,
     pub(crate) end: Option<End>,
     pub(crate) streams: Attached,
     shuffle: Shuffle,
     pub(crate) failed: Failed,
-    /// Entries that the receiver has counted as failed, and that are counted here, without having heard which.
+    /// Entries that the receiver counted as failed and that are counted here without their names.
     pub(crate) unnamed: u64,
-    /// Number of the last notice of the receiver that was told.
+    /// Number of the receiver's last notice that was reported.
     pub(crate) noticed: u64,
 }
 
@@ -125,7 +125,7 @@ impl State {
         }
     }
 
-    /// Puts what the stream had sent and nobody has acknowledged as written back in front.
+    /// Queues again, in front, the items that were sent on the stream and are not acknowledged as written.
     pub(crate) fn detach(&mut self, stream: u64) {
         self.streams.detach(stream);
         self.files.let_go(stream);
@@ -135,7 +135,7 @@ impl State {
         self.streams.wake_all();
     }
 
-    /// A new item, ready to be sent; `stream` if the caller sends it itself at once.
+    /// Adds a new item that is ready to be sent, and queues it.
     pub(crate) fn add(
         &mut self,
         desc: Desc,
@@ -148,7 +148,7 @@ impl State {
         seq
     }
 
-    /// Files an item under a number reserved before, and queues it.
+    /// Stores an item under a number reserved before, and queues it.
     pub(crate) fn insert(
         &mut self,
         seq: u64,
@@ -166,7 +166,7 @@ impl State {
         }
     }
 
-    /// What the stream `stream` should do next; `read` tells whether it may read for itself.
+    /// The next step of the stream `stream`; `read` says whether the stream may read for itself.
     pub(crate) fn next(&mut self, stream: u64, read: bool, block_bytes: u32) -> Next {
         if let Some(next) = self.items.next(stream) {
             return next;
@@ -177,7 +177,7 @@ impl State {
         Next::Nothing
     }
 
-    /// Something to read for `reader`: a stream's number, or another of a thread that reads ahead.
+    /// Something to read for `reader`: the number of a stream, or of a thread that reads ahead.
     pub(crate) fn next_piece(&mut self, reader: u64, block_bytes: u32) -> Option<Piece> {
         if self.end.is_some() {
             return None;
@@ -202,7 +202,7 @@ impl State {
         piece
     }
 
-    /// Small files are bundled when a block is full, or when nothing more is to be expected soon.
+    /// Small files are bundled when a block is full, or when no more are expected soon.
     fn next_bundle(&mut self, block_bytes: u32) -> Option<Piece> {
         if !self.wanted.has_small() && self.notices.is_empty() {
             return None;
@@ -224,13 +224,13 @@ impl State {
         (!records.is_empty()).then_some(Piece::Bundle { records, seq: None })
     }
 
-    /// Memory that attributes and access lists take here, in bytes.
+    /// Bytes of attributes and access lists held here.
     pub(crate) fn extensions_held(&self) -> usize {
         self.items.extension_bytes + self.wanted.extension_bytes
     }
 
-    /// Counts the files that are complete now that the item is durable, and adds their records to `done` where somebody
-    /// wants to hear of them.
+    /// Counts the files that are complete now that the item is durable, and adds their records to `done` if the
+    /// observer wants them.
     pub(crate) fn take_done(&mut self, desc: &Desc, done: Option<&mut Vec<Record>>) -> u64 {
         match desc {
             Desc::Slice { file, .. } => {
@@ -253,7 +253,7 @@ impl State {
                     .iter()
                     .filter(|record| record.flags & RecordFlags::SOURCE_FAILED == 0)
                     .filter(|record| !self.failed.contains(record.id));
-                // A part is no file.
+                // A part is not a complete file.
                 let is_file = |record: &&Record| entry::part(record).is_none();
                 match done {
                     Some(done) => {
@@ -268,9 +268,10 @@ impl State {
         }
     }
 
-    /// The receiver asks for the item again: from memory if it is still there, else read anew under the same number.
+    /// The receiver requests the item again: it is sent from memory if still there, else read again under the same
+    /// number.
     pub(crate) fn resend(&mut self, seq: u64) {
-        // Reading it again may bring something else.
+        // Reading the item again may give another result.
         self.ending_said = 0;
         let Some(item) = self.items.outstanding.get_mut(&seq) else {
             return;

@@ -1,5 +1,5 @@
-//! A client's side of a transfer: opens it, watches it, retries, opens it anew when the other end forgot.
-//! Knows nothing of what is transferred; the caller makes the engine, and a connector the connections.
+//! A client's side of a transfer: opens it, watches it, retries, opens it again when the other end forgot it. Knows
+//! nothing of the transferred data; the caller makes the engine, and a connector the connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,43 +17,44 @@ use super::{Engine, GreetError, our_hello};
 use crate::End;
 use crate::tuner::Bounds;
 
-/// How often progress is shown and the user's interrupt is looked at.
+/// How often progress is shown and the user's interrupt is checked.
 const WATCH_EVERY: Duration = Duration::from_millis(200);
 
 /// How long a daemon may take to open: it examines its journal and the destination.
 const OPEN_DEADLINE: Duration = Duration::from_secs(60);
 
-/// How to reach the other end, and for how long.
+/// How to reach the other end, and how long to keep trying.
 #[derive(Clone)]
 pub struct Client {
     /// Makes the connections.
     pub connector: Arc<dyn Connector>,
-    /// Streams that carry blocks: a fixed number is kept up, between bounds the tuner finds how many are good.
+    /// Streams that carry blocks: a fixed number, or bounds between which the tuner chooses.
     pub streams: Bounds,
-    /// How long to go on without any stream.
+    /// How long to keep trying without any stream.
     pub retry_for: Duration,
-    /// Why a transfer that the other end has forgotten is not opened anew, if it cannot be: its bytes come or go once.
+    /// Set if a forgotten transfer cannot be opened again, because its data can be read or written only once; the text
+    /// says why.
     pub once: Option<&'static str>,
     /// The connection that opens the transfer is retried like any other. Otherwise it has one attempt.
     pub retries_first: bool,
 }
 
-/// What a client's watcher sees, several times a second.
+/// State that a client's watcher sees, several times a second.
 pub struct Watch<'a> {
-    /// The engine; there is none while the transfer is being opened.
+    /// The engine; `None` while the transfer is being opened.
     pub engine: Option<&'a Engine>,
-    /// Set while no stream reaches the other end, from the first loss on.
+    /// Set from the first loss on, while no stream reaches the other end.
     pub outage: Option<&'a Outage>,
 }
 
-/// No stream reaches the other end, and the client keeps trying.
+/// A period in which no stream reaches the other end and the client keeps trying.
 #[derive(Debug, Clone)]
 pub struct Outage {
     /// When the last stream was lost.
     pub since: Instant,
     /// How long the client keeps trying, counted from `since`.
     pub patience: Duration,
-    /// What broke the last stream, or refused the last attempt.
+    /// Why the last stream broke, or why the last attempt failed.
     pub why: String,
 }
 
@@ -65,13 +66,13 @@ struct Watcher<'a> {
 }
 
 impl Watcher<'_> {
-    /// Whether to go on.
+    /// Whether to continue.
     fn goes_on(&mut self, engine: Option<&Engine>) -> bool {
         let outage = self.outage.as_ref();
         (self.watch)(Watch { engine, outage })
     }
 
-    /// No stream is there; the outage lasts since the first call of this kind.
+    /// Notes that no stream exists; the outage lasts since the first such call.
     fn note_loss(&mut self, why: String, now: Instant) {
         match &mut self.outage {
             Some(outage) if !why.is_empty() => outage.why = why,
@@ -91,19 +92,19 @@ impl Watcher<'_> {
     }
 }
 
-/// How it went.
+/// Outcome of a client's transfer.
 pub struct ClientReport {
-    /// The end; `Err` if there was never a transfer, or no longer one that could be taken up.
+    /// The end; `Err` if the transfer never began or could no longer be resumed.
     pub end: Result<End, Refusal>,
     /// The engine that ran last.
     pub engine: Option<Engine>,
-    /// What the daemon said when it opened the transfer.
+    /// The daemon's answer when it opened the transfer.
     pub opened: Option<Opened>,
 }
 
-/// Runs a transfer from its opening to its end. `begin` makes this side's engine from the daemon's answer; it is called
-/// again if the daemon forgets the transfer and it is opened anew. `watch` is called several times a second, with the
-/// engine where there is one, and tells whether to go on.
+/// Runs a transfer from its opening to its end. `begin` makes this side's engine from the daemon's answer, and is
+/// called again if the daemon forgot the transfer. `watch` is called several times a second, with the engine if there
+/// is one, and returns whether to continue.
 pub fn run(
     client: &Client,
     open: &Open,
@@ -168,7 +169,7 @@ fn keep_open(
                 let outcome = run_engine(client, open, &engine, begun, watch);
                 engine.join();
                 let counted = engine.counters();
-                // What needed nothing is progress, too.
+                // Entries that needed no data are progress, too.
                 let moved = [
                     &counted.bytes_written,
                     &counted.files_done,
@@ -177,8 +178,8 @@ fn keep_open(
                 .into_iter()
                 .any(|counter| counter.get() > 0);
                 report.engine = Some(engine);
-                // A daemon that was stopped, or that forgot the transfer, is asked again; for how long counts from
-                // the last time that it did any good.
+                // A stopped or forgetful daemon is asked again; the patience restarts each time that the daemon made
+                // progress.
                 if moved {
                     alive = Instant::now();
                 }
@@ -209,7 +210,7 @@ fn keep_open(
                         return report;
                     }
                 }
-                // Nobody is started, or asked, for what could not go on.
+                // A transfer that cannot be resumed needs no new process or request.
                 if let Some(why) = client.once {
                     report.end = Err(Refusal::own(ErrorCode::NO_RESUME, why));
                     return report;
@@ -246,7 +247,7 @@ fn keep_open(
     }
 }
 
-/// Opens a transfer. It may take a minute: `goes_on` is asked meanwhile, and ends it.
+/// Opens a transfer, which may take a minute; `goes_on` is called meanwhile, and can end the attempt.
 pub(super) fn open_watched(
     client: &Client,
     open: &Open,
@@ -258,11 +259,11 @@ pub(super) fn open_watched(
         let stops = &stops;
         let builder = std::thread::Builder::new().name("gw-open".to_owned());
         let opens = builder.spawn_scoped(scope, move || {
-            // It is waited for until it has ended.
+            // The receiver waits until this thread has ended.
             let _ = tell.send(open_transfer(client, open, stops));
         });
         if opens.is_err() {
-            // Without a thread the screen stands still, and an interrupt waits.
+            // Without a thread the display stands still, and an interrupt waits.
             return open_transfer(client, open, stops);
         }
         loop {
@@ -275,7 +276,7 @@ pub(super) fn open_watched(
     })
 }
 
-/// The patience of the user is over; the same command resumes the transfer.
+/// The user's patience is exhausted; the same command resumes the transfer.
 fn given_up(code: ErrorCode, message: String) -> End {
     End::Failed {
         code,
@@ -292,16 +293,17 @@ fn without_connection(client: &Client, why: &str) -> End {
     )
 }
 
-/// The other end has opened a transfer that this one does not take part in, or opens it later: it would wait for us, for as long as it was told to.
+/// Cancels a transfer that the other end has opened, or opens later, but that this side abandons. Otherwise the other
+/// end would wait for its full retry time.
 fn call_off(stream: &mut Connection) {
     stream.set_stall_limit(Duration::from_secs(1));
-    // It closes either way.
+    // The connection closes either way.
     let _ = stream
         .send_all(&End::Cancelled("the client cannot take part in it".to_owned()).last_word());
     stream.shutdown();
 }
 
-/// Waits in steps, so that an interrupt is obeyed at once.
+/// Waits in short steps, so that an interrupt is obeyed at once.
 fn pause(time: Duration, watch: &mut Watcher<'_>) -> bool {
     let until = Instant::now() + time;
     loop {
@@ -316,7 +318,7 @@ fn pause(time: Duration, watch: &mut Watcher<'_>) -> bool {
     }
 }
 
-/// What opening a transfer has brought.
+/// Result of opening a transfer.
 struct OpenedTransfer {
     first: Connection,
     transfer: TransferId,
@@ -324,11 +326,11 @@ struct OpenedTransfer {
     theirs: Hello,
     /// Most streams that the daemon lets in.
     streams_max: u32,
-    /// The most that its kernel buffers for one of them; 0 if it does not say.
+    /// The most that the daemon's kernel buffers for one stream; 0 if unknown.
     buffer_bytes: u64,
 }
 
-/// `None` if the transfer must be opened anew.
+/// Runs an engine to its end. `None` if the transfer must be opened again.
 fn run_engine(
     client: &Client,
     open: &Open,
@@ -337,7 +339,7 @@ fn run_engine(
     watch: &mut Watcher<'_>,
 ) -> Option<End> {
     if let Engine::Receiver(receiver) = engine {
-        // A sender that waits for its limit says nothing for long.
+        // A sender that waits for its limit may send nothing for long.
         receiver.asked().hear(open.limit_bytes_per_second, 0);
     }
     let early = begun.first.early_bytes_left() > 0;
@@ -380,7 +382,7 @@ fn supervise(
     watch: &mut Watcher<'_>,
 ) -> Option<End> {
     let mut alive = Instant::now();
-    // What can be computed from the first connection is not waited for.
+    // Figures that follow from the first connection are used at once.
     tuning.look(alive, engine, link);
     loop {
         if let Some(end) = engine.wait(WATCH_EVERY) {
@@ -394,7 +396,7 @@ fn supervise(
         if link.is_forgotten() {
             return None;
         }
-        // Whoever has no thread for one more goes on with those that there are.
+        // If no further thread can be started, the existing ones continue.
         let _ = link.spread(engine, bounds.at_most(engine.streams_max()), None);
         engine.tune();
         tuning.look(Instant::now(), engine, link);
@@ -418,7 +420,7 @@ fn supervise(
 
 type Opening = Result<(Connection, Opened, TransferId, Hello), Refusal>;
 
-/// Opens a transfer, unless `stops` is set before the other end has answered.
+/// Opens a transfer, unless `stops` is set before the other end answers.
 fn open_transfer(client: &Client, open: &Open, stops: &AtomicBool) -> Opening {
     let (mut head, mut request) = (Vec::new(), Vec::new());
     our_hello().encode(&mut head);
@@ -435,7 +437,7 @@ fn open_transfer(client: &Client, open: &Open, stops: &AtomicBool) -> Opening {
     let mut stream = client.connector.open(&head)?;
     let theirs = expect_hello(&mut stream)?;
     if needed != 0 {
-        // An older daemon would ignore what is asked for, and perhaps write where nothing was to be written.
+        // An older daemon would ignore the request, and perhaps write where nothing may be written.
         require_capability(&theirs, needed, &stream.peer())?;
         stream.send_all(&request).map_err(GreetError::from)?;
     }

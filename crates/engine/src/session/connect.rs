@@ -1,5 +1,5 @@
-//! How a client's connections are made: the trait, and why there may be none.
-//! Makes none (`daemon`), opens no transfer and keeps no stream up (`client`, `link`).
+//! The trait for making a client's connections, and the reasons for failure. Makes none (`daemon`), opens no transfer
+//! and keeps no stream up (`client`, `link`).
 //!
 //! The session asks a connector for each connection, and so does not know whether a daemon is dialled or ssh starts an agent. A
 //! connector says how many channels there are, and connects over a given one.
@@ -13,37 +13,35 @@ use super::GreetError;
 
 /// Makes the connections of one transfer.
 pub trait Connector: Send + Sync {
-    /// The connection that opens the transfer, with `first` sent on it; may start the other end, each time anew.
-    ///
-    /// A connection that does not carry blocks, or few, is used for everything else, and not replaced when it is lost.
-    ///
+    /// The connection that opens the transfer, with `first` sent on it; each call may start the other end.
+    /// A connection that carries no blocks, or few, is used for everything else, and not replaced when it is lost.
     /// # Errors
-    /// Why there is none.
+    /// Why there is no connection.
     fn open(&self, first: &[u8]) -> Result<Connection, Refusal>;
 
-    /// The other end has answered to what was opened last: its word on where else it may be reached. Further channels are
-    /// looked for beside the transfer, from now on; none where contents go `in_clear`, which was meant for the way that was named.
-    ///
+    /// The other end has answered the latest opening, and announced where else it may be reached. From now on further
+    /// channels are searched beside the transfer; none if contents go `in_clear`, because the user allowed that only
+    /// for the named path.
     /// # Errors
-    /// A channel that the user asked for cannot be had.
+    /// A channel that the user requested cannot be used.
     fn opened(&self, opened: &Opened, in_clear: bool) -> Result<(), Refusal> {
         let _ = (opened, in_clear);
         Ok(())
     }
 
-    /// How many channels there are; their numbers begin with 0, that of the connection that opened. Grows only, and from
-    /// nothing anew with each [`Self::open`]. Below [`CHANNELS_MAX`](godwit_proto::CHANNELS_MAX).
+    /// Number of channels, numbered from 0, the channel of the connection that opened. Only grows, and restarts with
+    /// each [`Self::open`]. Below [`CHANNELS_MAX`](godwit_proto::CHANNELS_MAX).
     fn channels(&self) -> u32 {
         1
     }
 
-    /// One more connection to the end that was opened last, over the channel of this number.
+    /// One more connection to the end that was last opened, over the channel of this number.
     ///
     /// # Errors
-    /// Why there is none. [`Refusal::Gone`] has the transfer opened anew once no stream is left.
+    /// Why there is no connection. After [`Refusal::Gone`] the transfer is opened again once no stream is left.
     fn join(&self, channel: u32) -> Result<Connection, Refusal>;
 
-    /// Whether [`join`](Self::join) can make as many connections as are wanted: they are made from this end.
+    /// Whether [`join`](Self::join) can make any number of connections, because this end makes them.
     fn makes_more(&self) -> bool {
         true
     }
@@ -51,67 +49,67 @@ pub trait Connector: Send + Sync {
     /// The other end, for messages.
     fn peer(&self) -> String;
 
-    /// What the user may want to know of the connections, once the transfer is open.
+    /// Advice for the user about the connections, once the transfer is open.
     fn advice(&self) -> Option<String> {
         None
     }
 
-    /// The end is known: a connection that is being waited for is not wanted any more, unless the transfer is opened anew.
+    /// The end is known: pending connections are no longer wanted, unless the transfer is opened again.
     fn give_up(&self) {}
 
-    /// No connection is wanted any more. After a `complete` transfer the other end needs nothing from this one; else it
-    /// may have to be ended.
+    /// No connection is wanted any more. After a `complete` transfer the other end needs nothing from this one;
+    /// otherwise it may have to be stopped.
     fn end(&self, complete: bool) {
         let _ = complete;
     }
 }
 
-/// What closes connections at once for so long is no daemon that is flooded.
+/// A peer that closes connections at once for this long is not a flooded daemon.
 const FLOODED_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Why a transfer did not come about.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// No connection.
+    /// No connection could be made.
     #[error(transparent)]
     Dial(#[from] DialError),
-    /// The first frames.
+    /// The first frames failed.
     #[error(transparent)]
     Greet(#[from] GreetError),
-    /// The daemon said no.
+    /// The daemon refused.
     #[error("{peer}: {message}")]
     Daemon {
         /// The daemon.
         peer: String,
-        /// Its code.
+        /// The daemon's code.
         code: ErrorCode,
-        /// Its words.
+        /// The daemon's message.
         message: String,
-        /// Whether the same may succeed later.
+        /// Whether the same request may succeed later.
         retryable: bool,
     },
     /// The other end could not be started.
     #[error("{message}")]
     Start {
-        /// Why, and what to do.
+        /// The reason, and what to do.
         message: String,
-        /// Why, for programs.
+        /// Cause for programs.
         code: ErrorCode,
-        /// Whether the same may succeed later.
+        /// Whether the same request may succeed later.
         retryable: bool,
     },
-    /// The other end runs no more: it has to be started, and the transfer opened, anew.
+    /// The other end no longer runs: it must be started, and the transfer opened, again.
     #[error("{0}")]
     Gone(String),
-    /// The other end runs, and no connection for data can be made to it in any way that is allowed.
+    /// The other end runs, but no allowed path for a data connection to it works.
     #[error("{0}")]
     Unreachable(String),
-    /// This side.
+    /// This side refused.
     #[error("{message}")]
     Own {
-        /// Why, for programs.
+        /// Cause for programs.
         code: ErrorCode,
-        /// Why, and what to do.
+        /// The reason, and what to do.
         message: String,
     },
 }
@@ -125,7 +123,7 @@ impl Refusal {
         }
     }
 
-    /// Why, for programs.
+    /// Cause for programs.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Dial(error) => match error {
@@ -151,7 +149,7 @@ impl Refusal {
         }
     }
 
-    /// The peer that it is about, where the refusal names one.
+    /// The peer that the refusal names, if any.
     pub fn peer(&self) -> Option<String> {
         match self {
             Self::Dial(
@@ -168,7 +166,7 @@ impl Refusal {
         }
     }
 
-    /// Whether a later attempt may do better, with nothing changed by anyone.
+    /// Whether a later attempt may succeed without any change by the user.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Dial(error) => error.is_retryable(),
@@ -180,8 +178,8 @@ impl Refusal {
         }
     }
 
-    /// For how long the connection that opens a transfer is tried again: a daemon that is flooded closes connections before it knows
-    /// whose they are, and one that is full says so. Of anything else the user hears at once.
+    /// How long to retry the connection that opens a transfer: a flooded daemon closes connections before it knows the
+    /// client, and a full daemon reports that. Any other failure is reported to the user at once.
     pub fn load_patience(&self) -> Option<Duration> {
         match self {
             Self::Dial(DialError::Broken { .. } | DialError::Deadline { .. }) => {
@@ -196,7 +194,7 @@ impl Refusal {
         }
     }
 
-    /// Whether the cause is who the peers are, or what they may do.
+    /// Whether the cause is the peers' identities, or their rights.
     pub fn is_authentication(&self) -> bool {
         matches!(
             self.code(),

@@ -18,19 +18,19 @@ use super::wishing::Wishing;
 use super::{Connector, GreetError, Refusal};
 use crate::lock;
 
-/// What a daemon is dialled with.
+/// Options for dialling a daemon.
 pub struct DaemonOptions {
     /// Its address.
     pub address: PeerAddress,
-    /// Our key, our ciphers.
+    /// Our key and ciphers.
     pub tls: ClientTls,
-    /// Who it must be.
+    /// The identity that the daemon must prove.
     pub identity: IdentityId,
     /// How long the daemon may take until a connection is ready for use.
     pub handshake_deadline: Duration,
-    /// A stream may be held up this long by the other end's storage before it is given up.
+    /// How long the other end's storage may block a stream before the stream is given up.
     pub stall_limit: Duration,
-    /// The only channels to use; none: whatever is found.
+    /// The only channels to use; empty to use all that are found.
     pub wishes: Vec<ChannelWish>,
     /// Most streams of the transfer.
     pub streams_max: u32,
@@ -40,18 +40,18 @@ pub struct DaemonOptions {
 pub struct DaemonConnector {
     options: DaemonOptions,
     channels: Channels,
-    /// Wishes that do not say where they lead, and are not fulfilled yet.
+    /// Wishes without a remote address that are not fulfilled yet.
     unfulfilled: Mutex<Vec<ChannelWish>>,
-    /// Made beside the opening, for the first streams that join.
+    /// Connections made during the opening, for the first streams that join.
     early: Early<Connection>,
-    /// Paths that are left unused, in words.
+    /// Paths that are left unused, as a message.
     unused: Mutex<Option<String>>,
-    /// All wishes were fulfilled once: what fails now may work later.
+    /// All wishes were fulfilled once: a later failure may be temporary.
     fulfilled: AtomicBool,
 }
 
 impl DaemonConnector {
-    /// Dials nobody yet.
+    /// Makes a connector; dials nothing yet.
     pub fn new(options: DaemonOptions) -> Self {
         let channels = Channels::new(options.tls.clone(), options.dialling());
         Self {
@@ -64,13 +64,13 @@ impl DaemonConnector {
         }
     }
 
-    /// The connection that opens, where the user has no wishes: to wherever the name leads, by whatever way.
+    /// The connection that opens, without wishes of the user: name and routing choose the path.
     fn dial_by_name(&self) -> Result<Connection, DialError> {
         let options = self.options.dialling();
         Ok(dial(&self.options.address, &self.options.tls, &options)?.0)
     }
 
-    /// On a long path the first further streams find their connections made when the transfer is open.
+    /// On a long path, connections for the first further streams are made while the transfer is being opened.
     fn begin_early(&self, round_trip: Duration) {
         let count = early::count(self.options.streams_max, round_trip);
         let (address, tls) = (self.options.address.clone(), self.options.tls.clone());
@@ -79,7 +79,7 @@ impl DaemonConnector {
         self.early.begin(count, make);
     }
 
-    /// The connection that opens, over one of the channels that the user wishes. All that say where they lead are proven.
+    /// The connection that opens, over one of the user's channels. All wishes with a remote address are proven.
     fn dial_as_wished(&self) -> Result<Connection, Refusal> {
         let own = own_interfaces().unwrap_or_default();
         let (named, mut open): (Vec<ChannelWish>, Vec<ChannelWish>) = self
@@ -118,7 +118,7 @@ impl DaemonConnector {
         Ok(connection)
     }
 
-    /// The addresses that the daemon's name stands for.
+    /// The addresses to which the daemon's name resolves.
     fn found(&self) -> Result<Vec<SocketAddr>, DialError> {
         let address = &self.options.address;
         let found = address.resolve(self.options.handshake_deadline);
@@ -128,7 +128,7 @@ impl DaemonConnector {
         })
     }
 
-    /// To the first of the daemon's addresses that is reached from the wished end.
+    /// Connects to the first of the daemon's addresses that is reachable from the wished local end.
     fn prove_by_name(
         &self,
         wish: &ChannelWish,
@@ -152,7 +152,7 @@ impl DaemonConnector {
         }))
     }
 
-    /// Which paths to these addresses are left unused, and what to type to use them.
+    /// A message on unused paths to these addresses, and what to type to use them.
     fn unused(&self, their: &[TheirAddress]) -> Option<String> {
         let paths = self.channels.untried(their);
         if paths.is_empty() {
@@ -211,7 +211,7 @@ impl Connector for DaemonConnector {
         let their = their_addresses(opened);
         if self.options.wishes.is_empty() {
             if in_clear {
-                // Clear contents go only where the user meant them to.
+                // Unencrypted contents go only over the path that the user named.
                 *lock(&self.unused) = self.unused(&their);
             } else {
                 self.channels.find(&their);
@@ -232,12 +232,13 @@ impl Connector for DaemonConnector {
     }
 
     fn join(&self, channel: u32) -> Result<Connection, Refusal> {
-        // With one channel the name and the routing decide, each time anew.
+        // With one channel, name and routing decide again for each connection.
         if (self.channels.count() > 1 || !self.options.wishes.is_empty())
             && let Some(connected) = self.channels.connect(channel)
         {
             match connected {
-                // The address that it went from may be gone, or have been no way of its own: the first channel is where the name leads.
+                // The local address may be gone, or may never have had a path to the daemon: the first channel then
+                // falls back to the name.
                 Err(DialError::Connect { .. })
                     if channel == 0 && self.options.wishes.is_empty() => {}
                 other => return Ok(other?),
@@ -275,7 +276,7 @@ impl DaemonOptions {
     }
 }
 
-/// What the other end announces, as the search for channels takes it: without what is no machine's address.
+/// The other end's announced addresses for the search of channels, without those that cannot belong to a machine.
 pub fn their_addresses(opened: &Opened) -> Vec<TheirAddress> {
     let read = |announced: &godwit_proto::Announced| {
         let (ip, prefix_bits, port) = announced.parts().ok()?;

@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use crate::lock;
 
-/// From this round trip on a connection that is made early is worth its threads: on shorter paths three round trips cost nothing.
+/// Minimum RTT from which early connections are worth their threads: on shorter paths three round trips cost nothing.
 const ROUND_TRIP_MIN: Duration = Duration::from_millis(20);
 
-/// Connections that are made early beside the one that opens, at most: a daemon that does not know us yet has few places for us.
+/// Most early connections besides the one that opens: a daemon that does not know us yet has few places for us.
 const EARLY_MAX: u32 = 7;
 
-/// A connection that was not used for so long may have been given up by the daemon: its handshake deadline is ten seconds.
+/// The daemon may have dropped a connection that was unused for this long: its handshake deadline is ten seconds.
 const FRESH_FOR: Duration = Duration::from_secs(5);
 
-/// How many connections to make early, for a transfer of at most so many streams over a path with this round trip.
+/// How many connections to make early, for a transfer of at most so many streams over a path with this RTT.
 pub(super) fn count(streams_max: u32, round_trip: Duration) -> u32 {
     if round_trip < ROUND_TRIP_MIN {
         return 0;
@@ -24,7 +24,7 @@ pub(super) fn count(streams_max: u32, round_trip: Duration) -> u32 {
     streams_max.saturating_sub(1).min(EARLY_MAX)
 }
 
-/// Connections that were made, and those that are being made.
+/// Connections that were made early, and those being made.
 pub(super) struct Early<C> {
     inner: Arc<Inner<C>>,
 }
@@ -35,7 +35,7 @@ struct Inner<C> {
 }
 
 struct State<C> {
-    /// Counts what was begun: a thread of an earlier opening adds nothing.
+    /// Counts openings: a thread of an earlier opening adds nothing.
     generation: u64,
     made: VecDeque<(Instant, C)>,
     pending: u32,
@@ -59,7 +59,8 @@ impl<C> Default for Early<C> {
 }
 
 impl<C: Send + 'static> Early<C> {
-    /// Makes `count` connections, a thread each. What was made for an earlier opening is dropped; what fails is missing.
+    /// Makes `count` connections, one thread each. Connections for an earlier opening are dropped; failed ones are
+    /// missing.
     pub(super) fn begin(&self, count: u32, make: impl Fn() -> Option<C> + Clone + Send + 'static) {
         let generation = {
             let mut state = lock(&self.inner.state);
@@ -88,7 +89,8 @@ impl<C: Send + 'static> Early<C> {
         }
     }
 
-    /// A connection that was made early; waits for one that is being made, since a new one would take longer. `None` if there is none.
+    /// Takes a connection that was made early. Waits for one being made, since a new one would take longer. `None` if
+    /// there is none.
     pub(super) fn take(&self, now: impl Fn() -> Instant) -> Option<C> {
         let mut state = lock(&self.inner.state);
         loop {
@@ -145,12 +147,12 @@ mod tests {
             allow.send(Some(7)).unwrap();
             assert_eq!(first.join().unwrap(), Some(7));
         });
-        // One fails, one grows old.
+        // One fails, one becomes too old.
         allow.send(None).unwrap();
         allow.send(Some(8)).unwrap();
         let later = || Instant::now() + FRESH_FOR;
         assert_eq!(early.take(later), None);
-        // What is made for an opening that is over is nobody's.
+        // A connection made for a previous opening is dropped.
         early.begin(1, make);
         early.end();
         assert_eq!(early.take(Instant::now), None);

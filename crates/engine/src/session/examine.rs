@@ -1,5 +1,5 @@
-//! A verification over one connection, the daemon's side: manifests are given to the threads that read, answers go back.
-//! Does not know where the copy is nor who may have it read.
+//! A verification over one connection, the daemon's side: manifests are given to the threads that read, answers go
+//! back. Does not know where the copy is, or who may read it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use godwit_proto::{
 use super::verify::{LOOK_EVERY, Pulse, announce, broke};
 use crate::{PANICKED, StreamLoss, limits, lock};
 
-/// Checks announced entries, on threads of its own.
+/// Checks announced entries on separate threads.
 pub trait Examiner {
     /// Whether [`submit`](Self::submit) would return without waiting.
     fn has_room(&self) -> bool;
@@ -26,21 +26,22 @@ pub trait Examiner {
     fn has_failed(&self) -> bool;
 }
 
-/// What a daemon's side of a verification asks of its caller.
+/// Callbacks that the daemon's side of a verification needs from its caller.
 pub trait Examination {
-    /// Entries were announced, in the order of the numbers.
+    /// Called for announced entries, in the order of the numbers.
     ///
     /// # Errors
     /// Ends the verification with these words.
     fn announced(&mut self, records: &[Record]) -> Result<(), String>;
 
-    /// All were checked: calls `each` with the names of those that are there beyond them, if they are asked for, until it says no.
+    /// Called when all entries were checked. If extra entries are requested, calls `each` with their names until it
+    /// returns false.
     ///
     /// # Errors
     /// Ends the verification with these words.
     fn extra(&mut self, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), String>;
 
-    /// Several times a second; tells whether to go on.
+    /// Called several times a second; returns whether to continue.
     fn goes_on(&mut self) -> bool;
 }
 
@@ -55,7 +56,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// An empty queue; the stream with this waker looks at it.
+    /// An empty queue for the stream with this waker.
     pub fn new(waker: Waker) -> Self {
         Self {
             ready: Arc::default(),
@@ -157,7 +158,7 @@ pub fn serve_verification(
             stream.wait(LOOK_EVERY)?;
         } else {
             stream.wait_woken(LOOK_EVERY)?;
-            // It may well have spoken; nobody has listened.
+            // Frames may have arrived meanwhile, but were not read.
             pulse.heard = Instant::now();
         }
     }

@@ -11,29 +11,29 @@ use godwit_proto::{
     WireError, negotiate,
 };
 
-/// How long the other side may take for its hello, and for what follows it at once.
+/// How long the other side may take for its hello, and for the frame after it.
 pub const HELLO_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Why the first frames led nowhere.
 #[derive(Debug, thiserror::Error)]
 pub enum GreetError {
-    /// The connection.
+    /// The connection failed.
     #[error(transparent)]
     Stream(#[from] StreamError),
-    /// Bytes that are no frame.
+    /// Received bytes that are no frame.
     #[error("{peer}: the peer broke the protocol: {error}")]
     Wire {
         /// The other side.
         peer: String,
-        /// What is wrong with them.
+        /// The decoder's error.
         error: WireError,
     },
-    /// Another frame than the one due.
+    /// Another frame than the expected one.
     #[error("{peer}: the peer broke the protocol: {what}")]
     Unexpected {
         /// The other side.
         peer: String,
-        /// What came.
+        /// The frame that arrived.
         what: String,
     },
     /// Nothing came in time.
@@ -41,32 +41,32 @@ pub enum GreetError {
     Deadline {
         /// The other side.
         peer: String,
-        /// How long it had.
+        /// Length of the deadline.
         deadline: Duration,
     },
-    /// It does not know what is asked of it.
+    /// The other side lacks a needed capability.
     #[error(
         "{peer}: the node there ({software}) is too old for {what}; nothing was begun. Update it, or leave that out"
     )]
     Lacks {
         /// The other side.
         peer: String,
-        /// Its program.
+        /// Name and version of its program.
         software: String,
-        /// What it does not know.
+        /// The missing capability.
         what: &'static str,
     },
-    /// No common version.
+    /// The two sides have no protocol version in common.
     #[error("{peer}: {mismatch}")]
     Version {
         /// The other side.
         peer: String,
-        /// Which versions there are.
+        /// Both sides' versions.
         mismatch: VersionMismatch,
     },
 }
 
-/// What this program says of itself.
+/// This program's hello.
 pub fn our_hello() -> Hello {
     Hello::ours(
         concat!("godwit ", env!("CARGO_PKG_VERSION")),
@@ -77,7 +77,7 @@ pub fn our_hello() -> Hello {
 /// Makes sure that the other side knows all of `needed`.
 ///
 /// # Errors
-/// Says which program is too old for what.
+/// Names the program that is too old, and the missing capability.
 pub fn require_capability(theirs: &Hello, needed: u64, peer: &str) -> Result<(), GreetError> {
     let lacking = needed & !theirs.capabilities;
     if lacking == 0 {
@@ -98,7 +98,7 @@ pub fn receive_frame(stream: &mut dyn Stream, deadline: Duration) -> Result<Fram
     receive_frame_while(stream, deadline, deadline, &|| true)
 }
 
-/// As [`receive_frame`]; the wait also ends once `goes_on` says no, which is asked after `every` such time.
+/// As [`receive_frame`]; `goes_on` is called after every `every`, and ends the wait by returning false.
 pub(super) fn receive_frame_while(
     stream: &mut dyn Stream,
     deadline: Duration,
@@ -179,7 +179,7 @@ pub fn receive_rest(
 /// The accepting side's part: takes the client's hello, answers with its own.
 ///
 /// # Errors
-/// No hello, or no common version; the client has been told why then.
+/// No hello, or no common version; the client has then received the reason.
 pub fn greet_client(stream: &mut dyn Stream, deadline: Duration) -> Result<Agreed, GreetError> {
     let theirs = match receive_frame(stream, deadline)? {
         Frame::Hello(hello) => hello,
@@ -203,7 +203,7 @@ pub fn greet_client(stream: &mut dyn Stream, deadline: Duration) -> Result<Agree
     })
 }
 
-/// Says why, and closes. Best effort.
+/// Sends the reason, and closes. Best effort.
 pub fn send_error(stream: &mut dyn Stream, code: ErrorCode, message: &str, retryable: bool) {
     stream.set_stall_limit(Duration::from_secs(2));
     let mut head = Vec::new();
@@ -213,7 +213,7 @@ pub fn send_error(stream: &mut dyn Stream, code: ErrorCode, message: &str, retry
         retryable,
     }
     .encode(&mut head);
-    // The peer learns it or finds the connection closed.
+    // The peer receives this or finds the connection closed.
     let _ = stream.send(&head, &[]);
     stream.shutdown();
 }

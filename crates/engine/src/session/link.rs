@@ -1,5 +1,5 @@
-//! Keeps the streams of a client's transfer up: a thread each, which joins again when its stream is lost.
-//! Opens no transfer, and does not know how connections are made.
+//! Keeps the streams of a client's transfer up: one thread each, which rejoins when its stream is lost. Opens no
+//! transfer, and does not know how connections are made.
 //!
 //! The link grows by threads that join, and shrinks by streams that retire.
 
@@ -25,9 +25,9 @@ use crate::{limits, lock};
 pub(super) const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 pub(super) const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-/// Streams of the first channel to begin with where the tuner chooses: it adds what a long way needs once it has seen them.
+/// Initial streams of the first channel where the tuner chooses: it adds those that a long path needs after measuring.
 const STREAMS_FIRST: u32 = 2;
-/// A stream that was up for so long makes the next attempt wait for [`BACKOFF_FIRST`] only.
+/// After a stream that was up for this long, the next attempt waits only for [`BACKOFF_FIRST`].
 const LASTED: Duration = Duration::from_secs(1);
 /// Most tokens that are kept.
 const TOKENS_MAX: usize = 2 * limits::STREAMS_MAX as usize;
@@ -37,7 +37,7 @@ pub(super) struct Link {
     connector: Arc<dyn Connector>,
     transfer: TransferId,
     plain_payload: bool,
-    /// The first stream carries some blocks while there is no other, and that may be all there are.
+    /// The first stream carries some blocks while no other stream exists, which may suffice for the whole transfer.
     early: bool,
     tokens: Mutex<Vec<Token>>,
     state: Mutex<LinkState>,
@@ -47,29 +47,29 @@ pub(super) struct Link {
 #[derive(Default)]
 struct LinkState {
     stopping: bool,
-    /// The daemon no longer knows the transfer: it was restarted, or gave up on us.
+    /// The daemon no longer knows the transfer: it was restarted, or gave up the transfer.
     forgotten: bool,
     last_loss: Option<String>,
     /// Streams that carry blocks now.
     carriers: usize,
-    /// There was one.
+    /// Whether a stream ever carried blocks.
     carried: bool,
     /// Streams that the engine has, of any kind.
     running: usize,
-    /// Why none that carries blocks came about, and none will.
+    /// Why no stream that carries blocks could be made, and none will be.
     refused: Option<(ErrorCode, String)>,
     /// The channels, by their numbers.
     per_channel: Vec<ChannelStreams>,
-    /// Threads that were ever started, for their names.
+    /// Threads started so far, for their names.
     started: u64,
-    /// The other end lets streams leave in order.
+    /// Whether the other end lets streams leave in order.
     retires: bool,
 }
 
-/// A stream that the engine has, or will have at once.
+/// A stream that the engine has, or is about to get.
 pub(super) struct Running {
     connection: Connection,
-    // After the connection: whoever waits for this finds it closed.
+    // Dropped after the connection: a thread that waits for this finds the connection closed.
     link: Arc<Link>,
 }
 
@@ -105,7 +105,7 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
                 Err(loss) => {
                     lock(&link.state).last_loss = Some(loss.to_string());
                     if !loss.is_retryable() && engine.stream_count() == 0 {
-                        // Nobody else is left to carry on with a peer that breaks the rules.
+                        // The peer broke the protocol, and no other thread can continue with it.
                         engine.fail(loss.code(), &loss.to_string());
                         return;
                     }
@@ -117,7 +117,8 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
             if !link.rest(backoff, engine) {
                 return;
             }
-            // Not as soon as there is another: a daemon that takes each stream and drops it would be asked without a rest.
+            // The backoff does not reset with a new stream: a daemon that accepts and drops every stream would be asked
+            // without pause.
             backoff = (backoff * 2).min(BACKOFF_MAX);
         }
         if thread.as_mut().is_some_and(Thread::leaves_surplus) {
@@ -141,7 +142,7 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
                     return;
                 }
             }
-            // There is room again as soon as streams of other channels have left.
+            // Room appears as soon as streams of other channels have left.
             Err(Refusal::Daemon {
                 code: ErrorCode::LIMIT,
                 ..
@@ -149,7 +150,7 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
             Err(refusal) => {
                 lock(&link.state).last_loss = Some(refusal.to_string());
                 if channel > 0 {
-                    // Whoever answers there may be another one for a while; the first channel decides about the transfer.
+                    // Another machine may answer there for a while; the first channel decides about the transfer.
                     backoff = BACKOFF_MAX;
                 } else if !refusal.is_retryable() {
                     if link.early {
@@ -192,13 +193,13 @@ impl Link {
         lock(&self.state).forgotten
     }
 
-    /// A stream carries blocks, or none has tried to yet.
+    /// Whether a stream carries blocks, or none has tried to yet.
     pub(super) fn is_alive(&self) -> bool {
         let state = lock(&self.state);
         state.carriers > 0 || !state.carried
     }
 
-    /// What broke the last stream, or kept the last one from coming about.
+    /// Why the last stream broke, or could not be made.
     pub(super) fn last_loss(&self) -> String {
         lock(&self.state).last_loss.clone().unwrap_or_default()
     }
@@ -217,11 +218,11 @@ impl Link {
         })
     }
 
-    /// Has streams kept up over every channel that there is by now, each within its part of `bounds`; those that were there
-    /// before give up what is the part of others now. The first channel has `first` already.
+    /// Keeps streams up over every known channel, each within its part of `bounds`; older channels give up the share of
+    /// new ones. The first channel already has `first`.
     ///
     /// # Errors
-    /// Not even one thread can be started.
+    /// No thread can be started.
     pub(super) fn spread(
         self: &Arc<Self>,
         engine: &Engine,
@@ -242,7 +243,7 @@ impl Link {
         for channel in known..channels {
             let usual = if channel == 0 { STREAMS_FIRST } else { 1 };
             let wanted = bounds.part(channel, channels).hold(usual);
-            // One that carries no blocks comes on top of those that do.
+            // A stream that carries no blocks comes on top of those that do.
             let extra = first
                 .as_ref()
                 .is_some_and(|first| !first.connection.carries_blocks());
@@ -257,14 +258,15 @@ impl Link {
         Ok(())
     }
 
-    /// Starts a thread that keeps one stream up; it ends with its stream, or when it has none and the transfer is over.
+    /// Starts a thread that keeps one stream up. The thread ends with its stream, or when it has no stream and the
+    /// transfer is over.
     fn keep(
         self: &Arc<Self>,
         engine: &Engine,
         channel: u32,
         stream: Option<Running>,
     ) -> std::io::Result<()> {
-        // One that carries no blocks is none of the channel's streams.
+        // A stream that carries no blocks does not count for the channel.
         let counts = stream
             .as_ref()
             .is_none_or(|stream| stream.connection.carries_blocks());
@@ -281,11 +283,11 @@ impl Link {
             .map(|channel_streams| channel_streams.threads)
             .sum();
         let name = format!("gw-stream-{}", state.started);
-        // Counted before it can end.
+        // Counted before the thread can end.
         if counts && let Some(channel_streams) = state.streams_of(channel) {
             channel_streams.threads += 1;
         }
-        // Not under the lock: a thread that cannot be started drops its stream, which takes it.
+        // Released here: a thread that cannot be started drops its stream, which takes this lock.
         drop(state);
         let spawned = std::thread::Builder::new().name(name).spawn(body);
         let mut state = lock(&self.state);
@@ -295,7 +297,7 @@ impl Link {
                 if counts && let Some(channel_streams) = state.streams_of(channel) {
                     channel_streams.threads -= 1;
                 }
-                // Those that there are do.
+                // The existing threads continue.
                 if threads == 0 {
                     return Err(error);
                 }
@@ -304,7 +306,7 @@ impl Link {
         Ok(())
     }
 
-    /// Why the transfer cannot go on for want of streams, if that is so.
+    /// Why the transfer cannot continue for lack of streams, if so.
     pub(super) fn stuck(&self, engine: &Engine) -> Option<(ErrorCode, String)> {
         let state = lock(&self.state);
         if state.running > 0 && !engine.wants_stream() {
@@ -313,8 +315,8 @@ impl Link {
         state.refused.clone()
     }
 
-    /// Sends the threads that keep streams up home, and waits until no stream is left. Those that are only being made are
-    /// not waited for: they are dropped when they are there.
+    /// Stops the threads that keep streams up, and waits until no stream is left. Connections still being made are not
+    /// waited for: they are dropped once made.
     pub(super) fn stop(&self) {
         let mut state = lock(&self.state);
         state.stopping = true;
@@ -327,7 +329,7 @@ impl Link {
         }
     }
 
-    /// What the other end can do.
+    /// Notes the other end's capabilities.
     pub(super) fn note_hello(&self, theirs: &Hello) {
         lock(&self.state).retires = theirs.capabilities & capability::RETIRE != 0;
     }
@@ -356,7 +358,7 @@ impl Link {
         }
     }
 
-    /// False when the transfer has ended meanwhile.
+    /// Pauses. False if the transfer has ended meanwhile.
     fn rest(&self, time: Duration, engine: &Engine) -> bool {
         let until = Instant::now() + time;
         let mut state = lock(&self.state);
@@ -377,7 +379,7 @@ impl Link {
 
     fn join(&self, channel: u32) -> Result<Connection, Refusal> {
         let Some(token) = lock(&self.tokens).pop() else {
-            // Lost with streams that broke while they were joining.
+            // The tokens were lost with streams that broke while they were joining.
             return Err(Refusal::Daemon {
                 peer: self.connector.peer(),
                 code: ErrorCode::BAD_TOKEN,
@@ -398,9 +400,9 @@ impl Link {
                     code: ErrorCode::BAD_TOKEN | ErrorCode::UNKNOWN_TRANSFER,
                     ..
                 } => {}
-                // Refused before it was looked at: it is good for another attempt.
+                // The token was not examined: it is good for another attempt.
                 Refusal::Daemon { .. } => lock(&self.tokens).push(token),
-                // Nobody knows whether it arrived: it is tried again when there is no other.
+                // Unknown whether the token arrived: it is retried when no other is left.
                 _ => lock(&self.tokens).insert(0, token),
             }
             refusal
@@ -412,7 +414,7 @@ impl Link {
         match answer.map_err(|error| back(error.into()))? {
             Frame::Joined(joined) => {
                 let mut tokens = lock(&self.tokens);
-                // As many as are ever of use, whatever a daemon says.
+                // Keeps as many as are ever useful, whatever number a daemon sends.
                 let room = TOKENS_MAX.saturating_sub(tokens.len());
                 tokens.extend(
                     joined

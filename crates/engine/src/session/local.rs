@@ -1,5 +1,5 @@
-//! Both ends in one process, joined by streams that never leave it.
-//! Encrypts nothing: there is nobody between.
+//! Both ends in one process, joined by streams that never leave it. Encrypts nothing: the data stays inside this
+//! process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use godwit_net::{StreamOptions, local_pair};
 use super::Engine;
 use crate::{End, Receiver, Sender};
 
-/// Runs a transfer between two ends of this process until it ends. `watch` is called several times a second and tells
-/// whether to go on.
+/// Runs a transfer between two ends of this process until it ends. `watch` is called several times a second and returns
+/// whether to continue.
 ///
 /// # Errors
 /// The process is out of descriptors or threads.
@@ -60,7 +60,7 @@ pub fn run_local(
         receiver.cancel("the sending end stopped");
     }
     for thread in threads {
-        // A panic there has been printed.
+        // A thread's panic has been printed.
         let _ = thread.join();
     }
     receiver.join();

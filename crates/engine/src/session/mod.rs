@@ -1,9 +1,9 @@
 //! Brings streams to a transfer: dialling, opening, joining and retrying for a client, and both ends in one process.
 //! Does not read, write or schedule; the two ends do.
 //!
-//! A cold transfer of one small file takes five round trips: one each for TCP, for TLS 1.3, for OPEN (which leaves with the end
-//! of the TLS handshake), and for the first manifest with its answer; the contents and FINISHED take the fifth. In a pull the
-//! first manifest comes with OPENED. Nothing is waited for after that. `docs/tuning.md` has the table, and
+//! A cold transfer of one small file takes five round trips: one each for TCP, for TLS 1.3, for OPEN (which leaves with
+//! the end of the TLS handshake), and for the first manifest with its answer; the contents and FINISHED take the fifth.
+//! In a pull the first manifest comes with OPENED. There are no further waits. `docs/tuning.md` has the table, and
 //! `crates/cli/tests/godwit/distance` holds the program to it.
 
 mod client;
@@ -40,7 +40,7 @@ use crate::counters::Snapshot;
 use crate::tuner::Decision;
 use crate::{Counters, End, Receiver, Sender, Shares, StreamFigures, StreamLoss};
 
-/// The end of a transfer that is on this side.
+/// This side's end of the transfer.
 #[derive(Clone)]
 pub enum Engine {
     /// This side sends.
@@ -53,7 +53,7 @@ impl Engine {
     /// Serves a stream until the transfer ends or the stream breaks.
     ///
     /// # Errors
-    /// What broke the stream.
+    /// The cause of the stream's loss.
     pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
         match self {
             Self::Sender(sender) => sender.run_stream(stream),
@@ -69,7 +69,7 @@ impl Engine {
         }
     }
 
-    /// The end, if it has come.
+    /// How the transfer ended, once it has.
     pub fn end(&self) -> Option<End> {
         match self {
             Self::Sender(sender) => sender.end(),
@@ -77,7 +77,7 @@ impl Engine {
         }
     }
 
-    /// Gives up in a way that can be resumed.
+    /// Cancels the transfer in a way that can be resumed.
     pub fn cancel(&self, reason: &str) {
         match self {
             Self::Sender(sender) => sender.cancel(reason),
@@ -85,7 +85,7 @@ impl Engine {
         }
     }
 
-    /// Ends with a failure that both ends are told of.
+    /// Ends the transfer with a failure that is reported at both ends.
     pub fn fail(&self, code: ErrorCode, message: &str) {
         match self {
             Self::Sender(sender) => sender.fail(code, message),
@@ -93,7 +93,7 @@ impl Engine {
         }
     }
 
-    /// Stops all threads; a receiver makes what has arrived ready for a later run.
+    /// Stops all threads; a receiver prepares the received data for a later run.
     pub fn join(&self) {
         match self {
             Self::Sender(sender) => sender.join(),
@@ -101,7 +101,7 @@ impl Engine {
         }
     }
 
-    /// Lets one stream end, in order, while the transfer goes on; its number is in [`StreamFigures`].
+    /// Ends one stream in order while the transfer continues; its number is in [`StreamFigures`].
     pub fn retire(&self, stream: u64) {
         match self {
             Self::Sender(sender) => sender.retire(stream),
@@ -109,7 +109,7 @@ impl Engine {
         }
     }
 
-    /// Has the tuner look at the threads of this end's storage; to be called some times a second.
+    /// Tunes the threads of this end's storage; call some times a second.
     pub fn tune(&self) {
         match self {
             Self::Sender(sender) => sender.tune(),
@@ -117,7 +117,7 @@ impl Engine {
         }
     }
 
-    /// Tells the user of a decision on streams; `channel` says of which, where there are several.
+    /// Reports a decision on streams to the user; with several channels, `channel` names theirs.
     pub(crate) fn tuned(&self, decision: &Decision, channel: Option<u32>) {
         match self {
             Self::Sender(sender) => sender.observer().tuned(decision, channel),
@@ -125,7 +125,7 @@ impl Engine {
         }
     }
 
-    /// The counters of both ends, as far as they are known.
+    /// The known counters of both ends.
     pub fn shares(&self) -> Shares {
         let own = Some(self.counters().snapshot());
         match self {
@@ -140,7 +140,7 @@ impl Engine {
         }
     }
 
-    /// Whether blocks wait, at either end, for a stream that may carry them.
+    /// Whether blocks at either end wait for a stream that may carry them.
     pub fn wants_stream(&self) -> bool {
         match self {
             Self::Sender(sender) => sender.wants_stream(),
@@ -148,13 +148,13 @@ impl Engine {
         }
     }
 
-    /// The streams attached now, one by one, with what the kernel of the sending end knows of each.
+    /// Figures of the attached streams, with those of the sending end's kernel.
     pub fn streams(&self) -> Vec<StreamFigures> {
         self.counters().streams()
     }
 
-    /// Changes the limit of the transfer, in bytes of content a second; 0 is none. A daemon that sends is asked to, and
-    /// [`limit`](Self::limit) tells when it does.
+    /// Changes the limit of the transfer, in bytes of content a second; 0 is none. A sending daemon gets a request, and
+    /// [`limit`](Self::limit) shows when it obeys.
     pub fn set_limit(&self, bytes_per_second: u64) {
         match self {
             Self::Sender(sender) => sender.live().rate().set(bytes_per_second),
@@ -172,8 +172,8 @@ impl Engine {
         }
     }
 
-    /// Lets the transfer yield to all others, or not. A daemon that sends is asked to, and [`background`](Self::background) tells
-    /// when it does.
+    /// Sets whether the transfer yields to all others. A sending daemon gets a request, and
+    /// [`background`](Self::background) shows when it obeys.
     pub fn set_background(&self, background: bool) {
         match self {
             Self::Sender(sender) => sender.live().set_background(background),
@@ -189,7 +189,7 @@ impl Engine {
         }
     }
 
-    /// The limit and the priority that somebody has asked for while the transfer runs.
+    /// The limit and the priority that were requested while the transfer runs.
     pub fn asked(&self) -> (Option<u64>, Option<bool>) {
         match self {
             Self::Sender(_) => (self.limit(), self.background()),
@@ -205,7 +205,7 @@ impl Engine {
         }
     }
 
-    /// Streams attached now.
+    /// Number of attached streams.
     pub fn stream_count(&self) -> usize {
         match self {
             Self::Sender(sender) => sender.stream_count(),
@@ -221,7 +221,8 @@ impl Engine {
         }
     }
 
-    /// The most that this end's kernel buffers for one connection in the direction of the contents, in bytes; 0 if it does not say.
+    /// The most that this end's kernel buffers for one connection in the direction of the contents, in bytes; 0 if
+    /// unknown.
     pub fn buffer_bytes(&self) -> u64 {
         let name = match self {
             Self::Sender(_) => "/proc/sys/net/ipv4/tcp_wmem",
@@ -233,7 +234,7 @@ impl Engine {
             .unwrap_or(0)
     }
 
-    /// Peak memory of the other end's process, where it could attribute it to this transfer.
+    /// Peak memory of the other end's process, where that process could attribute it to this transfer.
     pub fn peer_max_rss(&self) -> Option<u64> {
         match self {
             Self::Sender(sender) => match sender.end() {
@@ -244,7 +245,7 @@ impl Engine {
         }
     }
 
-    /// The other end's counters, as it last reported them.
+    /// The other end's counters, as last reported.
     pub fn peer_counters(&self) -> Option<Snapshot> {
         match self {
             Self::Sender(sender) => sender.peer_counters(),

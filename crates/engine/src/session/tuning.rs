@@ -1,7 +1,7 @@
-//! Feeds the tuner of each channel from what the streams measure, and has the link obey it; the client's side only.
+//! Feeds the streams' measurements to the tuner of each channel, and makes the link obey it; the client's side only.
 //! Decides nothing itself (`tuner`), and starts or ends no stream itself (`link`).
 //!
-//! The tuner is asked five times a second, whichever way the data goes. STATUS and SENDING bring the figures of the other end.
+//! The tuner runs five times a second, in a push and in a pull. STATUS and SENDING bring the figures of the other end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use crate::{Bottleneck, Shares, Snapshot, StreamFigures};
 /// Tunes the streams of one transfer.
 pub(super) struct Tuning {
     bounds: Bounds,
-    /// Streams that the share of the process allowed last.
+    /// Streams that the process's share last allowed.
     allowed: u32,
-    /// Content bytes a second that the user allows; 0 for any.
+    /// Content bytes a second that the user allows; 0 for no limit.
     limit: u64,
-    /// The most that both kernels buffer for one connection; 0 if not known.
+    /// The most that both kernels buffer for one connection; 0 if unknown.
     buffer_bytes: u64,
     began: Instant,
     per_channel: Vec<ChannelTuning>,
-    /// What both ends had counted when the window began over which the bottleneck is named, and what was named last.
+    /// Both ends' counters when the current window for naming the bottleneck began.
     shares: Shares,
     named: Instant,
     holdup: Holdup,
@@ -32,7 +32,7 @@ pub(super) struct Tuning {
 
 /// One channel.
 struct ChannelTuning {
-    /// From when its first stream is known on.
+    /// Set once the channel's first stream is known.
     tuner: Option<StreamTuner>,
     sample: ChannelSample,
     seen: HashMap<u64, Seen>,
@@ -40,7 +40,7 @@ struct ChannelTuning {
     decided: Option<(Duration, u32)>,
 }
 
-/// What was counted of a stream already.
+/// A stream's figures that were already counted.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     bytes: u64,
@@ -51,14 +51,14 @@ struct Seen {
     buffer_limited_ns: u64,
 }
 
-/// The bottleneck is named anew this often: over less time it is chance.
+/// How often the bottleneck is named: a shorter window gives random results.
 const NAME_EVERY: Duration = Duration::from_secs(1);
 
-/// For so long a decision is carried out again and again, in case that it met streams that were just coming or going.
+/// How long a decision is applied repeatedly, in case streams were just starting or leaving.
 const OBEYED_FOR: Duration = Duration::from_secs(2);
 
 impl Tuning {
-    /// `buffers` are those of this end and of the other one, 0 where they are not known.
+    /// `buffers` are those of this end and of the other one; 0 if unknown.
     pub(super) fn new(bounds: Bounds, limit: u64, buffers: [u64; 2]) -> Self {
         let now = Instant::now();
         let known = buffers.into_iter().filter(|bytes| *bytes > 0);
@@ -76,7 +76,7 @@ impl Tuning {
         }
     }
 
-    /// Looks at how things stand, and has the link change what should be changed. To be called some times a second.
+    /// Measures, decides, and makes the link apply changes. Call some times a second.
     pub(super) fn look(&mut self, now: Instant, engine: &Engine, link: &Arc<Link>) {
         if !link.may_change(engine) {
             return;
@@ -96,7 +96,7 @@ impl Tuning {
         }
         self.name_holdup(now, engine);
         if self.is_ending(engine) {
-            // Streams run dry one after the other: what the total does says nothing of their number.
+            // Streams finish one after the other here: the total says nothing about their number.
             return;
         }
         let streams = engine.streams();
@@ -131,7 +131,7 @@ impl Tuning {
                 tuning.decided = Some((since, decision.to));
                 engine.tuned(&decision, (channels > 1).then_some(channel));
             }
-            // Streams that came or went meanwhile may have been counted wrongly.
+            // Streams that started or left meanwhile may have been counted wrongly.
             if let Some((when, wanted)) = tuning.decided
                 && (since.saturating_sub(when) < OBEYED_FOR || tuning.sample.streams > wanted)
             {
@@ -140,7 +140,7 @@ impl Tuning {
         }
     }
 
-    /// Whether the sending end has nothing left to hand to streams. Of another machine only its counters are known.
+    /// Whether the sending end has nothing left to hand to streams. Of a remote sender only the counters are known.
     fn is_ending(&self, engine: &Engine) -> bool {
         match engine {
             Engine::Sender(sender) => sender.is_ending(),
@@ -161,10 +161,10 @@ impl Tuning {
     }
 }
 
-/// What holds the transfer up, as far as streams are concerned, from what both ends counted over a window.
+/// What limits the transfer, as seen by streams, from both ends' counters over a window.
 fn holdup(since: &Shares) -> Holdup {
     match since.bottleneck() {
-        // What the total does under it is its own doing, and says nothing of streams; and each more is one more to yield with.
+        // The pace limits itself, so the total says nothing about streams; and each further stream must yield, too.
         Some(Bottleneck::Network) | None if since.is_at_pace() => {
             Holdup::Elsewhere("its own pace in the background")
         }
@@ -178,14 +178,14 @@ fn holdup(since: &Shares) -> Holdup {
     }
 }
 
-/// Whether the source gave nothing to its streams, while it could.
+/// Whether the source handed nothing to its streams, although it could.
 fn has_stopped_sending(since: &Shares) -> bool {
     since.source.is_some_and(|source| {
         source.bytes_sent == 0 && source.elapsed_ns > 0 && source.sending_ns == 0
     })
 }
 
-/// Whether an end has processors that none of this transfer's threads uses or waits for: of other programs nothing is known.
+/// Whether an end has processors that this transfer's threads neither use nor wait for; other programs are unknown.
 fn has_idle(end: Option<Snapshot>) -> bool {
     end.is_some_and(|end| {
         let wanted = end.cpu_ns.saturating_add(end.cpu_waiting_ns);
@@ -194,10 +194,10 @@ fn has_idle(end: Option<Snapshot>) -> bool {
     })
 }
 
-/// Below this share of its processors in use or wanted, an end has idle ones.
+/// An end is idle if less than this share of its processors is in use or wanted.
 const IDLE: f64 = 0.6;
 
-/// What a channel needs to know when its first stream is there.
+/// Inputs for a channel whose first stream has come.
 struct Beginning<'a> {
     bounds: Bounds,
     limit: u64,
@@ -205,15 +205,15 @@ struct Beginning<'a> {
     engine: &'a Engine,
 }
 
-/// A transfer that runs for so long is none of a small file, whatever is known of it.
+/// A transfer that runs for this long is no small file, whatever is known of its size.
 const SMALL_FOR: Duration = Duration::from_secs(2);
 
-/// Entries that take more than a moment, however small they are.
+/// Number of entries that take more than a moment, however small they are.
 const ENTRIES_MANY: u64 = 1000;
 
 impl Beginning<'_> {
-    /// Whether more is known to be left than the streams that are `wanted` take in one go. Each stream more is a handshake at
-    /// both ends, and for a small file it comes when all is over.
+    /// Whether more data is known to be left than the `wanted` streams take in one go. Each further stream costs a
+    /// handshake at both ends, and for a small file it comes too late.
     fn is_worth_streams(&self, now: Duration, wanted: u32) -> bool {
         let known = self.engine.counters().snapshot();
         let moved = known.bytes_sent.max(known.bytes_received);
@@ -257,7 +257,7 @@ impl ChannelTuning {
             let reason = begin
                 .reason
                 .or_else(|| (wanted < least).then(|| format!("at least {least} were asked for")));
-            // Without a reason a channel begins with its share of the streams.
+            // Without a reason, a channel begins with its share of the streams.
             let streams = match reason {
                 Some(_) => begin.streams.max(wanted),
                 None => wanted,
@@ -273,7 +273,7 @@ impl ChannelTuning {
         tuner.step(now, &self.sample, holdup)
     }
 
-    /// Adds what is new of each stream.
+    /// Adds each stream's new figures.
     fn count<'a>(&mut self, streams: impl Iterator<Item = &'a StreamFigures>, sends: bool) {
         let sample = &mut self.sample;
         let mut alive = HashMap::with_capacity(self.seen.len());

@@ -1,7 +1,7 @@
-//! A verification over one connection, the client's side: entries go in manifests, findings come back as verdicts.
-//! Does not read manifests of users and does not know what a finding is called there.
+//! A verification over one connection, the client's side: entries go in manifests, findings come back as verdicts. Does
+//! not read users' manifests, and does not know how a finding is called there.
 //!
-//! A verification has no transfer and no journal, and nothing of it needs to be resumed.
+//! A verification has no transfer and no journal, and needs no resume.
 
 #[cfg(test)]
 mod tests;
@@ -22,10 +22,10 @@ use crate::{StreamLoss, limits};
 /// Manifests announced and not yet answered.
 const WINDOW: usize = 32;
 
-/// Longest wait before the user's interrupt, or the daemon's end, is looked at.
+/// Longest wait before the user's interrupt, or the daemon's end, is checked.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// What the client's side of a verification asks of its caller.
+/// Callbacks that the client's side of a verification needs from its caller.
 pub trait Expectations {
     /// The next entries, at most [`limits::MANIFEST_RECORDS`], together less than [`limits::RECORD_SECTION_BYTES`];
     /// `None` when there are no more.
@@ -34,30 +34,29 @@ pub trait Expectations {
     /// Ends the verification.
     fn next_batch(&mut self) -> Result<Option<Vec<Record>>, Refusal>;
 
-    /// An entry was checked; `None` if it is what it should be.
+    /// Reports a checked entry; `fault` is `None` if the entry is correct.
     fn checked(&mut self, record: &Record, fault: Option<&Fault>);
 
-    /// An entry is there that nobody announced.
+    /// Reports an existing entry that was not announced.
     fn extra(&mut self, path: &[u8]);
 
-    /// Called several times a second; tells whether to go on.
+    /// Called several times a second; returns whether to continue.
     fn goes_on(&mut self) -> bool;
 }
 
 /// How a verification ended.
 #[derive(Debug)]
 pub enum VerifyEnd {
-    /// Everything was checked and told.
+    /// Every entry was checked and reported.
     Finished,
-    /// The caller did not want to go on.
+    /// The caller stopped it.
     Interrupted,
 }
 
-/// Has a daemon check entries. A lost connection is made again while `client` has patience, unless names of extra
-/// entries are asked for: then the daemon must hear of all entries on one.
-///
+/// Lets a daemon check entries. A lost connection is made again within the patience of `client`. If names of extra
+/// entries are requested this is not possible, because the daemon must see all entries on one connection.
 /// # Errors
-/// Why it could not be done; some entries may have been told then.
+/// Why the verification failed; some entries may have been reported by then.
 pub fn run_verification(
     client: &Client,
     open: &Open,
@@ -125,16 +124,16 @@ fn verify(
     }
 }
 
-/// What a client remembers from one connection to the next.
+/// A client's state that outlives a connection.
 struct Asking {
     unanswered: BTreeMap<u64, Vec<Record>>,
     next_seq: u64,
-    /// No more entries come.
+    /// Whether no more entries come.
     over: bool,
 }
 
 enum Trouble {
-    /// Another connection may do better.
+    /// The connection was lost; another one may work.
     Lost(String),
     Final(Refusal),
 }
@@ -179,7 +178,7 @@ impl Asking {
                 let mut head = Vec::new();
                 let reason = "interrupted by the user".to_owned();
                 Cancel { reason }.encode(&mut head);
-                // The daemon learns it, or finds the connection closed.
+                // The daemon receives this, or finds the connection closed.
                 let _ = stream.send(&head, &[]);
                 stream.shutdown();
                 return Ok(VerifyEnd::Interrupted);
@@ -189,7 +188,7 @@ impl Asking {
                     Ok(Some(records)) => {
                         let seq = self.next_seq;
                         self.next_seq += 1;
-                        // Before it is sent: nobody gives these entries a second time.
+                        // Stored before the frame is sent: the caller supplies these entries only once.
                         self.unanswered.insert(seq, records.clone());
                         announce(stream, transfer, seq, records)?;
                         continue;
@@ -295,7 +294,7 @@ pub(super) fn broke(stream: &dyn Stream, what: &str) -> StreamLoss {
     }
 }
 
-/// Keeps a connection from falling silent, and notices when the other end does.
+/// Sends signs of life on a connection, and notices when the other end is silent.
 pub(super) struct Pulse {
     pub(super) heard: Instant,
     spoke: Instant,

@@ -1,6 +1,4 @@
-//! Fulfils what the user says of channels: each wish is proven, or an error that names it.
-//! Knows neither daemons nor agents.
-//!
+//! Fulfils the user's channel wishes: each is proven, or an error names it. Knows neither daemons nor agents.
 //! `--channel` replaces the search for channels. Each wish is proven before data moves.
 
 use std::net::SocketAddr;
@@ -14,19 +12,19 @@ use godwit_proto::ErrorCode;
 use super::Refusal;
 use crate::PANICKED;
 
-/// What wishes are fulfilled with.
+/// Inputs for fulfilling wishes.
 pub struct Wishing<'a> {
     /// Makes the connections.
     pub channels: &'a Channels,
     /// The other end, for messages.
     pub peer: String,
-    /// All of them were fulfilled once: what fails now may work later.
+    /// All wishes were fulfilled once: a later failure may be temporary.
     pub again: bool,
 }
 
 impl Wishing<'_> {
-    /// Finds out where each of the wishes leads, by what the other side announces, and proves it. One that leads nowhere else
-    /// leads to `named`.
+    /// Finds and proves the remote address of each wish, from the other side's announcement. A wish without any other
+    /// remote leads to `named`.
     ///
     /// # Errors
     /// Names the wish that cannot be fulfilled.
@@ -61,7 +59,7 @@ impl Wishing<'_> {
         self.prove_all(wanted, &own)
     }
 
-    /// Proves all at once.
+    /// Proves all channels at the same time.
     ///
     /// # Errors
     /// Names the first wish that cannot be fulfilled.
@@ -83,7 +81,7 @@ impl Wishing<'_> {
         })
     }
 
-    /// Proves one.
+    /// Proves one channel.
     ///
     /// # Errors
     /// Names the wish.
@@ -94,7 +92,7 @@ impl Wishing<'_> {
         own: &[InterfaceAddress],
     ) -> Result<(Channel, Connection), Refusal> {
         let mut dialled = self.channels.dial(&channel);
-        // With an address the user may mean what the routing makes of it.
+        // With an address, the user may accept the routing's choice of interface.
         if wish.is_address()
             && matches!(dialled, Err(DialError::Connect { .. }))
             && let Some(local) = &mut channel.local
@@ -114,7 +112,7 @@ impl Wishing<'_> {
         }
     }
 
-    /// A wish is an order: what cannot be had ends the transfer, unless it could be had before.
+    /// A wish is an order: a channel that cannot be used ends the transfer, unless it worked before.
     pub fn refusal(&self, error: impl std::fmt::Display) -> Refusal {
         if self.again {
             return Refusal::Daemon {
@@ -128,6 +126,6 @@ impl Wishing<'_> {
     }
 }
 
-/// Why an interface that was named is not sure to be used.
+/// Why a named interface is not certain to be used.
 const UNBOUND: &str = "this kernel lets only the administrator bind a connection to an interface (Linux 5.7 lets everybody), and the \
                        routing would take another one; set up source routing (ip rule add from ADDRESS table N), and name the address";

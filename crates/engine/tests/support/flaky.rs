@@ -14,7 +14,7 @@ pub(crate) struct Flaky {
     pub(crate) inner: Connection,
     pub(crate) left: u64,
     pub(crate) breaks: Arc<AtomicI64>,
-    /// What its other end says only after nothing can be sent to it any more.
+    /// Frames that its other end sends only after sends to it fail.
     pub(crate) last_words: Option<(Connection, Vec<u8>)>,
 }
 

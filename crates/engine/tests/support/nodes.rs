@@ -1,4 +1,4 @@
-//! Receiving nodes that see one storage, each through a cache of its own, and what a sending end hears of its items.
+//! Receiving nodes that see one storage, each through its own cache, and the acknowledgements that a sending end gets.
 //! Runs no transfer.
 
 use std::collections::{BTreeMap, HashMap};
@@ -28,7 +28,7 @@ impl Fence for Claim {
     }
 }
 
-/// A receiving node: its view of the storage that all share, and what it remembers on a disk of its own.
+/// A receiving node: its view of the shared storage, and its state on a private disk.
 pub(crate) struct Node {
     pub(crate) storage: HostileStorage,
     pub(crate) journals: tempfile::TempDir,
@@ -46,7 +46,7 @@ impl Node {
         }
     }
 
-    /// The node is started again, or its claim is set again: what was not synced is lost.
+    /// Restarts the node, or sets its claim again: unsynced data is lost.
     pub(crate) fn restart(
         &mut self,
         inner: &MemoryStorage,
@@ -57,7 +57,7 @@ impl Node {
         self.claim = Arc::default();
         self.epoch += 1;
         if random.below(3) == 0 {
-            // It ends in the middle of something.
+            // The node stops in the middle of something.
             let (claim, left) = (Arc::clone(&self.claim), AtomicU64::new(random.below(60)));
             faults.hook = Some(Arc::new(move |_, _| {
                 if left.fetch_sub(1, Ordering::SeqCst) == 1 {
@@ -69,7 +69,7 @@ impl Node {
     }
 }
 
-/// What the sending end hears of its items.
+/// Acknowledgements that the sending end received for its items.
 #[derive(Default)]
 pub(crate) struct Items {
     numbers: Mutex<HashMap<EntryId, usize>>,

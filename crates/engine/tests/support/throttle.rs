@@ -76,7 +76,7 @@ pub(crate) enum Mix {
     Both,
 }
 
-/// More files than anybody will want.
+/// More files than any test reads.
 pub(crate) struct Files {
     mix: Mix,
     random: Random,
@@ -119,7 +119,7 @@ impl Work for Files {
     }
 }
 
-/// Files of any size, read as slowly as it is told.
+/// Files of any size, read at the given pace.
 pub(crate) struct SlowSource(pub(crate) Arc<Pace>);
 
 struct SlowFile(u64, Arc<Pace>);
@@ -157,7 +157,7 @@ impl SourceFile for SlowFile {
     }
 }
 
-/// A sink that keeps nothing, as slowly as it is told.
+/// A sink that keeps nothing, at the given pace.
 pub(crate) struct SlowSink(pub(crate) NullSink, pub(crate) Arc<Pace>);
 
 impl Sink for SlowSink {
@@ -186,7 +186,7 @@ impl Sink for SlowSink {
     }
 }
 
-/// Small, so that what lies in them does not hide for long who is slow.
+/// Small, so that buffered data does not hide the slow stage for long.
 const BUFFER_BYTES: usize = 64 << 10;
 
 fn small_buffers(tcp: &TcpStream) {
@@ -209,7 +209,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, pace: Arc<Pace>) {
     });
 }
 
-/// Both ends of a stream with TLS over TCP, by way of a line of this pace (from the first to the second).
+/// Both ends of a stream with TLS over TCP, through a line of this pace (from the first to the second).
 pub(crate) fn line(pace: &Arc<Pace>, plain: bool) -> (Connection, Connection) {
     let listen = || {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

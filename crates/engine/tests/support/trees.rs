@@ -32,7 +32,7 @@ pub(super) fn content(random: &mut Random, bytes: u64) -> Vec<u8> {
 /// Every state that each file was ever in, by its name below the root; that of the destination, if there was any, first.
 pub(super) type Versions = HashMap<String, Vec<Vec<u8>>>;
 
-/// What the source is like in the end.
+/// The final state of the source.
 pub(super) struct Known {
     pub(super) versions: Versions,
     /// Further names, each with the first name of its file.
@@ -46,7 +46,7 @@ impl Known {
         names[usize::try_from(random.below(names.len() as u64)).unwrap()].clone()
     }
 
-    /// All names of the file that has this one.
+    /// All names of the file with this name.
     pub(super) fn names_of(&self, name: &str) -> Vec<String> {
         let first_of = |name: &str| {
             let mut first = name;
@@ -154,7 +154,7 @@ pub(super) fn make_older(random: &mut Random, target: &MemoryStorage, known: &mu
     }
 }
 
-/// Whatever stands under a final name is a state that the source was once in, or that was there before, as a whole.
+/// Every content under a final name is a complete state that the source once had, or that existed before.
 pub(super) fn check_final_names(seed: u64, target: &MemoryStorage, versions: &Versions) {
     for found in target.paths() {
         let name = found.file_name().unwrap_or_default();
@@ -166,7 +166,7 @@ pub(super) fn check_final_names(seed: u64, target: &MemoryStorage, versions: &Ve
         };
         let name = String::from_utf8(found.as_bytes().to_vec()).unwrap();
         if name.contains("/stray/") {
-            // It was there before, and goes at the end if at all.
+            // The file existed before, and is removed at the end if at all.
             continue;
         }
         let states = &versions[name.strip_prefix("out/").unwrap()];

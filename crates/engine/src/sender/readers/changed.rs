@@ -10,7 +10,7 @@ use crate::entry;
 use crate::sender::large::{LargeFile, SliceCut};
 use crate::sender::state::Retry;
 
-/// The fault of a part whose file is not in the generation that the parts were cut from.
+/// The fault of a part whose file left the generation that the parts were cut from.
 fn moved_on(record: &Record) -> Fault {
     Fault {
         entry: record.id,
@@ -22,7 +22,7 @@ fn moved_on(record: &Record) -> Fault {
 }
 
 impl PieceReader {
-    /// Nothing becomes of a slice that was taken.
+    /// Drops a slice that was taken.
     pub(super) fn drop_slice(&self, file: &LargeFile, cut: &SliceCut, seq: Option<u64>) {
         if seq.is_none() && !file.digest_only && !file.is_endless() {
             self.shared.give_up(cut.content());
@@ -30,13 +30,13 @@ impl PieceReader {
         self.forget(seq);
     }
 
-    /// The entry is no longer what was announced: it is sent afresh in its new generation, after a while.
+    /// The entry changed since it was announced: it is retried later, in its new generation.
     pub(super) fn offer_again(&self, old: Record) {
         let rest = entry::known_bytes(&old);
         self.offer_anew(old, rest);
     }
 
-    /// The same, where all but `rest` was sent or passed over.
+    /// Like [`offer_again`](Self::offer_again), where all but `rest` was sent or passed over.
     pub(super) fn offer_anew(&self, old: Record, rest: u64) {
         self.try_later(Retry {
             record: old,
@@ -45,7 +45,7 @@ impl PieceReader {
         });
     }
 
-    /// The file whose digest is wanted is no longer what was announced: it is announced as it is after a while.
+    /// The file to hash changed since it was announced: it is announced again later, in its new generation.
     pub(super) fn announce_again(&self, old: &Record) {
         self.try_later(Retry {
             rest: entry::known_bytes(old),
@@ -56,7 +56,7 @@ impl PieceReader {
 
     fn try_later(&self, retry: Retry) {
         if entry::is_portion(&retry.record) {
-            // Parts of two generations must not meet: whoever cut the file cuts it anew.
+            // Parts of two generations must not be mixed: the side that cut the file must cut it again.
             self.shared.give_up(retry.rest);
             return self
                 .shared
@@ -82,7 +82,7 @@ impl PieceReader {
         }
     }
 
-    /// The entry has rested: begins its next try.
+    /// The entry's pause is over: starts the next try.
     pub(super) fn try_again(&self, retry: Retry) {
         self.shared.give_up(retry.rest);
         let old = retry.record;

@@ -1,5 +1,5 @@
-//! Takes what the receiver decides about announced entries.
-//! Does not decide what is read or sent next; the state does.
+//! Processes the receiver's decisions about announced entries. Does not decide what is read or sent next; the state
+//! does.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Scan {
         let mut settled = Vec::new();
         let done = self.done_by_answer(&records, &answer.verdicts);
         let (mut skipped, mut bytes_skipped, mut bytes_unmoved) = (0, 0, 0);
-        // It is being sent once more if it is not the only one.
+        // A second reference exists while the manifest is being sent once more.
         let records = Arc::try_unwrap(records).unwrap_or_else(|shared| shared.to_vec());
         for (record, verdict) in records.into_iter().zip(answer.verdicts) {
             if verdict == Verdict::Skip {
@@ -62,7 +62,7 @@ impl Scan {
                     verdict,
                     Verdict::Send | Verdict::Digest | Verdict::Partial { .. }
                 );
-                // What the limits pass over was not counted.
+                // Entries passed over by the selection's limits were not counted.
                 if !moves && record.flags & RecordFlags::PASSED_OVER == 0 {
                     bytes_unmoved += entry::known_bytes(&record);
                 }
@@ -94,7 +94,7 @@ impl Scan {
         Ok(())
     }
 
-    /// The entries of a manifest that need no contents, where somebody wants to hear of them.
+    /// The entries of a manifest that need no contents, if the observer wants them.
     fn done_by_answer(&self, records: &[Record], verdicts: &[Verdict]) -> Vec<Record> {
         if !self.shared.config.observer.wants_entries() {
             return Vec::new();
@@ -132,7 +132,7 @@ impl Scan {
                     .bytes_durable
                     .add(entry::known_bytes(&record));
             }
-            // Once it is known, the receiver has no reason to ask again.
+            // Once the digest is known, the receiver has no reason to request it again.
             Verdict::Digest
                 if record.digest.is_none() && self.shared.config.comparison.is_some() =>
             {

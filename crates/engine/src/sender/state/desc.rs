@@ -1,9 +1,9 @@
 //! Describes an item, so that it can be read and sent again.
 //! Holds none of its bytes; the item does.
 //!
-//! If the source can be read again, a block's buffer is free once the kernel has taken the bytes; otherwise the buffer is kept
-//! until WRITTEN. The description stays until DURABLE. A lost stream and RESEND have the bytes read again from the description,
-//! under the same number.
+//! If the source can be read again, a block's buffer is free once the kernel has taken the bytes; otherwise the buffer
+//! is kept until WRITTEN. The description stays until DURABLE. After a lost stream or RESEND the bytes are read again
+//! from the description, under the same number.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use godwit_proto::Record;
 
 use crate::sender::large::{LargeFile, SliceCut};
 
-/// What an item is, kept until it is durable so that it can be read and sent again.
+/// Describes an item; kept until the item is durable, so that it can be read and sent again.
 #[derive(Clone)]
 pub(crate) enum Desc {
     Manifest(Arc<Vec<Record>>),

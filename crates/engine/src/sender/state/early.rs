@@ -1,15 +1,16 @@
-//! What goes out on a stream that carries no blocks, and what of the blocks may, while there is no other stream.
-//! Does not know how much that is; each stream does.
+//! Chooses items for a stream that carries no blocks, and the few blocks allowed on it while no other stream exists.
+//! Does not know the amount; each stream does.
 //!
-//! Only a stream through ssh carries no blocks. It may carry the first `limits::EARLY_BYTES` of content while no other stream is
-//! there, so a small file needs no second connection. If more waits, the sending end says that it wants a stream for blocks.
+//! Only a stream through ssh carries no blocks. While no other stream exists, it may carry the first
+//! `limits::EARLY_BYTES` of content, so a small file needs no second connection. If more waits, the sending end
+//! requests a stream for blocks.
 
 use super::files::NOBODY;
 use super::{Next, Piece, State};
 
 impl State {
-    /// What a stream that carries no blocks should send next; `early_bytes` is how much of their content it may carry
-    /// while no other stream is there.
+    /// The next step of a stream that carries no blocks; `early_bytes` is how much of their content the stream may
+    /// carry while no other stream exists.
     pub(crate) fn next_without_blocks(&mut self, stream: u64, early_bytes: u64) -> Next {
         let early_bytes = if self.streams.has_carrier() {
             0
@@ -42,7 +43,7 @@ impl State {
         Next::Nothing
     }
 
-    /// Something to read for a stream that carries few blocks: not before what was read is gone.
+    /// Something to read for a stream that carries few blocks, once everything read before has been sent.
     pub(crate) fn next_early_piece(&mut self, early_bytes: u64, block_bytes: u32) -> Option<Piece> {
         if early_bytes == 0 || self.streams.has_carrier() || !self.items.ready.is_empty() {
             return None;
@@ -50,8 +51,8 @@ impl State {
         self.next_piece(NOBODY, block_bytes)
     }
 
-    /// Notes whether blocks wait for a stream that carries them, after one that does not has found nothing to do. Tells
-    /// whether that is news.
+    /// Notes whether blocks wait for a stream that carries them, after a stream without blocks found nothing to do.
+    /// Returns whether that changed.
     pub(crate) fn note_want(&mut self, early_bytes: u64) -> bool {
         let waits = self.items.any_waits();
         let wanted =

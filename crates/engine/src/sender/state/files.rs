@@ -1,10 +1,10 @@
-//! Which large file a slice is taken of next, and when one more is opened.
-//! Cuts no slices; the file does.
+//! Chooses the large file of the next slice, and when to open one more. Cuts no slices; the file does.
 //!
-//! On storage that does not seek, large files are read apart: each stream continues the file that it has begun, or begins a file
-//! that no stream has. So one stream writes each file at the other end, and no block changes threads there. Three files are read
-//! apart at most and a fourth is open ahead; further streams take turns at the file in front. On a disk that seeks (`store`,
-//! `fs::medium`), and for a pipe, all streams take turns at the file in front. In a random order each slice is of any open file.
+//! On storage that does not seek, large files are read apart: each stream continues its own file, or begins a file that
+//! no stream has. So one stream writes each file at the other end, and no block changes threads there. At most three
+//! files are read apart, and a fourth is open ahead; further streams take turns at the first file. On a disk that seeks
+//! (`store`, `fs::medium`), and for a pipe, all streams take turns at the first file. In a random order each slice is
+//! of any open file.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::limits;
 use crate::sender::large::LargeFile;
 use crate::sender::shuffle::Shuffle;
 
-/// The number of a reader that goes on with nothing: who reads little.
+/// The number of a reader that continues no file, because it reads little.
 pub(super) const NOBODY: u64 = 0;
 
 /// Large files that are open, or being opened.
@@ -22,12 +22,13 @@ pub(crate) struct OpenFiles {
     pub(crate) active: Vec<Arc<LargeFile>>,
     /// Large files that are being opened.
     opening: usize,
-    /// Each reader has one of its own, as far as there are any.
+    /// Whether each reader has its own file, as far as there are enough files.
     apart: bool,
 }
 
 impl State {
-    /// A slice for `reader`: of the file in front or, where they are read apart, of its own. Files are opened before they are needed.
+    /// A slice for `reader`: of the first file or, if files are read apart, of the reader's own file. Opens files
+    /// before they are needed.
     pub(super) fn next_large(&mut self, reader: u64) -> Option<Piece> {
         let random = self.shuffle.is_random();
         let readers = if self.files.apart || random {
@@ -109,12 +110,12 @@ impl OpenFiles {
         }
     }
 
-    /// Which of the files `reader` goes on with: the one that it has begun, else one that nobody has, else the one in front.
-    /// [`NOBODY`] has none of its own.
+    /// Index of the file for `reader`: the file that it has begun, else a file without reader, else the first.
+    /// [`NOBODY`] never gets a file for itself.
     fn file_of(&self, reader: u64) -> Option<usize> {
         let of = |reader| self.active.iter().position(|file| file.reader() == reader);
         let begun = self.active.iter().filter(|file| file.reader().is_some());
-        // One is open ahead of those that are read.
+        // One file is open ahead of those being read.
         let one_more = begun.count() < limits::LARGE_FILES_ACTIVE_MAX - 1;
         if self.apart
             && reader != NOBODY
@@ -126,7 +127,7 @@ impl OpenFiles {
         (!self.active.is_empty()).then_some(0)
     }
 
-    /// Leaves to others the files that `reader` has begun.
+    /// Releases the files that `reader` has begun.
     pub(crate) fn let_go(&self, reader: u64) {
         for file in &self.active {
             if file.reader() == Some(reader) {
@@ -170,12 +171,12 @@ mod tests {
         }
     }
 
-    /// With files of so many slices, numbered from 1, that are open.
+    /// A state with open files of so many slices each, numbered from 1.
     fn state(apart: bool, files: &[u64]) -> State {
         with_files(State::new(apart, Shuffle::default()), files, 1)
     }
 
-    /// With files, of each of which so many slices are cut ahead.
+    /// Adds files, of each of which so many slices are cut ahead.
     fn with_files(mut state: State, files: &[u64], window: usize) -> State {
         for (number, slices) in (1..).zip(files) {
             let bytes = slices * u64::from(BLOCK_BYTES);
@@ -191,7 +192,7 @@ mod tests {
         state
     }
 
-    /// The number of the file of which the reader gets a slice.
+    /// Number of the file of which the reader gets a slice.
     fn file(state: &mut State, reader: u64) -> Option<u64> {
         match state.next_large(reader)? {
             Piece::Slice { file, .. } => Some(file.record.id.0),

@@ -1,5 +1,5 @@
-//! Items on their way: their numbers, their bytes, whether they wait to be sent, are sent, or are written.
-//! Does not choose what becomes an item.
+//! Items in flight: their numbers, their bytes, whether they wait to be sent, are sent, or are written. Does not choose
+//! what becomes an item.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,21 +10,21 @@ pub(crate) struct Outstanding {
     pub(crate) desc: Desc,
     /// Content bytes, for the accounts.
     pub(crate) content: u64,
-    /// Its bytes, until they are sent or, where they cannot be had again, until they are written.
+    /// The item's bytes, until they are sent or, if they cannot be read again, until they are written.
     pub(crate) image: Option<Arc<Image>>,
-    /// The receiver has it in its storage.
+    /// Whether the receiver has the item in its storage.
     pub(super) written: bool,
-    /// The stream that it was last sent on; `None` while it waits to be sent.
+    /// The stream that last sent the item; `None` while it waits to be sent.
     pub(crate) stream: Option<u64>,
     pub(crate) sent_before: bool,
-    /// Asked for again, and to be read before it can be sent.
+    /// The item was requested again, and must be read before it can be sent.
     pub(super) rereading: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct Items {
     pub(super) last_seq: u64,
-    /// Manifests, and whatever must go out again, before new blocks.
+    /// Manifests and resent items, which go before new blocks.
     pub(super) first: VecDeque<u64>,
     pub(super) ready: VecDeque<u64>,
     pub(crate) outstanding: HashMap<u64, Outstanding>,
@@ -42,8 +42,8 @@ impl Items {
         self.last_seq
     }
 
-    /// Files an item under a number reserved before, and queues it. Tells whether it carries a block; `None` if nobody needs
-    /// it any more.
+    /// Stores an item under a number reserved before, and queues it. Returns whether it carries a block; `None` if the
+    /// item is no longer needed.
     pub(super) fn insert(
         &mut self,
         seq: u64,
@@ -53,7 +53,7 @@ impl Items {
         again: bool,
     ) -> Option<bool> {
         if again && !self.outstanding.contains_key(&seq) {
-            // It became durable while it was being read again.
+            // The item became durable while it was being read again.
             return None;
         }
         let carries_block = matches!(desc, Desc::Slice { .. } | Desc::Bundle(_));
@@ -72,7 +72,7 @@ impl Items {
                 rereading: false,
             },
         );
-        // What is read again may hold fewer entries than it did, and may be in memory still.
+        // An item that was read again may hold fewer entries than before, and its old bytes may still be in memory.
         let (old_records, was_unwritten) = before.map_or((0, false), |item| {
             self.extension_bytes -= item.desc.extension_bytes();
             (item.desc.records(), !item.written)
@@ -87,7 +87,7 @@ impl Items {
         Some(carries_block)
     }
 
-    /// The item, if it is still to be sent: it can have been acknowledged while it waited to be sent once more.
+    /// The item, if it must still be sent: it can have been acknowledged while it waited for a resend.
     pub(super) fn send_on(&mut self, seq: u64, stream: u64) -> Option<Next> {
         let item = self.outstanding.get_mut(&seq)?;
         let image = item.image.clone()?;
@@ -126,13 +126,13 @@ impl Items {
         !self.ready.is_empty() || !self.first.is_empty()
     }
 
-    /// Whether anything that was sent on the stream is not known to be written, or answered.
+    /// Whether anything sent on the stream is not yet known to be written, or answered.
     pub(super) fn has_unwritten_on(&self, stream: u64) -> bool {
         let mut items = self.outstanding.values();
         items.any(|item| item.stream == Some(stream) && !item.written)
     }
 
-    /// The numbers of items that were sent on the stream and are not known to be written, in ascending order.
+    /// Ascending numbers of items that were sent on the stream and are not yet known to be written.
     pub(super) fn unwritten_on(&self, stream: u64) -> Vec<u64> {
         let items = self.outstanding.iter();
         let mut seqs: Vec<u64> = items
@@ -143,7 +143,7 @@ impl Items {
         seqs
     }
 
-    /// The item is in the receiver's storage: its bytes are let go, its description stays.
+    /// The item is in the receiver's storage: its bytes are released, its description stays.
     pub(crate) fn written(&mut self, seq: u64) -> u64 {
         let Some(item) = self.outstanding.get_mut(&seq) else {
             return 0;
@@ -156,8 +156,8 @@ impl Items {
         item.content
     }
 
-    /// The item is with the kernel: what can be read again is not kept, so that its block is used anew while it is still
-    /// in the cache.
+    /// The kernel has the item's bytes. If they can be read again they are released, so the block is reused while still
+    /// in cache.
     pub(crate) fn sent(&mut self, seq: u64) {
         if let Some(item) = self.outstanding.get_mut(&seq)
             && matches!(item.desc, Desc::Slice { .. } | Desc::Bundle(_))
@@ -166,7 +166,7 @@ impl Items {
         }
     }
 
-    /// The item is done with for good.
+    /// The item is finally settled.
     pub(crate) fn durable(&mut self, seq: u64) -> Option<Outstanding> {
         let item = self.outstanding.remove(&seq)?;
         self.unwritten -= usize::from(!item.written);
@@ -175,13 +175,13 @@ impl Items {
         Some(item)
     }
 
-    /// Takes back an item that the stream has not sent and does not send; `again` is as the stream was told. Tells whether the
-    /// item waits to be sent by another.
+    /// Takes back an item that the stream will not send; `again` is the value that the stream got with it. Returns
+    /// whether the item waits for another stream.
     pub(super) fn give_back(&mut self, seq: u64, stream: u64, again: bool) -> bool {
         let Some(item) = self.outstanding.get_mut(&seq) else {
             return false;
         };
-        // It may have been asked for once more meanwhile, so that it waits already, or have been written.
+        // The item may have been requested again meanwhile, and so be queued already, or have been written.
         if item.stream != Some(stream) || item.image.is_none() {
             return false;
         }
@@ -195,7 +195,7 @@ impl Items {
         true
     }
 
-    /// An item that is no block, or one with no more content than that; or nothing any more.
+    /// Whether the item is no block, is a block with at most `early_bytes` of content, or no longer exists.
     pub(super) fn fits(&self, seq: u64, early_bytes: u64) -> bool {
         let Some(item) = self.outstanding.get(&seq) else {
             return true;

@@ -15,9 +15,9 @@ use crate::limits;
 pub(crate) struct Retry {
     /// The entry as it was announced.
     pub(crate) record: Record,
-    /// What of its bytes was not sent or passed over.
+    /// Announced bytes that were neither sent nor passed over.
     pub(crate) rest: u64,
-    /// Only its digest was wanted, so it is announced again and not sent.
+    /// Only the digest was wanted, so the entry is announced again and not sent.
     pub(crate) announces: bool,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Retry {
 pub(crate) struct Spent {
     pub(crate) retry: Retry,
     pub(crate) tries: u16,
-    /// The time since its first try failed.
+    /// Time since the entry's first try failed.
     pub(crate) over: Duration,
 }
 
@@ -33,9 +33,9 @@ pub(crate) struct Spent {
 #[derive(Default)]
 pub(crate) struct Resting {
     by_time: BTreeMap<(Instant, u64), Retry>,
-    /// When each entry that is not done with was first found changed.
+    /// When each unsettled entry was first found changed.
     since: HashMap<u64, Instant>,
-    /// Tells entries with the same time apart.
+    /// Distinguishes entries with the same time.
     count: u64,
 }
 
@@ -53,7 +53,7 @@ impl Resting {
 }
 
 impl State {
-    /// Keeps the entry until its next try, other work goes on meanwhile.
+    /// Keeps the entry until its next try; other work continues meanwhile.
     ///
     /// # Errors
     /// The entry has had its last try.
@@ -71,7 +71,7 @@ impl State {
         if self.resting.since.len() < limits::WANTED_RECORDS_MAX {
             self.resting.since.entry(id).or_insert(now);
         }
-        // They are read anew with the entry.
+        // The extensions are read again with the entry.
         retry.record.extensions = Vec::new();
         self.resting.count += 1;
         let due = now + limits::RETRY_GAP_FIRST * (1 << attempt);
@@ -84,7 +84,7 @@ impl State {
         Ok(())
     }
 
-    /// Hands out those whose time has come.
+    /// Hands out the entries whose pause is over.
     pub(crate) fn take_rested(&mut self, now: Instant) {
         while self.rest_left(now).is_some_and(|left| left.is_zero()) {
             self.take_first_rested();

@@ -1,5 +1,5 @@
-//! Entries that the receiver wants and that nobody has begun to read: small files, large ones, and those whose digests it wants.
-//! Reads nothing; `readers` does.
+//! Entries that the receiver wants and that are not being read yet: small files, large ones, and those to hash. Reads
+//! nothing; `readers` does.
 
 use std::collections::VecDeque;
 
@@ -15,25 +15,25 @@ pub(crate) struct Wanted {
     small: VecDeque<Record>,
     small_bytes: u64,
     pub(super) large: VecDeque<(Record, Vec<HeldRange>)>,
-    /// Files of which the receiver wants to know the digests.
+    /// Files whose digests the receiver wants.
     to_digest: VecDeque<Record>,
-    /// Extensions in the records of what is to be sent, in bytes.
+    /// Extensions in the records of entries to send, in bytes.
     pub(super) extension_bytes: usize,
 }
 
 impl Wanted {
     pub(crate) fn want(&mut self, mut record: Record, held: Vec<HeldRange>, block_bytes: u32) {
-        // The one that was announced is of the file as it was; what is sent brings its own.
+        // The announced digest is of the file as it was; the sent record brings a new one.
         record.digest = None;
         record.flags &= !RecordFlags::HAS_DIGEST;
-        // A bundle has no room for holes.
+        // Files with holes do not go into a bundle.
         self.extension_bytes += record.extensions.len();
         let small = record.bytes <= limits::bundle_file_bytes_max(block_bytes);
-        // A part of a small file is none by itself.
+        // A part is sent as a slice, even of a small file.
         let small = small && entry::part(&record).is_none();
         if small && held.is_empty() && record.flags & RecordFlags::SPARSE == 0 {
             self.small_bytes += record.bytes;
-            // What was looked at again a moment ago is read before it can change again.
+            // An entry that was just examined again is read first, before it can change again.
             match record.attempt {
                 0 => self.small.push_back(record),
                 _ => self.small.push_front(record),
@@ -64,7 +64,7 @@ impl Wanted {
         self.small_bytes >= u64::from(block_bytes) || self.small.len() >= limits::BUNDLE_RECORDS_MAX
     }
 
-    /// Moves small files to `records`, as many as one bundle has room for.
+    /// Moves as many small files to `records` as fit into one bundle.
     pub(super) fn fill_bundle(
         &mut self,
         records: &mut Vec<Record>,
@@ -93,19 +93,19 @@ impl Wanted {
             section += record_bytes;
             self.small_bytes -= record.bytes;
             self.extension_bytes -= record.extensions.len();
-            // The one in front takes its place.
+            // The first file takes the chosen one's place.
             records.extend(self.small.swap_remove_front(next));
         }
     }
 
-    /// The next large file, with what the receiver holds of it.
+    /// The next large file, with the ranges that the receiver holds.
     pub(super) fn take_large(&mut self) -> Option<(Record, Vec<HeldRange>)> {
         let (record, held) = self.large.pop_front()?;
         self.extension_bytes -= record.extensions.len();
         Some((record, held))
     }
 
-    /// Before contents: what comes of it is not known yet, and the receiver has its part to read.
+    /// Digests come before contents: their outcome is unknown, and the receiver must read its own files.
     pub(super) fn next_digests(
         &mut self,
         files: &mut OpenFiles,
@@ -115,7 +115,7 @@ impl Wanted {
         let first = self.to_digest.front()?;
         if first.kind == EntryKind::HARD_LINK {
             let are_links = |record: &&Record| record.kind == EntryKind::HARD_LINK;
-            // There may be hundreds of thousands behind them, and the state is locked.
+            // Hundreds of thousands more may be queued, and the state is locked.
             let some = self.to_digest.iter().take(limits::DIGESTS_AT_ONCE);
             let links = some.take_while(are_links).count();
             return Some(Piece::Digests(self.to_digest.drain(..links).collect()));
@@ -154,7 +154,7 @@ mod tests {
     use crate::limits;
 
     proptest! {
-        /// A receiver may ask for the digest of anything.
+        /// Any file's digest may be requested.
         #[test]
         fn whatever_is_asked_for_is_taken_once_and_in_order(
             asked in proptest::collection::vec((0..8_u8, 0..100_000_u64, any::<bool>()), 0..600),

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use super::stream_loop::StreamLoop;
 use crate::StreamLoss;
 
-/// A wait for the limit is counted this often while it lasts: it may be longer than what the bottleneck is judged over.
+/// A wait for the limit is counted this often while it lasts: it may be longer than the window over which the
+/// bottleneck is judged.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 
-/// What came of a wait for the limit.
+/// Result of a wait for the limit.
 pub(super) struct Waited {
-    /// The other end said something meanwhile.
+    /// Whether the other end sent anything meanwhile.
     pub(super) any: bool,
     pub(super) turn: Turn,
 }
@@ -19,17 +20,17 @@ pub(super) struct Waited {
 /// How a wait for the limit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It may be sent, and is paid for.
+    /// The data may be sent, and is paid for.
     Come,
-    /// The transfer ended: nothing is to be sent any more.
+    /// The transfer ended: nothing may be sent any more.
     Ended,
-    /// The stream is to leave: others send it, and pay for it.
+    /// The stream must leave: another stream sends the data, and pays for it.
     Left,
 }
 
 impl StreamLoop<'_> {
-    /// Waits until the rate limit lets `bytes` go, the transfer ends or the stream is to leave; acknowledgements are still taken
-    /// meanwhile.
+    /// Waits until the rate limit admits `bytes`, the transfer ends or the stream must leave; acknowledgements are
+    /// processed meanwhile.
     pub(super) fn obey_limit(&mut self, bytes: u64) -> Result<Waited, StreamLoss> {
         let mut any = false;
         let rate = self.shared.live.rate();
@@ -50,7 +51,8 @@ impl StreamLoop<'_> {
                 let turn = Turn::Ended;
                 return Ok(Waited { any, turn });
             }
-            // With many streams its turn may be seconds away, and those that are to come have no room until it has left.
+            // With many streams this one's turn may be seconds away, and new streams have no room until this one has
+            // left.
             if self.shared.lock_state().streams.is_retiring(self.id) {
                 rate.give_back(bytes, changes);
                 let turn = Turn::Left;

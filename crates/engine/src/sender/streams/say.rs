@@ -1,5 +1,5 @@
-//! What a sender says beside its items: how far it is, that it lives, and how it ended.
-//! Does not say when; the loop of a stream does.
+//! Sends a stream's messages other than items: progress, signs of life, and the end. Does not decide when; the loop of
+//! a stream does.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::stream_loop::StreamLoop;
 use crate::{End, StreamLoss, entry, streams};
 
 impl StreamLoop<'_> {
-    /// `last_item` foretells the end.
+    /// Sends a STATUS; `last_item` announces the end.
     pub(super) fn say_status(
         &mut self,
         drained: bool,
@@ -43,13 +43,13 @@ impl StreamLoop<'_> {
         Ok(self.stream.send(&head, &[])?)
     }
 
-    /// Whether the other end does not know how much of its list is taken.
+    /// Whether the count of taken list parts must be reported.
     pub(super) fn taken_is_due(&self) -> bool {
         let names = self.streams.scan.names();
         names.is_some_and(|names| names.is_due())
     }
 
-    /// Tells the other end how much of its list is taken, if it does not know.
+    /// Reports how much of the other end's list is taken, if the other end does not know.
     pub(super) fn say_taken(&mut self) -> Result<(), StreamLoss> {
         let Some(taken) = self.streams.scan.names().and_then(|names| names.due()) else {
             return Ok(());
@@ -63,7 +63,7 @@ impl StreamLoop<'_> {
         Ok(self.stream.send(&head, &[])?)
     }
 
-    /// What the kernel knows of this stream, for the other end to choose its streams by.
+    /// Sends the kernel's figures of this stream, by which the other end tunes its streams.
     pub(super) fn say_sending(&mut self) -> Result<(), StreamLoss> {
         if let Some(sending) = streams::sending(&self.stream.meter().read())
             && self.stream.carries_blocks()
@@ -84,7 +84,8 @@ impl StreamLoop<'_> {
         Ok(self.stream.send(&head, &[])?)
     }
 
-    /// Tells the other end how it ended, so that it does not wait for us; best effort, the connection closes either way.
+    /// Announces to the other end how the transfer ended, so that it does not wait for us; best effort, the connection
+    /// closes either way.
     pub(super) fn say_goodbye(&mut self, end: &End) {
         self.stream.set_stall_limit(Duration::from_secs(1));
         let frame = end.last_word();

@@ -1,5 +1,5 @@
-//! What a sender's stream does next, and its reading while it has nothing to send.
-//! Does not move items; `stream_loop` does.
+//! Chooses the next step of a sender's stream, and reads for it while it has nothing to send. Does not move items;
+//! `stream_loop` does.
 
 use std::cell::RefCell;
 use std::sync::MutexGuard;
@@ -11,26 +11,27 @@ use super::stream_loop::StreamLoop;
 use crate::sender::state::{Next, Piece, State, ToSend};
 use crate::{StreamLoss, limits};
 
-/// What a stream does next.
+/// The next step of a stream.
 pub(super) enum Step {
     Send(ToSend),
-    /// Something was read, and perhaps something was heard meanwhile.
+    /// Something was read; the flag says whether a frame arrived meanwhile.
     Read(bool),
     Wait(Reason),
-    /// Nothing that was sent on it is unsettled, and nothing more shall be.
+    /// Everything sent on the stream is settled, and nothing more may be sent on it.
     Leave,
 }
 
-/// What it waits for.
+/// Why a stream waits.
 pub(super) enum Reason {
     Starved,
     Unacknowledged,
-    /// It carries no blocks: that it waits limits nothing.
+    /// The stream carries no blocks: its waiting limits nothing.
     NotConcerned,
 }
 
 impl StreamLoop<'_> {
-    /// `early_bytes` is for a stream that carries no blocks but so much of their content.
+    /// Chooses the next step. `early_bytes` is set for a stream that carries no blocks, except for that much of their
+    /// content.
     pub(super) fn next(&mut self, early_bytes: Option<u64>) -> Result<Step, StreamLoss> {
         let shared = self.shared;
         let mut state = shared.lock_state();
@@ -48,7 +49,7 @@ impl StreamLoop<'_> {
         if let Some(early_bytes) = early_bytes {
             return self.next_without_blocks(early_bytes, state);
         }
-        // A thread that reads ahead does it better: the stream reads only what nobody else is there for.
+        // Threads that read ahead are better at it: the stream itself reads only if there are none.
         match state.next(self.id, false, self.shared.config.block_bytes) {
             Next::Send(item) => return Ok(Step::Send(item)),
             Next::Read(_) | Next::Nothing => {}
@@ -81,7 +82,7 @@ impl StreamLoop<'_> {
         )
     }
 
-    /// Reads for the stream. Where that takes long the stream stays alive: a large hole is hashed at some GB a second.
+    /// Reads for the stream, and keeps it alive if that takes long: a large hole is hashed at some GB a second.
     fn read_for(&mut self, piece: Piece, block: Block) -> Result<Step, StreamLoss> {
         let begun = Instant::now();
         let (shared, readers) = (self.shared, &self.streams.readers);
@@ -101,7 +102,8 @@ impl StreamLoop<'_> {
         result.map(Step::Read)
     }
 
-    /// Listens, and says something if nothing was said since `spoke` for long. Tells whether anything was heard.
+    /// Processes frames, and sends a sign of life if nothing was sent since `spoke` for long. Returns whether any frame
+    /// arrived.
     fn keep_alive(&mut self, spoke: &mut Instant) -> Result<bool, StreamLoss> {
         let heard = self.listen()?;
         if spoke.elapsed() >= limits::PING_EVERY {

@@ -1,7 +1,7 @@
 //! How many streams each channel has, and how that changes while the transfer runs.
 //! Does not decide how many (`tuner`), and keeps none up (`link`).
 //!
-//! The channels share the number of streams evenly (what `--streams` says, or the maximum), with at least one stream each. When
+//! The channels share the number of streams (`--streams`, or the maximum) evenly, with at least one stream each. When
 //! another channel comes later, the channels before it retire their surplus.
 
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use super::{Link, LinkState};
 use crate::lock;
 use crate::session::Engine;
 
-/// What a channel has.
+/// Streams and threads of a channel.
 #[derive(Default)]
 pub(super) struct ChannelStreams {
-    /// Streams that it should have.
+    /// Wanted number of streams.
     pub(super) wanted: u32,
-    /// Threads that keep one up, or try to.
+    /// Threads that keep a stream up, or try to.
     pub(super) threads: u32,
-    /// Streams that were told to leave.
+    /// Streams that were asked to leave.
     pub(super) leaving: Vec<u64>,
 }
 
 impl ChannelStreams {
-    /// Threads but for those whose stream is about to leave.
+    /// Threads, except those whose stream is about to leave.
     pub(super) fn staying(&self) -> u32 {
         let leaving = u32::try_from(self.leaving.len()).unwrap_or(u32::MAX);
         self.threads.saturating_sub(leaving)
     }
 
-    /// Lets one thread go if there are more than there should be streams. It no longer counts from here on, so that of
-    /// several that ask at once only those go that are too many.
+    /// Releases one thread if there are more than wanted streams. The thread stops counting at once, so of several
+    /// simultaneous callers only the surplus is released.
     fn let_go(&mut self) -> bool {
         let surplus = self.staying() > self.wanted;
         if surplus {
@@ -43,7 +43,7 @@ impl ChannelStreams {
 pub(super) struct Thread {
     link: Arc<Link>,
     channel: u32,
-    /// It is one of its channel's threads.
+    /// Whether the thread counts for its channel.
     counts: bool,
 }
 
@@ -56,7 +56,7 @@ impl Thread {
         }
     }
 
-    /// The channel has more threads than it should have streams, and this one, which has none, is to end.
+    /// Whether this thread, which has no stream, must end because the channel has surplus threads.
     pub(super) fn leaves_surplus(&mut self) -> bool {
         let leaves = lock(&self.link.state)
             .streams_of(self.channel)
@@ -83,24 +83,25 @@ impl LinkState {
 }
 
 impl Link {
-    /// Channels that there are.
+    /// Number of channels.
     pub(in crate::session) fn channels(&self) -> u32 {
         u32::try_from(lock(&self.state).per_channel.len()).unwrap_or(u32::MAX)
     }
 
-    /// Streams that the channel should have.
+    /// Wanted number of streams of the channel.
     pub(in crate::session) fn wanted(&self, channel: u32) -> u32 {
         lock(&self.state)
             .streams_of(channel)
             .map_or(0, |channel_streams| channel_streams.wanted)
     }
 
-    /// Whether the number of streams can be changed: the other end knows how streams leave, and connections are made from here.
+    /// Whether the number of streams can change: the other end lets streams leave, and this end makes connections.
     pub(in crate::session) fn may_change(&self, engine: &Engine) -> bool {
         engine.end().is_none() && lock(&self.state).retires && self.connector.makes_more()
     }
 
-    /// Has each of several channels come to its number, where streams were only coming when it was set, or found no room.
+    /// Corrects each channel's number of streams, if there are several channels. Streams may have been starting when
+    /// the number was set, or found no room.
     pub(in crate::session) fn settle(self: &Arc<Self>, engine: &Engine) {
         let channels = self.channels();
         if channels < 2 {
@@ -117,14 +118,15 @@ impl Link {
                 .map_or((0, 0), |channel_streams| {
                     (channel_streams.wanted, channel_streams.staying())
                 });
-            // A thread of the first channel ends when it is refused for good; there is no use in another one.
+            // A refused thread of the first channel ends for good; another one would be useless.
             if there > wanted as usize || (channel > 0 && staying < wanted) {
                 self.set_streams(engine, channel, wanted);
             }
         }
     }
 
-    /// Changes how many streams the channel has, from now on: more are begun, some leave when what was sent on them is settled.
+    /// Changes the number of streams of the channel: more are started, or some leave once everything sent on them is
+    /// settled.
     pub(in crate::session) fn set_streams(
         self: &Arc<Self>,
         engine: &Engine,
@@ -141,7 +143,8 @@ impl Link {
             let is_there = |id: u64| streams.iter().any(|stream| stream.id == id);
             channel_streams.leaving.retain(|id| is_there(*id));
             let staying = channel_streams.staying();
-            // The youngest leave: the others have found their windows. Threads that have no stream yet see for themselves.
+            // The youngest leave: the others have adjusted their windows. Threads without a stream end on their own
+            // check.
             let mut leave: Vec<u64> = streams
                 .iter()
                 .filter(|stream| stream.channel == channel && stream.carries_blocks)
@@ -157,7 +160,7 @@ impl Link {
             engine.retire(id);
         }
         for _ in 0..missing {
-            // Whoever has no thread for one more goes on with those that there are.
+            // If no further thread can be started, the existing ones continue.
             if self.keep(engine, channel, None).is_err() {
                 break;
             }

@@ -1,11 +1,10 @@
-//! Owns the tests of what the tuner is told.
-//! Runs no transfer.
+//! Tests of the tuner's inputs. Runs no transfer.
 
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A second in which two streams wait for room, at a way that carries 100 MB of what the pace allows.
+/// A second in which two streams wait for room, on a path that carries 100 MB of the bytes that the pace allows.
 fn waiting(paced_bytes: u64) -> Shares {
     let source = Snapshot {
         streams: 2,
@@ -27,16 +26,16 @@ fn waiting(paced_bytes: u64) -> Shares {
 fn its_own_pace_in_the_background_is_not_the_network() {
     let pace = Holdup::Elsewhere("its own pace in the background");
     assert_eq!(holdup(&waiting(101_000_000)), pace);
-    // What is sent again and what waited in the sockets may be more than was allowed.
+    // Resent bytes and bytes waiting in the sockets may exceed the allowed amount.
     assert_eq!(holdup(&waiting(90_000_000)), pace);
-    // The way, or the windows, carry less than it allows; and a transfer that is not in the background has none.
+    // Path or windows carry less than the pace allows; and a transfer outside the background has no pace.
     assert_eq!(holdup(&waiting(150_000_000)), Holdup::Network);
     assert_eq!(holdup(&waiting(0)), Holdup::Network);
 }
 
 #[test]
 fn a_transfer_at_its_own_pace_gets_no_streams() {
-    // The pace grows, as it does when others have left: whatever was tried meanwhile would have won.
+    // The pace grows, as it does when others have left: any trial meanwhile would have won.
     let mut tuner = StreamTuner::new(Bounds::STREAMS, 2);
     let mut sample = ChannelSample {
         round_trip: Duration::from_millis(50),

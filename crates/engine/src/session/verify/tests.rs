@@ -1,5 +1,4 @@
-//! Tests of what is remembered when a connection dies.
-//! Connects to nobody.
+//! Tests of a verification's state after a connection dies. Opens no real connection.
 
 use super::*;
 use godwit_net::{
@@ -7,7 +6,7 @@ use godwit_net::{
 };
 use godwit_proto::Prelude;
 
-/// Dies while the frame after so many is sent, before anything tells of its end.
+/// A stream that dies while it sends the frame after so many, without an earlier sign.
 struct Dying {
     inner: Connection,
     left: u32,
