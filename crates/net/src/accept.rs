@@ -1,4 +1,4 @@
-//! Owns the taking of connections by a daemon: handshake within a deadline, the client's proven identity.
+//! Accepts connections for a daemon: handshake within a deadline, the client's proven identity.
 //! Listens nowhere and grants nothing.
 
 use std::io;
@@ -18,12 +18,12 @@ use crate::socket::Socket;
 use crate::stream::StreamOptions;
 use crate::tls::{ALPN_DATA, Cipher, ServerTls};
 
-/// How to accept.
+/// Options for accepting a connection.
 #[derive(Clone, Debug)]
 pub struct AcceptOptions {
-    /// For the whole handshake, however the client doles out its bytes.
+    /// Deadline of the whole handshake, however slowly the client sends its bytes.
     pub deadline: Duration,
-    /// How the stream behaves.
+    /// Options of the stream.
     pub stream: StreamOptions,
 }
 
@@ -38,25 +38,25 @@ impl Default for AcceptOptions {
 
 /// A client that completed the handshake.
 pub struct Accepted {
-    /// The stream to it.
+    /// The stream to the client.
     pub stream: Connection,
-    /// Who it is: proven, not authorised.
+    /// The client's identity: proven, not authorised.
     pub peer: IdentityId,
-    /// The protocol agreed on; today always [`ALPN_DATA`].
+    /// The agreed protocol; today always [`ALPN_DATA`].
     pub alpn: Vec<u8>,
-    /// What encrypts the connection.
+    /// The cipher of the connection.
     pub cipher: Cipher,
 }
 
-/// Why a connection was not taken.
+/// Why a connection was not accepted.
 #[derive(Debug, Error)]
 pub enum AcceptError {
-    /// The client speaks something else.
+    /// The client speaks another protocol.
     #[error("{peer}: not a godwit client: it sent {looks_like}")]
     NotGodwit {
         /// The client.
         peer: String,
-        /// What it seems to speak.
+        /// The protocol that the client seems to speak.
         looks_like: LooksLike,
     },
     /// The client asked for another protocol over TLS.
@@ -78,7 +78,7 @@ pub enum AcceptError {
     Tls {
         /// The client.
         peer: String,
-        /// What rustls said.
+        /// The error of rustls.
         error: TlsError,
     },
     /// The connection broke.
@@ -86,17 +86,17 @@ pub enum AcceptError {
     Broken {
         /// The client.
         peer: String,
-        /// How.
+        /// The cause.
         what: String,
     },
 }
 
 /// Completes the handshake on a connection that a listener took.
 ///
-/// Blocks up to the deadline: to be called on a thread of the connection's own.
+/// Blocks up to the deadline: call on a thread for this connection alone.
 ///
 /// # Errors
-/// Says which client, and what it did wrong.
+/// Names the client and its mistake.
 pub fn accept(
     tcp: TcpStream,
     tls: &ServerTls,
@@ -162,11 +162,11 @@ fn explain(peer: String, after: Duration, error: HandshakeError) -> AcceptError 
     }
 }
 
-/// Tells a browser or a health check where it is. Waits for nothing: the answer fits in any socket.
+/// Answers a browser or a health check with an HTTP error. Never blocks: the answer fits into any socket buffer.
 fn refuse_http(socket: &mut Socket) {
     let _ = socket.send(HTTP_ANSWER, &[]);
     socket.end();
-    // Unread bytes would make the kernel reset the connection and the answer be lost; an endless request is cut.
+    // Unread bytes would make the kernel reset the connection and lose the answer; an endless request is cut.
     let mut rest = [0; 4096];
     for _ in 0..16 {
         if !matches!(socket.receive(&mut rest, &mut []), Ok(Some(1..))) {

@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// Where a daemon listens, as the user names it. Host names are kept as given, in lower case.
+/// The address of a daemon, as the user names it. Host names are kept as given, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PeerAddress {
     host: String,
     port: u16,
 }
 
-/// The port of a daemon, where none is said.
+/// Default port of a daemon.
 pub const DEFAULT_PORT: u16 = 7272;
 
-/// A text that is no address.
+/// A text that is no valid address.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{text:?} is not an address: {what} (HOST, HOST:PORT, or [IPV6]:PORT)")]
 pub struct PeerAddressError {
@@ -29,10 +29,10 @@ pub struct PeerAddressError {
 }
 
 impl PeerAddress {
-    /// An address of parts that were parsed before; `host` without brackets.
+    /// Makes an address from parsed parts; `host` without brackets.
     #[must_use]
     pub fn new(host: &str, port: u16) -> Self {
-        // One spelling of an IP address, so that it is found again among the known peers.
+        // Only one spelling of an IP address, so that it is found among the known peers.
         let host = host
             .parse::<IpAddr>()
             .map_or_else(|_| lower(host), |ip| ip.to_string());
@@ -53,10 +53,10 @@ impl PeerAddress {
 
     /// All addresses of the host, in the system's order of preference.
     ///
-    /// The system's resolver knows no deadline: past ours its thread is left behind, to end by itself.
+    /// The system's resolver knows no deadline: after ours its thread is left running until the resolver returns.
     ///
     /// # Errors
-    /// What the resolver says, or that it said nothing in time.
+    /// The resolver's error, or that it did not answer in time.
     pub fn resolve(&self, deadline: Duration) -> io::Result<Vec<SocketAddr>> {
         if let Ok(ip) = self.host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(ip, self.port)]);
@@ -67,7 +67,7 @@ impl PeerAddress {
             .name("resolve".to_owned())
             .spawn(move || {
                 let found = (host.as_str(), port).to_socket_addrs().map(Vec::from_iter);
-                // Nobody listens after the deadline.
+                // After the deadline this result is dropped.
                 let _ = answer.send(found);
             })?;
         match answers.recv_timeout(deadline) {
@@ -78,7 +78,7 @@ impl PeerAddress {
     }
 }
 
-/// In lower case, but for the zone of an IPv6 address: that is the name of an interface.
+/// Lower-cases a host, except for the zone of an IPv6 address, which is the name of an interface.
 fn lower(host: &str) -> String {
     match host.split_once('%') {
         Some((address, zone)) => format!("{}%{zone}", address.to_ascii_lowercase()),
@@ -153,8 +153,8 @@ impl FromStr for PeerAddress {
     }
 }
 
-/// Whether an address that a peer says of itself can be that of a machine: not the unspecified one, by which the kernel would
-/// reach this machine, and none of many machines.
+/// Whether an address that a peer announces can belong to one machine. Excludes the unspecified address, by which the
+/// kernel would reach this machine, and addresses of many machines.
 pub fn is_of_a_machine(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => !(ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast()),

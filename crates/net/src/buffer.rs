@@ -3,7 +3,7 @@
 
 use crate::limits::{RECEIVE_BYTES, RECORD_BYTES_MAX, RECORD_HEADER_BYTES};
 
-/// Bytes on their way out. Grows to its largest use once; never shrinks, never is filled with zeros again.
+/// Outgoing bytes. Grows to its largest use; never shrinks, and is never filled with zeros again.
 #[derive(Default)]
 pub(crate) struct OutBuffer {
     bytes: Vec<u8>,
@@ -11,7 +11,7 @@ pub(crate) struct OutBuffer {
 }
 
 impl OutBuffer {
-    /// At least `bytes` writable bytes behind what is there; [`OutBuffer::commit`] says how many were used.
+    /// At least `bytes` writable bytes behind the content; [`OutBuffer::commit`] says how many were used.
     pub(crate) fn room(&mut self, bytes: usize) -> &mut [u8] {
         let needed = self.end + bytes;
         if self.bytes.len() < needed {
@@ -28,7 +28,7 @@ impl OutBuffer {
         self.end += bytes;
     }
 
-    /// Moves everything out of `other` behind what is there.
+    /// Moves everything from `other` behind the content.
     pub(crate) fn append(&mut self, other: &mut Self) {
         let bytes = other.end;
         self.room(bytes)[..bytes].copy_from_slice(other.filled());
@@ -49,19 +49,19 @@ impl OutBuffer {
     }
 }
 
-/// Bytes as they came from the socket, taken from the front one record or one piece at a time.
+/// Bytes as received from the socket, taken from the front one record or one piece at a time.
 pub(crate) struct InBuffer {
     bytes: Box<[u8]>,
     start: usize,
     end: usize,
 }
 
-/// What the front of an [`InBuffer`] holds, seen as TLS records.
+/// State of the front of an [`InBuffer`], seen as TLS records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
     /// More bytes are needed.
     Partial,
-    /// A whole record of so many bytes with its header.
+    /// A whole record of this many bytes, its header included.
     Whole(usize),
     /// The header announces more than TLS permits.
     TooLong(usize),
@@ -88,7 +88,7 @@ impl InBuffer {
         self.start == self.end
     }
 
-    /// Room behind what is there; moves the rest to the front when little is left behind it.
+    /// Room behind the content; moves the content to the front when little room is left behind it.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
             self.start = 0;

@@ -19,18 +19,18 @@ use crate::pairing::shares_prefix;
 /// One network path: a local address, and the remote one that is reached from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Channel {
-    /// The local end; `None` leaves it to the kernel.
+    /// The local end; `None` leaves the choice to the kernel.
     pub local: Option<LocalEnd>,
-    /// Where it leads.
+    /// The remote address.
     pub remote: SocketAddr,
 }
 
 /// The local end of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalEnd {
-    /// The address that packets leave with.
+    /// The source address of packets.
     pub address: IpAddr,
-    /// The interface that they leave by; `None` leaves it to the routing.
+    /// The interface of outgoing packets; `None` leaves the choice to the routing.
     pub interface: Option<String>,
 }
 
@@ -61,17 +61,17 @@ impl fmt::Display for Channel {
     }
 }
 
-/// Whose word decides by which interface packets leave.
+/// How the interface of outgoing packets is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeavesBy {
-    /// Ours: the socket is bound to the interface.
+    /// The socket is bound to the interface.
     Interface,
-    /// The routing's, by the addresses: the kernel does not let this user bind to an interface.
+    /// By the routing, from the addresses: the kernel does not let this user bind to an interface.
     Routing,
 }
 
 impl Channel {
-    /// Whether the routing takes the channel's interface without being told: it is the only one in the other end's network.
+    /// Whether the routing chooses the channel's interface unasked: no other interface is in the other end's network.
     pub fn is_routed(&self, own: &[InterfaceAddress]) -> bool {
         let interface = self
             .local
@@ -88,10 +88,10 @@ impl Channel {
         in_network.peek().is_some() && in_network.all(|other| other == interface)
     }
 
-    /// Connects over it, and says whether the interface is sure.
+    /// Connects over the channel, and returns how its interface is chosen.
     ///
     /// # Errors
-    /// What the kernel says: the address or interface is not there, nothing answers.
+    /// The kernel's error: the address or interface does not exist, or nothing answers.
     pub fn connect(&self, deadline: Duration) -> io::Result<(TcpStream, LeavesBy)> {
         connect_from(self.local.as_ref(), self.remote, deadline)
     }

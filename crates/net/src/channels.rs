@@ -1,10 +1,11 @@
-//! Owns the channels of one transfer on the side that dials: finds them beside it, proves each, makes connections over them.
-//! Pairs nothing itself (`pairing`), and does not decide how many connections there are.
+//! Owns the channels of one transfer on the dialling side: finds them beside the transfer, proves each, makes connections over them.
+//! Pairs nothing itself (`pairing`), and does not decide the number of connections.
 //!
-//! The search runs with short deadlines on a thread beside the transfer, and again when this machine has other interfaces. OPENED brings the daemon's addresses, their
-//! prefixes, a number for each interface, and which address was dialled. Each pair is proven by a TLS connection with the pinned
-//! key, from a socket bound to address and device; that connection becomes the first stream of the channel. Where one side has
-//! one interface there is no thread, no message and no round trip.
+//! The search runs with short deadlines on a thread beside the transfer, and again when this machine's interfaces
+//! change. OPENED brings the daemon's addresses, their prefixes, a number for each interface, and which address was
+//! dialled. Each pair is proven by a TLS connection with the pinned key, from a socket bound to address and device;
+//! that connection becomes the first stream of the channel. If one side has only one interface, there is no thread, no
+//! message and no round trip.
 
 mod wish;
 
@@ -38,19 +39,19 @@ struct Shared {
 
 #[derive(Default)]
 struct Inner {
-    /// Counts what was begun: whoever looked for another transfer's channels adds none.
+    /// Counts openings: a search for a previous transfer adds no channels.
     generation: u64,
     list: Vec<Slot>,
 }
 
 struct Slot {
     channel: Channel,
-    /// The connection that proved it, until it is used.
+    /// The connection that proved the channel, until it is used.
     spare: Option<Connection>,
 }
 
 impl Channels {
-    /// None yet. `options` say who must answer, and how streams behave.
+    /// No channels yet. `options` define the expected peer, and how streams behave.
     pub fn new(tls: ClientTls, options: DialOptions) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -61,7 +62,8 @@ impl Channels {
         }
     }
 
-    /// Forgets all, and has these, the first of which is number 0; connections that prove some of them may come along.
+    /// Replaces all channels by these; the first becomes number 0. Connections that proved some of them may be
+    /// included.
     pub fn begin(&self, channels: Vec<(Channel, Option<Connection>)>) {
         let mut inner = locked(&self.shared.inner);
         inner.generation += 1;
@@ -71,18 +73,18 @@ impl Channels {
             .collect();
     }
 
-    /// One more; gives its number.
+    /// Adds a channel and returns its number.
     pub fn add(&self, channel: Channel, spare: Option<Connection>) {
         let mut inner = locked(&self.shared.inner);
         inner.list.push(Slot { channel, spare });
     }
 
-    /// Whether there is any.
+    /// Whether there are no channels.
     pub fn is_empty(&self) -> bool {
         locked(&self.shared.inner).list.is_empty()
     }
 
-    /// How many there are.
+    /// Number of channels.
     pub fn count(&self) -> u32 {
         u32::try_from(locked(&self.shared.inner).list.len()).unwrap_or(u32::MAX)
     }
@@ -94,10 +96,10 @@ impl Channels {
         Some(slot.channel.clone())
     }
 
-    /// A new connection over the channel of this number; `None` if there is none of this number.
+    /// A new connection over the channel of this number; `None` if no channel has this number.
     ///
     /// # Errors
-    /// The channel is dead, or something else answers.
+    /// The channel is dead, or another peer answers.
     pub fn connect(&self, number: u32) -> Option<Result<Connection, DialError>> {
         let channel = {
             let mut inner = locked(&self.shared.inner);
@@ -110,10 +112,10 @@ impl Channels {
         Some(self.dial(&channel).map(|(connection, _)| connection))
     }
 
-    /// Connects over a channel and proves who is there.
+    /// Connects over a channel and proves the peer's identity.
     ///
     /// # Errors
-    /// Nothing answers, or something else.
+    /// No peer answers, or another one.
     pub fn dial(&self, channel: &Channel) -> Result<(Connection, LeavesBy), DialError> {
         let address = PeerAddress::new(&channel.remote.ip().to_string(), channel.remote.port());
         let deadline = CHANNEL_DEADLINE.min(self.shared.options.deadline);
@@ -132,7 +134,8 @@ impl Channels {
         Ok((connection, leaves_by))
     }
 
-    /// Further paths to these addresses that [`Self::find`] would try first, one for each pair of interfaces. Tries none.
+    /// Further paths to these addresses that [`Self::find`] would try first, one for each pair of interfaces. Tries
+    /// none itself.
     pub fn untried(&self, their: &[TheirAddress]) -> Vec<Channel> {
         let own = interfaces().unwrap_or_default();
         let mut pairing = Pairing::new(&own, their);
@@ -150,9 +153,9 @@ impl Channels {
             .collect()
     }
 
-    /// Looks for further channels to these addresses beside everything else, on threads that end by themselves; costs nothing
-    /// where the other side has one interface. Each attempt is short, and none is repeated until an interface of this machine comes or
-    /// goes.
+    /// Searches further channels to these addresses in the background, on threads that end without being joined. Costs
+    /// nothing if the other side has one interface. Each attempt is short, and none is repeated until an interface of
+    /// this machine appears or disappears.
     pub fn find(&self, their: &[TheirAddress]) {
         let own = interfaces().unwrap_or_default();
         let (pairing, generation) = self.pairing(&own, their);
@@ -165,13 +168,13 @@ impl Channels {
             their: their.to_vec(),
             generation,
         };
-        // Whoever has no thread for it has one channel.
+        // Without a thread for the search, one channel remains.
         let _ = std::thread::Builder::new()
             .name("gw-find".to_owned())
             .spawn(move || finder.run(pairing));
     }
 
-    /// The interfaces that have no channel yet, and the number of the opening of the transfer.
+    /// The interfaces without a channel, and the number of the transfer's opening.
     fn pairing(&self, own: &[InterfaceAddress], their: &[TheirAddress]) -> (Pairing, u64) {
         let mut pairing = Pairing::new(own, their);
         let inner = locked(&self.shared.inner);
@@ -183,7 +186,7 @@ impl Channels {
         (pairing, inner.generation)
     }
 
-    /// Those who look for channels find no more.
+    /// Stops searches: they add no more channels.
     pub fn stop(&self) {
         let mut inner = locked(&self.shared.inner);
         inner.generation += 1;
@@ -193,10 +196,10 @@ impl Channels {
     }
 }
 
-/// How often who waits for other interfaces looks whether the transfer has ended.
+/// How often a search that waits for changed interfaces checks whether the transfer has ended.
 const WANTED_EVERY: Duration = Duration::from_millis(250);
 
-/// Looks for channels of one opening of the transfer.
+/// Searches channels for one opening of the transfer.
 struct Finder {
     channels: Channels,
     own: Vec<InterfaceAddress>,
@@ -205,7 +208,8 @@ struct Finder {
 }
 
 impl Finder {
-    /// Looks until the transfer ends. An interface that went away has lost its channel, which is used again once it is back.
+    /// Searches until the transfer ends. An interface that disappeared loses its channel, which is used again once the
+    /// interface is back.
     fn run(mut self, mut pairing: Pairing) {
         while pairing.has_theirs() {
             self.look(pairing);
@@ -216,12 +220,12 @@ impl Finder {
         }
     }
 
-    /// Waits until this machine has other interfaces; false once nobody wants to know.
+    /// Waits until this machine's interfaces change; false once the search is no longer wanted.
     fn await_others(&mut self) -> bool {
         loop {
             let until = Instant::now() + INTERFACES_EVERY;
             while Instant::now() < until {
-                // Nobody else has the channels once the transfer is forgotten.
+                // Once the transfer is forgotten, only this thread still holds the channels.
                 if !self.is_wanted() || Arc::strong_count(&self.channels.shared) < 2 {
                     return false;
                 }
@@ -252,7 +256,7 @@ impl Finder {
         inner.generation == self.generation && inner.list.len() < CHANNELS_FOUND_MAX
     }
 
-    /// Tries all of them at once; what works becomes a channel, and its interfaces are no longer to be paired.
+    /// Tries all pairs at once; each working pair becomes a channel, and its interfaces are not paired again.
     fn try_all(&self, pairs: Vec<Pair>, pairing: &mut Pairing) {
         let proven: Vec<Pair> = std::thread::scope(|scope| {
             let attempts: Vec<_> = pairs
@@ -300,7 +304,7 @@ impl Finder {
     }
 }
 
-/// The channel that a connection between these addresses runs over.
+/// The channel of a connection between these addresses.
 pub fn channel_of(local: SocketAddr, remote: SocketAddr) -> Channel {
     let address = canonical(local).ip();
     let interface = interfaces()
@@ -314,7 +318,7 @@ pub fn channel_of(local: SocketAddr, remote: SocketAddr) -> Channel {
     }
 }
 
-/// An IPv4 address as such, not as one of IPv6.
+/// Converts an IPv4-mapped IPv6 address to IPv4.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         IpAddr::V4(ip) => SocketAddr::new(ip.into(), address.port()),

@@ -23,55 +23,55 @@ use crate::socket::Socket;
 use crate::stream::{Stream, StreamCounters, StreamError, StreamOptions, Wake};
 use crate::waker::Waker;
 
-/// A [`Stream`] over TCP with TLS, or over a pair inside this process without.
+/// A [`Stream`] over TCP with TLS, or over a socket pair inside this process without TLS.
 pub struct Connection {
     pub(crate) socket: Socket,
     layer: Layer,
     incoming: InBuffer,
-    /// Bytes of frames, opened and not yet given out: at most one head and one record.
+    /// Decrypted bytes of frames that were not returned yet: at most one head and one record.
     opened: Vec<u8>,
-    /// Frames taken in during a blocked send, and one with payload at most, as the last.
+    /// Frames received during a blocked send; at most one with payload, as the last.
     inbox: VecDeque<(Prelude, Vec<u8>)>,
     inbox_bytes: usize,
     payload_in_inbox: bool,
-    /// What is left of the payload of the frame given out last.
+    /// Remaining payload bytes of the last returned frame.
     payload_due: usize,
-    /// For so much of it a wait ends.
+    /// Number of payload bytes that ends a wait.
     input_bytes: u32,
     outgoing: OutBuffer,
-    /// What TLS has to say on its own; leaves before the next record, never inside a payload in clear.
+    /// Messages of TLS itself; sent before the next record, never inside an unencrypted payload.
     control: OutBuffer,
     waker: Waker,
     stall_limit: Duration,
     /// When a send first had to wait after the owner had ended the stream.
     ended_since: Option<Instant>,
-    /// Content that may still go out in blocks; `None` is any amount.
+    /// Content that may still be sent in blocks; `None` for any amount.
     early_bytes: Option<u64>,
     relayed: bool,
     channel: u32,
     counters: StreamCounters,
     meter: Arc<StreamMeter>,
-    /// When it is to be measured next.
+    /// Time of the next measurement.
     measure_due: Instant,
-    /// When the bytes that the peer's kernel had acknowledged were counted last, and how many they were.
+    /// Time of the last count of bytes acknowledged by the peer's kernel, and that count.
     acknowledged: (Instant, u64),
-    /// The pace that the socket has.
+    /// Current pace of the socket.
     pace: u64,
-    /// Nothing that is here already makes a frame: waiting makes sense.
+    /// The received bytes hold no complete frame: waiting makes sense.
     drained: bool,
-    /// The peer said that nothing follows.
+    /// The peer announced the end of its stream.
     closed: bool,
-    /// The socket has given its last byte.
+    /// The socket has returned its last byte.
     ended: bool,
     /// A send failed or `shutdown` was called: nothing more may be sent.
     sending_over: bool,
 }
 
-/// What lies between frames and socket.
+/// The layer between frames and socket.
 pub(crate) enum Layer {
-    /// Nothing: within one process only.
+    /// No encryption: within one process only.
     Clear,
-    /// TLS; payloads go around it if `plain_payload`.
+    /// TLS; payloads bypass it if `plain_payload`.
     Tls {
         session: Box<Session>,
         plain_payload: bool,
@@ -79,7 +79,7 @@ pub(crate) enum Layer {
 }
 
 impl Connection {
-    /// A stream over `socket`; `incoming` is what the handshake received and did not need.
+    /// A stream over `socket`; `incoming` holds bytes received behind the handshake.
     pub(crate) fn new(
         socket: Socket,
         layer: Layer,
@@ -116,17 +116,17 @@ impl Connection {
         })
     }
 
-    /// Keeps blocks off this connection, but for as much content as the other end takes until there is a better one.
+    /// Allows blocks on this connection only up to this much content, until there is a better connection.
     pub fn carry_blocks_up_to(&mut self, early_bytes: u64) {
         self.early_bytes = Some(early_bytes);
     }
 
-    /// The socket leads to a program that outlives this process and passes everything on.
+    /// Marks the socket as leading to a program that outlives this process and relays everything.
     pub fn set_relayed(&mut self) {
         self.relayed = true;
     }
 
-    /// Measures if it is time to.
+    /// Measures if a measurement is due.
     fn measure_if_due(&mut self, now: Instant) {
         if now >= self.measure_due {
             self.measure_due = now + METER_EVERY;
@@ -208,7 +208,7 @@ impl Stream for Connection {
         if self.sending_over {
             return Err(self.error_misuse("a frame after a failed send or a shutdown"));
         }
-        // A frame that left in part can only be followed by nonsense.
+        // After a partly sent frame, no valid frame can follow.
         self.sending_over = true;
         self.send_frame(head, payload)?;
         self.sending_over = false;
@@ -351,7 +351,7 @@ impl Stream for Connection {
 
     fn set_stall_limit(&mut self, limit: Duration) {
         self.stall_limit = limit;
-        // The kernel's own limit is a second guard only: where it refuses, ours still holds.
+        // The kernel's limit is only a second guard: if the kernel refuses it, ours still holds.
         let _ = self.socket.set_user_timeout(limit);
     }
 
@@ -412,7 +412,7 @@ impl Stream for Connection {
             self.socket.mind_short_way(tcp);
             let acknowledged = tcp.acknowledged_bytes.saturating_sub(self.acknowledged.1);
             let passed = self.acknowledged.0.elapsed();
-            // Over less it is chance.
+            // A shorter interval gives random results.
             if passed >= METER_EVERY {
                 self.acknowledged = (Instant::now(), tcp.acknowledged_bytes);
                 let passed = u64::try_from(passed.as_micros()).unwrap_or(u64::MAX);

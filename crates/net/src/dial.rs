@@ -1,5 +1,5 @@
-//! Owns the opening of connections to a daemon: all its addresses, one deadline, a proven identity.
-//! Remembers no peers and asks nobody.
+//! Opens connections to a daemon: all its addresses, one deadline, a proven identity.
+//! Remembers no peers and asks no questions of the user.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -21,19 +21,20 @@ use crate::socket::Socket;
 use crate::stream::StreamOptions;
 use crate::tls::{ALPN_DATA, ClientTls, Expect, ServerPin};
 
-/// How to dial.
+/// Options for dialling.
 #[derive(Clone, Debug)]
 pub struct DialOptions {
-    /// Who has to answer.
+    /// The expected peer.
     pub expect: Expect,
-    /// For finding and trying all addresses; the handshake has [`HANDSHAKE_DEADLINE`] of its own, or this if shorter.
+    /// Deadline for resolving and trying all addresses; the handshake has a separate [`HANDSHAKE_DEADLINE`], or this
+    /// one if shorter.
     pub deadline: Duration,
-    /// How the stream behaves.
+    /// Options of the stream.
     pub stream: StreamOptions,
 }
 
 impl DialOptions {
-    /// The usual deadline and stream.
+    /// The usual deadline and stream options.
     #[must_use]
     pub fn new(expect: Expect) -> Self {
         Self {
@@ -52,23 +53,23 @@ pub enum DialError {
     Resolve {
         /// The daemon's address.
         address: PeerAddress,
-        /// What the resolver said.
+        /// The resolver's error.
         source: io::Error,
     },
-    /// No address could be connected to.
+    /// No connection to any address.
     #[error("cannot connect to {address}: {source}; {}", advice(source))]
     Connect {
         /// The daemon's address.
         address: PeerAddress,
-        /// What the kernel said of the last one tried.
+        /// The kernel's error for the last address tried.
         source: io::Error,
     },
-    /// Connected, but what answers is no godwit daemon.
+    /// Connected, but the peer is no godwit daemon.
     #[error("{address} does not speak godwit: {what}; check the port, 7272 is usual")]
     NotGodwit {
         /// The daemon's address.
         address: PeerAddress,
-        /// What it seems to be.
+        /// The protocol or program that seems to answer.
         what: String,
     },
     /// The daemon holds another key than the one trusted.
@@ -79,9 +80,9 @@ pub enum DialError {
     WrongIdentity {
         /// The daemon's address.
         address: PeerAddress,
-        /// Whom it had to be.
+        /// The expected identity.
         expected: IdentityId,
-        /// Who it said to be.
+        /// The identity that the daemon presented.
         found: IdentityId,
     },
     /// The daemon was too slow.
@@ -95,7 +96,7 @@ pub enum DialError {
     Broken {
         /// The daemon's address.
         address: PeerAddress,
-        /// How.
+        /// The cause.
         what: String,
     },
     /// TLS found no agreement.
@@ -103,13 +104,13 @@ pub enum DialError {
     Tls {
         /// The daemon's address.
         address: PeerAddress,
-        /// What rustls said.
+        /// The error of rustls.
         error: TlsError,
     },
 }
 
 impl DialError {
-    /// Whether it may work later, with nothing changed by anyone.
+    /// Whether a retry may succeed without any change by the user.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -121,17 +122,17 @@ impl DialError {
         }
     }
 
-    /// Whether the cause is who the peers are.
+    /// Whether the cause is the peers' identities.
     #[must_use]
     pub fn is_authentication(&self) -> bool {
         matches!(self, Self::WrongIdentity { .. })
     }
 }
 
-/// Connects to the daemon at `address` and proves who it is; gives the stream and its identity.
+/// Connects to the daemon at `address` and proves its identity; returns the stream and the identity.
 ///
 /// # Errors
-/// Says which host and port, what is wrong, and what to do.
+/// Names host and port, the fault, and what to do.
 pub fn dial(
     address: &PeerAddress,
     tls: &ClientTls,
@@ -141,18 +142,18 @@ pub fn dial(
     dial_over(Carrier::Tcp(tcp), address, tls, options)
 }
 
-/// What a connection can be made over.
+/// The carrier of a connection.
 pub enum Carrier {
-    /// A TCP connection, whoever dialled.
+    /// A TCP connection, dialled by either side.
     Tcp(TcpStream),
-    /// A socket whose other end leads to the peer by way of something else.
+    /// A socket whose other end leads to the peer through another program.
     Unix(UnixStream),
 }
 
-/// Proves over an existing connection who is at its other end, as [`dial`] does over one of its own.
+/// Proves the peer's identity over an existing connection, as [`dial`] does over a new one.
 ///
 /// # Errors
-/// Says what is wrong; `address` is named in messages.
+/// Names the fault; messages contain `address`.
 pub fn dial_over(
     carrier: Carrier,
     address: &PeerAddress,
@@ -287,5 +288,6 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// A connection on a local network takes less; with many dead addresses the deadline is stretched by this much each.
+/// Minimum time for each address; a connection on a local network takes less. With many dead addresses the deadline is
+/// extended by this much each.
 const CONNECT_TIME_MIN: Duration = Duration::from_millis(100);

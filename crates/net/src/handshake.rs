@@ -1,5 +1,5 @@
-//! Owns the TLS handshake over a socket: one deadline for all of it, one record at a time.
-//! Chooses neither keys nor peers, and decides nothing about who is let in.
+//! Runs the TLS handshake over a socket: one deadline for all of it, one record at a time.
+//! Chooses neither keys nor peers, and authorises no peer.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::limits::SNIFF_BYTES;
 use crate::session::Session;
 use crate::socket::Socket;
 
-/// Why no handshake came about.
+/// Why the handshake failed.
 #[derive(Debug, Error)]
 pub(crate) enum HandshakeError {
     #[error("the handshake was not complete in time")]
@@ -32,7 +32,7 @@ pub(crate) enum HandshakeError {
     },
 }
 
-/// What a peer that does not speak TLS seems to speak.
+/// The protocol that a peer without TLS seems to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LooksLike {
     /// A request or an answer of HTTP.
@@ -41,7 +41,7 @@ pub enum LooksLike {
     Ssh,
     /// Lines of text.
     Text,
-    /// Nothing known.
+    /// An unknown protocol.
     Unknown,
 }
 
@@ -56,7 +56,7 @@ impl std::fmt::Display for LooksLike {
     }
 }
 
-/// Drives the handshake to its end. What arrived behind it stays in `incoming`.
+/// Runs the handshake to its end. Bytes received behind it stay in `incoming`.
 pub(crate) fn handshake(
     socket: &mut Socket,
     session: &mut Session,
@@ -64,14 +64,14 @@ pub(crate) fn handshake(
     deadline: Instant,
 ) -> Result<(), HandshakeError> {
     let mut out = OutBuffer::default();
-    // Records at the front that rustls has seen and still needs, for a message that spans several.
+    // Bytes of records at the front that rustls has seen and still needs, for a message that spans several records.
     let mut fed = 0;
     let mut is_tls = false;
     loop {
         let mut early = false;
         let opened = session.open(incoming.front_mut(fed), &mut out, &mut |_| early = true);
         if let Err(error) = opened {
-            // The alert tells the peer why; nothing waits for it.
+            // The alert gives the peer the reason; its delivery is not awaited.
             let _ = socket.send(out.filled(), &[]);
             return Err(HandshakeError::Tls(error));
         }
@@ -99,7 +99,7 @@ pub(crate) fn handshake(
     }
 }
 
-/// Receives until a whole record is behind the first `fed` bytes, and gives its length.
+/// Receives until a whole record is behind the first `fed` bytes, and returns its length.
 fn next_record(
     socket: &mut Socket,
     incoming: &mut InBuffer,
@@ -189,7 +189,7 @@ fn await_ready(
         })
 }
 
-/// Refuses what is no TLS, after a closer look at what it is.
+/// Refuses a peer that does not speak TLS, after examining its first bytes.
 fn sniff(
     socket: &mut Socket,
     incoming: &mut InBuffer,
@@ -199,7 +199,7 @@ fn sniff(
     if first == TLS_HANDSHAKE || first == TLS_ALERT {
         return Ok(());
     }
-    // A client that sends a byte at a time is worth a moment, no more.
+    // A client that sends single bytes gets only a moment.
     let deadline = deadline.min(Instant::now() + SNIFF_TIME);
     while incoming.filled().len() < SNIFF_BYTES && !incoming.filled().contains(&b'\n') {
         if receive(socket, incoming, deadline).is_err() {
@@ -237,7 +237,7 @@ fn looks_like(bytes: &[u8]) -> LooksLike {
     }
 }
 
-/// Record types of TLS that a handshake begins with.
+/// The TLS record types with which a handshake begins.
 const TLS_HANDSHAKE: u8 = 22;
 const TLS_ALERT: u8 = 21;
 const SNIFF_TIME: Duration = Duration::from_secs(1);

@@ -1,5 +1,5 @@
-//! Owns the look at what a new connection wants, without taking any byte of it: data, or something else by TLS.
-//! Answers nothing and checks nobody; whoever takes the connection does.
+//! Determines what a new connection wants (data, or another protocol over TLS) without consuming its bytes.
+//! Answers nothing and checks no identity; the code that accepts the connection does.
 
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -12,19 +12,20 @@ use rustls::server::Acceptor;
 use crate::limits::RECORD_BYTES_MAX;
 use crate::tls::ALPN_DATA;
 
-/// The longest first flight that is looked at: browsers send 2 KiB, and one record can hold the rest.
+/// Longest first flight that is examined: browsers send 2 KiB, and one record can hold the rest.
 const HELLO_BYTES_MAX: usize = RECORD_BYTES_MAX;
 
-/// What a client wants with its connection.
+/// The protocol that a client wants.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Wants {
-    /// A data connection, or what only the data protocol can refuse in its own words: no TLS, or nothing at all.
+    /// A data connection, or one that only the data protocol can refuse with a proper message: no TLS, or no bytes at
+    /// all.
     Data,
-    /// Another protocol inside TLS, such as HTTP, or none that the client names.
+    /// Another protocol inside TLS, such as HTTP, or a client that names none.
     Other,
 }
 
-/// Looks at the first message of a client until it is whole or `deadline` has passed. All bytes stay in the socket.
+/// Examines a client's first message until it is complete or `deadline` has passed. All bytes stay in the socket.
 #[must_use]
 pub fn client_wants(socket: &TcpStream, deadline: Duration) -> Wants {
     let until = Instant::now() + deadline;
@@ -36,7 +37,7 @@ pub fn client_wants(socket: &TcpStream, deadline: Duration) -> Wants {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(_) => break Wants::Data,
         };
-        // The client has hung up, or waits although its message is not whole.
+        // The client has hung up, or waits although its message is incomplete.
         if length <= known {
             break Wants::Data;
         }
@@ -48,12 +49,12 @@ pub fn client_wants(socket: &TcpStream, deadline: Duration) -> Wants {
             break Wants::Data;
         }
     };
-    // Nobody after us waits for more than one byte.
+    // Later readers wait for a single byte.
     let _ = set_readable_from(socket, 1);
     wants
 }
 
-/// What the first bytes say; None if there are too few of them.
+/// Judges the first bytes; `None` if there are too few.
 fn judge(seen: &[u8]) -> Option<Wants> {
     let mut acceptor = Acceptor::default();
     let mut rest = seen;
@@ -98,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// What a client sends first that offers these protocols.
+    /// The first message of a client that offers these protocols.
     fn hello(alpn: &[&[u8]]) -> Vec<u8> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut config = ClientConfig::builder_with_provider(provider)

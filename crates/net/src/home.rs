@@ -1,5 +1,5 @@
-//! Owns how the small files in the home directory are made and replaced: privately, whole, one writer at a time.
-//! Knows nothing of what they say.
+//! Creates and replaces small files in the home directory: privately, completely, one writer at a time.
+//! Knows nothing of their content.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 use thiserror::Error;
 
-/// What could not be done to which file.
+/// The failed operation, and its file.
 #[derive(Debug, Error)]
 #[error("cannot {operation} {}: {source}", path.display())]
 pub struct HomeError {
@@ -29,7 +29,7 @@ impl HomeError {
     }
 }
 
-/// Makes the directory and what leads to it, for its owner alone; leaves an existing one as it is.
+/// Creates the directory and its parents, accessible only to the owner; leaves an existing directory unchanged.
 pub(crate) fn make_home(home: &Path) -> Result<(), HomeError> {
     DirBuilder::new()
         .recursive(true)
@@ -38,13 +38,13 @@ pub(crate) fn make_home(home: &Path) -> Result<(), HomeError> {
         .map_err(|error| HomeError::new("make the directory", home, error))
 }
 
-/// Held by whoever replaces a file in a home directory.
+/// The lock for replacing files in a home directory.
 pub(crate) struct HomeLock {
     _file: File,
 }
 
 impl HomeLock {
-    /// Waits for its turn.
+    /// Waits for the lock.
     pub(crate) fn take(home: &Path) -> Result<Self, HomeError> {
         let path = home.join(LOCK_NAME);
         let file = OpenOptions::new()
@@ -69,7 +69,7 @@ impl HomeLock {
 pub(crate) fn write_atomically(home: &Path, name: &str, content: &[u8]) -> Result<(), HomeError> {
     let temporary = home.join(format!(".{name}.new"));
     let path = home.join(name);
-    // What a killed writer left must not lend its permissions.
+    // A file left by a killed writer must not lend its permissions.
     match std::fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(HomeError::new("remove", &temporary, error));
@@ -91,7 +91,7 @@ pub(crate) fn write_atomically(home: &Path, name: &str, content: &[u8]) -> Resul
     write().map_err(|error| HomeError::new("write", &path, error))
 }
 
-/// Gives a file that root makes in another user's home to that user: a service must be able to read its own files.
+/// Gives a file that root creates in another user's home to that user: a service must be able to read its own files.
 fn give_to_owner(file: &File, home: &Path) -> io::Result<()> {
     if !geteuid().is_root() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Owns who a node or user is: an Ed25519 key, its self-signed certificate, and the short name of both.
-//! Decides nothing about who may do what.
+//! Owns the identity of a node or user: an Ed25519 key, its self-signed certificate, and the short name of both.
+//! Decides nothing about rights.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -58,7 +58,7 @@ impl fmt::Debug for IdentityId {
     }
 }
 
-/// A text that is no identity.
+/// A text that is no valid identity.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
     "{text:?} is not an identity: gw1- and {ID_DIGITS} letters and digits, as `godwit id` prints it"
@@ -90,33 +90,33 @@ pub struct Identity {
     key: PrivateKeyDer<'static>,
 }
 
-/// Why there is no identity to work with.
+/// Why no identity is available.
 #[derive(Debug, Error)]
 pub enum IdentityError {
     /// The directory or the file could not be used.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// Others than the owner may read or write the key.
+    /// Other users may read or write the key.
     #[error(transparent)]
     Exposed(#[from] SecretFileError),
-    /// The file is not what was once written there.
+    /// The file does not hold a valid identity.
     #[error("{}: {what}; restore it, or move it away to get a new identity", path.display())]
     Malformed {
         /// The key file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in the file.
         what: String,
     },
-    /// No key could be made.
+    /// No key could be generated.
     #[error("cannot make a key: {0}")]
     Generate(String),
 }
 
 impl Identity {
-    /// The identity kept in `home`, made there at the first call.
+    /// The identity kept in `home`, created there at the first call.
     ///
     /// # Errors
-    /// When the directory or file cannot be used, is damaged, or the key is open to others.
+    /// The directory or file cannot be used or is damaged, or the key is open to others.
     pub fn load_or_create(home: &Path) -> Result<Self, IdentityError> {
         make_home(home)?;
         let path = home.join(FILE_NAME);
@@ -124,7 +124,7 @@ impl Identity {
             return Ok(identity);
         }
         let _lock = HomeLock::take(home)?;
-        // Another process may have been first.
+        // Another process may have created the key first.
         if let Some(identity) = Self::load(&path)? {
             return Ok(identity);
         }
@@ -133,18 +133,18 @@ impl Identity {
         Self::parse(&path, pem.as_bytes())
     }
 
-    /// The identity kept in `home`, if there is one. Makes nothing.
+    /// The identity kept in `home`, if there is one. Creates nothing.
     ///
     /// # Errors
-    /// When the file cannot be used, is damaged, or the key is open to others.
+    /// The file cannot be used or is damaged, or the key is open to others.
     pub fn find(home: &Path) -> Result<Option<Self>, IdentityError> {
         Self::load(&home.join(FILE_NAME))
     }
 
-    /// A new identity that is kept nowhere: for one transfer.
+    /// A new identity that is not stored: for one transfer.
     ///
     /// # Errors
-    /// When no key can be made.
+    /// No key can be generated.
     pub fn ephemeral() -> Result<Self, IdentityError> {
         let pem = generate().map_err(|error| IdentityError::Generate(error.to_string()))?;
         Self::parse(Path::new("a new key"), pem.as_bytes())
@@ -208,7 +208,7 @@ impl Identity {
     }
 }
 
-/// A new key and its certificate, which never expires: it is pinned, not vouched for.
+/// Generates a key and its certificate, which never expires: it is pinned, not vouched for by an authority.
 fn generate() -> Result<String, rcgen::Error> {
     let key = KeyPair::generate_for(&PKCS_ED25519)?;
     let mut parameters = CertificateParams::new(vec!["godwit".to_owned()])?;
@@ -220,12 +220,12 @@ fn generate() -> Result<String, rcgen::Error> {
 }
 
 const ID_PREFIX: &str = "gw1-";
-/// 256 bits, five a digit.
+/// 256 bits, five per digit.
 const ID_DIGITS: usize = 52;
 const FILE_NAME: &str = "identity.pem";
 /// A key and a certificate are about 600 bytes.
 const FILE_BYTES_MAX: u64 = 64 << 10;
-/// Neither a link to another's key nor a pipe that never answers.
+/// Refuses a symbolic link to another key, and does not block on a pipe.
 const OPEN_FLAGS: i32 = {
     #[expect(clippy::cast_possible_wrap, reason = "flags fit in 31 bits")]
     let flags = rustix::fs::OFlags::NOFOLLOW

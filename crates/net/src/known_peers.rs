@@ -1,5 +1,5 @@
-//! Owns what a client knows about daemons: which identity answers at which address.
-//! Asks nobody; whether to trust a new one is decided above.
+//! Owns a client's knowledge about daemons: which identity answers at which address.
+//! Asks no questions; the caller decides whether to trust a new daemon.
 
 use std::fmt;
 use std::path::Path;
@@ -13,12 +13,12 @@ pub struct KnownPeers {
     file: LineFile,
 }
 
-/// What [`KnownPeers::trust`] did.
+/// Result of [`KnownPeers::trust`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trusted {
     /// The address was new.
     Added,
-    /// The address had that identity already.
+    /// The address already had that identity.
     AlreadyKnown,
     /// The address had this other identity before.
     Replaced(IdentityId),
@@ -30,7 +30,7 @@ struct Peer {
 }
 
 impl KnownPeers {
-    /// The known peers of `home`; nothing is read yet.
+    /// The known peers of `home`; reads nothing yet.
     #[must_use]
     pub fn new(home: &Path) -> Self {
         Self {
@@ -38,20 +38,20 @@ impl KnownPeers {
         }
     }
 
-    /// Who answers at `address`, as far as known. Reads the file at each call.
+    /// The known identity at `address`. Reads the file at each call.
     ///
     /// # Errors
-    /// When the file cannot be read, or a line in it says nothing known.
+    /// The file cannot be read, or has an invalid line.
     pub fn find(&self, address: &PeerAddress) -> Result<Option<IdentityId>, LineFileError> {
         let lines = self.file.read(parse)?;
         let found = entries(&lines).find(|peer| peer.address == *address);
         Ok(found.map(|peer| peer.id))
     }
 
-    /// From now on `address` is answered by `id`, and by nobody else.
+    /// From now on only `id` is trusted at `address`.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or a line in it says nothing known.
+    /// The file cannot be read or written, or has an invalid line.
     pub fn trust(&self, address: &PeerAddress, id: IdentityId) -> Result<Trusted, LineFileError> {
         let mut outcome = Trusted::Added;
         self.file.change(parse, |lines| {
@@ -74,7 +74,7 @@ impl KnownPeers {
         Ok(outcome)
     }
 
-    /// Forgets who answers at `address`; says whether that was known.
+    /// Forgets the identity at `address`; returns whether there was one.
     ///
     /// # Errors
     /// As [`KnownPeers::trust`].

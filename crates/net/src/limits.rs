@@ -5,55 +5,57 @@ use std::time::Duration;
 
 use godwit_proto::{HEAD_BYTES_MAX, PRELUDE_BYTES};
 
-/// The whole TLS handshake, however the peer doles out its bytes: three round trips of a bad path are below 3 s.
+/// Deadline of the whole TLS handshake, however slowly the peer sends its bytes: three round trips of a bad path take
+/// less than 3 s.
 pub const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// From the end of the handshake to a whole hello; enforced by whoever reads the hello.
+/// Deadline from the end of the handshake to a complete hello; enforced by the reader of the hello.
 pub const HELLO_DEADLINE: Duration = Duration::from_secs(10);
 
 /// One attempt to connect to all addresses of a host.
 pub const DIAL_DEADLINE: Duration = Duration::from_secs(20);
 
-/// One attempt to find out whether a channel leads anywhere, and to prove who is there: three round trips of a bad path.
+/// One attempt to check that a channel leads to the peer, and to prove the peer's identity: three round trips of a bad
+/// path.
 pub const CHANNEL_DEADLINE: Duration = Duration::from_secs(4);
 
-/// Channels of one transfer that are found: one for each interface of a large machine.
+/// Most channels that are found for one transfer: one for each interface of a large machine.
 pub const CHANNELS_FOUND_MAX: usize = 16;
 
-/// How often who found all channels looks whether this machine has other interfaces by now.
+/// How often a search that has found all channels checks whether this machine's interfaces changed.
 pub const INTERFACES_EVERY: Duration = Duration::from_secs(3);
 
-/// How often distant interfaces are paired anew; beyond that nothing is tried.
+/// How many rounds of pairing distant interfaces are tried.
 pub const CHANNEL_ROUNDS_MAX: usize = 4;
 
-/// A socket that empties slowly holds unsent what leaves in one second divided by this …
+/// A slowly draining socket holds at most the unsent bytes of one second divided by this …
 pub const HELD_PARTS: u64 = 4;
 
-/// … and a block at least; on a way from this round trip on.
+/// … but at least a block; on a path from this RTT on.
 pub const HELD_BYTES_MIN: i32 = 512 << 10;
 /// See [`HELD_BYTES_MIN`].
 pub const HELD_FROM: Duration = Duration::from_millis(5);
 
-/// Bytes that wait in a socket without having been sent, where others may send them: two blocks …
+/// Most unsent bytes in a socket if other streams could send them: two blocks …
 pub const UNSENT_BYTES_MAX: i32 = 1 << 20;
 
-/// … and so many at least, so that a path that becomes faster is not held up by us: 1 ms at 1 Gbit/s.
+/// … and the minimum, so that a path that becomes faster is not held up: 1 ms at 1 Gbit/s.
 pub const UNSENT_BYTES_MIN: i32 = 128 << 10;
 
-/// Silence before the kernel asks whether the peer is still there, where other channels can take over.
+/// Silence before the kernel probes whether the peer is alive, where other channels can take over.
 pub const KEEPALIVE_INTERVAL_CHANNEL: Duration = Duration::from_secs(1);
 
-/// No byte moved for this long: the stream is dead. Longer than a slow disk's worst sync.
+/// Time without progress after which a stream is dead. Longer than a slow disk's worst sync.
 pub const STALL_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long a blocked send may still take once the stream's owner has ended it or the peer has hung up: a few round trips of a
 /// bad path.
 pub const END_GRACE: Duration = Duration::from_secs(1);
 
-/// How often a stream that is at work measures itself.
+/// How often a busy stream measures itself.
 pub const METER_EVERY: Duration = Duration::from_millis(200);
 
-/// Silence before the kernel asks whether the peer is still there, and between its further questions.
+/// Silence before the kernel probes whether the peer is alive, and between further probes.
 pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// TLS records sent under one key: 64 GiB in full records, a quarter of what AES-GCM permits (2^24).
@@ -68,7 +70,7 @@ pub const RECORD_HEADER_BYTES: usize = 5;
 /// The longest TLS record: header, ciphertext (RFC 8446, 5.2: plaintext and 256).
 pub const RECORD_BYTES_MAX: usize = RECORD_HEADER_BYTES + RECORD_PLAIN_BYTES + 256;
 
-/// What this side's records have over their plaintext: header, content type, tag.
+/// Overhead of this side's records over their plaintext: header, content type, tag.
 pub const RECORD_OVERHEAD_BYTES: usize = RECORD_HEADER_BYTES + 1 + 16;
 
 /// Plaintext encrypted before it is sent: large enough for few system calls, small enough to stay in L2.
@@ -85,17 +87,18 @@ pub const INBOX_FRAMES_MAX: usize = 512 // acknowledgements of every block in fl
 /// Bytes of frames kept while a send is blocked; a frame that would pass this waits in the socket.
 pub const INBOX_BYTES_MAX: usize = 8 * (HEAD_BYTES_MAX as usize + PRELUDE_BYTES);
 
-/// Taken along behind a payload in clear: the head of the slice that follows, and little of its payload.
+/// Read along behind an unencrypted payload: the head of the next slice, and little of its payload.
 pub const HEAD_AHEAD_BYTES: usize = 1024;
 
-/// Who waits for a payload is woken for so much of it, and not for each packet: over many slow streams that is most of the work.
+/// Largest amount of payload after which a waiting thread is woken. Waking for each packet would be most of the work
+/// over many slow streams.
 pub const INPUT_BYTES_MAX: u32 = 64 << 10;
 
-/// And for no more than this part of what comes in a round trip: the kernel opens the window by what is taken in one, and the
-/// peer waits where the window is full before anything was.
+/// The wake-up amount is at most this fraction of an RTT's input. The kernel opens the window by the bytes taken in one
+/// RTT, and the peer waits if the window fills before any were taken.
 pub const INPUT_PARTS: u32 = 8;
 
-/// What a client of another protocol is looked at for, before it is told that this is not its port.
+/// Bytes examined of a client with another protocol, before it gets the answer that this port is not for it.
 pub const SNIFF_BYTES: usize = 64;
 
 const _: () = assert!(RECEIVE_BYTES >= 2 * RECORD_BYTES_MAX);

@@ -1,5 +1,5 @@
-//! Owns files of one entry a line that people may edit: comments stay, faults are reported with file and line.
-//! Knows nothing of what an entry means.
+//! Owns files with one entry per line that users may edit: comments stay, faults are reported with file and line.
+//! Does not know what an entry means.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ pub enum LineFileError {
     /// The directory or the file could not be read or written.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// A line that says nothing known; nothing in the file is obeyed until it is mended.
+    /// An invalid line; the whole file is ignored until the line is corrected.
     #[error("{}:{line}: {what}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The fault in the line.
         what: String,
     },
     /// An entry that no line can hold.
@@ -36,19 +36,19 @@ pub struct LineFile {
     header: &'static str,
 }
 
-/// A line: an entry with the comment behind it, or text that is kept as it is (comments, empty lines).
+/// A line: an entry with its trailing comment, or text that is kept unchanged (comments, empty lines).
 pub enum Line<E> {
-    /// An entry, and the comment behind it.
+    /// An entry, and its trailing comment.
     Entry(E, String),
     /// A comment, or an empty line.
     Other(String),
 }
 
-/// What the words of a line say, or what is wrong with them.
+/// Parses the words of a line into an entry, or returns the fault.
 pub(crate) type Parse<E> = fn(&[&str]) -> Result<E, String>;
 
 impl LineFile {
-    /// The file `name` in `home`, which begins with `header`; nothing is read yet.
+    /// The file `name` in `home`, which begins with `header`; reads nothing yet.
     #[must_use]
     pub fn new(home: &Path, name: &'static str, header: &'static str) -> Self {
         Self {
@@ -58,10 +58,10 @@ impl LineFile {
         }
     }
 
-    /// All lines; none where there is no file.
+    /// All lines; none if the file does not exist.
     ///
     /// # Errors
-    /// The file cannot be read, or a line in it says nothing known.
+    /// The file cannot be read, or has an invalid line.
     pub fn read<E>(&self, parse: Parse<E>) -> Result<Vec<Line<E>>, LineFileError> {
         let path = self.home.join(self.name);
         let mut text = String::new();
@@ -93,7 +93,7 @@ impl LineFile {
         lines.collect()
     }
 
-    /// Changes the lines under a lock; writes only if `change` says that it changed something.
+    /// Changes the lines under a lock; writes only if `change` reports a change.
     ///
     /// # Errors
     /// As [`LineFile::read`], or the file cannot be written.
@@ -139,5 +139,5 @@ pub(crate) fn entries<E>(lines: &[Line<E>]) -> impl Iterator<Item = &E> {
     })
 }
 
-/// A hundred thousand entries of the longest kind.
+/// Room for a hundred thousand entries of the longest kind.
 const FILE_BYTES_MAX: u64 = 16 << 20;

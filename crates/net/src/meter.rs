@@ -1,4 +1,4 @@
-//! Owns what a stream measures of itself, for other threads to read while its own is busy or blocked.
+//! Owns a stream's measurements of itself, for other threads to read while the stream's thread is busy or blocked.
 //! Draws no conclusions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use crate::TcpInfo;
 
-/// The latest measurement of a stream. Its thread renews it several times a second, in the middle of a blocked send or
-/// receive too.
+/// The latest measurement of a stream. The stream's thread renews it several times a second, even in the middle of a
+/// blocked send or receive.
 #[derive(Debug, Default)]
 pub struct StreamMeter {
     measure: Mutex<StreamMeasure>,
-    /// 0 is none.
+    /// 0 for no pace.
     pace: AtomicU64,
 }
 
-/// What a stream measured of itself since it was opened.
+/// A stream's measurements since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamMeasure {
     /// Bytes taken from the socket, with all overhead of framing and TLS.
@@ -25,9 +25,9 @@ pub struct StreamMeasure {
     pub bytes_out: u64,
     /// Time spent in sends waiting for room in the socket.
     pub blocked_sending: Duration,
-    /// Time spent inside of payloads waiting for bytes.
+    /// Time spent in payloads waiting for bytes.
     pub blocked_receiving: Duration,
-    /// The kernel's view; `None` where the connection is not TCP.
+    /// The kernel's view; `None` if the connection is not TCP.
     pub tcp: Option<TcpInfo>,
 }
 
@@ -37,12 +37,12 @@ impl StreamMeter {
         *self.measure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the stream send no more bytes a second than this from its next measurement on; 0 is no bound.
+    /// Bounds the bytes a second that the stream sends, from its next measurement on; 0 is no bound.
     pub fn set_pace(&self, bytes_per_second: u64) {
         self.pace.store(bytes_per_second, Ordering::Relaxed);
     }
 
-    /// The most bytes a second that it is to send, as set last; 0 is no bound.
+    /// The bound last set on bytes a second; 0 is no bound.
     pub fn pace(&self) -> u64 {
         self.pace.load(Ordering::Relaxed)
     }

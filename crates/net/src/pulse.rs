@@ -1,8 +1,8 @@
-//! Owns a handle by which another thread sees whether a connection lives, and cuts it off.
+//! Lets another thread see whether a connection lives, and cut it off.
 //! Judges nothing.
 //!
-//! Where there are several channels, a socket holds at most what leaves in 50 ms (within `UNSENT_BYTES_MIN` and
-//! `UNSENT_BYTES_MAX`) unsent, so that a slow channel does not hoard the last blocks.
+//! With several channels, a socket holds at most 50 ms of unsent data (within `UNSENT_BYTES_MIN` and
+//! `UNSENT_BYTES_MAX`), so that a slow channel does not hoard the last blocks.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,8 @@ use rustix::net::{Shutdown, sockopt};
 
 use crate::limits::{KEEPALIVE_INTERVAL_CHANNEL, UNSENT_BYTES_MAX, UNSENT_BYTES_MIN};
 
-/// Sees a TCP connection from outside the thread that owns its stream. As long as one is held the connection stays open.
+/// A view of a TCP connection from outside the thread that owns its stream. The connection stays open as long as a view
+/// exists.
 #[derive(Debug)]
 pub struct Pulse {
     fd: OwnedFd,
@@ -29,13 +30,13 @@ pub struct Pulse {
 /// Signs of life of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vital {
-    /// Since anything last came from the peer's kernel, be it an acknowledgement.
+    /// Time since the peer's kernel last sent anything, even an acknowledgement.
     pub quiet: Duration,
-    /// Something was sent that is not acknowledged.
+    /// Whether sent data is unacknowledged.
     pub in_flight: bool,
-    /// Something waits to be sent.
+    /// Whether data waits to be sent.
     pub waiting: bool,
-    /// Smoothed round trip.
+    /// Smoothed RTT.
     pub round_trip: Duration,
     /// Bytes that the peer's kernel acknowledged.
     pub acknowledged_bytes: u64,
@@ -65,15 +66,15 @@ impl Pulse {
         self.local
     }
 
-    /// The other end's.
+    /// The other end's address.
     pub fn remote(&self) -> SocketAddr {
         self.remote
     }
 
-    /// Looks at it.
+    /// Reads the signs of life.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn vital(&self) -> io::Result<Vital> {
         let info = tcp_info(&self.fd)?;
         Ok(Vital {
@@ -87,32 +88,32 @@ impl Pulse {
         })
     }
 
-    /// Others can take over from it: it asks early whether the peer is there, and holds little that was not sent.
+    /// Prepares the connection for take-over by others: it probes the peer early, and holds little unsent data.
     pub fn share(&self) {
         self.is_shared.store(true, Ordering::Relaxed);
-        // Where the kernel refuses, the end of it is noticed later.
+        // If the kernel refuses, the end of the connection is noticed later.
         let _ = sockopt::set_tcp_keepidle(&self.fd, KEEPALIVE_INTERVAL_CHANNEL);
         let _ = sockopt::set_tcp_keepintvl(&self.fd, KEEPALIVE_INTERVAL_CHANNEL);
         let _ = set_unsent_max(&self.fd, UNSENT_BYTES_MAX);
     }
 
-    /// Asks the peer's kernel now whether it is there, if nothing came from it for a second, and nothing is on its way or waits. The
-    /// kernel by itself asks once a second at most.
+    /// Probes the peer's kernel now, if it was silent for a second and nothing is in flight or waiting. Unasked, the
+    /// kernel probes at most once a second.
     pub fn ask(&self) {
-        // A timer that is set to what has passed already is over.
+        // A timer set to a time that has already passed fires at once.
         let _ = sockopt::set_tcp_keepidle(&self.fd, KEEPALIVE_INTERVAL_CHANNEL);
     }
 
-    /// Holds no more that was not sent than goes out in a moment at this rate: what waits in the socket of a slow channel at the end
-    /// of a transfer, the others wait for.
+    /// Limits unsent data to what leaves in a moment at this rate: at the end of a transfer, the other channels wait
+    /// for data in the socket of a slow one.
     pub fn hold(&self, bytes_per_second: u64) {
         let moment = i32::try_from(bytes_per_second / 20).unwrap_or(i32::MAX);
         let _ = set_unsent_max(&self.fd, moment.clamp(UNSENT_BYTES_MIN, UNSENT_BYTES_MAX));
     }
 
-    /// Ends the connection now, whatever its thread waits for, and forgets what was not acknowledged.
+    /// Ends the connection now, whatever its thread waits for, and drops unacknowledged data.
     pub fn cut(&self) {
-        // So that nothing of it arrives when the path is back: all of it goes elsewhere.
+        // Nothing of it may arrive when the path is back: all of it goes elsewhere.
         let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
         let _ = rustix::net::shutdown(&self.fd, Shutdown::Both);
     }

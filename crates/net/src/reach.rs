@@ -1,6 +1,5 @@
-//! Owns the making of data connections between two machines of which one may not reach the other: all addresses at once,
-//! and both directions.
-//! Starts nothing at the other end, and does not say what the connections are for.
+//! Makes data connections between two machines of which one may not reach the other: all addresses at once, and both directions.
+//! Starts nothing at the other end, and does not know what the connections are for.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -24,49 +23,49 @@ use crate::stream::StreamOptions;
 use crate::tls::{ClientTls, Expect};
 use crate::waker::Waker;
 
-/// The first address is alone this long; most often it is the right one.
+/// Head start of the first address, which is usually the right one.
 const FIRST_ALONE: Duration = Duration::from_millis(100);
 
-/// Between two looks for a connection from the other side while ours are under way.
+/// Interval of checks for a connection from the other side while ours are under way.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Between two looks whether to go on.
+/// Interval of checks whether to continue.
 const LOOK_EVERY_WAITING: Duration = Duration::from_millis(100);
 
-/// Connections from the other side that wait to be used, and strangers that have not yet proven who they are.
+/// Connections from the other side that wait for use, and strangers with an unproven identity.
 const ARRIVED_MAX: usize = 64;
 const STRANGERS_MAX: usize = 16;
 
 /// How to reach the other machine.
 pub struct ReachOptions {
-    /// Where it may listen, the likeliest first.
+    /// Addresses on which it may listen, the likeliest first.
     pub targets: Vec<SocketAddr>,
-    /// Who it must be.
+    /// The identity that it must prove.
     pub identity: IdentityId,
     /// Our key; we are the TLS client in both directions.
     pub tls: ClientTls,
-    /// For one attempt in all ways together.
+    /// Deadline for one attempt over all paths together.
     pub deadline: Duration,
-    /// How the streams behave.
+    /// Options of the streams.
     pub stream: StreamOptions,
 }
 
-/// Makes connections to one machine, in whichever way works.
+/// Makes connections to one machine, over any path that works.
 pub struct Reach {
     options: ReachOptions,
-    /// The way that worked last.
+    /// The path that worked last.
     way: Mutex<Option<Attempt>>,
     arrivals: Option<Arrivals>,
 }
 
-/// What an attempt may still hope for.
+/// The paths on which an attempt may still succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// All ways.
+    /// All paths.
     Wait,
-    /// The other side runs perhaps no more, and will not dial: only our own attempts count.
+    /// Only our own attempts: the other side may no longer run, and will not dial.
     DialOnly,
-    /// Nothing is wanted any more.
+    /// No connection is wanted any more.
     Stop,
 }
 
@@ -76,15 +75,15 @@ enum Attempt {
     From,
 }
 
-/// Every way failed.
+/// Every path failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.describe())]
 pub struct ReachError {
-    /// What was dialled, and what became of it.
+    /// The dialled addresses, and the outcome of each.
     pub dialled: Vec<(SocketAddr, String)>,
-    /// Where we waited to be dialled, if we did.
+    /// The port on which we waited for the peer's connection, if we did.
     pub waited_on: Option<u16>,
-    /// A machine answered and proved to be another one.
+    /// Whether a machine with another identity answered.
     pub wrong_identity: bool,
 }
 
@@ -103,7 +102,7 @@ impl ReachError {
 }
 
 impl Reach {
-    /// With `listener`, connections that the other side dials are taken as well.
+    /// With `listener`, connections that the other side dials are accepted as well.
     ///
     /// # Errors
     /// The process is out of descriptors or threads.
@@ -118,10 +117,11 @@ impl Reach {
         })
     }
 
-    /// A new connection. Many threads may ask at once: the first one finds the way for all. `look` is asked again and again.
+    /// A new connection. Many threads may call at once: the first one finds the path for all. `look` is called again
+    /// and again.
     ///
     /// # Errors
-    /// Says what was tried.
+    /// Names what was tried.
     pub fn connect(&self, look: &dyn Fn() -> Look) -> Result<Connection, ReachError> {
         let mut way = locked(&self.way);
         if let Some(known) = *way {
@@ -140,12 +140,12 @@ impl Reach {
         Ok(connection)
     }
 
-    /// Whether a connection has ever come about.
+    /// Whether a connection has ever been made.
     pub fn has_worked(&self) -> bool {
         locked(&self.way).is_some()
     }
 
-    /// Whether connections are made by dialling from here, as many as are wanted; false while the way is being looked for.
+    /// Whether any number of connections can be made by dialling from here; false while the path is being searched.
     pub fn dials(&self) -> bool {
         self.way
             .try_lock()
@@ -236,7 +236,7 @@ impl Reach {
             let found = connected
                 .and_then(|tcp| dial_over(Carrier::Tcp(tcp), &address, &tls, &options))
                 .map(|(connection, _)| connection);
-            // Another way may have been faster.
+            // Another path may have been faster.
             let _ = outcomes.send((target, found));
         };
         std::thread::Builder::new()
@@ -248,7 +248,7 @@ impl Reach {
 
 type Outcome = (SocketAddr, Result<Connection, DialError>);
 
-/// Without address and advice, which the whole message has.
+/// Without address and advice, which the complete message contains.
 fn short(error: &DialError) -> String {
     match error {
         DialError::Connect { source, .. } if source.kind() == io::ErrorKind::TimedOut => {
@@ -267,7 +267,7 @@ fn dial_options(options: &ReachOptions) -> DialOptions {
     dialling
 }
 
-/// Takes what the other side dials.
+/// Accepts connections that the other side dials.
 struct Arrivals {
     port: u16,
     shared: Arc<Queue>,
@@ -277,7 +277,7 @@ struct Arrivals {
 
 #[derive(Default)]
 struct Queue {
-    /// Proven, and the end of it all.
+    /// Proven connections, and whether the end has come.
     inner: Mutex<(Vec<Connection>, bool)>,
     changed: Condvar,
     strangers: AtomicUsize,
@@ -342,7 +342,7 @@ impl Drop for Arrivals {
         }
         self.waker.wake();
         if let Some(thread) = self.thread.take() {
-            // A panic there has been printed.
+            // A thread's panic has been printed.
             let _ = thread.join();
         }
     }
@@ -399,15 +399,15 @@ fn listen(
     }
 }
 
-/// Listens on a free port of the range (`None`: any), for IPv6 and IPv4 alike where the system can; `local`: where only
-/// this machine can reach it.
+/// Listens on a free port of the range (`None`: any), for IPv6 and IPv4 alike where the system can; `local`: only
+/// reachable from this machine.
 ///
 /// # Errors
-/// No port of the range is free, or the system refuses all.
+/// No port of the range is free, or the system refuses every port.
 pub fn bind_data_port(ports: Option<(u16, u16)>, local: bool) -> io::Result<TcpListener> {
     let (first, last) = ports.unwrap_or((0, 0));
     let count = u32::from(last - first) + 1;
-    // Several transfers of one machine begin at different ports, so that they seldom try one that is taken.
+    // Several transfers of one machine begin at different ports, so they seldom try an occupied one.
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
     let start = u32::from_le_bytes(random) % count;
@@ -428,7 +428,7 @@ fn bind(port: u16, local: bool) -> io::Result<TcpListener> {
     }
     both_families(port).or_else(|error| match error.kind() {
         io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
-        // No IPv6 on this machine.
+        // This machine has no IPv6.
         _ => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)),
     })
 }

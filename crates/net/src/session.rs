@@ -16,8 +16,8 @@ pub(crate) struct Session {
     records: u64,
     records_max: u64,
     key_updates: u64,
-    /// Bytes of the last input that rustls still refers to, and that must come again; more than any input has, once it
-    /// failed. It panics over any other input.
+    /// Bytes of the last input that rustls still refers to, and that must come again; after a failure, more than any
+    /// input has. rustls panics over any other input.
     held: usize,
 }
 
@@ -26,14 +26,14 @@ enum Side {
     Server(UnbufferedServerConnection),
 }
 
-/// What became of the bytes given to [`Session::open`].
+/// Result of a call of [`Session::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opened {
-    /// Bytes of the input that are done with.
+    /// Bytes of the input that are consumed.
     pub(crate) used: usize,
-    /// Application data may be sent: the handshake is over.
+    /// The handshake is over: application data may be sent.
     pub(crate) traffic: bool,
-    /// The peer said that nothing follows.
+    /// The peer announced the end of its stream.
     pub(crate) closed: bool,
 }
 
@@ -56,9 +56,9 @@ impl Session {
         }
     }
 
-    /// Processes whole records; application data goes to `sink`, what TLS itself has to say is appended to `out`.
+    /// Processes whole records; application data goes to `sink`, messages of TLS itself are appended to `out`.
     ///
-    /// Bytes that were not used must come again at the front of the next input. After an error only `out` is of use.
+    /// Unused bytes must come again at the front of the next input. After an error only `out` is valid.
     pub(crate) fn open(
         &mut self,
         records: &mut [u8],
@@ -79,7 +79,7 @@ impl Session {
         opened
     }
 
-    /// Encrypts `plain` to the end of `out`, replacing the keys first when they have sealed enough.
+    /// Encrypts `plain` to the end of `out`, replacing keys first that have sealed enough records.
     pub(crate) fn seal(&mut self, plain: &[u8], out: &mut OutBuffer) -> Result<(), Error> {
         self.check_usable()?;
         let rekey = self.records >= self.records_max;
@@ -94,7 +94,7 @@ impl Session {
         }
     }
 
-    /// Appends the alert that tells the peer that nothing follows.
+    /// Appends the alert that announces the end of this stream.
     pub(crate) fn close(&mut self, out: &mut OutBuffer) -> Result<(), Error> {
         self.check_usable()?;
         match &mut self.side {
@@ -122,14 +122,14 @@ impl Session {
     }
 }
 
-/// The calls that rustls has twice, for its two sides.
+/// The methods that rustls has twice, for its two sides.
 trait Unbuffered {
     type Data;
 
     fn process<'c, 'i>(&'c mut self, records: &'i mut [u8])
     -> UnbufferedStatus<'c, 'i, Self::Data>;
 
-    /// Something is queued to be encoded; the next call of `process` gives it and looks at no input.
+    /// Whether something is queued to be encoded; the next call of `process` returns it and looks at no input.
     fn wants_write(&self) -> bool;
 }
 
@@ -187,7 +187,7 @@ fn open<C: Unbuffered>(
                 }
             }
             Ok(ConnectionState::EncodeTlsData(mut data)) => encode(out, |room| data.encode(room))?,
-            // Whatever is in `out` leaves before anything sealed later.
+            // The content of `out` is sent before anything sealed later.
             Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
             Ok(ConnectionState::PeerClosed) => opened.closed = true,
             Ok(ConnectionState::Closed) => {
@@ -261,9 +261,9 @@ fn close<C: Unbuffered>(connection: &mut C, out: &mut OutBuffer) -> Result<(), E
     }
 }
 
-/// After a failure: the alert that tells the peer why, if rustls has one.
+/// After a failure: the alert that gives the peer the reason, if rustls has one.
 ///
-/// Asks for no more than what is queued: rustls would go on to look at input, which it must not do again.
+/// Takes only what is queued: otherwise rustls would process the input again, which it must not.
 fn collect_alert<C: Unbuffered>(connection: &mut C, out: &mut OutBuffer) {
     while connection.wants_write() {
         let Ok(ConnectionState::EncodeTlsData(mut data)) = connection.process(&mut []).state else {
@@ -296,12 +296,12 @@ fn failed_before() -> Error {
     Error::General("the session failed before, or is in the middle of a message".into())
 }
 
-/// Bytes that `plain_bytes` take on the wire, with room for key updates that go before them.
+/// Size of `plain_bytes` on the wire, with room for preceding key updates.
 fn sealed_bytes_max(plain_bytes: usize) -> usize {
     plain_bytes + (plain_bytes / RECORD_PLAIN_BYTES + 1) * RECORD_OVERHEAD_BYTES + CONTROL_BYTES
 }
 
-/// Room for alerts, key updates and the small messages of the handshake; larger ones ask for more.
+/// Room for alerts, key updates and the small messages of the handshake; larger ones request more.
 const CONTROL_BYTES: usize = 256;
 
 #[cfg(test)]
@@ -334,7 +334,7 @@ mod tests {
         )
     }
 
-    /// Feeds whole records as the handshake does; gives what the session answers, and whether it is ready.
+    /// Feeds whole records as the handshake does; returns the session's answer, and whether it is ready.
     fn feed(session: &mut Session, bytes: &[u8]) -> Result<(Vec<u8>, bool), Error> {
         let mut incoming = InBuffer::new();
         incoming.room()[..bytes.len()].copy_from_slice(bytes);
@@ -379,7 +379,7 @@ mod tests {
     fn a_session_that_holds_half_a_message_is_of_no_further_use() {
         let (mut client, mut server) = sessions();
         let (hello, _) = feed(&mut client, &[]).unwrap();
-        // The hello cut into two records, of which only the first comes.
+        // The hello is cut into two records, of which only the first is sent.
         let half = u16::try_from(hello.len() / 2).unwrap();
         let mut record = hello[..3].to_vec();
         record.extend_from_slice(&half.to_be_bytes());
@@ -393,7 +393,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
-        /// Neither side panics, whatever is changed on the way and whatever is asked of it afterwards.
+        /// Neither side panics, whatever is changed in transit and whatever is called afterwards.
         #[test]
         fn a_touched_handshake_panics_nowhere(
             flight in 0_usize..3,

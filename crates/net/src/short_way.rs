@@ -1,10 +1,10 @@
-//! Owns which congestion control connections over short ways have where the system's own keeps a pace.
-//! Sets nothing on others, and nothing that a user chose.
+//! Chooses the congestion control of connections over short paths if the system's choice is paced.
+//! Changes nothing on other connections, and nothing that a user chose.
 //!
-//! The kernel keeps pacing a connection that ever had BBR. So where the system's choice is BBR, sockets that connect or listen
-//! get `cubic` or `reno` beforehand. The round trip of TCP's handshake decides: from 1 ms on, the connection gets the system's
-//! choice before any data. Below 1 ms the connection gets it later, if the connection loses too much in two windows in a row or
-//! its path proves longer. A congestion control that the user named goes before all this.
+//! The kernel keeps pacing a connection that ever had BBR. So if the system's choice is BBR, sockets that connect or
+//! listen get `cubic` or `reno` beforehand. The RTT of TCP's handshake decides: from 1 ms on, the connection gets the
+//! system's choice before any data. Below 1 ms the connection gets it later, if the connection loses too much in two
+//! windows in a row or its path proves longer. A congestion control that the user named takes precedence.
 
 use std::mem;
 use std::os::fd::AsFd;
@@ -16,43 +16,46 @@ use rustix::net::sockopt;
 
 use crate::congestion::socket_to_try;
 
-/// Below this round trip a loss is made good before anybody notices, and keeping a pace costs more than it saves: the
-/// kernel sets a timer for every few segments, at both ends where they share a processor. Within one machine two streams
-/// move twice as much without.
+/// Below this RTT a loss is repaired unnoticed, and pacing costs more than it saves: the kernel sets a timer for every
+/// few segments, at both ends where they share a processor. Within one machine two streams move twice as much without
+/// pacing.
 const SHORT: Duration = Duration::from_millis(1);
 
-/// What needs no pace, the best first. An unprivileged user may have those that `net.ipv4.tcp_allowed_congestion_control` lists.
+/// Congestion controls without pacing, the best first. An unprivileged user may choose those that
+/// `net.ipv4.tcp_allowed_congestion_control` lists.
 const WITHOUT_PACE: [&str; 2] = ["cubic", "reno"];
 
-/// On a short way with more than this part of its segments lost the system's choice may be the better one. `reno` then has 1.2 / √p
-/// of them under way (RFC 3649), and `cubic` as many where round trips are so short (RFC 9438, 4.3): 38 here, with which a
-/// stream moves 440 Mbit/s at 1 ms. Who keeps no pace fills queues, and loses 0.01 to 0.05 % where they are shallow.
+/// Share of lost segments on a short path above which the system's choice may be better. At loss rate p, `reno` has 1.2
+/// √p segments in flight (RFC 3649), and so has `cubic` at such short RTTs (RFC 9438, 4.3). Here that is 38, with which
+/// a stream moves 440 Mbit/s at 1 ms. A sender without pacing fills queues, and loses 0.01 to 0.05 % if they are
+/// shallow.
 const LOSSES_MAX: f64 = 0.001;
 
-/// Losses among fewer segments than these tell nothing: ten of them would be too many.
+/// Losses among fewer segments than this prove nothing: ten losses would be too many.
 const SEGMENTS_MIN: u32 = 10_000;
 
-/// What was replaced first in this process; none where nothing ever was.
+/// The congestion control first replaced in this process; unset if none ever was.
 static REPLACED: OnceLock<String> = OnceLock::new();
 
-/// Whether a congestion control sends by a clock of its own instead of by acknowledgements: BBR in all its versions.
+/// Whether a congestion control sends by a clock instead of by acknowledgements: BBR in all its versions.
 fn keeps_pace(name: &str) -> bool {
     name.starts_with("bbr")
 }
 
-/// Whether a connection that has this has it for its way may be short. Where what is usual keeps no pace it was the route that said so, which
-/// then goes before; where it does keep one nobody can tell.
+/// Whether a connection has this congestion control because its path may be short. If the usual one is not paced, the
+/// route chose this one, which then takes precedence. If the usual one is paced, the two cases cannot be distinguished.
 fn was_replaced(has: &str, usual: &str) -> bool {
     keeps_pace(usual) && WITHOUT_PACE.contains(&has)
 }
 
-/// Of the first round trip; zero is none that was measured, as where the kernel answered by SYN cookies.
+/// Judges the first RTT; zero means not measured, for instance after SYN cookies.
 fn is_short(round_trip: Duration) -> bool {
     !round_trip.is_zero() && round_trip < SHORT
 }
 
-/// Prepares a socket that is to connect, or a listening one for those that it accepts, as if the way were short: once BBR
-/// has begun on a connection the kernel goes on keeping a pace under any other. Where the way turns out to be longer it is undone once connected.
+/// Prepares a socket as if the path were short: one that is about to connect, or a listening one for the sockets that
+/// it accepts. Once BBR has begun on a connection, the kernel keeps pacing under any other congestion control. If the
+/// path proves longer, this is undone after connecting.
 pub fn prepare_for_short_way(socket: impl AsFd) {
     let Ok(usual) = sockopt::tcp_congestion(&socket) else {
         return;
@@ -60,13 +63,14 @@ pub fn prepare_for_short_way(socket: impl AsFd) {
     if keeps_pace(&usual)
         && let Some(name) = instead_of(&usual)
     {
-        // Where this fails all the same it has what is usual.
+        // If this fails after all, the socket keeps the usual one.
         let _ = sockopt::set_tcp_congestion(&socket, name);
         let _ = REPLACED.set(usual);
     }
 }
 
-/// What may be had and given up for `usual` again: a user who may not choose that would leave it for good, over long ways too.
+/// A congestion control that this user may choose and later exchange for `usual`. A user who may not choose `usual`
+/// would lose it for good, over long paths too.
 fn instead_of(usual: &str) -> Option<&'static str> {
     let tried = socket_to_try().ok()?;
     let may_have = |name: &str| sockopt::set_tcp_congestion(&tried, name).is_ok();
@@ -74,23 +78,25 @@ fn instead_of(usual: &str) -> Option<&'static str> {
     WITHOUT_PACE.into_iter().find(there_and_back)
 }
 
-/// The congestion control that the system would have chosen for a connection that has another, for its way is short.
+/// The system's usual congestion control, for a connection that has another because its path is short.
 #[derive(Debug)]
 pub(crate) struct Usual {
     name: String,
-    /// Segments sent and sent again before the window in which losses are counted; the kernel's counters wrap.
+    /// Segments sent and resent before the window in which losses are counted; the kernel's counters wrap.
     sent: u32,
     resent: u32,
-    /// Whether the window before had too many.
+    /// Whether the previous window had too many losses.
     was_lossy: bool,
 }
 
 impl Usual {
-    /// Looks at a connection that was just made, and gives it what is usual if its way is not short. `None`: it has that.
+    /// Examines a new connection, and gives it the usual congestion control if its path is not short. `None`: it
+    /// already has that.
     pub(crate) fn of(connected: impl AsFd) -> Option<Self> {
         let replaced = REPLACED.get()?;
         let has = sockopt::tcp_congestion(&connected).ok()?;
-        // It may have changed, or be another in this network namespace; but there may be no socket left to ask with.
+        // The usual one may have changed, or differ in this network namespace; but there may be no socket left to
+        // query.
         let asked = socket_to_try().and_then(sockopt::tcp_congestion);
         let usual = asked.unwrap_or_else(|_| replaced.clone());
         if !was_replaced(&has, &usual) {
@@ -99,7 +105,7 @@ impl Usual {
         if tcp_info(&connected).is_ok_and(|tcp| is_short(tcp.round_trip)) {
             return Some(Self::new(usual));
         }
-        // Before anything else was taken it was tried that this may be had again.
+        // Before the replacement, a test showed that this user may set the usual one again.
         let _ = sockopt::set_tcp_congestion(&connected, &usual);
         None
     }
@@ -113,7 +119,7 @@ impl Usual {
         }
     }
 
-    /// Whether the connection should have it after all: so much was lost lately, or the way is not short.
+    /// Whether the connection needs the usual one after all: too much was lost lately, or the path is not short.
     pub(crate) fn is_wanted(&mut self, tcp: &TcpInfo) -> bool {
         let segments = tcp.data_segments.wrapping_sub(self.sent);
         if segments < SEGMENTS_MIN {
@@ -122,13 +128,14 @@ impl Usual {
         let lost = tcp.retransmitted_segments.wrapping_sub(self.resent);
         (self.sent, self.resent) = (tcp.data_segments, tcp.retransmitted_segments);
         let is_lossy = f64::from(lost) > LOSSES_MAX * f64::from(segments);
-        // One window may be the start, which overfills a queue, or a moment in which others came.
+        // One lossy window may be the start, which overfills a queue, or a moment in which other traffic started.
         let goes_on_losing = mem::replace(&mut self.was_lossy, is_lossy) && is_lossy;
-        // The least of five minutes: where something near has answered first, in the place of a host far away, that is forgotten then.
+        // The minimum of five minutes: a nearby middlebox that answered in place of a distant host is forgotten by
+        // then.
         goes_on_losing || tcp.round_trip_min >= SHORT
     }
 
-    /// Gives it back.
+    /// Sets the usual congestion control on the connection.
     pub(crate) fn give_to(&self, connected: impl AsFd) {
         let _ = sockopt::set_tcp_congestion(&connected, &self.name);
     }
@@ -161,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_had_again_is_not_left() {
-        // Reno is part of every kernel, and allowed unless somebody has taken it off the list.
+        // Reno is part of every kernel, and allowed unless an administrator removed it from the list.
         let usual = congestion(socket_to_try().unwrap());
         assert!(instead_of(&usual).is_some());
         assert_eq!(instead_of("bbr-nosuch"), None);
@@ -195,7 +202,7 @@ mod tests {
         let (far, _) = listener.accept().unwrap();
         for end in [&near, &far] {
             let other = Usual::of(end);
-            // Where the machine stood still for a moment the way looks long.
+            // If the machine was suspended for a moment, the path looks long.
             let expected = other.as_ref().map_or(&*usual, |_| "cubic");
             let has = congestion(end);
             assert!(
@@ -209,7 +216,7 @@ mod tests {
         }
     }
 
-    /// What `usual` says, one after the other, where so many segments were sent and so many of them again since the one before.
+    /// Results of `usual`, one after the other, for windows with so many segments sent and resent since the one before.
     fn wanted(usual: &mut Usual, windows: &[(u32, u32)]) -> Vec<bool> {
         let mut tcp = TcpInfo {
             data_segments: usual.sent,
@@ -256,7 +263,7 @@ mod tests {
         };
         assert!(wants(SEGMENTS_MIN, SHORT));
         assert!(!wants(SEGMENTS_MIN, SHORT - Duration::from_micros(1)));
-        // After a rest the least is that of a few.
+        // After a pause the minimum is that of a few segments.
         assert!(!wants(SEGMENTS_MIN - 1, 40 * SHORT));
     }
 

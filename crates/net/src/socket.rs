@@ -28,21 +28,21 @@ pub(crate) struct Socket {
     fd: OwnedFd,
     is_tcp: bool,
     peer: String,
-    /// What the system would have chosen where we did; `None` where it has its way.
+    /// The system's choice where we replaced it; `None` if it is in effect.
     usual: Option<Usual>,
-    /// Its packets are marked as those that yield to all others.
+    /// Whether its packets are marked as yielding to all others.
     marked: bool,
-    /// It is readable from so many bytes on.
+    /// Number of bytes from which the socket counts as readable.
     readable_from: u32,
-    /// The most bytes that wait in it unsent, as set last; 0 for the system's.
+    /// The bound last set on unsent bytes; 0 for the system's.
     unsent_max: i32,
-    /// Others bound those.
+    /// Whether the unsent bytes are bounded by another thread.
     is_shared: Arc<AtomicBool>,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
 }
 
-/// What a poll found.
+/// Result of a poll.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) input: bool,
@@ -98,11 +98,11 @@ impl Socket {
         Ok(())
     }
 
-    /// The congestion control, unless its name is empty, and the marks of what yields to others.
+    /// Sets the congestion control, unless its name is empty, and the marks of packets that yield to others.
     pub(crate) fn share(&mut self, congestion: &str, background: bool) -> io::Result<()> {
         /// The code point LE in the byte that holds it.
         const LOWER_EFFORT: u8 = 1 << 2;
-        /// The class of the kernel's queues for what fills gaps.
+        /// The class for background traffic in the kernel's queues.
         const FILLER: u32 = 1;
         if !self.is_tcp {
             return Ok(());
@@ -114,7 +114,8 @@ impl Socket {
             } else {
                 (0, 0)
             };
-            // Marks are a courtesy: who cannot set them still yields by its rate. One of the two fits the address family.
+            // Marks are a courtesy: without permission to set them, the connection still yields by its rate. One of the
+            // two fits the address family.
             let _ = sockopt::set_ip_tos(&self.fd, class);
             let _ = sockopt::set_ipv6_tclass(&self.fd, class.into());
             let _ = set_priority(&self.fd, priority);
@@ -134,7 +135,7 @@ impl Socket {
             } else {
                 bytes_per_second
             };
-            // Known since Linux 3.13; the rate is checked by what it does.
+            // Known since Linux 3.13; the rate is checked by its effect.
             let _ = set_max_pacing_rate(&self.fd, most);
         }
     }
@@ -147,15 +148,17 @@ impl Socket {
         }
     }
 
-    /// Gives a connection that loses too much on a short way, or has a longer one, the system's congestion control.
+    /// Sets the system's congestion control on a connection over a short path that loses too much, or whose path is
+    /// longer.
     pub(crate) fn mind_short_way(&mut self, tcp: &TcpInfo) {
         if let Some(usual) = self.usual.take_if(|usual| usual.is_wanted(tcp)) {
             usual.give_to(&self.fd);
         }
     }
 
-    /// Bounds what waits unsent once that is more than leaves in half a second at this rate: the end of a transfer waits for what its
-    /// slowest stream holds. A socket that empties sooner keeps what the system gives it, and so does one on a short way.
+    /// Bounds unsent data once there is more of it than leaves in half a second at this rate: the end of a transfer
+    /// waits for the data in its slowest stage. A socket that drains sooner keeps the system's bound, and so does a
+    /// socket on a short path.
     pub(crate) fn hold_little(&mut self, tcp: &TcpInfo, bytes_per_second: u64) {
         if tcp.round_trip_min < HELD_FROM || self.is_shared.load(Ordering::Relaxed) {
             return;
@@ -182,7 +185,7 @@ impl Socket {
         ))
     }
 
-    /// Receives into `first`, and what is more into `second`, in one call. `None`: nothing is here; `Some(0)`: end.
+    /// Receives into `first`, and the excess into `second`, in one call. `None`: nothing has arrived; `Some(0)`: end.
     pub(crate) fn receive(
         &mut self,
         first: &mut [u8],
@@ -239,8 +242,9 @@ impl Socket {
         }
     }
 
-    /// Waits for what `want` names, an error of the socket (then both directions are ready) or `waker` to be readable. There is
-    /// input from `input_bytes` on, or once no more can come: what arrives before wakes nobody.
+    /// Waits for the events in `want`, an error of the socket (then both directions are ready) or `waker` to be
+    /// readable. The socket is readable from `input_bytes` on, or once no more can come: fewer bytes do not end the
+    /// wait.
     pub(crate) fn poll(
         &mut self,
         want: PollFlags,
@@ -268,7 +272,7 @@ impl Socket {
         };
         let (socket, woken) = match found {
             Ok(found) => found,
-            // The time is not over: whoever waits looks again, and waits on if there is nothing.
+            // The time is not over: the caller checks again, and continues waiting if there is nothing.
             Err(Errno::INTR) => {
                 return Ok(Ready {
                     input: true,
@@ -287,7 +291,7 @@ impl Socket {
     }
 
     fn set_readable_from(&mut self, bytes: u32) {
-        // Where the kernel refuses, every packet wakes whoever waits, as it does without this.
+        // If the kernel refuses, every packet ends the wait, as without this.
         if self.is_tcp && bytes != self.readable_from && set_readable_from(&self.fd, bytes).is_ok()
         {
             self.readable_from = bytes;
@@ -300,7 +304,8 @@ impl Socket {
     }
 }
 
-/// The next bound on unsent bytes where `bound` holds, 0 for none, and so many wait; `None` to leave it.
+/// The next bound on unsent bytes, given the current `bound` (0 for none) and the waiting bytes; `None` to keep the
+/// current one.
 fn unsent_bound(bound: i32, waits: u64, bytes_per_second: u64) -> Option<i32> {
     let least = u64::from(HELD_BYTES_MIN.unsigned_abs());
     if bound == 0 && waits <= (bytes_per_second / 2).max(least) {
@@ -308,7 +313,7 @@ fn unsent_bound(bound: i32, waits: u64, bytes_per_second: u64) -> Option<i32> {
     }
     let moment = i32::try_from(bytes_per_second / HELD_PARTS).unwrap_or(i32::MAX);
     let next = moment.max(HELD_BYTES_MIN);
-    // Small changes are not worth the call.
+    // Small changes are not worth the system call.
     (!(next / 2..=next.saturating_mul(2)).contains(&bound)).then_some(next)
 }
 
@@ -324,7 +329,7 @@ mod tests {
         assert_eq!(unsent_bound(0, 4 * MB, 125 * MB), None);
         assert_eq!(unsent_bound(0, MB / 2, MB / 10), None);
         assert_eq!(unsent_bound(0, 4 * MB, 0), Some(HELD_BYTES_MIN));
-        // It follows the rate, not every change of it.
+        // The bound follows the rate, but not every change of it.
         assert_eq!(unsent_bound(750_000, 0, 4 * MB), None);
         assert_eq!(unsent_bound(750_000, 0, 125 * MB), Some(31_250_000));
     }

@@ -1,5 +1,5 @@
 //! Owns the contract of a stream: one connection that carries frames both ways.
-//! Knows nothing of what the frames mean, and nothing of how a connection is made.
+//! Knows neither the meaning of frames nor how a connection is made.
 //!
 //! One thread drives a stream in both directions: a non-blocking socket, `poll`, and an eventfd that wakes it. So
 //! acknowledgements travel between blocks without a second thread, and TLS state needs no lock.
@@ -19,34 +19,36 @@ use crate::waker::Waker;
 
 /// One connection that carries whole frames in both directions, driven by one thread.
 ///
-/// A frame is `prelude ‖ head ‖ payload`. The head image that [`Stream::send`] takes is what the encoders of
-/// `godwit-proto` append: prelude and head together. The payload travels beside it, so that it is never copied
-/// before it is encrypted.
+/// A frame is `prelude ‖ head ‖ payload`. [`Stream::send`] takes the head image that the encoders of `godwit-proto`
+/// append: prelude and head together. The payload is passed separately, so that it is never copied before it is
+/// encrypted.
 ///
-/// The loop of an owner is: `try_recv` until it gives `None`, `send` what is to be sent, `wait`.
+/// An owner's loop is: `try_recv` until `None`, `send` pending frames, `wait`.
 ///
-/// After an error nothing more can be sent; `try_recv` may still give frames that had arrived before, among them
-/// the reason the peer had for closing.
+/// After an error nothing more can be sent; `try_recv` may still return frames that arrived before, among them the
+/// peer's reason for closing.
 pub trait Stream: Send {
-    /// Sends one frame: `head` is the image of prelude and head, `payload` exactly the bytes the prelude announces.
+    /// Sends one frame: `head` is the image of prelude and head, `payload` holds exactly the bytes that the prelude
+    /// announces.
     ///
-    /// Returns when the kernel has taken everything. While the socket is full, arriving frames without payload are
-    /// kept (up to [`limits::INBOX_FRAMES_MAX`](crate::limits::INBOX_FRAMES_MAX) and
-    /// [`limits::INBOX_BYTES_MAX`](crate::limits::INBOX_BYTES_MAX)) for `try_recv`, so two busy ends do not block
-    /// each other as long as payloads flow one way only.
+    /// Returns when the kernel has taken everything. While the socket is full, arriving frames without payload are kept
+    /// for `try_recv`, up to [`limits::INBOX_FRAMES_MAX`](crate::limits::INBOX_FRAMES_MAX) and
+    /// [`limits::INBOX_BYTES_MAX`](crate::limits::INBOX_BYTES_MAX). So two busy ends do not block each other as long as
+    /// payloads flow in one direction only.
     ///
     /// # Errors
     /// [`StreamError::Stalled`] when no byte could be sent for the stall limit, [`StreamError::Ended`] soon after
-    /// [`Waker::end`], else the fault of network, TLS or peer. The frame may then have left in part: the stream is of no further use for sending.
+    /// [`Waker::end`], else the fault of network, TLS or peer. The frame may then be partly sent: the stream can send
+    /// nothing more.
     fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), StreamError>;
 
-    /// Sends several frames without payload, one after the other in `frames`, in one go.
+    /// Sends several frames without payload, concatenated in `frames`, in one go.
     ///
     /// # Errors
     /// As for [`Stream::send`].
     fn send_all(&mut self, frames: &[u8]) -> Result<(), StreamError>;
 
-    /// The next frame, if a whole prelude and head is here. Never blocks.
+    /// The next frame, if its whole prelude and head have arrived. Never blocks.
     ///
     /// The `Vec` is the head without its prelude. A frame whose `payload_bytes` is not zero must be followed by
     /// [`Stream::recv_payload`] before the next call.
@@ -55,26 +57,26 @@ pub trait Stream: Send {
     /// [`StreamError::Closed`] once the peer has closed in order, between two frames.
     fn try_recv(&mut self) -> Result<Option<(Prelude, Vec<u8>)>, StreamError>;
 
-    /// Receives the next `into.len()` bytes of the payload that the last frame announced; blocks until they are here.
+    /// Receives the next `into.len()` bytes of the payload that the last frame announced; blocks until they arrive.
     ///
     /// May be called several times for one payload.
     ///
     /// # Errors
-    /// [`StreamError::Stalled`] when nothing arrives for the stall limit; [`StreamError::Ended`] when it had to wait after
-    /// [`Waker::end`]; [`StreamError::Misuse`] when `into` is
-    /// longer than what is left of the payload.
+    /// [`StreamError::Stalled`] when nothing arrives for the stall limit; [`StreamError::Ended`] when the call had to
+    /// wait after [`Waker::end`]; [`StreamError::Misuse`] when `into` is longer than the rest of the payload.
     fn recv_payload(&mut self, into: &mut [u8]) -> Result<(), StreamError>;
 
-    /// Waits until a frame may be here, the [`Waker`] was used, or the time is over.
+    /// Waits until a frame may have arrived, the [`Waker`] was used, or the time is over.
     ///
-    /// Spurious returns are possible; whatever the answer, look at everything. [`Wake::Woken`] goes before
-    /// [`Wake::Readable`] when both are true. End of stream and errors count as readable.
+    /// Spurious returns are possible: check everything after any result. [`Wake::Woken`] goes before [`Wake::Readable`]
+    /// when both are true. End of stream and errors count as readable.
     ///
     /// # Errors
     /// Only if the kernel refuses to wait.
     fn wait(&mut self, timeout: Duration) -> Result<Wake, StreamError>;
 
-    /// Waits for the [`Waker`] or the end of the time, whatever arrives; for an owner that can take nothing now.
+    /// Waits for the [`Waker`] or the end of the time, ignoring arriving data; for an owner that can process nothing
+    /// now.
     ///
     /// # Errors
     /// Only if the kernel refuses to wait.
@@ -86,7 +88,7 @@ pub trait Stream: Send {
     /// The other end, for messages: `192.0.2.7:7272`.
     fn peer(&self) -> String;
 
-    /// From now on payloads travel in clear (both ends must switch at the same frame), heads stay protected.
+    /// From now on payloads travel unencrypted (both ends must switch at the same frame); heads stay encrypted.
     ///
     /// Without effect on a stream inside one process.
     fn set_plain_payload(&mut self, plain: bool);
@@ -94,32 +96,32 @@ pub trait Stream: Send {
     /// The longest time without progress that `send` and `recv_payload` tolerate.
     fn set_stall_limit(&mut self, limit: Duration);
 
-    /// Whether blocks may travel on it; one on which they may not carries all the rest.
+    /// Whether blocks may travel on the stream; a stream without blocks carries everything else.
     fn carries_blocks(&self) -> bool {
         true
     }
 
-    /// Where it does not: content of blocks that may still be sent on it as long as no stream is there that does.
+    /// For a stream without blocks: block content that may still be sent on it while no stream with blocks exists.
     fn early_bytes_left(&self) -> u64 {
         0
     }
 
-    /// Whether what was sent reaches the peer even if this process ends at once: another program has it.
+    /// Whether sent data reaches the peer even if this process ends at once, because another program relays it.
     fn is_relayed(&self) -> bool {
         false
     }
 
-    /// What passed so far.
+    /// Counters since the stream was opened.
     fn counters(&self) -> StreamCounters;
 
-    /// The kernel's view of the connection; `None` where it is not TCP.
+    /// The kernel's view of the connection; `None` if it is not TCP.
     fn tcp_info(&self) -> Option<TcpInfo>;
 
-    /// What the stream measures of itself, for any thread to read at any time; at most
+    /// The stream's measurements, readable by any thread at any time. At most
     /// [`limits::METER_EVERY`](crate::limits::METER_EVERY) old while the stream sends, receives or waits often enough.
     fn meter(&self) -> Arc<StreamMeter>;
 
-    /// Measures now: before the stream is waited on for long, and before it is given up.
+    /// Measures now: call before long waits, and before the stream is given up.
     fn measure(&mut self);
 
     /// Number of the channel that the stream runs over, as the client counts them from 0.
@@ -127,27 +129,27 @@ pub trait Stream: Send {
         0
     }
 
-    /// It runs over the channel of this number.
+    /// Sets the number of the channel that the stream runs over.
     fn set_channel(&mut self, channel: u32) {
         let _ = channel;
     }
 
-    /// A handle on its connection for other threads; `None` where it is not TCP, or the process is out of descriptors.
+    /// A handle on its connection for other threads; `None` if it is not TCP, or the process is out of descriptors.
     fn pulse(&self) -> Option<Pulse> {
         None
     }
 
-    /// Chooses the congestion control by the kernel's name, unless it is empty, and whether packets are marked from now on as
-    /// those that yield to all others (LE, RFC 8622). Without effect where the connection is not TCP.
+    /// Sets the congestion control by the kernel's name, unless the name is empty, and whether packets are marked as
+    /// yielding to all others (LE, RFC 8622). Without effect if the connection is not TCP.
     ///
     /// # Errors
-    /// The kernel does not let it have the congestion control.
+    /// The kernel refuses the congestion control.
     fn share(&mut self, congestion: &str, background: bool) -> Result<(), StreamError> {
         let _ = (congestion, background);
         Ok(())
     }
 
-    /// Closes in order: tells the peer that nothing follows, then shuts down the sending direction. Best effort,
+    /// Closes in order: announces to the peer that nothing follows, then shuts down the sending direction. Best effort,
     /// never blocks.
     fn shutdown(&mut self);
 }
@@ -155,7 +157,7 @@ pub trait Stream: Send {
 /// Why a [`Stream::wait`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// Something is to be received, or the connection ended.
+    /// Data can be received, or the connection ended.
     Readable,
     /// [`Waker::wake`] was called.
     Woken,
@@ -163,14 +165,14 @@ pub enum Wake {
     TimedOut,
 }
 
-/// What passed over a stream since it was opened.
+/// Counters of a stream since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamCounters {
     /// Bytes taken from the socket, with all overhead of framing and TLS.
     pub bytes_in: u64,
     /// Bytes given to the socket, with all overhead of framing and TLS.
     pub bytes_out: u64,
-    /// Whole frames received (given out or in the inbox).
+    /// Whole frames received (returned or in the inbox).
     pub frames_in: u64,
     /// Whole frames sent.
     pub frames_out: u64,
@@ -178,14 +180,14 @@ pub struct StreamCounters {
     pub blocked_sending: Duration,
     /// Time spent in `recv_payload` waiting for bytes.
     pub blocked_receiving: Duration,
-    /// TLS traffic keys that this side replaced on its own account.
+    /// TLS traffic keys that this side replaced unasked.
     pub key_updates: u64,
 }
 
 /// How a stream behaves; the defaults are right outside tests.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    /// Payloads travel in clear from the first frame on (see [`Stream::set_plain_payload`]).
+    /// Options of a stream; the defaults are right outside tests.
     pub plain_payload: bool,
     /// See [`Stream::set_stall_limit`].
     pub stall_limit: Duration,
@@ -203,7 +205,7 @@ impl Default for StreamOptions {
     }
 }
 
-/// What went wrong on a stream, and whose fault it is.
+/// The failure of a stream, and whose fault it is.
 #[derive(Debug, Error)]
 pub enum StreamError {
     /// The peer broke the protocol.
@@ -211,7 +213,7 @@ pub enum StreamError {
     Peer {
         /// The other end.
         peer: String,
-        /// What it did.
+        /// The peer's violation.
         what: String,
     },
     /// The network or the kernel failed.
@@ -219,9 +221,9 @@ pub enum StreamError {
     Network {
         /// The other end.
         peer: String,
-        /// What was being done.
+        /// The operation that failed.
         operation: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The peer closed the connection in order, between two frames.
@@ -237,10 +239,10 @@ pub enum StreamError {
         peer: String,
         /// `sending` or `receiving`.
         doing: &'static str,
-        /// How long nothing moved.
+        /// Time without progress.
         after: Duration,
     },
-    /// This side wanted the stream no longer while it waited for the peer ([`Waker::end`]).
+    /// This side ended the stream while it waited for the peer ([`Waker::end`]).
     #[error("{peer}: given up by this side")]
     Ended {
         /// The other end.
@@ -251,7 +253,7 @@ pub enum StreamError {
     Tls {
         /// The other end.
         peer: String,
-        /// What it was.
+        /// The error of TLS.
         error: rustls::Error,
     },
     /// The caller broke the contract of [`Stream`].
@@ -259,13 +261,13 @@ pub enum StreamError {
     Misuse {
         /// The other end.
         peer: String,
-        /// What the caller did.
+        /// The caller's mistake.
         what: &'static str,
     },
 }
 
 impl StreamError {
-    /// Whether a new connection may do better: the network's faults, not the peer's.
+    /// Whether a new connection may succeed: true for the network's faults, false for the peer's.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {

@@ -21,10 +21,10 @@ use thiserror::Error as ThisError;
 use crate::aead::{self, Library, library};
 use crate::identity::{Identity, IdentityId};
 
-/// The protocol of data connections, as ALPN names it.
+/// ALPN name of the protocol of data connections.
 pub const ALPN_DATA: &[u8] = b"godwit-data/1";
 
-/// What encrypts the records of a connection.
+/// A cipher for the records of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cipher {
     /// AES with 256 bits in Galois/counter mode.
@@ -36,7 +36,7 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// All of them. `aead` has the order in which they are offered.
+    /// All ciphers. `aead` has the order in which they are offered.
     pub const ALL: [Self; 3] = [Self::Aes256Gcm, Self::Aes128Gcm, Self::ChaCha20Poly1305];
 
     /// The name in flags and settings.
@@ -64,7 +64,7 @@ impl fmt::Display for Cipher {
     }
 }
 
-/// A text that names no cipher.
+/// A text that is no cipher's name.
 #[derive(Clone, Debug, ThisError, PartialEq, Eq)]
 #[error("{0:?} is no cipher: aes-256-gcm, aes-128-gcm or chacha20-poly1305")]
 pub struct CipherError(String);
@@ -85,7 +85,7 @@ impl FromStr for Cipher {
 #[error("cannot set up TLS: {0}")]
 pub struct TlsSetupError(#[from] Error);
 
-/// What a client needs to open connections. Cheap to clone.
+/// A client's TLS configuration. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,
@@ -95,12 +95,12 @@ impl ClientTls {
     /// Offers `ciphers` only (none given: all, the fastest on this processor first), and shows `identity` to the server.
     ///
     /// # Errors
-    /// When the identity's key cannot be used.
+    /// The identity's key cannot be used.
     pub fn new(identity: &Identity, ciphers: &[Cipher]) -> Result<Self, TlsSetupError> {
         Self::by(library(), identity, ciphers)
     }
 
-    /// The same with the ciphers of a certain library.
+    /// As `new`, with the ciphers of a certain library.
     pub(crate) fn by(
         library: Library,
         identity: &Identity,
@@ -121,7 +121,7 @@ impl ClientTls {
         })
     }
 
-    /// A connection to whom `expect` says, and where the server's identity will be found.
+    /// A connection to the peer that `expect` names, and the place for the server's identity.
     pub(crate) fn connect(
         &self,
         expect: Expect,
@@ -139,7 +139,7 @@ impl ClientTls {
     }
 }
 
-/// What a server needs to take connections. Cheap to clone.
+/// A server's TLS configuration. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
@@ -149,12 +149,12 @@ impl ServerTls {
     /// Accepts `ciphers` only (none given: all; the client's preference decides), and shows `identity` to clients.
     ///
     /// # Errors
-    /// When the identity's key cannot be used.
+    /// The identity's key cannot be used.
     pub fn new(identity: &Identity, ciphers: &[Cipher]) -> Result<Self, TlsSetupError> {
         Self::by(library(), identity, ciphers)
     }
 
-    /// The same with the ciphers of a certain library.
+    /// As `new`, with the ciphers of a certain library.
     pub(crate) fn by(
         library: Library,
         identity: &Identity,
@@ -181,12 +181,12 @@ impl ServerTls {
     }
 }
 
-/// Whom a client is ready to talk to.
+/// The peer that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// The holder of this key only.
+    /// Only the holder of this key.
     Identity(IdentityId),
-    /// Whoever answers: the caller decides by the identity it gets, before it says anything of worth.
+    /// Any peer: the caller decides by the peer's identity, before it sends anything of value.
     Anyone,
 }
 
@@ -222,7 +222,7 @@ impl ServerPin {
         }
     }
 
-    /// Who the server said to be; proven only once the handshake is complete.
+    /// The identity that the server presented; proven only once the handshake is complete.
     pub(crate) fn found(&self) -> Option<IdentityId> {
         *self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -272,7 +272,8 @@ impl ServerCertVerifier for ServerPin {
     }
 }
 
-/// Checks that a client holds the key of its certificate; whether it may come in is decided by its identity, above.
+/// Checks that a client holds the key of its certificate; the caller decides by the identity whether to admit the
+/// client.
 #[derive(Debug)]
 struct AnyClient {
     algorithms: WebPkiSupportedAlgorithms,

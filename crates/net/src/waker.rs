@@ -1,8 +1,8 @@
 //! Owns the handle by which one thread ends another thread's wait.
-//! Carries no message: whoever is woken looks for itself.
+//! Carries no message: the woken thread checks for itself.
 //!
-//! `Waker::end` ends whatever the streams of a transfer wait for, in the middle of a payload too, so a silent peer holds nobody
-//! up. A blocked send has `limits::END_GRACE` left, so that the last word can follow it.
+//! `Waker::end` ends any wait of a transfer's streams, even in the middle of a payload, so a silent peer blocks no
+//! thread. A blocked send has `limits::END_GRACE` left, so that a final frame can follow it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,8 +13,7 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-/// Ends the wait of the thread that owns a stream. Cheap to clone, and cheap to use when nobody has looked since
-/// the last wake.
+/// Ends the wait of the thread that owns a stream. Cheap to clone, and cheap to use while an earlier wake is unseen.
 #[derive(Clone, Debug)]
 pub struct Waker {
     shared: Arc<Shared>,
@@ -26,15 +25,15 @@ struct Shared {
     /// Readable from [`Waker::end`] on.
     end: OwnedFd,
     ended: AtomicBool,
-    /// Set from a wake until the owner has seen it; spares the system call of further wakes.
+    /// Set from a wake until the owner has seen it; saves the system call of further wakes.
     pending: AtomicBool,
 }
 
 impl Waker {
-    /// A waker that nobody waits on yet.
+    /// A waker without a waiting thread.
     ///
     /// # Errors
-    /// When the process is out of file descriptors.
+    /// The process is out of file descriptors.
     pub fn new() -> io::Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         Ok(Self {
@@ -56,8 +55,8 @@ impl Waker {
         let _ = rustix::io::write(&self.shared.event, &1_u64.to_le_bytes());
     }
 
-    /// As [`Self::wake`], and for good: the stream is of no further use to its owner's work. A receive in the middle of a
-    /// payload ends at once; a send that is blocked has a moment left.
+    /// As [`Self::wake`], but permanently: the stream's owner no longer needs it. A receive in the middle of a payload
+    /// ends at once; a blocked send has a moment left.
     pub fn end(&self) {
         if !self.shared.ended.swap(true, Ordering::SeqCst) {
             let _ = rustix::io::write(&self.shared.end, &1_u64.to_le_bytes());
@@ -70,12 +69,12 @@ impl Waker {
         self.shared.ended.load(Ordering::SeqCst)
     }
 
-    /// Becomes readable with [`Self::end`], and stays so.
+    /// A descriptor that becomes readable with [`Self::end`], and stays so.
     pub(crate) fn end_fd(&self) -> BorrowedFd<'_> {
         self.shared.end.as_fd()
     }
 
-    /// Whether it was used since the last call; forgets it.
+    /// Whether the waker was used since the last call; clears the wake.
     pub fn take(&self) -> bool {
         let pending = self.shared.pending.load(Ordering::SeqCst);
         if pending {
@@ -84,7 +83,7 @@ impl Waker {
         pending
     }
 
-    /// Waits for a wake, at most `timeout`; tells whether there was one, and forgets it.
+    /// Waits for a wake, at most `timeout`; returns whether there was one, and clears it.
     ///
     /// # Errors
     /// Only if the kernel refuses to wait.
@@ -107,11 +106,11 @@ impl Waker {
         }
     }
 
-    /// Forgets a wake; for a waiter whose poll found the descriptor readable.
+    /// Clears a wake; for a waiter whose poll found the descriptor readable.
     ///
-    /// Emptying the event goes before clearing the flag: a wake between the two writes nothing, and its cause is
-    /// seen by the caller, who looks after this returns. A wake that has set the flag and not yet written makes one
-    /// spurious return later.
+    /// The event is emptied before the flag is cleared: a wake between the two writes nothing, but the caller sees its
+    /// cause, because it checks after this returns. A wake that has set the flag and not yet written makes one spurious
+    /// return later.
     pub fn clear(&self) {
         let mut count = [0_u8; 8];
         let _ = rustix::io::read(&self.shared.event, &mut count);

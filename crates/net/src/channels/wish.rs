@@ -1,4 +1,4 @@
-//! Owns what `--channel LOCAL[=REMOTE]` means on this machine: a local end by its name or address, and where it leads.
+//! Owns what `--channel LOCAL[=REMOTE]` means on this machine: a local end by its name or address, and a remote address.
 //! Connects to nothing.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::channel::{Channel, LocalEnd};
 use crate::pairing::{TheirAddress, same_network, shares_prefix};
 
-/// A channel that the user asks for.
+/// A channel that the user requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelWish {
     text: String,
@@ -25,7 +25,7 @@ enum WishedLocal {
     Interface(String),
 }
 
-/// A wish that cannot be understood, or not be fulfilled here.
+/// A wish that is malformed, or cannot be fulfilled here.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("--channel {wish}: {what}")]
 pub struct ChannelWishError {
@@ -79,7 +79,7 @@ impl fmt::Display for ChannelWish {
 }
 
 impl ChannelWish {
-    /// Where it leads, if the user said so.
+    /// The remote address, if the user named one.
     pub fn remote(&self) -> Option<IpAddr> {
         self.remote
     }
@@ -91,7 +91,7 @@ impl ChannelWish {
             .any(|own| shares_prefix(own.address, remote, own.prefix_bits))
     }
 
-    /// Of what the other side announces, what shares a network with the local end.
+    /// The announced address of the other side that shares a network with the local end.
     pub fn neighbour(
         &self,
         own: &[InterfaceAddress],
@@ -107,7 +107,7 @@ impl ChannelWish {
     /// The channel from its local end to `remote`.
     ///
     /// # Errors
-    /// This machine has no such address or interface, or none of the remote's family.
+    /// This machine has no such address or interface, or the interface has no address of the remote's family.
     pub fn to(
         &self,
         own: &[InterfaceAddress],
@@ -120,7 +120,7 @@ impl ChannelWish {
                     remote.ip(), self.text
                 )));
             }
-            // Others than those of interfaces, such as of loopback, are for the routing.
+            // Addresses that belong to no interface, such as those of loopback, are left to the routing.
             WishedLocal::Address(address) => LocalEnd {
                 address: *address,
                 interface: own
@@ -153,7 +153,7 @@ impl ChannelWish {
         })
     }
 
-    /// That this cannot be fulfilled, and why.
+    /// The error that this wish cannot be fulfilled, and why.
     pub fn error(&self, what: impl Into<String>) -> ChannelWishError {
         ChannelWishError {
             wish: self.text.clone(),
@@ -161,7 +161,7 @@ impl ChannelWish {
         }
     }
 
-    /// Whether it was an address that was named, and not an interface: then the routing may have the last word.
+    /// Whether the user named an address and not an interface: then the routing may choose the interface.
     pub fn is_address(&self) -> bool {
         matches!(self.local, WishedLocal::Address(_))
     }
@@ -184,7 +184,7 @@ fn listed(own: &[InterfaceAddress]) -> String {
     }
 }
 
-/// Brackets around an address of IPv6 are allowed, for they are usual where a port follows.
+/// Brackets around an IPv6 address are allowed, because they are usual before a port.
 fn parse_address(text: &str) -> Option<IpAddr> {
     let bare = text
         .strip_prefix('[')
@@ -193,7 +193,7 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     bare.parse().ok()
 }
 
-/// What the kernel takes for one.
+/// Whether the kernel accepts the text as the name of an interface.
 fn is_interface_name(text: &str) -> bool {
     (1..16).contains(&text.len())
         && text != "."

@@ -1,5 +1,5 @@
-//! Owns how frames leave: sealed piece by piece while they are in cache, and what arrives while there is no room.
-//! Does not assemble what arrives.
+//! Sends frames: seals them piece by piece while they are in cache, and receives while the socket has no room.
+//! Does not assemble received frames.
 
 use std::time::{Duration, Instant};
 use std::{io, mem};
@@ -44,13 +44,13 @@ impl Connection {
         self.transmit(out.filled(), &[])
     }
 
-    /// Sends what is sealed once another part would not stay in cache with it.
+    /// Sends the sealed bytes if another part would not stay in cache with them.
     pub(super) fn flush_unless_room(
         &mut self,
         bytes: usize,
         out: &mut OutBuffer,
     ) -> Result<(), StreamError> {
-        // A small head does not cost the first part of the payload a call of its own.
+        // A small head does not cause a separate send for the first part of the payload.
         if out.filled().len() + bytes > SEAL_BYTES + SEAL_BYTES / 8 {
             self.transmit(out.filled(), &[])?;
             out.clear();
@@ -92,7 +92,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for room in the socket, and takes in what arrives meanwhile.
+    /// Waits for room in the socket, and receives meanwhile.
     pub(super) fn await_room(&mut self, since: Instant) -> Result<(), StreamError> {
         loop {
             let mut want = PollFlags::OUT;
@@ -123,7 +123,8 @@ impl Connection {
         }
     }
 
-    /// What is on its way may leave, so that the last word can follow it.
+    /// Time left for a blocked send after the owner ended the stream: pending data may leave, so that a final frame can
+    /// follow.
     fn time_left_after_end(&mut self, now: Instant) -> Result<Duration, StreamError> {
         let since = *self.ended_since.get_or_insert(now);
         let left = END_GRACE.saturating_sub(now.duration_since(since));
@@ -133,8 +134,8 @@ impl Connection {
         Ok(left.max(Duration::from_millis(1)))
     }
 
-    /// A peer that has hung up will say no more of what is sent to it, and may be gone: a window that it has closed before stays
-    /// closed then, and nobody tells us so for a minute and more.
+    /// Time left for a blocked send after the peer hung up. Such a peer may be gone; if its window was closed before,
+    /// the window then stays closed, which the kernel notices only after a minute or more.
     fn time_left_after_hang_up(&self, waited: Duration) -> Result<Duration, StreamError> {
         let left = END_GRACE.saturating_sub(waited);
         if left.is_zero() {
@@ -170,7 +171,7 @@ impl Connection {
             && self.inbox_bytes < INBOX_BYTES_MAX
     }
 
-    /// Moves frames that are here into the inbox, up to its limits and up to the first with a payload.
+    /// Moves received frames into the inbox, up to its limits and up to the first with a payload.
     pub(super) fn take_in(&mut self) -> Result<(), StreamError> {
         while self.may_take_in() {
             if let Some((prelude, head)) = self.assemble()? {

@@ -1,4 +1,5 @@
-//! What the tests of connections share: identities, pairs of ends, frames with checkable content.
+//! Shared helpers of the tests of connections: identities, pairs of ends, frames with checkable content. Tests nothing
+//! itself.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::OnceLock;
@@ -85,7 +86,7 @@ pub(crate) fn pair(ciphers: &[Cipher], stream: &StreamOptions) -> (Connection, C
     (client.unwrap().0, server.unwrap().stream)
 }
 
-/// A pair of every make: TLS, TLS with payloads in clear, inside this process.
+/// A pair of each kind: TLS, TLS with unencrypted payloads, inside this process.
 pub(crate) fn every_pair() -> Vec<(&'static str, Connection, Connection)> {
     let protected = StreamOptions::default();
     let plain = StreamOptions {
@@ -165,7 +166,7 @@ pub(crate) fn receive(
     }
 }
 
-/// Waits for the next frame and compares it with what [`send`] sends for `seed`.
+/// Waits for the next frame and compares it with the one that [`send`] sends for `seed`.
 pub(crate) fn expect(
     stream: &mut dyn Stream,
     seed: u64,
@@ -186,7 +187,7 @@ pub(crate) fn expect(
 
 /// Passes bytes between a client and a server, through `touch` on the way to the server.
 ///
-/// `touch` gets how many bytes passed before and the bytes; what it answers is passed on, `None` cuts the connection.
+/// `touch` gets the number of earlier bytes, and the bytes; its result is passed on, `None` cuts the connection.
 pub(crate) fn through_proxy(
     server: std::net::SocketAddr,
     mut touch: impl FnMut(usize, Vec<u8>) -> Option<Vec<u8>> + Send + 'static,

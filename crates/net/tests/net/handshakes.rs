@@ -1,4 +1,4 @@
-//! Who may connect to whom, and what everyone else is told.
+//! Tests which peers may connect to which, and the errors for all others.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddrV4, TcpStream};
@@ -71,7 +71,7 @@ fn another_identity_than_the_trusted_one_is_refused_by_name() {
     assert!(server.is_err());
 }
 
-/// What a daemon answers to raw bytes, and how it judges their sender.
+/// A daemon's answer to raw bytes, and its judgement of their sender.
 fn answer_to(bytes: &'static [u8], deadline: Duration) -> (Vec<u8>, AcceptError) {
     let (listener, address) = listen();
     let client = thread::spawn(move || {
@@ -184,7 +184,7 @@ fn dial_error(address: &PeerAddress, options: &DialOptions) -> DialError {
     }
 }
 
-/// What a client says of a server that sends these bytes to whoever comes, and then closes or stays silent.
+/// A client's error for a server that sends these bytes to every client, and then closes or stays silent.
 fn verdict_on(bytes: &'static [u8], close: bool, deadline: Duration) -> DialError {
     let (listener, address) = listen();
     let server = thread::spawn(move || {
@@ -228,7 +228,7 @@ fn a_server_that_says_nothing_or_leaves_is_worth_a_retry() {
 
 #[test]
 fn a_refused_connection_names_host_port_and_remedy() {
-    // Bound and not listening: nobody else can take the port meanwhile.
+    // Bound and not listening: no other process can take the port meanwhile.
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     let any: SocketAddrV4 = "127.0.0.1:0".parse().unwrap();
     rustix::net::bind(&socket, &any).unwrap();

@@ -16,7 +16,7 @@ use rustls::{
 
 use super::common::{PATIENCE, client_tls, listen, server_tls};
 
-/// A certificate and key of its own, as any TLS software would have.
+/// A fresh certificate and key, as any TLS software would have.
 fn certificate() -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
     let parameters = rcgen::CertificateParams::new(vec!["here".to_owned()]).unwrap();
@@ -63,7 +63,7 @@ impl ServerCertVerifier for Gullible {
     }
 }
 
-/// What a daemon says of a TLS client that offers these protocols, with or without a certificate.
+/// A daemon's error for a TLS client that offers these protocols, with or without a certificate.
 fn verdict_on_client(protocols: &[&str], with_certificate: bool) -> AcceptError {
     let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()

@@ -10,7 +10,7 @@ use super::common::{
     through_proxy,
 };
 
-/// Sends frames through a proxy that interferes, and gives what the receiver says in the end.
+/// Sends frames through a proxy that interferes, and returns the receiver's error.
 fn receive_through(
     stream: &StreamOptions,
     touch: impl FnMut(usize, Vec<u8>) -> Option<Vec<u8>> + Send + 'static,
@@ -26,7 +26,7 @@ fn receive_through(
                 .stream;
             let mut seed = 0;
             loop {
-                // Frames that do arrive are right.
+                // Frames that do arrive are correct.
                 if let Err(error) = expect(&mut stream, seed, 1000, 100_000) {
                     return error;
                 }
@@ -57,7 +57,7 @@ fn a_byte_changed_on_the_way_is_noticed() {
         }
         Some(bytes)
     });
-    // A changed length field shows as nonsense of the peer's, everything else as TLS failing.
+    // A changed length field looks like the peer's nonsense, everything else like a failure of TLS.
     assert!(
         matches!(error, StreamError::Tls { .. } | StreamError::Peer { .. }),
         "{error}"
@@ -119,7 +119,7 @@ fn a_peer_that_has_hung_up_and_takes_nothing_is_given_up_at_once() {
             .unwrap();
         assert!(matches!(error, StreamError::Network { .. }), "{error}");
         assert!(error.is_retryable());
-        // What it had said before can still be read.
+        // Frames sent before can still be received.
         expect(&mut one, 7, 10, 0).unwrap();
     }
 }
@@ -156,7 +156,7 @@ fn a_wait_in_the_middle_of_a_frame_ends_when_the_owner_wants_the_stream_no_longe
         ..StreamOptions::default()
     };
     let (mut one, mut other) = local_pair(&endless).unwrap();
-    // A send that nobody takes, and that leaves a part of its payload behind.
+    // A send whose data is not read, and that leaves a part of its payload behind.
     let waker = one.waker();
     let sent = thread::spawn(move || {
         let error = (0..100).find_map(|seed| send(&mut one, seed, 0, 4 << 20).err());
@@ -176,7 +176,7 @@ fn a_wait_in_the_middle_of_a_frame_ends_when_the_owner_wants_the_stream_no_longe
     let received = thread::spawn(move || {
         let mut payload = vec![0; prelude.payload_bytes as usize];
         let error = other.recv_payload(&mut payload).unwrap_err();
-        // The other direction still carries the last word.
+        // The other direction still carries a final frame.
         send(&mut other, 0, 10, 0).unwrap();
         error
     });
@@ -188,7 +188,7 @@ fn a_wait_in_the_middle_of_a_frame_ends_when_the_owner_wants_the_stream_no_longe
 #[test]
 fn an_impossible_prelude_is_the_peers_fault() {
     let (mut one, mut other) = pair(&[], &StreamOptions::default());
-    // Its own check would refuse: a payload that contains no frame, sent where the other end expects one.
+    // The stream's own check would refuse: a payload that contains no frame, sent where the other end expects a frame.
     one.set_plain_payload(true);
     let mut nonsense = image(&[], 0);
     nonsense[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
