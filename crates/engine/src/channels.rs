@@ -56,7 +56,7 @@ struct Member {
     counted_bytes: u64,
     counted_resent: u64,
     timers: Timers,
-    /// Acknowledged bytes at the watch's last check, and the time of that check.
+    /// Time of the watch's last check, and the bytes counted by then.
     watched: Option<(Instant, u64)>,
     /// Length of the silence after which the stream was cut off.
     cut: Option<Duration>,

@@ -1,5 +1,5 @@
-//! Tuning decisions of both ends: keeps this end's for the other end to show, and shows the other end's here. Decides
-//! nothing itself (`tuner`).
+//! Tuning decisions of both ends: keeps this end's for the other end to show, and shows the other end's here.
+//! Decides nothing itself (`tuner`).
 
 use std::collections::VecDeque;
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
-//! A transfer's decision about one entry, for users and programs that want it per entry. Decides nothing itself, and
-//! prints nothing.
+//! A transfer's decision about one entry, for users and programs that want it per entry.
+//! Decides nothing itself, and prints nothing.
 
 use godwit_proto::{EntryKind, Record, RecordFlags, Verdict};
 

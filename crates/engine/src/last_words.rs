@@ -1,5 +1,5 @@
-//! Reads the peer's last frames after a send to it has failed. Looks only for how the transfer ended: all else is sent
-//! again on another stream.
+//! Reads the peer's last frames after a send to it has failed.
+//! Looks only for how the transfer ended: all else is sent again on another stream.
 //!
 //! A peer that hung up with a closed window would block a send for a minute or more. The send is given up after one
 //! second without room; frames that the peer sent before are still read.

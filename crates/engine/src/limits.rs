@@ -1,5 +1,5 @@
-//! The bounds of every queue, window and buffer in the engine, each a sum that names its holders. Decides nothing at
-//! run time: the values that a transfer uses are in `live` and in the configurations.
+//! The bounds of every queue, window and buffer in the engine, each a sum that names its holders.
+//! Decides nothing at run time: the values that a transfer uses are in `live` and in the configurations.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub const RECORD_SECTION_BYTES: usize = 256 * 1024;
 /// Small files that are hashed in one go and announced together.
 pub const DIGESTS_AT_ONCE: usize = 256;
 
-/// Manifests waiting at the receiver for digests of its own files; a correct sender puts at most [`MANIFEST_RECORDS`]
+/// Manifests waiting for digests of the receiver's files; a correct sender puts at most [`MANIFEST_RECORDS`]
 /// into each.
 pub const CHECKS_WAITING_MAX: usize = 512;
 

@@ -1,5 +1,5 @@
-//! Settings that may change while a transfer runs: the rate limit and the parallelism of each stage. Does not decide
-//! the values; a user does, or the tuner.
+//! Settings that may change while a transfer runs: the rate limit and the parallelism of each stage.
+//! Does not decide the values; a user does, or the tuner.
 //!
 //! The limit is a token bucket. Where the daemon sends, the client asks it (LIMIT) until its STATUS says that the limit is
 //! obeyed; a client that sends takes no limit from the other end.

@@ -1,4 +1,5 @@
-//! Why a stream no longer serves a transfer. Says nothing about the transfer itself, which continues on other streams.
+//! Why a stream no longer serves a transfer.
+//! Says nothing about the transfer itself, which continues on other streams.
 
 use std::time::Duration;
 

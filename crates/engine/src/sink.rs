@@ -45,6 +45,7 @@ pub trait Sink: Send + Sync {
 
     /// Everything was sent: makes all of it durable and final. Called once, after all writes have returned. Entries
     /// that fail now are reported through [`Acks::fault`], other news through `ending`.
+    ///
     /// # Errors
     /// The failure of the whole transfer.
     fn finish(&self, ending: &mut Ending<'_>) -> Result<FinishReport, SinkFailure>;

@@ -53,6 +53,7 @@ pub trait SourceFile: Send + Sync {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError>;
 
     /// The next bytes of a file of unknown size, and whether they are its last. Fills `buffer` unless they are.
+    ///
     /// # Errors
     /// The file cannot be read, or has a known size.
     fn read_next(&self, buffer: &mut [u8]) -> Result<(usize, bool), ReadError> {

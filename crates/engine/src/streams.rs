@@ -1,5 +1,5 @@
-//! Measurements of one end's streams, one by one and summed into the counters. Measures nothing itself and decides
-//! nothing.
+//! Measurements of one end's streams, one by one and summed into the counters.
+//! Measures nothing itself and decides nothing.
 //!
 //! A stream measures itself at most five times a second, in the middle of a blocked send too (`godwit_net::meter`):
 //! bytes, time without room, time without data, and the kernel's figures of its socket. A snapshot of the counters adds

@@ -1,4 +1,5 @@
-//! Reads this process's peak memory and CPU time from the kernel. Cannot tell transfers of one process apart.
+//! Reads this process's peak memory and CPU time from the kernel.
+//! Cannot tell transfers of one process apart.
 
 use std::fs::File;
 use std::io::Write as _;

@@ -1,5 +1,5 @@
-//! Checks that the slowest stage is named: real engines over TLS and TCP, where each stage in turn is the slowest. The
-//! judgement itself, from given counters, is tested beside it.
+//! Checks that the slowest stage is named: real engines over TLS and TCP, where each stage in turn is the slowest.
+//! The judgement itself, from given counters, is tested beside it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 #[path = "support/mod.rs"]

@@ -1,5 +1,5 @@
-//! Threads that panic: the whole transfer ends with an error, and no thread hangs. The possible places of mistakes are
-//! not tested.
+//! Threads that panic: the whole transfer ends with an error, and no thread hangs.
+//! The possible places of mistakes are not tested.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Each end against a peer that breaks the protocol, is silent or sends late: whole engines, frames by hand. Honest
-//! ends over bad streams and storage are in `simulation`.
+//! Each end against a peer that breaks the protocol, is silent or sends late: whole engines, frames by hand.
+//! Honest ends over bad streams and storage are in `simulation`.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

@@ -1,5 +1,5 @@
-//! Owns what the watch knows of one stream between two checks: the event it waits for, and since when. Time is an
-//! argument. Looks at no socket, and does not judge; `verdict` does.
+//! Owns what the watch knows of one stream between two checks: the event it waits for, and since when. Time is an argument.
+//! Looks at no socket, and does not judge; `verdict` does.
 //!
 //! Any sign of life since a probe, or since data was first seen in flight, is an answer, however late the watch checks.
 //! After a gap of more than two checks all timers restart, because the machine may have been suspended.

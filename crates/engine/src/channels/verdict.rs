@@ -1,4 +1,5 @@
-//! Judges which streams run over a dead channel: a pure function of signs of life. Looks at no socket and cuts nothing.
+//! Judges which streams run over a dead channel: a pure function of signs of life.
+//! Looks at no socket and cuts nothing.
 //!
 //! A stream is dead if the peer's kernel is silent for 1.25 s while data is in flight, or leaves three keepalive probes
 //! unanswered. Where three round trips and half a second are longer than 1.25 s, they are the limit. A dead stream is

@@ -1,5 +1,5 @@
-//! Divides a process's resources among its transfers: who is admitted, in which order, and how much each may use. Never
-//! blocks and allocates no resource; the governor calls it and obeys.
+//! Divides a process's resources among its transfers: who is admitted, in which order, and how much each may use.
+//! Never blocks and allocates no resource; the governor calls this module and obeys.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,9 +17,9 @@ pub struct Amounts {
 /// The side that begins a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// This process does.
+    /// This process begins the transfer.
     Own,
-    /// A peer does. An own transfer waits for an accepted one at the peer, so neither class takes the other's room:
+    /// A peer begins the transfer. An own transfer waits for an accepted one at the peer, so neither class takes the other's room:
     /// otherwise two full processes would wait for each other.
     Accepted,
 }

@@ -1,5 +1,5 @@
-//! The resources that one end of a transfer needs and can use, and how it uses its share. Divides nothing among ends
-//! (`core`).
+//! The resources that one end of a transfer needs and can use, and how it uses its share.
+//! Divides nothing among ends (`core`).
 
 use super::core::{Amounts, Want};
 use crate::limits;

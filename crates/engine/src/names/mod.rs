@@ -1,5 +1,5 @@
-//! Lists of names that select entries, of any length: from a file or pipe, or streamed from a client to a daemon. Does
-//! not look the names up (`ListWork` of `tree`).
+//! Lists of names that select entries, of any length: from a file or pipe, or streamed from a client to a daemon.
+//! Does not look the names up (`ListWork` of `tree`).
 //!
 //! In a pull the client streams the list in numbered parts, at most `PARTS_AHEAD_MAX` ahead of the daemon. Parts that a
 //! dying stream may have lost are sent again. A list from a pipe is kept on disk, so that a transfer can be opened

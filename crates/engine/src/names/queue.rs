@@ -1,5 +1,5 @@
-//! The daemon's side of a streamed list: received parts in the order of their numbers, and the count of taken parts to
-//! report. Sends nothing itself; streams report the count.
+//! The daemon's side of a streamed list: received parts in the order of their numbers, and the count of taken parts to report.
+//! Sends nothing itself; streams report the count.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -29,6 +29,7 @@ struct Inner {
 
 impl NameQueue {
     /// Accepts a part; a repeated part is ignored.
+    ///
     /// # Errors
     /// The rule that the client broke.
     pub(crate) fn put(&self, list: NameList) -> Result<(), &'static str> {

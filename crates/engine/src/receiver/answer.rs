@@ -1,5 +1,5 @@
-//! Answers manifests: counts and reports the sink's decision about each entry; manifests that need digests are handled
-//! by separate threads. Does not decide.
+//! Answers manifests: counts and reports the sink's decision about each entry; manifests that need digests are handled by separate threads.
+//! Does not decide.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

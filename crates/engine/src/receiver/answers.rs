@@ -1,5 +1,5 @@
-//! Keeps given answers, so that a repeated manifest gets the same answer and is planned once. Does not plan (the sink
-//! does) and does not send (`stream` does).
+//! Keeps given answers, so that a repeated manifest gets the same answer and is planned once.
+//! Does not plan (the sink does) and does not send (`stream` does).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

@@ -1,4 +1,5 @@
-//! Closes the sink, reports its progress meanwhile, and keeps the final frame. Decides nothing about entries.
+//! Closes the sink, reports its progress meanwhile, and keeps the final frame.
+//! Decides nothing about entries.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;

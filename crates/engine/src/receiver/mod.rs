@@ -65,6 +65,7 @@ pub struct Receiver {
 
 impl Receiver {
     /// Starts the receiver; `make_sink` gets the outbox through which the sink acknowledges.
+    ///
     /// # Errors
     /// The digest is unknown to this program, the sink cannot be made, or a thread cannot be started.
     pub fn start(

@@ -1,5 +1,5 @@
-//! The sender's reports: its counters, its announced totals, and whether it wants a stream. Does not know the frames
-//! that carry them.
+//! The sender's reports: its counters, its announced totals, and whether it wants a stream.
+//! Does not know the frames that carry them.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! State that all parts of a receiver share: its configuration, sink and outbox, its end, and leave to write. Does none
-//! of the work; `answer`, `writers` and `streams` do it.
+//! State that all parts of a receiver share: its configuration, sink and outbox, its end, and leave to write.
+//! Does none of the work; `answer`, `writers` and `streams` do it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! Serves the streams of a receiver: attaches and detaches each, and holds their shared state. Does not store received
-//! data; `writers` and the sink do.
+//! Serves the streams of a receiver: attaches and detaches each, and holds their shared state.
+//! Does not store received data; `writers` and the sink do.
 
 mod finish;
 mod frames;

@@ -1,5 +1,5 @@
-//! Lets one thread at a time write into one entry, and lets the others hand over their blocks to it. Writes nothing
-//! itself and keeps no order: blocks of an entry may be written in any.
+//! Lets one thread at a time write into one entry, and lets the others hand over their blocks to it.
+//! Writes nothing itself and keeps no order: blocks of an entry may be written in any order.
 //!
 //! A receiving stream checks and writes its blocks itself, unless a writer is idle. The kernel serialises buffered
 //! writes to one inode, so a thread that finds its file taken hands the checked block to the writing thread, and
@@ -20,6 +20,7 @@ const LEFT_MAX: usize = 2;
 const OTHERS_MAX: u32 = 16;
 
 /// The thread that writes into each entry.
+///
 /// The kernel lets one thread at a time write into a file. Where that limits a transfer, waiting threads would need a
 /// wake-up for each block, and the file would idle until they came.
 pub(super) struct Turns<J> {
@@ -47,6 +48,7 @@ impl<J> Default for Turns<J> {
 impl<J> Turns<J> {
     /// Runs `job` for `entry`, and any jobs that others hand over meanwhile; or hands `job` to the thread that already
     /// works on the entry.
+    ///
     /// If `act` panics, others may continue with the entry and the jobs handed over.
     pub(super) fn run(&self, entry: EntryId, job: J, mut act: impl FnMut(J)) {
         let mut job = self.enter(entry, job);

@@ -65,6 +65,7 @@ impl Writers {
     }
 
     /// Starts the requested number of threads; the tuner may change it later.
+    ///
     /// # Errors
     /// A thread cannot be started.
     pub(super) fn begin(self: &Arc<Self>) -> std::io::Result<()> {
@@ -319,6 +320,7 @@ impl Writers {
     }
 
     /// Changes the number of threads that write for the streams; with all writers busy, a stream writes itself.
+    ///
     /// # Errors
     /// A thread cannot be started; fewer run than requested.
     pub(super) fn set_count(self: &Arc<Self>, count: usize) -> std::io::Result<()> {

@@ -1,5 +1,5 @@
-//! A large file on its way: cut into slices, read by any threads, its digest combined from theirs. Does not read; the
-//! sender does, and reports each result here.
+//! A large file on its way: cut into slices, read by any threads, its digest combined from theirs.
+//! Does not read; the sender does, and reports each result here.
 //!
 //! Slices are aligned powers of two, cut around holes and around ranges that the receiver holds. Holes are looked up
 //! (`SEEK_DATA`, `SEEK_HOLE`) in files above `limits::UNSOUNDED_BYTES_MAX`, and in smaller files that occupy less room

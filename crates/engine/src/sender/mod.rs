@@ -76,6 +76,7 @@ pub struct Sender {
 
 impl Sender {
     /// Starts the sender: the scan runs at once; blocks go out as soon as a stream is attached.
+    ///
     /// # Errors
     /// The digest is unknown to this program, a thread cannot be started, or there are no random numbers.
     pub fn start(
@@ -159,12 +160,12 @@ impl Sender {
         self.shared.lock_state().is_ending()
     }
 
-    /// The end, if it has come.
+    /// How the transfer ended, once it has.
     pub fn end(&self) -> Option<End> {
         self.shared.end()
     }
 
-    /// Lets the other end, which is the client, change the limit while the transfer runs. Without it nobody but this side does.
+    /// Allows the other end, the client, to change the limit while the transfer runs. Otherwise only this side changes it.
     pub fn obey_limits(&self) {
         self.streams.obey_limits();
     }
@@ -174,7 +175,7 @@ impl Sender {
         self.shared.wait(timeout)
     }
 
-    /// Gives up. Streams say so to the other end before they close.
+    /// Cancels the transfer. Streams announce that to the other end before they close.
     pub fn cancel(&self, reason: &str) {
         self.shared.finish(End::Cancelled(reason.to_owned()));
     }
@@ -190,7 +191,7 @@ impl Sender {
         self.shared.stop();
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
-            // A panic of one of them has been printed; the transfer's end does not depend on it.
+            // A thread's panic has been printed; the transfer's end does not depend on it.
             let _ = thread.join();
         }
         self.readers.join();
@@ -200,7 +201,7 @@ impl Sender {
         &self.shared.config.observer
     }
 
-    /// What may be changed while it runs.
+    /// Settings that may change while the transfer runs.
     pub fn live(&self) -> &Arc<Live> {
         &self.shared.live
     }
@@ -210,7 +211,7 @@ impl Sender {
         &self.shared.counters
     }
 
-    /// The other end's counters, as it last reported them.
+    /// The other end's counters, as last reported.
     pub fn peer_counters(&self) -> Option<Snapshot> {
         self.streams.peer_counters()
     }

@@ -49,6 +49,7 @@ impl Readers {
     }
 
     /// Starts the requested number of threads; the tuner may change it later.
+    ///
     /// # Errors
     /// A thread cannot be started.
     pub(super) fn begin(self: &Arc<Self>) -> std::io::Result<()> {

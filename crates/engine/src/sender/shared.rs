@@ -1,5 +1,5 @@
-//! State that all parts of a sender share: its configuration, its state under one lock, its end, and the reporting of
-//! failures. Does none of the work; `scan`, `readers` and `streams` do it.
+//! State that all parts of a sender share: its configuration, its state under one lock, its end, and the reporting of failures.
+//! Does none of the work; `scan`, `readers` and `streams` do it.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! A sender's state between two events: items in flight, waiting work, and the room that the windows leave. Reads
-//! nothing and sends nothing; every method is a step under the sender's one lock.
+//! A sender's state between two events: items in flight, waiting work, and the room that the windows leave.
+//! Reads nothing and sends nothing; every method is a step under the sender's one lock.
 
 mod attached;
 mod desc;
@@ -99,7 +99,7 @@ pub(crate) struct State {
     pub(crate) reading: usize,
     pub(crate) scan_done: bool,
     finish_queued: bool,
-    /// Highest item number for which the receiver was told to expect nothing more before durability.
+    /// Last item when the receiver was informed that nothing more comes before durability.
     drained_said: u64,
     /// Number of the last item in the announcement of the end.
     ending_said: u64,

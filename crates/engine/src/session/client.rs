@@ -1,5 +1,5 @@
-//! A client's side of a transfer: opens it, watches it, retries, opens it again when the other end forgot it. Knows
-//! nothing of the transferred data; the caller makes the engine, and a connector the connections.
+//! A client's side of a transfer: opens it, watches it, retries, opens it again when the other end forgot it.
+//! Knows nothing of the transferred data; the caller makes the engine, and a connector the connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -263,7 +263,7 @@ pub(super) fn open_watched(
             let _ = tell.send(open_transfer(client, open, stops));
         });
         if opens.is_err() {
-            // Without a thread the display stands still, and an interrupt waits.
+            // Without a thread the display stands still, and an interrupt has no effect until the answer.
             return open_transfer(client, open, stops);
         }
         loop {
@@ -324,7 +324,7 @@ struct OpenedTransfer {
     transfer: TransferId,
     tokens: Vec<Token>,
     theirs: Hello,
-    /// Most streams that the daemon lets in.
+    /// Most streams that the daemon accepts.
     streams_max: u32,
     /// The most that the daemon's kernel buffers for one stream; 0 if unknown.
     buffer_bytes: u64,

@@ -1,5 +1,5 @@
-//! The trait for making a client's connections, and the reasons for failure. Makes none (`daemon`), opens no transfer
-//! and keeps no stream up (`client`, `link`).
+//! The trait for making a client's connections, and the reasons for failure.
+//! Makes none (`daemon`), opens no transfer and keeps no stream up (`client`, `link`).
 //!
 //! The session asks a connector for each connection, and so does not know whether a daemon is dialled or ssh starts an agent. A
 //! connector says how many channels there are, and connects over a given one.
@@ -14,7 +14,9 @@ use super::GreetError;
 /// Makes the connections of one transfer.
 pub trait Connector: Send + Sync {
     /// The connection that opens the transfer, with `first` sent on it; each call may start the other end.
+    ///
     /// A connection that carries no blocks, or few, is used for everything else, and not replaced when it is lost.
+    ///
     /// # Errors
     /// Why there is no connection.
     fn open(&self, first: &[u8]) -> Result<Connection, Refusal>;
@@ -22,6 +24,7 @@ pub trait Connector: Send + Sync {
     /// The other end has answered the latest opening, and announced where else it may be reached. From now on further
     /// channels are searched beside the transfer; none if contents go `in_clear`, because the user allowed that only
     /// for the named path.
+    ///
     /// # Errors
     /// A channel that the user requested cannot be used.
     fn opened(&self, opened: &Opened, in_clear: bool) -> Result<(), Refusal> {

@@ -1,5 +1,5 @@
-//! A verification over one connection, the daemon's side: manifests are given to the threads that read, answers go
-//! back. Does not know where the copy is, or who may read it.
+//! A verification over one connection, the daemon's side: manifests are given to the threads that read, answers go back.
+//! Does not know where the copy is, or who may read it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! Keeps the streams of a client's transfer up: one thread each, which rejoins when its stream is lost. Opens no
-//! transfer, and does not know how connections are made.
+//! Keeps the streams of a client's transfer up: one thread each, which rejoins when its stream is lost.
+//! Opens no transfer, and does not know how connections are made.
 //!
 //! The link grows by threads that join, and shrinks by streams that retire.
 

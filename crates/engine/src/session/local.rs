@@ -1,5 +1,5 @@
-//! Both ends in one process, joined by streams that never leave it. Encrypts nothing: the data stays inside this
-//! process.
+//! Both ends in one process, joined by streams that never leave it.
+//! Encrypts nothing: the data stays inside this process.
 
 use std::sync::Arc;
 use std::time::Duration;

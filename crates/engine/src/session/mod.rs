@@ -197,7 +197,7 @@ impl Engine {
         }
     }
 
-    /// Streams that the transfer may have now, as far as this end's process is concerned.
+    /// Streams that this end's process allows the transfer now.
     pub fn streams_max(&self) -> u32 {
         match self {
             Self::Sender(sender) => sender.live().streams_max(),

@@ -161,7 +161,7 @@ impl Tuning {
     }
 }
 
-/// What limits the transfer, as seen by streams, from both ends' counters over a window.
+/// The transfer's limiting factor, as seen by streams, from both ends' counters over a window.
 fn holdup(since: &Shares) -> Holdup {
     match since.bottleneck() {
         // The pace limits itself, so the total says nothing about streams; and each further stream must yield, too.

@@ -1,5 +1,5 @@
-//! A verification over one connection, the client's side: entries go in manifests, findings come back as verdicts. Does
-//! not read users' manifests, and does not know how a finding is called there.
+//! A verification over one connection, the client's side: entries go in manifests, findings come back as verdicts.
+//! Does not read users' manifests, and does not know how a finding is called there.
 //!
 //! A verification has no transfer and no journal, and needs no resume.
 
@@ -55,6 +55,7 @@ pub enum VerifyEnd {
 
 /// Lets a daemon check entries. A lost connection is made again within the patience of `client`. If names of extra
 /// entries are requested this is not possible, because the daemon must see all entries on one connection.
+///
 /// # Errors
 /// Why the verification failed; some entries may have been reported by then.
 pub fn run_verification(

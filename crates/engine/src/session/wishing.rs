@@ -1,4 +1,6 @@
-//! Fulfils the user's channel wishes: each is proven, or an error names it. Knows neither daemons nor agents.
+//! Fulfils the user's channel wishes: each is proven, or an error names it.
+//! Knows neither daemons nor agents.
+//!
 //! `--channel` replaces the search for channels. Each wish is proven before data moves.
 
 use std::net::SocketAddr;

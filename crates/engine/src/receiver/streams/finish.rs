@@ -1,5 +1,5 @@
-//! Answers FINISH, from a sender that has nothing left, with the receiver's final frame. Does not close the sink;
-//! `closing` does.
+//! Answers FINISH, from a sender that has nothing left, with the receiver's final frame.
+//! Does not close the sink; `closing` does.
 
 use godwit_proto::{Error as WireFailure, Finish, Finished};
 

@@ -1,5 +1,5 @@
-//! How a receiver's stream leaves while the transfer continues. Does not choose the stream: the client does, at either
-//! end.
+//! How a receiver's stream leaves while the transfer continues.
+//! Does not choose the stream: the client does, at either end.
 
 use std::time::{Duration, Instant};
 

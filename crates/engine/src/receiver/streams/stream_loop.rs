@@ -1,5 +1,5 @@
-//! Serves one stream of a receiver: receives frames, sends acknowledgements, and waits. Does not judge frames
-//! (`frames`), check contents (`writers`) or place them (the sink).
+//! Serves one stream of a receiver: receives frames, sends acknowledgements, and waits.
+//! Does not judge frames (`frames`), check contents (`writers`) or place them (the sink).
 
 use std::time::{Duration, Instant};
 
@@ -108,7 +108,7 @@ impl<'a> StreamLoop<'a> {
                     break;
                 };
                 self.heard = Instant::now();
-                // A stream that always has more to do never reaches the rest below.
+                // A stream that always has frames never waits, so it settles its measurements here, too.
                 self.meter.settle_if_due(self.heard, &self.shared.counters);
                 self.handle(&prelude, &head)?;
                 if self.leaves {

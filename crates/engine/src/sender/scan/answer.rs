@@ -1,5 +1,5 @@
-//! Processes the receiver's decisions about announced entries. Does not decide what is read or sent next; the state
-//! does.
+//! Processes the receiver's decisions about announced entries.
+//! Does not decide what is read or sent next; the state does.
 
 use std::sync::Arc;
 

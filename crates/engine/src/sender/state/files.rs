@@ -1,4 +1,5 @@
-//! Chooses the large file of the next slice, and when to open one more. Cuts no slices; the file does.
+//! Chooses the large file of the next slice, and when to open one more.
+//! Cuts no slices; the file does.
 //!
 //! On storage that does not seek, large files are read apart: each stream continues its own file, or begins a file that
 //! no stream has. So one stream writes each file at the other end, and no block changes threads there. At most three

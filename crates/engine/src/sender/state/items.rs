@@ -1,5 +1,5 @@
-//! Items in flight: their numbers, their bytes, whether they wait to be sent, are sent, or are written. Does not choose
-//! what becomes an item.
+//! Items in flight: their numbers, their bytes, whether they wait to be sent, are sent, or are written.
+//! Does not choose what becomes an item.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Entries that the receiver wants and that are not being read yet: small files, large ones, and those to hash. Reads
-//! nothing; `readers` does.
+//! Entries that the receiver wants and that are not being read yet: small files, large ones, and those to hash.
+//! Reads nothing; `readers` does.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! Takes the receiver's frames from a stream, and passes each to its consumer. Does not judge what they say; `scan` and
-//! `feedback` do.
+//! Takes the receiver's frames from a stream, and passes each to its consumer.
+//! Does not judge what they say; `scan` and `feedback` do.
 
 use godwit_proto::{Frame, Pong, Prelude, WireError, priority};
 

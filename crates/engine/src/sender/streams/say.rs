@@ -1,5 +1,5 @@
-//! Sends a stream's messages other than items: progress, signs of life, and the end. Does not decide when; the loop of
-//! a stream does.
+//! Sends a stream's messages other than items: progress, signs of life, and the end.
+//! Does not decide when; the loop of a stream does.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Chooses the next step of a sender's stream, and reads for it while it has nothing to send. Does not move items;
-//! `stream_loop` does.
+//! Chooses the next step of a sender's stream, and reads for it while it has nothing to send.
+//! Does not move items; `stream_loop` does.
 
 use std::cell::RefCell;
 use std::sync::MutexGuard;

@@ -28,7 +28,7 @@ impl ChannelStreams {
         self.threads.saturating_sub(leaving)
     }
 
-    /// Releases one thread if there are more than wanted streams. The thread stops counting at once, so of several
+    /// Releases one thread if there are more threads than wanted streams. The thread stops counting at once, so of several
     /// simultaneous callers only the surplus is released.
     fn let_go(&mut self) -> bool {
         let surplus = self.staying() > self.wanted;

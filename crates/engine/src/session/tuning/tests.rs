@@ -1,4 +1,5 @@
-//! Tests of the tuner's inputs. Runs no transfer.
+//! Tests of the tuner's inputs.
+//! Runs no transfer.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Tests of a verification's state after a connection dies. Opens no real connection.
+//! Tests of a verification's state after a connection dies.
+//! Opens no real connection.
 
 use super::*;
 use godwit_net::{
