@@ -1,4 +1,4 @@
-//! Owns acknowledgements: which items are written, durable, or to be sent again.
+//! Owns acknowledgements: which items are written, durable, or requested again.
 //! Does not remember any. `docs/wire.md`, "ACK".
 
 use zerocopy::little_endian::{U32, U64};
@@ -10,16 +10,16 @@ use crate::ids::{Seq, TransferId};
 use crate::limits::ACK_RANGES_MAX;
 use crate::prelude::FrameKind;
 
-/// What became of an item. Values that are not known here survive.
+/// Status of an item. Unknown values are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AckStatus(pub u8);
 
 impl AckStatus {
-    /// In the receiver's storage: the sender's buffer is free.
+    /// The item is in the receiver's storage: the sender's buffer is free.
     pub const WRITTEN: Self = Self(1);
-    /// Survives a power cut: the sender may forget the item.
+    /// The item survives a power cut: the sender may forget it.
     pub const DURABLE: Self = Self(2);
-    /// Lost before it was durable, or not taken: to be sent again.
+    /// The item was lost before it was durable, or not accepted: the sender must send it again.
     pub const RESEND: Self = Self(3);
 }
 
@@ -39,7 +39,7 @@ pub struct AckRange {
 pub struct Ack {
     /// The transfer.
     pub transfer: TransferId,
-    /// At most [`ACK_RANGES_MAX`] ranges, in the order in which things happened.
+    /// At most [`ACK_RANGES_MAX`] ranges, in the order of the events.
     pub items: Vec<AckRange>,
 }
 
@@ -66,7 +66,7 @@ impl Ack {
     /// Appends the frame's head image to `out`.
     ///
     /// # Errors
-    /// Too many ranges, or one that is not valid; `out` is then as it was.
+    /// Too many ranges, or an invalid one; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         encode_frame(out, FrameKind::ACK, 0, |out| {
             let Some(ranges) = u32::try_from(self.items.len())
@@ -101,7 +101,7 @@ impl Ack {
     /// Reads a frame's head.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the head.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         let what = "an acknowledgement";
         let mut rest = head;

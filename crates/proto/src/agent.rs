@@ -1,5 +1,5 @@
-//! Owns what a client and an agent say to each other over ssh before the frames of a transfer: one message each way.
-//! Runs no ssh and dials nobody. `docs/wire.md`, "Over ssh".
+//! Owns the messages between a client and an agent over ssh before the frames of a transfer: one message each way.
+//! Runs no ssh and dials no peer. `docs/wire.md`, "Over ssh".
 
 use prost::Message;
 
@@ -7,13 +7,13 @@ use crate::bytes::cut;
 use crate::error::WireError;
 use crate::limits::{MESSAGE_BYTES_MAX, SOFTWARE_BYTES_MAX};
 
-/// Begins every message, so that it is found behind the banner of a machine and whatever its shell prints.
+/// Begins every message, so that the message is found behind a machine's banner and any output of its shell.
 pub const MARKER: [u8; 16] = *b"\0\xffgodwit agent\r\n";
 
-/// Version of what is said here; the frames that follow have versions of their own.
+/// Version of this exchange; the frames that follow have separate versions.
 pub const AGENT_VERSION: u32 = 1;
 
-/// What may stand before the marker: far more than any banner has.
+/// Most bytes before the marker: far more than any banner has.
 pub const NOISE_BYTES_MAX: usize = 64 << 10;
 
 /// The longest message.
@@ -22,22 +22,22 @@ pub const AGENT_MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Most addresses of one side.
 pub const ADDRESSES_MAX: usize = 32;
 
-/// Longest text of an address or identity, and of the name that a sender has in journals.
+/// Longest text of an address or identity, and of a sender's name in journals.
 const WORD_BYTES_MAX: usize = 512;
 
 mod errand;
 
 pub use errand::{Errand, LIST_PART_BYTES_MAX};
 
-/// What an agent can do beyond its version; of one that does not set a bit, that is not asked.
+/// Abilities of an agent beyond its version. A client requests none for which the agent's bit is not set.
 pub mod capability {
     /// An [`Errand`](super::Errand) with the description of a job.
     pub const JOB: u64 = 2;
-    /// All that this program knows.
+    /// All capabilities that this program knows.
     pub const ALL: u64 = JOB;
 }
 
-/// What the client tells the agent.
+/// The client's message to the agent.
 #[derive(Clone, PartialEq, Message)]
 pub struct Start {
     /// Oldest version of this exchange that the client speaks.
@@ -49,39 +49,39 @@ pub struct Start {
     /// Name and version of its program, for messages.
     #[prost(string, tag = "3")]
     pub software: String,
-    /// The identity, made for this transfer alone, of who will connect; empty with `errand`.
+    /// The identity of the connecting side, made for this transfer alone; empty with `errand`.
     #[prost(string, tag = "4")]
     pub identity: String,
-    /// Who sends, in the key of the journal: the same in every run of the same command.
+    /// The sender's name in the key of the journal: the same in every run of the same command.
     #[prost(string, tag = "5")]
     pub sender: String,
-    /// First and last TCP port that may be listened on; 0 and 0 is any.
+    /// First and last TCP port that the agent may listen on; 0 and 0 is any.
     #[prost(uint32, tag = "6")]
     pub port_first: u32,
     /// See `port_first`.
     #[prost(uint32, tag = "7")]
     pub port_last: u32,
-    /// Where who will connect listens, `IP:PORT` each: the agent may dial these instead.
+    /// Addresses on which the connecting side listens, `IP:PORT` each: the agent may dial these instead.
     #[prost(string, repeated, tag = "8")]
     pub addresses: Vec<String>,
-    /// Streams come through ssh: listen where only this machine can reach it.
+    /// Streams come through ssh: listen only for connections from this machine.
     #[prost(bool, tag = "9")]
     pub via_ssh: bool,
     /// How long to keep the transfer without any stream, in milliseconds.
     #[prost(uint64, tag = "10")]
     pub retry_for_ms: u64,
-    /// An [`Errand`] follows; else frames do.
+    /// An [`Errand`] follows; otherwise frames do.
     #[prost(bool, tag = "11")]
     pub errand: bool,
-    /// The port of the first of `addresses`, to be tried with the address that ssh came from; 0 is none.
+    /// The port of the first of `addresses`, to be tried with the source address of ssh; 0 is none.
     #[prost(uint32, tag = "12")]
     pub port: u32,
-    /// Content of blocks that the client takes through ssh before a connection beside it stands, in bytes.
+    /// Block content that the client accepts through ssh before a separate connection exists, in bytes.
     #[prost(uint64, tag = "13")]
     pub early_bytes: u64,
 }
 
-/// What the agent answers.
+/// The agent's answer.
 #[derive(Clone, PartialEq, Message)]
 pub struct Started {
     /// Oldest version of this exchange that the agent speaks.
@@ -93,41 +93,41 @@ pub struct Started {
     /// Name and version of its program, for messages.
     #[prost(string, tag = "3")]
     pub software: String,
-    /// Its identity, made for this transfer alone.
+    /// The agent's identity, made for this transfer alone.
     #[prost(string, tag = "4")]
     pub identity: String,
-    /// Its IP addresses, that which ssh came in by first.
+    /// The agent's IP addresses; the one by which ssh came in is first.
     #[prost(string, repeated, tag = "5")]
     pub addresses: Vec<String>,
-    /// The TCP port that it listens on.
+    /// The TCP port that the agent listens on.
     #[prost(uint32, tag = "6")]
     pub port: u32,
-    /// Not empty: it does not run, and this is why.
+    /// Not empty: the agent does not run, for this reason.
     #[prost(string, tag = "7")]
     pub problem: String,
     /// See [`capability`].
     #[prost(uint64, tag = "8")]
     pub capabilities: u64,
-    /// Content of blocks that the agent takes through ssh before a connection beside it stands, in bytes.
+    /// Block content that the agent accepts through ssh before a separate connection exists, in bytes.
     #[prost(uint64, tag = "9")]
     pub early_bytes: u64,
 }
 
 /// A message of this exchange.
 pub trait AgentMessage: Message + Default {
-    /// Its name, for messages to people.
+    /// The message's name, for texts to users.
     const NAME: &'static str;
 
     /// Checks every bound.
     ///
     /// # Errors
-    /// What is too long or too many.
+    /// The field that is too long or has too many items.
     fn validate(&self) -> Result<(), WireError>;
 
     /// The message with its marker and length.
     ///
     /// # Errors
-    /// It has no valid form.
+    /// The message is invalid.
     fn to_bytes(&self) -> Result<Vec<u8>, WireError> {
         self.validate()?;
         let body = self.encode_to_vec();
@@ -140,10 +140,10 @@ pub trait AgentMessage: Message + Default {
         Ok([&MARKER[..], &length.to_le_bytes(), &body].concat())
     }
 
-    /// Reads a message without marker and length, as a [`MessageReader`] gives it.
+    /// Reads a message without marker and length, as a [`MessageReader`] returns it.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the message.
     fn from_body(body: &[u8]) -> Result<Self, WireError> {
         let message = Self::decode(body).map_err(|source| WireError::Malformed {
             message: Self::NAME,
@@ -175,7 +175,7 @@ impl AgentMessage for Started {
     const NAME: &'static str = "answer of an agent";
 
     fn validate(&self) -> Result<(), WireError> {
-        // Whatever versions it speaks, its name and theirs are for a message.
+        // Checked for any version: a message to the user contains name and versions.
         check_words([&self.software, &self.identity])?;
         check_addresses(&self.addresses)?;
         check_port(self.port)?;
@@ -187,7 +187,7 @@ impl AgentMessage for Started {
 }
 
 impl Started {
-    /// The answer of an agent that does not run. A reason that is too long is cut.
+    /// The answer of an agent that cannot run. A reason that is too long is cut.
     pub fn refusal(software: &str, problem: &str) -> Self {
         Self {
             version_min: AGENT_VERSION,
@@ -204,29 +204,29 @@ pub fn versions_meet(ours: (u32, u32), theirs: (u32, u32)) -> bool {
     ours.0.max(theirs.0) <= ours.1.min(theirs.1)
 }
 
-/// Finds a message in bytes that arrive in pieces of any size, behind anything else.
+/// Finds a message in bytes that arrive in pieces of any size, behind any other output.
 #[derive(Debug, Default)]
 pub struct MessageReader {
     noise: Vec<u8>,
-    /// Bytes of the marker that have come.
+    /// Number of the marker's bytes that have arrived.
     matched: usize,
     head: Vec<u8>,
     body: Vec<u8>,
-    /// Known once the head is whole.
+    /// Known once the head is complete.
     body_bytes: Option<usize>,
 }
 
-/// Why there is no message.
+/// Why no message was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
-    /// No marker in [`NOISE_BYTES_MAX`].
+    /// No marker within [`NOISE_BYTES_MAX`].
     Noise,
-    /// It would be longer than [`AGENT_MESSAGE_BYTES_MAX`].
+    /// The message would be longer than [`AGENT_MESSAGE_BYTES_MAX`].
     TooLong,
 }
 
 impl MessageReader {
-    /// How many bytes may be read now without taking any that stand behind the message; 0 once it is whole.
+    /// How many bytes may be read now without reading beyond the message; 0 once the message is complete.
     pub fn wants(&self) -> usize {
         match self.body_bytes {
             None => MARKER.len() - self.matched + LENGTH_BYTES - self.head.len(),
@@ -234,7 +234,7 @@ impl MessageReader {
         }
     }
 
-    /// Takes bytes; those behind the message are not looked at. Tells how many it took.
+    /// Consumes bytes; bytes behind the message are not examined. Returns how many bytes were consumed.
     ///
     /// # Errors
     /// There is no message, and none will come.
@@ -263,12 +263,12 @@ impl MessageReader {
         Ok(taken)
     }
 
-    /// The message, once it is whole.
+    /// The message, once complete.
     pub fn body(&self) -> Option<&[u8]> {
         (self.body_bytes == Some(self.body.len())).then_some(&self.body)
     }
 
-    /// What stood before the marker.
+    /// The bytes before the marker.
     pub fn noise(&self) -> &[u8] {
         &self.noise
     }
@@ -278,7 +278,7 @@ impl MessageReader {
             self.matched += 1;
             return Ok(());
         }
-        // Its first byte is nowhere else in the marker, so a beginning that leads nowhere holds no other beginning.
+        // The marker's first byte occurs nowhere else in it, so a failed partial match contains no other start.
         self.noise.extend_from_slice(&MARKER[..self.matched]);
         self.matched = usize::from(byte == MARKER[0]);
         if self.matched == 0 {

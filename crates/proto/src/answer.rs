@@ -1,4 +1,4 @@
-//! Owns the answer to a manifest: what the receiver wants of each entry.
+//! Owns the answer to a manifest: the receiver's verdict on each entry.
 //! Does not compare entries with a destination. `docs/wire.md`, "ANSWER".
 
 use zerocopy::little_endian::{U16, U32, U64};
@@ -11,36 +11,37 @@ use crate::ids::{Digest, Seq, TransferId};
 use crate::limits::RECORDS_MAX;
 use crate::prelude::FrameKind;
 
-/// What the receiver says of an entry.
+/// The receiver's verdict on an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its contents are wanted.
+    /// The receiver wants the contents.
     Send,
-    /// It is there already.
+    /// The entry exists already.
     Skip,
-    /// It needed no contents and is made (or will be, at the end).
+    /// The entry needs no contents, and is made (or will be, at the end).
     Done,
-    /// Its contents are wanted but for what is held durably.
+    /// The receiver wants the contents, except for durable ranges that it holds.
     Partial {
-        /// Ascending, not overlapping.
+        /// Ascending ranges that do not overlap.
         held: Vec<HeldRange>,
     },
-    /// It cannot be.
+    /// The entry failed.
     Failed(Fault),
-    /// Its size is that of what is there: it is to be announced again with its digest.
+    /// The entry has the size of the existing file: the sender must announce it again with its digest.
     Digest,
-    /// It is there already but for its metadata, which was set without contents.
+    /// The entry exists; its metadata was set without contents.
     Adjusted,
 }
 
-/// A part of a file that the receiver holds durably, with its digest of the transfer's kind, combinable with others.
+/// A part of a file that the receiver holds durably, with a digest of the transfer's kind that can be combined with
+/// others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldRange {
-    /// Where it begins.
+    /// Offset of the part.
     pub offset: u64,
-    /// Its length, not 0.
+    /// Length, not 0.
     pub bytes: u64,
-    /// Its digest.
+    /// Digest of the part.
     pub digest: Digest,
 }
 
@@ -49,7 +50,7 @@ pub struct HeldRange {
 pub struct Answer {
     /// The transfer.
     pub transfer: TransferId,
-    /// The manifest that is answered.
+    /// The answered manifest.
     pub seq: Seq,
     /// At most [`RECORDS_MAX`].
     pub verdicts: Vec<Verdict>,
@@ -97,7 +98,7 @@ impl Answer {
     /// Appends the frame's head image to `out`.
     ///
     /// # Errors
-    /// Too many verdicts, held ranges that are not valid or do not fit into a head; `out` is then as it was.
+    /// Too many verdicts, held ranges that are invalid or do not fit into a head; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         encode_frame(out, FrameKind::ANSWER, 0, |out| {
             let Some(verdicts) = u32::try_from(self.verdicts.len())
@@ -125,7 +126,7 @@ impl Answer {
     /// Reads a frame's head.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the head.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         let what = "an answer";
         let mut rest = head;
@@ -184,7 +185,7 @@ impl Answer {
     }
 }
 
-/// Appends the run that begins with `verdict`; gives its length.
+/// Appends the run that begins with `verdict`; returns its length.
 fn push(verdict: &Verdict, rest: &[Verdict], out: &mut Vec<u8>) -> Result<usize, WireError> {
     let plain = match verdict {
         Verdict::Send => SEND,

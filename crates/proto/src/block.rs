@@ -15,7 +15,7 @@ use crate::record::{EntryKind, Record, RecordReader, RecordWriter};
 /// Flag of a slice with holes: its payload is only the data ranges that the head lists. Unknown flags are kept.
 pub const SPARSE: u32 = 1;
 
-/// What a block holds. Kinds that are not known here survive.
+/// Content type of a block. Unknown kinds are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BlockKind(pub u8);
 
@@ -31,7 +31,7 @@ impl BlockKind {
 pub struct Range {
     /// First byte.
     pub offset: u64,
-    /// How many; not 0.
+    /// Length; not 0.
     pub bytes: u64,
 }
 
@@ -42,33 +42,33 @@ pub struct BlockHeader {
     pub transfer: TransferId,
     /// Number of this item.
     pub seq: Seq,
-    /// What it holds.
+    /// Kind of the block.
     pub kind: BlockKind,
     /// Kind of all digests in this frame.
     pub digest_kind: DigestKind,
-    /// How many generations of the entry were begun before.
+    /// How many generations of the entry began before this one.
     pub attempt: u16,
     /// See [`SPARSE`].
     pub flags: u32,
     /// The file.
     pub entry: EntryId,
-    /// Its state when it was read.
+    /// State of the file when it was read.
     pub generation: Generation,
-    /// Where the slice begins in it.
+    /// Offset of the slice in the file.
     pub offset: u64,
     /// Bytes of the file that the slice covers, holes included.
     pub length: u32,
-    /// Size of the file, [`UNKNOWN_BYTES`] if that is not known yet.
+    /// Size of the file, or [`UNKNOWN_BYTES`] if not known yet.
     pub entry_bytes: u64,
     /// Length of the payload. Encoders fill it in.
     pub payload_bytes: u32,
     /// Length of the record section. Encoders fill it in.
     pub meta_bytes: u32,
-    /// Records in it. Encoders fill it in.
+    /// Number of records. Encoders fill it in.
     pub records: u32,
-    /// Data ranges. Encoders fill it in.
+    /// Number of data ranges. Encoders fill it in.
     pub ranges: u32,
-    /// Of a slice: over the bytes it covers, holes as zeros.
+    /// Digest of a slice: over the bytes that the slice covers, holes as zeros.
     pub digest: Digest,
 }
 
@@ -105,7 +105,7 @@ const RANGE_BYTES: usize = size_of::<RangeWire>();
 const _: () = assert!(size_of::<Wire>() == BLOCK_HEADER_BYTES && RANGE_BYTES == 16);
 
 impl BlockHeader {
-    /// The header in bytes, as it stands.
+    /// Encodes the header without any change.
     pub fn encode(&self) -> [u8; BLOCK_HEADER_BYTES] {
         zerocopy::transmute!(Wire {
             transfer: self.transfer.0,
@@ -128,7 +128,7 @@ impl BlockHeader {
         })
     }
 
-    /// Reads a header; what depends on more than the header is not checked.
+    /// Reads a header; checks only rules that concern the header alone.
     ///
     /// # Errors
     /// Reserved bytes in use.
@@ -165,7 +165,7 @@ impl BlockHeader {
 /// A slice has one record, its entry's, and with [`SPARSE`] its data ranges. A bundle has no ranges.
 ///
 /// # Errors
-/// The parts do not fit together or are too long; `out` is then as it was.
+/// The parts do not fit together or are too long; `out` is then unchanged.
 pub fn encode(
     header: BlockHeader,
     ranges: &[Range],
@@ -208,7 +208,7 @@ pub fn encode(
 /// Reads the head of a block.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault in the head.
 pub fn decode(prelude: &Prelude, head: &[u8]) -> Result<Block, WireError> {
     let what = "a block";
     let Some((bytes, mut rest)) = head.split_first_chunk() else {
@@ -248,7 +248,7 @@ fn count(number: usize) -> Result<u32, WireError> {
         .ok_or_else(|| WireError::too_long("block", u64::from(u32::MAX)))
 }
 
-/// Checks what must be true of a block on either side. A kind that is not known is left to whoever knows it.
+/// Checks rules of a block that hold on either side. An unknown kind is not checked here.
 fn validate(header: &BlockHeader, ranges: &[Range], records: &[Record]) -> Result<(), WireError> {
     match header.kind {
         BlockKind::SLICE => {

@@ -1,78 +1,78 @@
-//! Owns the error of the wire: what is wrong with bytes that came, or with a frame that cannot be sent.
-//! Does not say what to do about it.
+//! Owns the error of the wire: the fault in received bytes, or in a frame that cannot be sent.
+//! Does not decide how to react.
 
 use thiserror::Error;
 
-/// Bytes that are no valid frame, or a frame that has no valid form in bytes.
+/// Bytes that are no valid frame, or a frame that cannot be encoded.
 ///
-/// On decoding it is the peer's fault; on encoding the caller's.
+/// On decoding, the fault is the peer's; on encoding, the caller's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WireError {
-    /// The bytes end within something.
+    /// The bytes end within a field.
     #[error("{what} is cut short")]
     Short {
-        /// What ends too early.
+        /// The field that ends too early.
         what: &'static str,
     },
     /// Bytes are left over.
     #[error("{bytes} bytes too many after {what}")]
     Trailing {
-        /// What should have been the end.
+        /// The field after which nothing may follow.
         what: &'static str,
-        /// How many are left.
+        /// Number of bytes left over.
         bytes: usize,
     },
     /// A length or count is above its limit.
     #[error("{field} is longer than the limit of {limit}")]
     TooLong {
-        /// What is too long.
+        /// The field that is too long.
         field: &'static str,
         /// Its limit, in bytes or items.
         limit: u64,
     },
-    /// A hello that does not begin as one.
+    /// A hello without its magic number.
     #[error("not a Godwit hello")]
     BadMagic,
     /// Bytes that must be zero are not.
     #[error("reserved bytes of {what} are not zero")]
     NonZeroReserved {
-        /// Where they are.
+        /// Name of the field.
         what: &'static str,
     },
     /// A frame other than a block announces a payload.
     #[error("frame kind {kind} announces a payload, which only a block may have")]
     UnexpectedPayload {
-        /// Its kind.
+        /// The frame's kind.
         kind: u16,
     },
-    /// A value that must be understood is not.
+    /// A value that must be understood is unknown.
     #[error("{field} {value} is not known here")]
     Unknown {
-        /// What it is.
+        /// The field.
         field: &'static str,
-        /// Its number.
+        /// The field's value.
         value: u64,
     },
-    /// Two statements that must agree do not.
+    /// Two fields that must agree do not.
     #[error("{what} do not agree")]
     Disagree {
-        /// Which.
+        /// The fields.
         what: &'static str,
     },
     /// A value breaks a rule.
     #[error("{field}: {rule}")]
     Invalid {
-        /// What it is.
+        /// The field.
         field: &'static str,
-        /// The rule that it breaks.
+        /// The broken rule.
         rule: &'static str,
     },
     /// A message that is no valid protobuf.
     #[error("malformed {message} message")]
     Malformed {
-        /// Which message.
+        /// The message.
         message: &'static str,
-        /// What the decoder found.
+        /// The decoder's error.
         #[source]
         source: prost::DecodeError,
     },

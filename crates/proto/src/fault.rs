@@ -1,5 +1,5 @@
-//! Owns faults: what went wrong with one entry, on which side, and the frame that reports it.
-//! Does not decide what follows from one. `docs/wire.md`, "ENTRY_FAILED".
+//! Owns faults: an entry's failure, the side where it happened, and the frame that reports it.
+//! Does not decide what follows from a fault. `docs/wire.md`, "ENTRY_FAILED".
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -11,18 +11,18 @@ use crate::limits::{MESSAGE_BYTES_MAX, PATH_BYTES_MAX};
 use crate::path;
 use crate::prelude::FrameKind;
 
-/// Which end a fault lies with. Values that are not known here survive.
+/// The end where a fault happened. Unknown values are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Side(pub u8);
 
 impl Side {
-    /// Where the data comes from.
+    /// The end that the data comes from.
     pub const SOURCE: Self = Self(1);
-    /// Where it goes.
+    /// The end that the data goes to.
     pub const DESTINATION: Self = Self(2);
 }
 
-/// What went wrong. Codes that are not known here survive.
+/// The kind of failure. Unknown codes are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FaultCode(pub u16);
 
@@ -35,32 +35,32 @@ impl FaultCode {
     pub const PERMISSION: Self = Self(3);
     /// The file system is read-only.
     pub const READ_ONLY: Self = Self(4);
-    /// It is not there (any more).
+    /// The entry does not exist (any more).
     pub const NOT_FOUND: Self = Self(5);
-    /// It kept changing while it was read.
+    /// The entry kept changing while it was read.
     pub const CHANGED: Self = Self(6);
     /// A device, socket or pipe.
     pub const NOT_REGULAR: Self = Self(7);
-    /// Something else has its name, in another spelling perhaps.
+    /// Another entry has the name, perhaps in another spelling.
     pub const COLLISION: Self = Self(8);
-    /// The name is not possible there.
+    /// The name is not possible at the destination.
     pub const NAME: Self = Self(9);
     /// A file where a directory is needed, or the reverse.
     pub const TYPE_CONFLICT: Self = Self(10);
     /// The path leads out of the export.
     pub const ESCAPE: Self = Self(11);
-    /// What arrived is not what was read.
+    /// The received data differs from the data that was read.
     pub const DIGEST: Self = Self(12);
-    /// A limit of this program.
+    /// A limit of this program was reached.
     pub const LIMIT: Self = Self(13);
-    /// The storage cannot do it.
+    /// The storage does not support it.
     pub const UNSUPPORTED: Self = Self(14);
-    /// Found by a verification: its size is another one.
+    /// Found by a verification: the size differs.
     pub const SIZE: Self = Self(32);
-    /// Found by a verification: its mode, time or link target is another one.
+    /// Found by a verification: mode, time or link target differ.
     pub const METADATA: Self = Self(33);
 
-    /// All that are known here.
+    /// All codes known here.
     pub const ALL: [Self; 16] = [
         Self::IO,
         Self::NO_SPACE,
@@ -81,18 +81,18 @@ impl FaultCode {
     ];
 }
 
-/// What went wrong with one entry.
+/// The failure of one entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fault {
     /// The entry.
     pub entry: EntryId,
-    /// Where.
+    /// The end where it happened.
     pub side: Side,
-    /// What, for programs.
+    /// The kind of failure, for programs.
     pub code: FaultCode,
     /// The operating system's number; never 0.
     pub errno: Option<u16>,
-    /// What, for people; at most [`MESSAGE_BYTES_MAX`] bytes are sent. From a peer it may hold any character.
+    /// Description for users; at most [`MESSAGE_BYTES_MAX`] bytes are sent. From a peer it may hold any character.
     pub message: String,
 }
 
@@ -148,18 +148,18 @@ impl Fault {
     }
 }
 
-/// An entry failed at the receiver, while an item of it was placed or made durable.
+/// An entry failed at the receiver, while one of its items was placed or made durable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryFailed {
     /// The transfer.
     pub transfer: TransferId,
-    /// The item that it happened in; 0 if in none.
+    /// The item in which the fault happened; 0 if in none.
     pub seq: Seq,
-    /// Index of the source that the entry is below; 0 if the fault is of no entry.
+    /// Index of the source that the entry is below; 0 if the fault concerns no entry.
     pub root: u16,
-    /// Path of the entry below its root; empty for the root itself, and if the fault is of no entry.
+    /// Path of the entry below its root; empty for the root itself, and if the fault concerns no entry.
     pub path: Vec<u8>,
-    /// What happened.
+    /// The fault.
     pub fault: Fault,
 }
 
@@ -179,7 +179,7 @@ impl EntryFailed {
     /// Appends the frame's head image to `out`. A message that is too long is cut.
     ///
     /// # Errors
-    /// The path is not valid; `out` is then as it was.
+    /// The path is invalid; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         encode_frame(out, FrameKind::ENTRY_FAILED, 0, |out| {
             path::validate(&self.path)?;
@@ -203,7 +203,7 @@ impl EntryFailed {
     /// Reads a frame's head.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the head.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         let mut rest = head;
         let what = "a failed entry";

@@ -1,5 +1,5 @@
-//! Owns the hello, the first frame of each side, and what two of them agree on.
-//! Does not know who is calling; that is settled before. `docs/wire.md`, "HELLO".
+//! Owns the hello, the first frame of each side, and the agreement of two hellos.
+//! Does not know the caller's identity; that is settled before. `docs/wire.md`, "HELLO".
 
 use std::fmt;
 
@@ -19,25 +19,25 @@ pub const VERSION_MIN: u32 = 1;
 /// Newest version of the protocol that this program speaks.
 pub const VERSION_MAX: u32 = 1;
 
-/// What a program can do beyond its version; a bit that one side does not set is not used by the other.
+/// Abilities of a program beyond its version; a bit that one side does not set is not used by the other.
 pub mod capability {
-    /// Block contents may travel outside TLS, where the transfer asks for it and the daemon allows it.
+    /// Block contents may travel outside TLS, if the transfer requests it and the daemon allows it.
     pub const PLAIN_PAYLOAD: u64 = 1;
     /// BLAKE3 digests.
     pub const BLAKE3: u64 = 2;
-    /// The comparison that an OPEN asks for, the verdicts and notices that go with it.
+    /// The comparison of an OPEN, and its verdicts and notices.
     pub const COMPARISON: u64 = 4;
-    /// The metadata that an OPEN asks for, the kinds of entries and the extensions that go with it.
+    /// The metadata of an OPEN, and its kinds of entries and extensions.
     pub const PRESERVE: u64 = 8;
-    /// The selection that an OPEN asks for, and SELECTION frames.
+    /// The selection of an OPEN, and SELECTION frames.
     pub const SELECTION: u64 = 16;
     /// Checking a copy by a manifest, and holes sent as zeros for a client that writes in order.
     pub const MANIFEST: u64 = 32;
-    /// Questions what it is like: EXAMINE and EXAMINED.
+    /// Questions about the other side's properties: EXAMINE and EXAMINED.
     pub const EXAMINE: u64 = 64;
-    /// Streams that leave a transfer that goes on: RETIRE and RETIRED.
+    /// Streams that leave while the transfer continues: RETIRE and RETIRED.
     pub const RETIRE: u64 = 128;
-    /// The share of the network that an OPEN asks for: `sharing`.
+    /// The share of the network in an OPEN: `sharing`.
     pub const SHARING: u64 = 256;
     /// Contents of large files that go past the page cache of the accepting end.
     pub const DIRECT: u64 = 512;
@@ -47,19 +47,20 @@ pub mod capability {
     pub const ASK: u64 = 2048;
     /// Parts of files, and transfers that are members of a claim.
     pub const PARTS: u64 = 4096;
-    /// What earlier attempts of a job found and left: `earlier` of OPEN.
+    /// Results of earlier attempts of a job: `earlier` of OPEN.
     pub const EARLIER: u64 = 8192;
     /// Slices and bundles that leave in a random order: `random_order` of OPEN.
     pub const RANDOM_ORDER: u64 = 16384;
     /// Transfers and questions for a job of another node: `mandate` of OPEN, `for` of ASK.
     pub const MANDATE: u64 = 32768;
-    /// Trees without what is mounted in them: `one_file_system` of a selection.
+    /// Trees without the mounts inside them: `one_file_system` of a selection.
     pub const ONE_FILE_SYSTEM: u64 = 65536;
     /// Rights of the owner of a job to see its destination: `may_list` and `may_read` of a question to run it.
     pub const OWNER_SIGHT: u64 = 131_072;
-    /// Parts of files that are judged by what is there: `member` with `update`, `existing` or `ignore_existing` of a comparison.
+    /// Parts of files that are compared with existing entries: `member` with `update`, `existing` or `ignore_existing`
+    /// of a comparison.
     pub const JUDGED_PARTS: u64 = 262_144;
-    /// All that this program knows.
+    /// All capabilities that this program knows.
     pub const ALL: u64 = PLAIN_PAYLOAD
         | BLAKE3
         | COMPARISON
@@ -80,7 +81,7 @@ pub mod capability {
         | OWNER_SIGHT
         | JUDGED_PARTS;
 
-    /// What people call the lowest of these capabilities; empty if there is none that is known here.
+    /// Name of the lowest of these capabilities, for users; empty if none is known here.
     pub const fn name(bits: u64) -> &'static str {
         match bits & bits.wrapping_neg() {
             PLAIN_PAYLOAD => "file contents outside TLS",
@@ -111,10 +112,10 @@ pub mod capability {
     }
 }
 
-/// Who speaks, and what it understands.
+/// The speaking program, and its abilities.
 #[derive(Clone, PartialEq, Message)]
 pub struct Hello {
-    /// [`MAGIC`].
+    /// Always [`MAGIC`].
     #[prost(fixed64, tag = "1")]
     pub magic: u64,
     /// Oldest version spoken; not 0.
@@ -129,13 +130,13 @@ pub struct Hello {
     /// Name and version of the program, for messages: `godwit 0.1.0`.
     #[prost(string, tag = "5")]
     pub software: String,
-    /// Longest payload of a block that it takes, in bytes.
+    /// Longest payload of a block that the program accepts, in bytes.
     #[prost(uint32, tag = "6")]
     pub max_block_bytes: u32,
 }
 
 impl Hello {
-    /// What this program says.
+    /// This program's hello.
     pub fn ours(software: &str, capabilities: u64) -> Self {
         Self {
             magic: MAGIC,
@@ -161,7 +162,7 @@ impl Hello {
     /// Reads a frame's head.
     ///
     /// # Errors
-    /// What is wrong with it; anything that is no hello at all is [`WireError::BadMagic`].
+    /// The fault in the head; [`WireError::BadMagic`] for anything that is no hello.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         let Ok(hello) = <Self as Message>::decode(head) else {
             return Err(WireError::BadMagic);
@@ -188,14 +189,14 @@ impl Hello {
     }
 }
 
-/// What two sides have in common.
+/// The common abilities of two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agreed {
     /// Newest version that both speak.
     pub version: u32,
-    /// Capabilities of both.
+    /// Capabilities that both sides have.
     pub capabilities: u64,
-    /// Longest block for both, a power of two.
+    /// Longest block that both accept, a power of two.
     pub block_bytes_max: u32,
 }
 
@@ -236,7 +237,7 @@ impl fmt::Display for VersionMismatch {
 
 impl std::error::Error for VersionMismatch {}
 
-/// What follows from both hellos; each side comes to the same result.
+/// The agreement of both hellos; each side computes the same result.
 ///
 /// # Errors
 /// No version in common.

@@ -33,26 +33,26 @@ struct Wire {
 
 const _: () = assert!(size_of::<Wire>() == 32);
 
-/// Memory for so many records is kept for the next manifest.
+/// Memory for this many records is kept for the next manifest.
 const RECORDS_KEPT_MAX: usize = 1024;
 
-/// What a name takes in most data sets beyond what it shares with the one before; only saves growing step by step.
+/// Usual size of a name beyond the prefix shared with the previous one; only saves repeated growing.
 const NAME_BYTES_USUAL: usize = 16;
 
 impl Manifest {
     /// Appends the frame's head image to `out`.
     ///
     /// # Errors
-    /// A record that is not valid, or too many of them; `out` is then as it was.
+    /// An invalid record, or too many records; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         self.records.iter().try_for_each(Record::validate)?;
         Self::encode_records(self.transfer, self.seq, &self.records, out)
     }
 
-    /// As [`Manifest::encode`], of records that belong to somebody else, each of whom [`Record::validate`] has passed.
+    /// As [`Manifest::encode`], for borrowed records that have all passed [`Record::validate`].
     ///
     /// # Errors
-    /// Too many of them; `out` is then as it was.
+    /// Too many records; `out` is then unchanged.
     pub fn encode_records(
         transfer: TransferId,
         seq: Seq,
@@ -81,14 +81,14 @@ impl Manifest {
     /// Reads a frame's head.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the head.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         let mut manifest = Self::default();
         manifest.decode_in(head)?;
         Ok(manifest)
     }
 
-    /// Lets go of what it says, and of memory beyond what most manifests need: what stays is for the next one.
+    /// Clears the manifest, and releases memory beyond the usual need: the rest is for the next manifest.
     pub fn trim(&mut self) {
         if self.records.capacity() > RECORDS_KEPT_MAX {
             self.records = Vec::new();
@@ -96,10 +96,10 @@ impl Manifest {
         self.records.iter_mut().for_each(Record::trim);
     }
 
-    /// As [`Manifest::decode`], in the memory of a manifest that is not needed any more; after an error it is of no use.
+    /// As [`Manifest::decode`], reusing the memory of an old manifest; after an error the content is invalid.
     ///
     /// # Errors
-    /// What is wrong with the head.
+    /// The fault in the head.
     pub fn decode_in(&mut self, head: &[u8]) -> Result<(), WireError> {
         let mut rest = head;
         let wire: Wire = take(&mut rest, "a manifest")?;
@@ -118,7 +118,7 @@ mod tests {
     use crate::limits::{PATHS_BYTES_MAX, PRELUDE_BYTES};
     use crate::record::{EntryKind, PATH_BYTES_KEPT, Record};
 
-    /// As many records as may be, or as are kept, with paths as long as they may all be.
+    /// The maximum number of records, or the kept number, with paths of the maximum total length.
     fn decoded(records: usize) -> Result<Manifest, crate::WireError> {
         let bytes = (PATHS_BYTES_MAX / records).min(2 * PATH_BYTES_KEPT);
         let link = |number: usize| Record {

@@ -1,4 +1,4 @@
-//! Owns the parts of a list of names that a client streams to a daemon, and the word by which the daemon takes more.
+//! Owns the parts of a list of names that a client streams to a daemon, and the message with which the daemon requests more.
 //! Does not look at the names. `docs/wire.md`, "SELECTION".
 
 use zerocopy::little_endian::{U32, U64};
@@ -10,14 +10,14 @@ use crate::ids::TransferId;
 use crate::limits::{NAMES_BYTES_MAX, PATH_BYTES_MAX};
 use crate::prelude::FrameKind;
 
-/// A part of the list, from the client; or how much of the list is taken, from the daemon.
+/// A part of the list, from the client; or the count of taken parts, from the daemon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameList {
     /// The transfer.
     pub transfer: TransferId,
     /// Number of this part, from 1; 0 from the daemon.
     pub part: u64,
-    /// From the daemon: this part and all before it are taken; 0 from the client.
+    /// From the daemon: this part and all earlier ones are taken; 0 from the client.
     pub taken: u64,
     /// No part comes after this one.
     pub last: bool,
@@ -39,7 +39,7 @@ struct Wire {
 const _: () = assert!(size_of::<Wire>() == 40);
 
 impl NameList {
-    /// What the daemon says: parts up to `taken` are taken.
+    /// The daemon's message: parts up to `taken` are taken.
     pub fn taken(transfer: TransferId, taken: u64) -> Self {
         Self {
             transfer,
@@ -51,7 +51,7 @@ impl NameList {
     /// Appends the frame's head image to `out`.
     ///
     /// # Errors
-    /// It breaks a rule; `out` is then as it was.
+    /// The message breaks a rule; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         encode_frame(out, FrameKind::SELECTION, 0, |out| {
             self.validate()?;
@@ -74,7 +74,7 @@ impl NameList {
     /// Reads a frame's head.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the head.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         let what = "a part of a list";
         let mut rest = head;
@@ -146,7 +146,7 @@ impl NameList {
     }
 }
 
-/// Takes names apart that are each followed by a zero byte.
+/// Splits names that are each followed by a zero byte.
 pub fn split(names: &[u8]) -> impl Iterator<Item = &[u8]> {
     names
         .split_inclusive(|byte| *byte == 0)

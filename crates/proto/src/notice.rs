@@ -1,4 +1,4 @@
-//! Owns notices: what the receiver tells beyond its verdicts, of entries that were deleted and of what people should know.
+//! Owns notices: the receiver's reports beyond its verdicts, on deleted entries and for users.
 //! Decides nothing. `docs/wire.md`, "NOTICE".
 
 use zerocopy::little_endian::{U16, U32, U64};
@@ -12,38 +12,38 @@ use crate::path;
 use crate::prelude::FrameKind;
 use crate::record::EntryKind;
 
-/// What a notice is about. Ones that are not known here survive, and are ignored.
+/// Subject of a notice. Unknown kinds are kept, and ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NoticeKind(pub u8);
 
 impl NoticeKind {
     /// An entry of the destination was removed, or would be in a dry run.
     pub const DELETED: Self = Self(1);
-    /// Something that people should know: a text.
+    /// A text for users.
     pub const NOTE: Self = Self(2);
 }
 
-/// One thing that the receiver tells.
+/// One report of the receiver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notice {
-    /// What it is about.
+    /// Subject of the notice.
     pub kind: NoticeKind,
-    /// What the entry was; 0 in a note.
+    /// Kind of the entry; 0 in a note.
     pub entry: EntryKind,
-    /// The root whose counterpart it was below; 0 in a note.
+    /// The root whose counterpart contained the entry; 0 in a note.
     pub root: u16,
     /// Path of the entry below its root, or the text of a note: UTF-8 of at most 1024 bytes, with any character.
     pub text: Vec<u8>,
 }
 
-/// Some notices, numbered without a gap from the first of a transfer on, so that one that is said again is told once.
+/// Some notices, numbered without a gap from the first of a transfer on, so that a repeated notice is reported once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notices {
     /// The transfer.
     pub transfer: TransferId,
-    /// Number of the first of these, from 1.
+    /// Number of the first of these notices, from 1.
     pub first: u64,
-    /// At most [`NOTICES_MAX`].
+    /// At most [`NOTICES_MAX`] notices.
     pub notices: Vec<Notice>,
 }
 
@@ -69,7 +69,7 @@ struct NoticeWire {
 const _: () = assert!(size_of::<Wire>() == 32 && size_of::<NoticeWire>() == 8);
 
 impl Notice {
-    /// Something that people should know; a text that is too long is cut.
+    /// A note for users; a text that is too long is cut.
     pub fn note(text: &str) -> Self {
         Self {
             kind: NoticeKind::NOTE,
@@ -98,7 +98,7 @@ impl Notices {
     /// Appends the frame's head image to `out`.
     ///
     /// # Errors
-    /// Too many notices, or one that is not valid; `out` is then as it was.
+    /// Too many notices, or an invalid one; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         encode_frame(out, FrameKind::NOTICE, 0, |out| {
             let Some(count) = u32::try_from(self.notices.len())
@@ -139,7 +139,7 @@ impl Notices {
     /// Reads a frame's head.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the head.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         let what = "a list of notices";
         let mut rest = head;

@@ -1,5 +1,5 @@
 //! Owns the rules for paths that a peer names: relative, clean, bounded.
-//! Looks at no file system; what a path means there is for the storage to guard.
+//! Looks at no file system; the storage guards the meaning of a path there.
 
 use crate::error::WireError;
 use crate::limits::{NAME_BYTES_MAX, PATH_BYTES_MAX, TARGET_BYTES_MAX};
@@ -25,7 +25,7 @@ fn validate_each_byte(path: &[u8]) -> Result<(), WireError> {
     }
     let mut rest = path;
     loop {
-        // One look at each byte for both.
+        // One pass over the bytes for both.
         let end = rest.iter().position(|byte| matches!(byte, b'/' | 0));
         let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
         if after.first() == Some(&0) {
@@ -41,8 +41,8 @@ fn validate_each_byte(path: &[u8]) -> Result<(), WireError> {
 
 const WORD: usize = size_of::<u64>();
 
-/// Whether the path is clean without a doubt, told from eight bytes at a time: every entry passes here, at both ends. A component that
-/// begins with a dot, or a path that is very short or long, is left to the look at each byte.
+/// Whether the path is certainly clean, by a check of eight bytes at a time: every entry passes here, at both ends. A
+/// component that begins with a dot, or a very short or long path, is left to the check of each byte.
 fn is_clean_at_a_glance(path: &[u8]) -> bool {
     let (Some(last), Some(first_byte)) = (path.last_chunk(), path.first()) else {
         return false;
@@ -51,7 +51,7 @@ fn is_clean_at_a_glance(path: &[u8]) -> bool {
         return false;
     }
     let (mut rest, mut oddities) = (path, oddities_of(last));
-    // Each word begins with the last byte of the one before, so that any two neighbours are in one.
+    // Each word begins with the last byte of the previous one, so that any two neighbours are in one word.
     while let Some(word) = rest.first_chunk() {
         oddities |= oddities_of(word);
         rest = &rest[WORD - 1..];
@@ -59,7 +59,7 @@ fn is_clean_at_a_glance(path: &[u8]) -> bool {
     oddities == 0
 }
 
-/// Not 0 if there is a zero byte in `word`, or a slash before a slash or a dot.
+/// Not 0 if `word` has a zero byte, or a slash before a slash or a dot.
 fn oddities_of(word: &[u8; WORD]) -> u64 {
     let word = u64::from_le_bytes(*word);
     let slashes = zero_bytes(word ^ repeated(b'/'));
@@ -72,7 +72,7 @@ const fn repeated(byte: u8) -> u64 {
     u64::from_le_bytes([byte; WORD])
 }
 
-/// The highest bit of each byte of `word` that is zero, and maybe that of bytes above it.
+/// The highest bit of each zero byte of `word`, and perhaps that of bytes above it.
 const fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(repeated(1)) & !word & repeated(0x80)
 }
@@ -91,7 +91,8 @@ fn validate_name(name: &[u8]) -> Result<(), WireError> {
     }
 }
 
-/// Checks the target of a symbolic link: 1 to 4095 bytes without NUL. It may point anywhere; nobody follows it.
+/// Checks the target of a symbolic link: 1 to 4095 bytes without NUL. The target may point anywhere; this program does
+/// not follow it.
 ///
 /// # Errors
 /// The rule that the target breaks.

@@ -1,5 +1,5 @@
 //! Owns the prelude, the 16 bytes that begin every frame, and the kinds of frames.
-//! Does not know what is in a frame. `docs/wire.md`, "Frames".
+//! Does not know the content of a frame. `docs/wire.md`, "Frames".
 
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute};
@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmut
 use crate::error::WireError;
 use crate::limits::{HEAD_BYTES_MAX, PAYLOAD_BYTES_MAX, PRELUDE_BYTES, SMALL_HEAD_BYTES_MAX};
 
-/// What a frame is. Kinds that are not known here survive, and their frames are skipped.
+/// Kind of a frame. Unknown kinds are kept, and their frames are skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FrameKind(pub u16);
 
@@ -16,7 +16,7 @@ macro_rules! kinds {
         impl FrameKind {
             $($(#[$doc])* pub const $name: Self = Self($number);)*
 
-            /// Its name, `unknown` for one that is not known here.
+            /// The kind's name, `unknown` for an unknown kind.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name),)*
@@ -32,19 +32,19 @@ kinds! {
     HELLO = 1;
     /// The client asks for a transfer.
     OPEN = 2;
-    /// The daemon grants it.
+    /// The daemon grants the transfer.
     OPENED = 3;
     /// The client adds a stream to a transfer.
     JOIN = 4;
-    /// The daemon lets it in.
+    /// The daemon accepts the stream.
     JOINED = 5;
     /// The sender announces entries.
     MANIFEST = 6;
-    /// The receiver says which of them it wants.
+    /// The receiver answers which entries it wants.
     ANSWER = 7;
     /// Contents; the only frame with a payload.
     BLOCK = 8;
-    /// Items that are written, durable, or to be sent again.
+    /// Items that are written, durable, or requested again.
     ACK = 9;
     /// An entry failed at the receiver.
     ENTRY_FAILED = 10;
@@ -54,33 +54,33 @@ kinds! {
     FINISHED = 12;
     /// Counters of one side, for the other to show.
     STATUS = 13;
-    /// The transfer or connection cannot go on.
+    /// The transfer or connection cannot continue.
     ERROR = 14;
-    /// Are you there?
+    /// Asks for a sign of life.
     PING = 15;
-    /// I am.
+    /// The sign of life.
     PONG = 16;
-    /// One side gives the transfer up in good order.
+    /// One side cancels the transfer in good order.
     CANCEL = 17;
-    /// The client streams names of entries to send; the daemon says which it has taken.
+    /// The client streams names of entries to send; the daemon reports which it has taken.
     SELECTION = 18;
-    /// The receiver tells of entries that it deleted, and of what people should know.
+    /// The receiver reports deleted entries, and notes for users.
     NOTICE = 19;
-    /// The client asks what the other side is like.
+    /// The client asks for the other side's properties.
     EXAMINE = 20;
-    /// What it is like.
+    /// The other side's properties.
     EXAMINED = 21;
-    /// The receiver asks for a stream to be taken out of the transfer.
+    /// The receiver requests that a stream leaves the transfer.
     RETIRE = 24;
     /// Nothing that matters follows on this stream.
     RETIRED = 25;
-    /// The sender tells what its kernel knows of the stream that this comes on.
+    /// The sender reports its kernel's figures of the stream that carries this frame.
     SENDING = 26;
     /// The receiving client has changed the limit of the transfer.
     LIMIT = 27;
     /// One node asks another about places and jobs.
     ASK = 28;
-    /// What the other node says.
+    /// The other node's answer.
     REPLY = 29;
 }
 
@@ -107,12 +107,12 @@ impl FrameKind {
     }
 }
 
-/// The beginning of every frame: how much follows.
+/// The beginning of every frame: lengths of the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prelude {
-    /// What the frame is.
+    /// The frame's kind.
     pub kind: FrameKind,
-    /// None is defined yet; unknown ones are kept and ignored.
+    /// No flag is defined yet; unknown ones are kept and ignored.
     pub flags: u16,
     /// Length of the head.
     pub head_bytes: u32,
@@ -133,10 +133,10 @@ struct Wire {
 const _: () = assert!(size_of::<Wire>() == PRELUDE_BYTES);
 
 impl Prelude {
-    /// Reads a prelude and checks every length in it, so that the caller may take memory for what follows.
+    /// Reads a prelude and checks every length in it, so that the caller may allocate memory for the rest.
     ///
     /// # Errors
-    /// A length above its limit, a payload where none may be, reserved bytes in use.
+    /// A length above its limit, a payload where none is allowed, reserved bytes in use.
     pub fn decode(bytes: &[u8; PRELUDE_BYTES]) -> Result<Self, WireError> {
         let wire: Wire = transmute!(*bytes);
         if wire.reserved.get() != 0 {
@@ -163,7 +163,7 @@ impl Prelude {
         })
     }
 
-    /// The prelude in bytes.
+    /// Encodes the prelude.
     pub fn encode(&self) -> [u8; PRELUDE_BYTES] {
         let wire = Wire {
             kind: self.kind.0.into(),

@@ -1,5 +1,5 @@
-//! Owns records: what the wire says of one entry, packed one after the other with shared path prefixes.
-//! Does not know which frame they travel in. `docs/wire.md`, "Records".
+//! Owns records: an entry's description on the wire, packed one after the other with shared path prefixes.
+//! Does not know which frame carries them. `docs/wire.md`, "Records".
 
 use zerocopy::little_endian::{I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -12,7 +12,7 @@ use crate::limits::{
 };
 use crate::{extension, path};
 
-/// What an entry is. Kinds that are not known here survive.
+/// Kind of an entry. Unknown kinds are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EntryKind(pub u8);
 
@@ -21,9 +21,9 @@ impl EntryKind {
     pub const FILE: Self = Self(1);
     /// A directory.
     pub const DIRECTORY: Self = Self(2);
-    /// A symbolic link; the record's target is what it holds.
+    /// A symbolic link; the record's target is the link's content.
     pub const SYMLINK: Self = Self(3);
-    /// A further name of a file; the record's target is the first one, below the same root.
+    /// A further name of a file; the record's target is the first name, below the same root.
     pub const HARD_LINK: Self = Self(4);
     /// A named pipe.
     pub const FIFO: Self = Self(5);
@@ -48,44 +48,46 @@ impl EntryKind {
 pub struct RecordFlags;
 
 impl RecordFlags {
-    /// A digest of the whole file is there. On the wire it says whether [`Record::digest`] is; encoders see to it.
+    /// The record has a digest of the whole file. On the wire this flag marks the presence of [`Record::digest`];
+    /// encoders set it.
     pub const HAS_DIGEST: u8 = 1;
-    /// Every slice of the file was sent or is held; `data_bytes` counts them. The record brings no contents.
+    /// Every slice of the file was sent or is held; `data_bytes` counts them. The record has no contents.
     pub const END: u8 = 2;
-    /// The entry failed at the source; what there is of it is to be discarded.
+    /// The entry failed at the source; its received parts are to be discarded.
     pub const SOURCE_FAILED: u8 = 4;
     /// The file has no holes.
     pub const DENSE: u8 = 8;
-    /// The file seems to have holes; a hint for the sender itself.
+    /// The file seems to have holes; a hint only for the sender.
     pub const SPARSE: u8 = 16;
-    /// The entry is there, and passed over by the selection's limits: nothing is to be done about it, nor about what stands for it.
+    /// The entry exists, but the selection's limits pass it over: neither the entry nor its counterpart is touched.
     pub const PASSED_OVER: u8 = 32;
-    /// The file has further names at the source. A receiver may want its digest before it makes them.
+    /// The file has further names at the source. A receiver may request its digest before it makes them.
     pub const HAS_NAMES: u8 = 64;
 }
 
 /// One entry as the wire describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Its name within the transfer.
+    /// The entry's number within the transfer.
     pub id: EntryId,
     /// Index of the source that it belongs to.
     pub root: u16,
-    /// What it is.
+    /// The entry's kind.
     pub kind: EntryKind,
     /// See [`RecordFlags`].
     pub flags: u8,
-    /// How many generations of it were begun before.
+    /// How many generations of the entry began before this one.
     pub attempt: u16,
     /// State of the source file.
     pub generation: Generation,
-    /// Size in bytes, [`UNKNOWN_BYTES`](crate::UNKNOWN_BYTES) if that is not known yet.
+    /// Size in bytes, or [`UNKNOWN_BYTES`](crate::UNKNOWN_BYTES) if not known yet.
     pub bytes: u64,
-    /// With [`RecordFlags::END`]: the lengths of all slices together, those that the receiver held included. Else 0.
+    /// With [`RecordFlags::END`]: the lengths of all slices together, including those that the receiver held. Otherwise
+    /// 0.
     pub data_bytes: u64,
     /// Modification time, seconds since 1970.
     pub mtime_seconds: i64,
-    /// Its fraction, below 10⁹.
+    /// Fraction of the modification time, below 10⁹.
     pub mtime_nanoseconds: u32,
     /// Permission bits.
     pub mode: u32,
@@ -95,7 +97,7 @@ pub struct Record {
     pub gid: u32,
     /// Path below the root; empty for the root itself.
     pub path: Vec<u8>,
-    /// Of a symbolic link what it holds, of a hard link the first name.
+    /// Content of a symbolic link, or the first name of a hard link.
     pub target: Vec<u8>,
     /// Digest of the whole file.
     pub digest: Option<Digest>,
@@ -104,13 +106,13 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether the file's contents are in the payload of the bundle that the record is in.
+    /// Whether the file's contents are in the payload of the bundle with this record.
     pub fn has_content(&self) -> bool {
         self.kind == EntryKind::FILE
             && self.flags & (RecordFlags::END | RecordFlags::SOURCE_FAILED) == 0
     }
 
-    /// The name that the entry has already, if this is a further one of a link or special file.
+    /// The first name of the entry, if this is a further name of a link or special file.
     pub fn first_name(&self) -> Option<&[u8]> {
         if self.kind != EntryKind::SYMLINK && !self.kind.is_special() {
             return None;
@@ -120,7 +122,7 @@ impl Record {
         path::validate(first).is_ok().then_some(first)
     }
 
-    /// Leaves of its memory that of a usual path.
+    /// Releases memory beyond that of a usual path.
     pub(crate) fn trim(&mut self) {
         if self.path.capacity() > PATH_BYTES_KEPT {
             self.path = Vec::new();
@@ -129,10 +131,10 @@ impl Record {
         self.extensions = Vec::new();
     }
 
-    /// Checks what must be true of a record on either side.
+    /// Checks rules of a record that hold on either side.
     ///
     /// # Errors
-    /// The rule that it breaks.
+    /// The broken rule.
     pub fn validate(&self) -> Result<(), WireError> {
         path::validate(&self.path)?;
         if self.mtime_nanoseconds >= NANOSECONDS_PER_SECOND {
@@ -168,7 +170,7 @@ impl Record {
     }
 }
 
-/// Longest memory of a path that is kept for another: enough for most, and nothing that a peer could fill memory with.
+/// Most memory of a path that is kept for reuse: enough for most paths, and too little for a peer to fill memory.
 pub(crate) const PATH_BYTES_KEPT: usize = 256;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -217,16 +219,16 @@ impl<'a> RecordWriter<'a> {
     /// Appends a record.
     ///
     /// # Errors
-    /// The record is not valid, or there are too many; nothing was appended then.
+    /// The record is invalid, or there are too many; nothing was appended then.
     pub fn push(&mut self, record: &Record) -> Result<(), WireError> {
         record.validate()?;
         self.push_valid(record)
     }
 
-    /// As [`RecordWriter::push`], of a record that was validated before.
+    /// As [`RecordWriter::push`], for a record that was validated before.
     ///
     /// # Errors
-    /// There are too many.
+    /// There are too many records.
     pub(crate) fn push_valid(&mut self, record: &Record) -> Result<(), WireError> {
         debug_assert!(record.validate().is_ok(), "whoever announces it looked");
         if self.count == RECORDS_MAX {
@@ -290,7 +292,7 @@ impl<'a> RecordWriter<'a> {
     }
 }
 
-/// Gives the records of a section one by one; exactly as many as announced, and nothing may be left after them.
+/// Returns the records of a section one by one; exactly as many as announced, and nothing may follow them.
 #[derive(Debug)]
 pub struct RecordReader<'a> {
     rest: &'a [u8],
@@ -301,10 +303,10 @@ pub struct RecordReader<'a> {
 }
 
 impl<'a> RecordReader<'a> {
-    /// Begins with `count` records in `section`.
+    /// Reads `count` records from `section`.
     ///
     /// # Errors
-    /// More than [`RECORDS_MAX`], or more than the section has room for.
+    /// More than [`RECORDS_MAX`], or more than fit into the section.
     pub fn new(section: &'a [u8], count: u32) -> Result<Self, WireError> {
         if count > RECORDS_MAX {
             return Err(WireError::too_long(
@@ -326,22 +328,22 @@ impl<'a> RecordReader<'a> {
         })
     }
 
-    /// All of them.
+    /// Reads all records.
     pub(crate) fn read_all(self) -> Result<Vec<Record>, WireError> {
         let mut records = Vec::new();
         self.read_all_in(&mut records)?;
         Ok(records)
     }
 
-    /// All of them, in the memory of `records`, whatever those were; after an error they are of no use.
+    /// Reads all records into the memory of `records`, whatever it held; after an error the content is invalid.
     pub(crate) fn read_all_in(mut self, records: &mut Vec<Record>) -> Result<(), WireError> {
-        // At most RECORDS_MAX, and no more than 64 bytes each are there for.
+        // At most RECORDS_MAX, and never more than the section can hold at 64 bytes each.
         records.resize_with(self.left as usize, Record::default);
         for record in records {
             self.left -= 1;
             self.read_in(record)?;
         }
-        // Nothing is left, unless there is too much.
+        // Nothing is left, unless the section is too long.
         self.next().map_or(Ok(()), |record| record.map(drop))
     }
 
@@ -403,7 +405,7 @@ impl<'a> RecordReader<'a> {
                 "is longer than the path before",
             ));
         }
-        // One form for each path, so that a frame has one encoding.
+        // Only one form for each path, so that a frame has only one encoding.
         if follows.is_some() && follows == suffix.first() {
             return Err(WireError::invalid(
                 "path prefix",
@@ -445,7 +447,7 @@ impl Iterator for RecordReader<'_> {
     }
 }
 
-/// How many bytes at their beginnings are the same; eight at a time, for most names share the directories that they are in.
+/// Length of the common prefix; compares eight bytes at a time, because most names share their directories.
 fn shared(one: &[u8], other: &[u8]) -> usize {
     let (mut one_rest, mut other_rest) = (one, other);
     while let (Some((a, one_tail)), Some((b, other_tail))) = (

@@ -1,4 +1,4 @@
-//! Owns what an agent is told that is to be the client of another one.
+//! Owns the instructions for an agent that acts as the client of another agent.
 //! Does not know how a job is described. `docs/wire.md`, "Over ssh".
 
 use prost::Message;
@@ -6,11 +6,11 @@ use prost::Message;
 use super::{AgentMessage, check_addresses, check_words};
 use crate::error::WireError;
 
-/// The longest part in which a list of names follows an errand.
+/// Longest part of the list of names that follows an errand.
 pub const LIST_PART_BYTES_MAX: usize = 64 << 10;
 
-/// What an agent is to do as the client of another one. The tags 1 to 3, 8 to 10 and 13 were in use before jobs had a
-/// description.
+/// Instructions for an agent that acts as the client of another one. The tags 1 to 3, 8 to 10 and 13 were in use before
+/// jobs had a description.
 #[derive(Clone, PartialEq, Message)]
 pub struct Errand {
     /// The other machine, for messages.
@@ -19,19 +19,19 @@ pub struct Errand {
     /// The identity of the other agent.
     #[prost(string, tag = "5")]
     pub identity: String,
-    /// Where it listens, `IP:PORT` each.
+    /// Addresses on which the other agent listens, `IP:PORT` each.
     #[prost(string, repeated, tag = "6")]
     pub addresses: Vec<String>,
-    /// Who sends, in the key of the journal.
+    /// The sender's name in the key of the journal.
     #[prost(string, tag = "7")]
     pub sender: String,
-    /// Complete entries are told, as lines of a manifest.
+    /// Complete entries are reported, as lines of a manifest.
     #[prost(bool, tag = "11")]
     pub entries_wanted: bool,
-    /// Failed entries are told by their names below the source, with side and code.
+    /// Failed entries are reported by their names below the source, with side and code.
     #[prost(bool, tag = "12")]
     pub faults_wanted: bool,
-    /// The description of the job, as JSON. A list of names that its selection speaks of follows this message.
+    /// The description of the job, as JSON. If its selection has a list of names, the list follows this message.
     #[prost(string, tag = "14")]
     pub job: String,
 }
@@ -40,7 +40,7 @@ impl AgentMessage for Errand {
     const NAME: &'static str = "errand";
 
     fn validate(&self) -> Result<(), WireError> {
-        // The job is as long as a message may be, and is checked by whoever reads it.
+        // The job may be as long as a message, and its reader checks it.
         check_words([&self.peer, &self.identity, &self.sender])?;
         check_addresses(&self.addresses)
     }

@@ -1,5 +1,5 @@
-//! Owns what a destination says of its beacon, by which the source finds out that both ends are in one file system.
-//! Makes no entry, and looks for none. `docs/wire.md`, "OPEN".
+//! Owns the description of a destination's beacon, by which the source detects that both ends are in one file system.
+//! Makes no entry, and searches none. `docs/wire.md`, "OPEN".
 
 use prost::Message;
 
@@ -7,26 +7,27 @@ use super::Open;
 use crate::error::WireError;
 use crate::path;
 
-/// A temporary entry in the directory of the destination, or in the nearest one above it. Its name is random: whoever finds it in a
-/// directory has found that directory, whatever device and inode numbers it has there.
+/// A temporary entry in the directory of the destination, or in the nearest directory above it. Its name is random: an
+/// end that finds it in a directory has found that directory, whatever device and inode numbers the directory has
+/// there.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Beacon {
-    /// Its name: `.godwit-` and 32 hexadecimal digits.
+    /// The entry's name: `.godwit-` and 32 hexadecimal digits.
     #[prost(bytes = "vec", tag = "1")]
     pub name: Vec<u8>,
-    /// The path of its directory, as far as it is known: from an export, or from a mount point.
+    /// The path of its directory, as far as known: from an export, or from a mount point.
     #[prost(bytes = "vec", tag = "2")]
     pub above: Vec<u8>,
-    /// Where the destination lies from its directory.
+    /// The destination's path from that directory.
     #[prost(bytes = "vec", tag = "3")]
     pub rest: Vec<u8>,
-    /// Each source has its own name there.
+    /// Each source keeps its name inside the destination.
     #[prost(bool, tag = "4")]
     pub into: bool,
 }
 
 impl Beacon {
-    /// Checks what the other end says. A name of another form could ask for any entry.
+    /// Checks the other end's beacon. A name of another form could probe for any entry.
     pub(super) fn validate(beacon: Option<&Self>) -> Result<(), WireError> {
         let Some(beacon) = beacon else {
             return Ok(());
@@ -45,19 +46,20 @@ impl Beacon {
 }
 
 impl Open {
-    /// The client of a pull gives a beacon only to who asks for it: its destination is on a file system of its own kernel.
+    /// Whether the client keeps its beacon until asked. In a pull, a destination on a file system private to its kernel
+    /// gets a beacon only on request.
     pub fn keeps_beacon(&self) -> bool {
         self.ground.as_ref().is_some_and(|ground| ground.own)
     }
 
-    /// The transfer deletes what only the destination has.
+    /// Whether the transfer deletes entries that only the destination has.
     pub fn deletes(&self) -> bool {
         self.comparison.is_some_and(|wanted| wanted.delete)
     }
 }
 
-/// What temporary names begin with.
+/// Prefix of temporary names.
 const PREFIX: &[u8] = b".godwit-";
 
-/// Hexadecimal digits behind that.
+/// Hexadecimal digits after the prefix.
 const DIGITS: usize = 32;

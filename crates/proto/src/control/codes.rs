@@ -1,7 +1,7 @@
 //! Owns the numbers in control messages: directions and error codes.
 //! Does not decide what follows from one.
 
-/// Which way the data goes, seen from the client. Values that are not known here survive.
+/// Direction of the data, seen from the client. Unknown values are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Direction(pub u32);
 
@@ -10,23 +10,23 @@ impl Direction {
     pub const PUSH: Self = Self(1);
     /// The client receives.
     pub const PULL: Self = Self(2);
-    /// The client announces what a copy at the daemon should be, and learns where it differs.
+    /// The client announces the expected state of a copy at the daemon, and gets the differences.
     pub const VERIFY: Self = Self(3);
 }
 
-/// Why a transfer or connection cannot go on, for programs. Values that are not known here survive.
+/// Why a transfer or connection cannot continue, for programs. Unknown values are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ErrorCode(pub u32);
 
-/// The numbers from here on are what a client finds by itself.
+/// Numbers from here on are for failures that a client detects itself.
 const OWN_FIRST: u32 = 64;
 
 impl ErrorCode {
-    /// No failure, so it has no row among them: the source may see the file system of the destination by other numbers, and the client is to
-    /// open the transfer again with a [`Beacon`](super::Beacon).
+    /// Not a failure, so it has no row in the catalogue. The source may see the destination's file system under other
+    /// numbers; the client must open the transfer again with a [`Beacon`](super::Beacon).
     pub const BEACON: Self = Self(25);
 
-    /// The code that a peer said; a number that only this side gives stands for nothing then.
+    /// The code that a peer sent; a number that only this side may use becomes a meaningless one.
     #[must_use]
     pub const fn heard(number: u32) -> Self {
         if number < OWN_FIRST {
@@ -42,10 +42,10 @@ macro_rules! codes {
         impl ErrorCode {
             $($(#[$doc])* pub const $name: Self = Self($number);)*
 
-            /// All that are known here.
+            /// All codes known here.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// Its name, `unknown` for one that is not known here.
+            /// The code's name, `unknown` for an unknown code.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name),)*
@@ -57,31 +57,31 @@ macro_rules! codes {
 }
 
 codes! {
-    /// No version of the protocol in common.
+    /// The two sides have no protocol version in common.
     VERSION = 1;
-    /// The peer's identity is not known here.
+    /// The peer's identity is unknown here.
     AUTH = 2;
     /// The peer is known and may not do this.
     NOT_GRANTED = 3;
     /// There is no export of that name.
     NO_EXPORT = 4;
-    /// Another transfer writes there, or too many are running.
+    /// Another transfer writes there, or too many run.
     BUSY = 5;
-    /// No such transfer (any more).
+    /// The transfer does not exist (any more).
     UNKNOWN_TRANSFER = 6;
-    /// The token was used or never given out.
+    /// The token was used before or never issued.
     BAD_TOKEN = 7;
-    /// A limit was passed.
+    /// A limit was exceeded.
     LIMIT = 8;
-    /// The destination cannot be written at all.
+    /// The destination cannot be written.
     DESTINATION = 9;
-    /// The source cannot be read at all.
+    /// The source cannot be read.
     SOURCE = 10;
-    /// A rule of the protocol was broken.
+    /// The peer broke the protocol.
     PROTOCOL = 11;
-    /// A fault of the program that says it.
+    /// An internal error of the reporting program.
     INTERNAL = 12;
-    /// A person or a shutdown ended it.
+    /// A user or a shutdown ended the transfer.
     CANCELLED = 13;
     /// The same transfer was opened again elsewhere.
     SUPERSEDED = 14;
@@ -91,27 +91,27 @@ codes! {
     INTO_ITSELF = 16;
     /// Too many blocks arrived damaged.
     DAMAGED = 17;
-    /// The storage of the destination does not make data durable.
+    /// The destination's storage does not make data durable.
     SYNC = 18;
     /// The journal cannot be used.
     JOURNAL = 19;
-    /// What was kept on disk for the end of the transfer is lost.
+    /// Data kept on disk for the end of the transfer is lost.
     SPILL = 20;
-    /// Temporary files of an earlier run stay.
+    /// Temporary files of an earlier run could not be removed.
     LEFTOVERS = 21;
-    /// The output takes no more.
+    /// The output accepts no more data.
     OUTPUT = 22;
     /// No thread, descriptor or memory is left.
     RESOURCES = 23;
-    /// This machine cannot do what was asked for.
+    /// This machine does not support the request.
     NOT_SUPPORTED = 24;
-    /// The export is there, and its file system is not: it is not mounted, is another one, or does not answer.
+    /// The export exists, but its file system is away: not mounted, replaced by another one, or not responding.
     EXPORT_AWAY = 26;
 
-    // What a client finds by itself. From a peer these mean nothing: see `heard`.
-    /// No connection worked for as long as it was to be tried.
+    // From here on: failures that a client detects itself. From a peer these mean nothing: see `heard`.
+    /// No connection worked for the whole retry time.
     LOST = 64;
-    /// The user stopped it here.
+    /// The user stopped the transfer at this end.
     INTERRUPTED = 65;
     /// No connection can be made.
     UNREACHABLE = 66;
@@ -119,22 +119,22 @@ codes! {
     SILENT = 67;
     /// The peer has another identity than the trusted one.
     IDENTITY = 68;
-    /// What answers does not speak the protocol.
+    /// The peer does not speak the protocol.
     NOT_GODWIT = 69;
     /// TLS found no agreement.
     TLS = 70;
     /// ssh failed.
     SSH = 71;
-    /// ssh let nobody in.
+    /// ssh refused the login.
     SSH_DENIED = 72;
-    /// The other machine has no such command.
+    /// The command does not exist on the other machine.
     NO_COMMAND = 73;
     /// The command on the other machine is another program.
     BAD_COMMAND = 74;
-    /// The agent could not begin.
+    /// The agent could not start.
     AGENT = 75;
-    /// A network path that was asked for cannot be used.
+    /// A requested network path cannot be used.
     CHANNEL = 76;
-    /// It was stopped, and cannot be taken up again.
+    /// The transfer stopped, and cannot be resumed.
     NO_RESUME = 77;
 }

@@ -1,4 +1,4 @@
-//! Owns what a client asks of the comparison with the destination, and of what becomes of entries that only the destination has.
+//! Owns a client's options for the comparison with the destination, and for entries that only the destination has.
 //! Compares nothing. `docs/wire.md`, "Comparison".
 
 use crate::hello::capability;
@@ -6,7 +6,7 @@ use prost::Message;
 
 use crate::error::WireError;
 
-/// How an entry that is there is judged to be the same as the announced one. Ones that are not known here are refused.
+/// How an existing entry is judged to be the same as the announced one. Unknown values are refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Judge(pub u32);
 
@@ -19,7 +19,7 @@ impl Judge {
     pub const SIZE: Self = Self(2);
 }
 
-/// Part of an OPEN: what the receiver does with what is there. Without it: [`Judge::SIZE_AND_TIME`] and nothing else.
+/// Part of an OPEN: how the receiver treats existing entries. The default is [`Judge::SIZE_AND_TIME`] and nothing else.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Comparison {
     /// See [`Judge`].
@@ -28,28 +28,29 @@ pub struct Comparison {
     /// A file that is newer at the destination stays as it is.
     #[prost(bool, tag = "2")]
     pub update: bool,
-    /// Nothing is made that is not there.
+    /// Entries that do not exist are not created.
     #[prost(bool, tag = "3")]
     pub existing: bool,
-    /// What is there stays as it is, directories excepted.
+    /// Existing entries stay as they are, directories excepted.
     #[prost(bool, tag = "4")]
     pub ignore_existing: bool,
-    /// In the end, what only the destination has is removed. Only with `counterpart`.
+    /// In the end, entries that only the destination has are removed. Only with `counterpart`.
     #[prost(bool, tag = "5")]
     pub delete: bool,
-    /// If more entries than this would be removed, none is.
+    /// If more entries than this would be removed, none is removed.
     #[prost(uint64, optional, tag = "6")]
     pub max_delete: Option<u64>,
     /// Nothing changes at the destination; verdicts and notices say what would be done.
     #[prost(bool, tag = "7")]
     pub dry_run: bool,
-    /// The destination is the counterpart of the one source: no entry goes "into" it.
+    /// The destination is the counterpart of the one source: no entry is placed "into" it.
     #[prost(bool, tag = "8")]
     pub counterpart: bool,
 }
 
 impl Comparison {
-    /// The capability that a daemon needs for it: none if it asks for no more than every daemon does, for then it may be ignored.
+    /// The capability that a daemon needs for this comparison. Zero if every daemon does as requested anyway, because
+    /// then the message may be ignored.
     pub(crate) fn capability_needed(asked: Option<Self>) -> u64 {
         match asked {
             Some(asked) if asked != Self::default() => capability::COMPARISON,
@@ -57,7 +58,7 @@ impl Comparison {
         }
     }
 
-    /// Whether some of what is there stays as it is, whatever the source has.
+    /// Whether some existing entries stay as they are, whatever the source has.
     pub(crate) fn spares(asked: Option<Self>) -> bool {
         asked.is_some_and(|asked| asked.update || asked.existing || asked.ignore_existing)
     }

@@ -1,4 +1,4 @@
-//! Owns what OPEN and OPENED say of a job that several senders attempt, one after another.
+//! Owns the fields of OPEN and OPENED for a job that several senders attempt, one after another.
 //! Knows no jobs. `docs/wire.md`, "Attempts".
 
 use prost::Message;
@@ -7,7 +7,7 @@ use super::Open;
 use crate::error::WireError;
 use crate::limits::EARLIER_TAGS_MAX;
 
-/// What earlier attempts of the same job have found and left. The sender of one of them may be gone for good.
+/// Results of earlier attempts of the same job. The sender of an earlier attempt may be gone for good.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Earlier {
     /// See [`Mapping`]; not 0.
@@ -18,7 +18,7 @@ pub struct Earlier {
     pub tags: Vec<u64>,
 }
 
-/// What a destination means that was named without a slash.
+/// Meaning of a destination that was named without a slash.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Mapping(pub u32);
 
@@ -28,12 +28,12 @@ impl Mapping {
     /// The source goes into the destination, which is a directory.
     pub const INTO: Self = Self(2);
 
-    /// The mapping of a transfer whose sources go into a directory, or of one whose source becomes the destination.
+    /// The mapping of a transfer: its sources go into a directory, or its source becomes the destination.
     pub fn of(into: bool) -> Self {
         if into { Self::INTO } else { Self::BECOMES }
     }
 
-    /// Whether sources go into a directory; None if nobody said so.
+    /// Whether sources go into a directory; `None` if unknown.
     pub fn into(self) -> Option<bool> {
         match self {
             Self::BECOMES => Some(false),
@@ -44,7 +44,7 @@ impl Mapping {
 }
 
 impl Open {
-    /// What an earlier attempt of the job found: whether sources go into the destination.
+    /// Whether sources go into the destination, as an earlier attempt of the job found.
     pub fn earlier_into(&self) -> Option<bool> {
         Mapping(self.earlier.as_ref()?.mapping).into()
     }

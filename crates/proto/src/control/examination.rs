@@ -1,4 +1,4 @@
-//! Owns the question what the other side and the way to it are like, and its answer.
+//! Owns the question about the properties of the other side and the path to it, and the answer.
 //! Measures nothing. `docs/wire.md`, "EXAMINE and EXAMINED".
 
 use prost::Message;
@@ -12,60 +12,60 @@ use crate::prelude::FrameKind;
 /// Most addresses that are dialled for one question.
 pub const DIALLED_MAX: usize = 32;
 
-/// Longest text of an address, and of a word about the kernel.
+/// Longest text of an address, or of a kernel's property.
 const WORD_BYTES_MAX: usize = 512;
 
-/// What is the other side like? Asked in place of opening anything, any number of times.
+/// Asks for properties of the other side. Sent in place of opening a transfer, any number of times.
 #[derive(Clone, PartialEq, Message)]
 pub struct Examine {
-    /// Is in the answer again.
+    /// Repeated in the answer.
     #[prost(uint64, tag = "1")]
     pub nonce: u64,
-    /// Thrown away: packets of full size, so that the way shows what it takes.
+    /// Ignored: makes packets of full size, so that the path shows its maximum.
     #[prost(bytes = "vec", tag = "2")]
     pub filler: Vec<u8>,
-    /// So many bytes of that are wanted in the answer.
+    /// Filler bytes wanted in the answer.
     #[prost(uint32, tag = "3")]
     pub filler_wanted: u32,
-    /// The machine is to be told of.
+    /// The answer shall describe the machine.
     #[prost(bool, tag = "4")]
     pub machine: bool,
-    /// The storage of this place is to be measured, as of a destination; empty: of none.
+    /// The storage of this place shall be measured, as for a destination; empty for none.
     #[prost(bytes = "vec", tag = "5")]
     pub place: Vec<u8>,
-    /// An agent is to dial its client wherever it would in a transfer. A daemon has nowhere to.
+    /// An agent shall dial its client at every address that it would use in a transfer. A daemon has none.
     #[prost(bool, tag = "6")]
     pub dial: bool,
 }
 
-/// The answer.
+/// The answer to an [`Examine`].
 #[derive(Clone, PartialEq, Message)]
 pub struct Examined {
-    /// Of the question.
+    /// The question's nonce.
     #[prost(uint64, tag = "1")]
     pub nonce: u64,
     /// The clock when the answer was made: seconds since 1970-01-01 UTC.
     #[prost(sint64, tag = "2")]
     pub clock_seconds: i64,
-    /// And nanoseconds, below 10⁹.
+    /// Nanoseconds of the clock, below 10⁹.
     #[prost(uint32, tag = "3")]
     pub clock_nanoseconds: u32,
-    /// How long the answer took to be made.
+    /// Time that the answer took to make.
     #[prost(uint64, tag = "4")]
     pub held_ns: u64,
-    /// As wanted.
+    /// Filler, as requested.
     #[prost(bytes = "vec", tag = "5")]
     pub filler: Vec<u8>,
-    /// This connection as the kernel there sees it; none if it is not TCP.
+    /// This connection as the kernel there sees it; `None` if it is not TCP.
     #[prost(message, optional, tag = "6")]
     pub way: Option<WaySeen>,
-    /// If it was asked for.
+    /// The machine, if requested.
     #[prost(message, optional, tag = "7")]
     pub machine: Option<MachineSeen>,
-    /// If it was asked for.
+    /// The storage, if requested.
     #[prost(message, optional, tag = "8")]
     pub storage: Option<StorageSeen>,
-    /// What became of each address that was to be dialled.
+    /// The outcome for each address that was to be dialled.
     #[prost(message, repeated, tag = "9")]
     pub dialled: Vec<Dialled>,
 }
@@ -73,18 +73,18 @@ pub struct Examined {
 /// A connection as one kernel sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct WaySeen {
-    /// The shortest round trip.
+    /// The minimum RTT.
     #[prost(uint64, tag = "1")]
     pub round_trip_ns: u64,
-    /// The largest packet that the way from there takes, as far as is known; 0 is unknown.
+    /// The largest packet that the path from there takes, as far as known; 0 if unknown.
     #[prost(uint32, tag = "2")]
     pub path_mtu_bytes: u32,
-    /// Content of a packet.
+    /// Content bytes of a packet.
     #[prost(uint32, tag = "3")]
     pub segment_bytes: u32,
 }
 
-/// A machine apart from its storage. Zero and empty where it cannot say.
+/// A machine apart from its storage. Unknown values are zero or empty.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct MachineSeen {
     /// Largest send buffer of a connection.
@@ -96,13 +96,13 @@ pub struct MachineSeen {
     /// Congestion control in use.
     #[prost(string, tag = "3")]
     pub congestion: String,
-    /// Cores.
+    /// Number of cores.
     #[prost(uint32, tag = "4")]
     pub cores: u32,
-    /// What one of them encrypts with AES-256-GCM.
+    /// AES-256-GCM encryption rate of one core.
     #[prost(uint64, tag = "5")]
     pub seal_bytes_per_second: u64,
-    /// What one of them digests with CRC-64/NVME.
+    /// CRC-64/NVME digest rate of one core.
     #[prost(uint64, tag = "6")]
     pub digest_bytes_per_second: u64,
 }
@@ -110,27 +110,27 @@ pub struct MachineSeen {
 /// The storage of a place.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct StorageSeen {
-    /// Room there.
+    /// Free space there.
     #[prost(uint64, tag = "1")]
     pub free_bytes: u64,
-    /// Written and on the disk.
+    /// Rate of writing through to the disk.
     #[prost(uint64, tag = "2")]
     pub write_bytes_per_second: u64,
-    /// Read back.
+    /// Rate of reading back.
     #[prost(uint64, tag = "3")]
     pub read_bytes_per_second: u64,
-    /// Not empty: why it could not be measured.
+    /// Not empty: why the storage could not be measured.
     #[prost(string, tag = "4")]
     pub problem: String,
 }
 
-/// What became of an address that was dialled.
+/// The outcome for an address that was dialled.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Dialled {
     /// The address.
     #[prost(string, tag = "1")]
     pub address: String,
-    /// Why it leads nowhere; empty if it leads to the client.
+    /// Why the address does not lead to the client; empty if it does.
     #[prost(string, tag = "2")]
     pub problem: String,
 }
@@ -139,7 +139,7 @@ impl Examine {
     /// Appends the frame's head image to `out`.
     ///
     /// # Errors
-    /// A field that is not valid; `out` is then as it was.
+    /// An invalid field; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         self.validate()?;
         try_encode(self, FrameKind::EXAMINE, out)
@@ -148,7 +148,7 @@ impl Examine {
     /// Reads a frame's head.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the head.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         let question: Self = decode(head, "EXAMINE")?;
         question.validate()?;
@@ -172,7 +172,7 @@ impl Examined {
     /// Appends the frame's head image to `out`.
     ///
     /// # Errors
-    /// A field that is not valid; `out` is then as it was.
+    /// An invalid field; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         self.validate()?;
         try_encode(self, FrameKind::EXAMINED, out)
@@ -181,7 +181,7 @@ impl Examined {
     /// Reads a frame's head.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the head.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         let answer: Self = decode(head, "EXAMINED")?;
         answer.validate()?;
@@ -211,7 +211,7 @@ impl Examined {
 }
 
 impl StorageSeen {
-    /// It could not be measured; a reason that is too long is cut.
+    /// Storage that could not be measured; a reason that is too long is cut.
     pub fn unknown(problem: &str) -> Self {
         Self {
             problem: cut(problem, MESSAGE_BYTES_MAX).to_owned(),
@@ -221,7 +221,7 @@ impl StorageSeen {
 }
 
 impl Dialled {
-    /// An address, and what became of it, cut if it is too long.
+    /// An address and its outcome, cut if too long.
     pub fn new(address: &str, problem: &str) -> Self {
         Self {
             address: cut(address, WORD_BYTES_MAX).to_owned(),

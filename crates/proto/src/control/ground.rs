@@ -1,5 +1,5 @@
-//! Owns what an end says of where its files lie, so that the other end finds out that one lies inside the other.
-//! Makes no such number, and compares none. `docs/wire.md`, "OPEN".
+//! Owns an end's description of where its files lie, by which the other end detects that one lies inside the other.
+//! Computes no such number, and compares none. `docs/wire.md`, "OPEN".
 
 use prost::Message;
 
@@ -16,27 +16,27 @@ pub struct Ground {
     /// The directories around them, in their file systems.
     #[prost(fixed64, repeated, tag = "2")]
     pub around: Vec<u64>,
-    /// What is mounted below them.
+    /// Mounts below the places.
     #[prost(fixed64, repeated, tag = "3")]
     pub mounts: Vec<u64>,
-    /// The directories around what is mounted below them, in their file systems.
+    /// The directories around those mounts, in their file systems.
     #[prost(fixed64, repeated, tag = "4")]
     pub mounts_around: Vec<u64>,
-    /// All of it is on file systems that one kernel has for itself, so that these numbers tell whether another end with such ones is
-    /// the same.
+    /// Whether all of these are on file systems private to one kernel. Then the numbers decide whether another such end
+    /// has the same directories.
     #[prost(bool, tag = "5")]
     pub own: bool,
-    /// The places themselves, by what two mounts or machines see of one directory alike. Copies of a file system look alike, too, so
-    /// this decides only where no beacon can be made.
+    /// The places themselves, by properties that two mounts or machines see alike for one directory. Copies of a file
+    /// system look alike, too, so this decides only if no beacon can be made.
     #[prost(fixed64, repeated, tag = "6")]
     pub alike: Vec<u64>,
-    /// The directories around them, in the same numbers.
+    /// The directories around the places, in the same kind of numbers.
     #[prost(fixed64, repeated, tag = "7")]
     pub alike_around: Vec<u64>,
 }
 
 impl Open {
-    /// Checks what the client says of the files that it sees.
+    /// Checks the client's description of the files that it sees.
     pub(super) fn validate_view(&self) -> Result<(), WireError> {
         if !matches!(self.view.len(), 0 | VIEW_BYTES) {
             return Err(WireError::invalid("view", "does not have 16 bytes"));

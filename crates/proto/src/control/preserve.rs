@@ -1,9 +1,9 @@
-//! Owns what an OPEN says about metadata: which of it goes with the entries, and what if a place cannot hold it.
+//! Owns what an OPEN says about metadata: which metadata is kept, and what to do if a place cannot hold it.
 //! Applies none of it. `docs/wire.md`, "Metadata".
 
 use prost::Message;
 
-/// What goes with entries besides contents, mode and times. Without this message: nothing.
+/// Metadata to keep besides contents, mode and times. Without this message: none.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Preserve {
     /// The user that an entry belongs to.
@@ -21,10 +21,10 @@ pub struct Preserve {
     /// FIFOs, sockets and device nodes are entries too; otherwise the sender reports them and leaves them out.
     #[prost(bool, tag = "5")]
     pub specials: bool,
-    /// Users and groups are known by number alone: no names are sent or looked up.
+    /// Users and groups are identified by number alone: no names are sent or looked up.
     #[prost(bool, tag = "6")]
     pub numeric_ids: bool,
-    /// An entry of which something asked for cannot be kept fails.
+    /// An entry fails if requested metadata cannot be kept.
     #[prost(bool, tag = "7")]
     pub strict: bool,
 }

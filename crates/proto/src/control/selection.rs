@@ -1,4 +1,4 @@
-//! Owns what a client asks of the choice among a source's entries: rules, limits, whether a list of names follows.
+//! Owns a client's selection among a source's entries: rules, limits, whether a list of names follows.
 //! Chooses nothing and reads no pattern. `docs/wire.md`, "Selection".
 
 use prost::Message;
@@ -6,10 +6,10 @@ use prost::Message;
 use crate::error::WireError;
 use crate::limits::{NANOSECONDS_PER_SECOND, PATTERN_BYTES_MAX, PATTERNS_BYTES_MAX, RULES_MAX};
 
-/// Part of an OPEN: which entries below the sources are meant. Without it: all of them.
+/// Part of an OPEN: which entries below the sources are selected. Without it: all of them.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Selection {
-    /// The first rule that matches an entry decides; one that none matches is in.
+    /// The first rule that matches an entry decides; an entry that no rule matches is included.
     #[prost(message, repeated, tag = "1")]
     pub rules: Vec<Rule>,
     /// Files below this size are left out.
@@ -18,28 +18,28 @@ pub struct Selection {
     /// Files above this size are left out.
     #[prost(uint64, optional, tag = "3")]
     pub bytes_max: Option<u64>,
-    /// Of what is no directory, only what was modified after this moment is in.
+    /// Entries other than directories are included only if modified after this moment.
     #[prost(message, optional, tag = "4")]
     pub newer: Option<Moment>,
-    /// Of what is no directory, only what was modified before this moment is in.
+    /// Entries other than directories are included only if modified before this moment.
     #[prost(message, optional, tag = "5")]
     pub older: Option<Moment>,
-    /// Only what a list names is meant; in a pull it follows in SELECTION frames.
+    /// Only entries that a list names are selected; in a pull the list follows in SELECTION frames.
     #[prost(bool, tag = "6")]
     pub listed: bool,
-    /// Directories that the list names are meant with all that is in them.
+    /// Directories that the list names are selected with all their content.
     #[prost(bool, tag = "7")]
     pub recursive: bool,
-    /// What is mounted below a source is left out, but for the mount point; at the destination it is not deleted. Needs
+    /// Mounts below a source are left out, except for the mount point; at the destination they are not deleted. Needs
     /// [`capability::ONE_FILE_SYSTEM`](crate::hello::capability::ONE_FILE_SYSTEM).
     #[prost(bool, tag = "8")]
     pub one_file_system: bool,
 }
 
-/// Which entries are in or out.
+/// A rule that includes or excludes entries.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Rule {
-    /// What it matches is in; else out.
+    /// Whether matching entries are included; otherwise they are excluded.
     #[prost(bool, tag = "1")]
     pub include: bool,
     /// The pattern, any bytes but NUL.
@@ -50,10 +50,10 @@ pub struct Rule {
 /// A moment.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Moment {
-    /// Since 1970-01-01 UTC; negative before.
+    /// Seconds since 1970-01-01 UTC; negative before.
     #[prost(sint64, tag = "1")]
     pub seconds: i64,
-    /// Counted forward from there, below 10⁹.
+    /// Nanoseconds counted forward from there, below 10⁹.
     #[prost(uint32, tag = "2")]
     pub nanoseconds: u32,
 }

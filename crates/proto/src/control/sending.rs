@@ -1,4 +1,4 @@
-//! Owns the message in which a sender tells of one of its streams what its kernel knows of it.
+//! Owns the message with which a sender reports its kernel's figures of one of its streams.
 //! Measures nothing. `docs/wire.md`, "STATUS".
 
 use prost::Message;
@@ -7,49 +7,49 @@ use super::{decode, encode};
 use crate::error::WireError;
 use crate::prelude::FrameKind;
 
-/// The stream that this comes on, as the kernel of the sending end sees it.
+/// The stream that carries this message, as the kernel of the sending end sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Sending {
-    /// Smoothed round trip time.
+    /// Smoothed RTT.
     #[prost(uint64, tag = "1")]
     pub round_trip_ns: u64,
-    /// The least one of late.
+    /// Minimum RTT of the recent past.
     #[prost(uint64, tag = "2")]
     pub round_trip_min_ns: u64,
     /// Latest measured delivery rate.
     #[prost(uint64, tag = "3")]
     pub delivery_bytes_per_second: u64,
-    /// It was measured while there was not enough to send.
+    /// Whether the rate was measured while there was not enough to send.
     #[prost(bool, tag = "4")]
     pub delivery_app_limited: bool,
-    /// What the congestion control lets fly.
+    /// Congestion window in bytes.
     #[prost(uint64, tag = "5")]
     pub window_bytes: u64,
-    /// What flies.
+    /// Bytes in flight.
     #[prost(uint64, tag = "6")]
     pub unacknowledged_bytes: u64,
-    /// What waits in the socket.
+    /// Unsent bytes in the socket.
     #[prost(uint64, tag = "7")]
     pub unsent_bytes: u64,
-    /// Since the connection began, as all that follows: there was something to send.
+    /// Time with something to send. This and all following fields count from the beginning of the connection.
     #[prost(uint64, tag = "8")]
     pub busy_ns: u64,
-    /// The part of it limited by the window of the receiver.
+    /// Part of `busy_ns` limited by the receiver's window.
     #[prost(uint64, tag = "9")]
     pub window_limited_ns: u64,
-    /// The part of it limited by the send buffer.
+    /// Part of `busy_ns` limited by the send buffer.
     #[prost(uint64, tag = "10")]
     pub buffer_limited_ns: u64,
-    /// Segments with data, those sent again included.
+    /// Segments with data, resent ones included.
     #[prost(uint64, tag = "11")]
     pub segments_sent: u64,
-    /// Segments sent again.
+    /// Resent segments.
     #[prost(uint64, tag = "12")]
     pub segments_resent: u64,
-    /// Bytes, those sent again included.
+    /// Bytes sent, resent ones included.
     #[prost(uint64, tag = "13")]
     pub bytes_sent: u64,
-    /// Bytes sent again.
+    /// Resent bytes.
     #[prost(uint64, tag = "14")]
     pub bytes_resent: u64,
     /// Bytes that the receiving kernel has acknowledged.
@@ -69,7 +69,7 @@ impl Sending {
     /// Reads a frame's head.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the head.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         decode(head, "SENDING")
     }

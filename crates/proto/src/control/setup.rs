@@ -24,10 +24,10 @@ pub struct Open {
     /// See [`Direction`].
     #[prost(uint32, tag = "1")]
     pub direction: u32,
-    /// What is to be sent: paths of the daemon in a pull, names of the client's own in a push.
+    /// The sources: paths of the daemon in a pull, the client's names in a push.
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub sources: Vec<Vec<u8>>,
-    /// Where it is to go: a path of the daemon in a push; in a pull, if there is a `view`, an absolute path of the client's own.
+    /// The destination: a path of the daemon in a push; in a pull with a `view`, an absolute path of the client.
     #[prost(bytes = "vec", tag = "3")]
     pub destination: Vec<u8>,
     /// The destination was named as a directory (a trailing slash, or several sources).
@@ -36,7 +36,7 @@ pub struct Open {
     /// See [`DigestKind`].
     #[prost(uint32, tag = "5")]
     pub digest: u32,
-    /// Send what seems to be there, too.
+    /// Send entries even if they seem to exist.
     #[prost(bool, tag = "6")]
     pub force: bool,
     /// Read everything again at the destination.
@@ -48,34 +48,34 @@ pub struct Open {
     /// Payloads travel outside TLS on the streams of this transfer.
     #[prost(bool, tag = "9")]
     pub plain_payload: bool,
-    /// How long to keep the transfer when all streams are gone, in milliseconds.
+    /// How long to keep the transfer without any stream, in milliseconds.
     #[prost(uint64, tag = "10")]
     pub retry_for_ms: u64,
-    /// Streams wanted, this one included; 0 leaves it to the daemon.
+    /// Number of wanted streams, this one included; 0 leaves it to the daemon.
     #[prost(uint32, tag = "11")]
     pub streams: u32,
-    /// Block wanted, in bytes, a power of two; 0 leaves it to the daemon.
+    /// Wanted size of a block, in bytes, a power of two; 0 leaves it to the daemon.
     #[prost(uint32, tag = "12")]
     pub block_bytes: u32,
     /// Cores that the daemon may use; 0 leaves it to the daemon.
     #[prost(uint32, tag = "13")]
     pub threads: u32,
-    /// Most bytes of content in a second, both ways together; 0 is no limit.
+    /// Most bytes of content a second, both directions together; 0 is no limit.
     #[prost(uint64, tag = "14")]
     pub limit_bytes_per_second: u64,
-    /// In a push, the name that each source gets where it goes into a directory; empty for "its contents".
+    /// In a push, the name of each source inside a destination directory; empty for "its contents".
     #[prost(bytes = "vec", repeated, tag = "15")]
     pub names: Vec<Vec<u8>>,
-    /// What goes with entries besides contents, mode and times. Needs [`capability::PRESERVE`].
+    /// Metadata to keep besides contents, mode and times. Needs [`capability::PRESERVE`].
     #[prost(message, optional, tag = "17")]
     pub preserve: Option<Preserve>,
-    /// Which entries below the sources are meant. Needs [`capability::SELECTION`].
+    /// Which entries below the sources are selected. Needs [`capability::SELECTION`].
     #[prost(message, optional, tag = "18")]
     pub selection: Option<Selection>,
-    /// What becomes of entries that are there. Needs [`capability::COMPARISON`].
+    /// How existing entries are treated. Needs [`capability::COMPARISON`].
     #[prost(message, optional, tag = "16")]
     pub comparison: Option<Comparison>,
-    /// Nothing is to be moved: a copy is to be checked. In [`Direction::VERIFY`] and nowhere else.
+    /// Check a copy, and move nothing. Only in [`Direction::VERIFY`].
     #[prost(message, optional, tag = "20")]
     pub verification: Option<Verification>,
     /// In a pull: the client writes in order, so holes are sent as zeros.
@@ -84,16 +84,18 @@ pub struct Open {
     /// Contents of large files go past the page cache of the accepting end, too. Needs [`capability::DIRECT`].
     #[prost(bool, tag = "30")]
     pub direct: bool,
-    /// In a push: the client takes the digest that OPENED names, where an unfinished transfer was begun with another one.
+    /// In a push: the client accepts the digest that OPENED names, if an unfinished transfer was begun with another
+    /// one.
     #[prost(bool, tag = "31")]
     pub any_digest: bool,
-    /// How it behaves towards other traffic. Needs [`capability::SHARING`].
+    /// The transfer's behaviour towards other traffic. Needs [`capability::SHARING`].
     #[prost(message, optional, tag = "22")]
     pub sharing: Option<Sharing>,
-    /// Which files the client sees, if it knows: [`crate::limits::VIEW_BYTES`]. A daemon that sees the same lets nothing be copied into itself.
+    /// Which files the client sees, if known: [`crate::limits::VIEW_BYTES`]. A daemon that sees the same files refuses
+    /// to copy a tree into itself.
     #[prost(bytes = "vec", tag = "32")]
     pub view: Vec<u8>,
-    /// By what the client knows what it does this for, such as the id of a job; for the daemon's log alone.
+    /// The client's label for this work, such as the id of a job; only for the daemon's log.
     #[prost(string, tag = "34")]
     pub label: String,
     /// Another OPEN follows with more sources, and names in a push. Needs [`capability::MANY_SOURCES`].
@@ -105,13 +107,13 @@ pub struct Open {
     /// In a pull: slices and bundles leave in a random order. Needs [`capability::RANDOM_ORDER`].
     #[prost(bool, tag = "37")]
     pub random_order: bool,
-    /// In a push: what earlier attempts of the same job found and left. Needs [`capability::EARLIER`].
+    /// In a push: results of earlier attempts of the same job. Needs [`capability::EARLIER`].
     #[prost(message, optional, tag = "36")]
     pub earlier: Option<Earlier>,
     /// The transfer serves a job of another node. Needs [`capability::MANDATE`].
     #[prost(message, optional, tag = "38")]
     pub mandate: Option<Mandate>,
-    /// Where the client's own ends lie, whatever path leads there.
+    /// Location of the client's places, independent of the paths to them.
     #[prost(message, optional, tag = "39")]
     pub ground: Option<Ground>,
     /// In a pull, see [`Beacon`].
@@ -120,7 +122,8 @@ pub struct Open {
     /// In a push: the owner of the job may not read at the destination, whatever the client may.
     #[prost(bool, tag = "41")]
     pub may_not_read: bool,
-    /// The same of listing: nothing names what only the destination has.
+    /// In a push: the owner of the job may not list the destination either. Entries that only the destination has are
+    /// not named.
     #[prost(bool, tag = "42")]
     pub may_not_list: bool,
 }
@@ -129,30 +132,30 @@ impl Open {
     /// Reads a frame's head.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the head.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         let open: Self = decode(head, "OPEN")?;
         open.validate()?;
         Ok(open)
     }
 
-    /// Which way the data goes.
+    /// The direction of the data.
     pub fn direction(&self) -> Direction {
         Direction(self.direction)
     }
 
-    /// The digest that is asked for.
+    /// The requested digest.
     pub fn digest_kind(&self) -> DigestKind {
         DigestKind(u8::try_from(self.digest).unwrap_or(0))
     }
 
-    /// Whether what is mounted in a tree does not belong to it.
+    /// Whether mounts inside a tree are left out.
     pub fn keeps_to_one_file_system(&self) -> bool {
         let selection = self.selection.as_ref();
         selection.is_some_and(|selection| selection.one_file_system)
     }
 
-    /// The capabilities that a daemon must have to understand this request; one that does not would ignore a part of it.
+    /// The capabilities that a daemon needs to understand this request; a daemon without one would ignore a part of it.
     pub fn capabilities_needed(&self) -> u64 {
         let need = |asked: bool, bit: u64| if asked { bit } else { 0 };
         Comparison::capability_needed(self.comparison)
@@ -248,31 +251,32 @@ pub struct Opened {
     /// A [`Token`] for each further stream.
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub tokens: Vec<Vec<u8>>,
-    /// An unfinished transfer goes on.
+    /// Whether an unfinished transfer is resumed.
     #[prost(bool, tag = "3")]
     pub resumed: bool,
-    /// Content that had been received before and is not held any more, in bytes.
+    /// Content received before that is no longer held, in bytes.
     #[prost(uint64, tag = "4")]
     pub lost_bytes: u64,
-    /// Where it goes in the end, for people.
+    /// The final destination, for users.
     #[prost(bytes = "vec", tag = "5")]
     pub destination: Vec<u8>,
-    /// Block that is used, in bytes, a power of two.
+    /// Block size in use, in bytes, a power of two.
     #[prost(uint32, tag = "6")]
     pub block_bytes: u32,
-    /// Most streams that the daemon lets in.
+    /// Most streams that the daemon accepts.
     #[prost(uint32, tag = "7")]
     pub streams_max: u32,
-    /// Where else streams may come to, if the client has ways there; the daemon's interfaces in their order.
+    /// Other addresses for streams, if the client has paths to them; the daemon's interfaces in their order.
     #[prost(message, repeated, tag = "8")]
     pub addresses: Vec<Announced>,
-    /// See [`DigestKind`]: the one that the transfer was begun with; 0 is the one asked for.
+    /// See [`DigestKind`]: the digest that the transfer was begun with; 0 is the requested one.
     #[prost(uint32, tag = "9")]
     pub digest: u32,
-    /// The most that the daemon's kernel buffers for one connection in the direction of the contents, in bytes; 0 is not known.
+    /// The most that the daemon's kernel buffers for one connection in the direction of the contents, in bytes; 0 if
+    /// unknown.
     #[prost(uint64, tag = "10")]
     pub buffer_bytes: u64,
-    /// In a push, see [`Mapping`](super::Mapping); 0 is not known.
+    /// In a push, see [`Mapping`](super::Mapping); 0 if unknown.
     #[prost(uint32, tag = "11")]
     pub mapping: u32,
     /// The tag of the transfer's temporary files; 0 if it has none.
@@ -281,7 +285,7 @@ pub struct Opened {
     /// In a push, see [`Beacon`].
     #[prost(message, optional, tag = "13")]
     pub beacon: Option<Beacon>,
-    /// In a push that deletes: no beacon could be made, so that nothing proves that the source is not in the destination.
+    /// In a push that deletes: no beacon could be made, so nothing proves that the source is outside the destination.
     #[prost(bool, tag = "14")]
     pub unproved: bool,
     /// Content that earlier runs of the transfer delivered, in bytes.
@@ -296,7 +300,7 @@ impl Opened {
     /// Appends the frame's head image to `out`.
     ///
     /// # Errors
-    /// A field that is not valid; `out` is then as it was.
+    /// An invalid field; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         self.validate()?;
         try_encode(self, FrameKind::OPENED, out)
@@ -305,7 +309,7 @@ impl Opened {
     /// Reads a frame's head.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the head.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         let opened: Self = decode(head, "OPENED")?;
         opened.validate()?;
@@ -315,7 +319,7 @@ impl Opened {
     /// The transfer.
     ///
     /// # Errors
-    /// Not 16 bytes; cannot be after decoding.
+    /// Not 16 bytes; impossible after decoding.
     pub fn transfer_id(&self) -> Result<TransferId, WireError> {
         TransferId::try_from(self.transfer.as_slice())
     }
@@ -323,12 +327,12 @@ impl Opened {
     /// The tokens.
     ///
     /// # Errors
-    /// One that does not have 16 bytes; cannot be after decoding.
+    /// A token without 16 bytes; impossible after decoding.
     pub fn tokens(&self) -> Result<Vec<Token>, WireError> {
         read_tokens(&self.tokens)
     }
 
-    /// The digest that the transfer was begun with, if that is another one than was asked for.
+    /// The digest that the transfer was begun with, if it differs from the requested one.
     pub fn digest_kind(&self) -> Option<DigestKind> {
         let kind = u8::try_from(self.digest).unwrap_or(0);
         (kind > 0).then_some(DigestKind(kind))

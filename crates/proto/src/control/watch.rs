@@ -23,92 +23,92 @@ pub struct Status {
     /// Content made durable.
     #[prost(uint64, tag = "4")]
     pub bytes_durable: u64,
-    /// Files complete.
+    /// Complete files.
     #[prost(uint64, tag = "5")]
     pub files_done: u64,
-    /// Files that were there already.
+    /// Files that existed already.
     #[prost(uint64, tag = "6")]
     pub files_skipped: u64,
-    /// Their content.
+    /// Content of the skipped files.
     #[prost(uint64, tag = "7")]
     pub bytes_skipped: u64,
-    /// Content that travelled more than once.
+    /// Content sent more than once.
     #[prost(uint64, tag = "8")]
     pub bytes_resent: u64,
-    /// Reading from storage.
+    /// Time reading from storage.
     #[prost(uint64, tag = "9")]
     pub reading_ns: u64,
-    /// Handing to the network.
+    /// Time handing data to the network.
     #[prost(uint64, tag = "10")]
     pub sending_ns: u64,
-    /// Waiting for something to send.
+    /// Time waiting for something to send.
     #[prost(uint64, tag = "11")]
     pub starved_ns: u64,
-    /// Waiting for acknowledgements.
+    /// Time waiting for acknowledgements.
     #[prost(uint64, tag = "12")]
     pub unacknowledged_ns: u64,
-    /// Waiting because of a rate limit.
+    /// Time waiting because of a rate limit.
     #[prost(uint64, tag = "13")]
     pub limited_ns: u64,
-    /// Waiting for the network.
+    /// Time waiting for the network.
     #[prost(uint64, tag = "14")]
     pub waiting_ns: u64,
-    /// Taking from the network.
+    /// Time taking data from the network.
     #[prost(uint64, tag = "15")]
     pub receiving_ns: u64,
-    /// Writing to storage.
+    /// Time writing to storage.
     #[prost(uint64, tag = "16")]
     pub writing_ns: u64,
-    /// Waiting because too much is not durable yet.
+    /// Time waiting because too much is not durable yet.
     #[prost(uint64, tag = "17")]
     pub undurable_ns: u64,
-    /// Making durable.
+    /// Time making data durable.
     #[prost(uint64, tag = "18")]
     pub syncing_ns: u64,
     /// Processor time of this transfer.
     #[prost(uint64, tag = "19")]
     pub cpu_ns: u64,
-    /// Most memory that the process had resident, if known.
+    /// Peak resident memory of the process, if known.
     #[prost(uint64, optional, tag = "20")]
     pub max_rss_bytes: Option<u64>,
-    /// From the sender: it has nothing more to send until what it has sent is durable, so a batch need not fill up.
+    /// From the sender: nothing more comes until the sent items are durable, so a batch need not fill up.
     #[prost(bool, tag = "21")]
     pub drained: bool,
-    /// From the sender: the next two are final.
+    /// From the sender: the next two fields are final.
     #[prost(bool, tag = "22")]
     pub scan_done: bool,
     /// From the sender: entries found so far.
     #[prost(uint64, tag = "23")]
     pub entries_scanned: u64,
-    /// From the sender: bytes of their contents.
+    /// From the sender: bytes of contents found so far.
     #[prost(uint64, tag = "24")]
     pub bytes_scanned: u64,
-    /// From the sender: entries left out by the selection so far; a directory counts once, with all that is in it.
+    /// From the sender: entries left out by the selection so far; a directory counts once, with all its content.
     #[prost(uint64, tag = "32")]
     pub entries_excluded: u64,
-    /// Entries whose owner could not be kept at this end, or not be told; the next five likewise.
+    /// Entries whose owner could not be kept, or not be read, at this end. The next five fields count likewise.
     #[prost(uint64, tag = "33")]
     pub owners_lost: u64,
-    /// Entries whose group.
+    /// Entries whose group could not be kept.
     #[prost(uint64, tag = "34")]
     pub groups_lost: u64,
-    /// Entries whose set-id bits.
+    /// Entries whose set-id bits could not be kept.
     #[prost(uint64, tag = "35")]
     pub set_ids_lost: u64,
-    /// Entries with attributes of users that.
+    /// Entries whose user attributes could not be kept.
     #[prost(uint64, tag = "36")]
     pub xattrs_lost: u64,
-    /// Entries with security or trusted attributes that.
+    /// Entries whose security or trusted attributes could not be kept.
     #[prost(uint64, tag = "37")]
     pub privileged_xattrs_lost: u64,
-    /// Entries whose access lists.
+    /// Entries whose access lists could not be kept.
     #[prost(uint64, tag = "38")]
     pub acls_lost: u64,
-    /// From the sender: files that are another name of one in another root, and are sent as files of their own.
+    /// From the sender: files that are hard links to a file in another root, and are sent as separate files.
     #[prost(uint64, tag = "70")]
     pub links_split: u64,
-    /// From the sender: all that is left has been sent, and this is the number of the last item; once all up to it are
-    /// durable, and none of them had to be asked for again, the receiver may finish unasked. 0 says nothing.
+    /// From the sender: everything is sent, and this is the number of the last item. Once all items up to it are
+    /// durable without any resend request, the receiver may finish unasked. 0 announces nothing.
     #[prost(uint64, tag = "39")]
     pub last_item: u64,
     /// From the sender, with `last_item`: as in a [`Finish`].
@@ -117,64 +117,66 @@ pub struct Status {
     /// From the sender, with `last_item`: as in a [`Finish`].
     #[prost(uint64, tag = "41")]
     pub scan_faults: u64,
-    /// From the sender: there are blocks that no stream there is may carry.
+    /// From the sender: there are blocks that no current stream may carry.
     #[prost(bool, tag = "42")]
     pub wants_stream: bool,
-    /// Reading from storage, by all threads; `reading_ns` has digests in it and is that of streams.
+    /// Time reading from storage, by all threads; `reading_ns` includes digests and counts streams only.
     #[prost(uint64, tag = "43")]
     pub storage_reading_ns: u64,
-    /// Writing to storage, by all threads; `writing_ns` has checking in it.
+    /// Time writing to storage, by all threads; `writing_ns` includes checking.
     #[prost(uint64, tag = "44")]
     pub storage_writing_ns: u64,
-    /// Taking and checking digests.
+    /// Time computing and checking digests.
     #[prost(uint64, tag = "45")]
     pub digesting_ns: u64,
-    /// Time that threads wanted a processor and had none.
+    /// Time that threads were ready to run and had no processor.
     #[prost(uint64, tag = "46")]
     pub cpu_waiting_ns: u64,
     /// Time that streams were attached, summed over them.
     #[prost(uint64, tag = "47")]
     pub streams_ns: u64,
-    /// Of `sending_ns`: no room in the socket.
+    /// Part of `sending_ns` without room in the socket.
     #[prost(uint64, tag = "48")]
     pub blocked_sending_ns: u64,
-    /// Of `receiving_ns`: the rest of a payload had not come.
+    /// Part of `receiving_ns` waiting for the rest of a payload.
     #[prost(uint64, tag = "49")]
     pub blocked_receiving_ns: u64,
-    /// Work of threads that read or write for streams.
+    /// Working time of threads that read or write for streams.
     #[prost(uint64, tag = "50")]
     pub helping_ns: u64,
-    /// From the kernel, of the sockets that send contents, summed over them as all that follows: there was something to send.
+    /// From the kernel, summed over the sockets that send contents: time with something to send. The next seven fields
+    /// are of the same kind.
     #[prost(uint64, tag = "51")]
     pub tcp_busy_ns: u64,
-    /// Of `tcp_busy_ns`: limited by the window of the receiver.
+    /// Part of `tcp_busy_ns` limited by the receiver's window.
     #[prost(uint64, tag = "52")]
     pub tcp_window_limited_ns: u64,
-    /// Of `tcp_busy_ns`: limited by the send buffer.
+    /// Part of `tcp_busy_ns` limited by the send buffer.
     #[prost(uint64, tag = "53")]
     pub tcp_buffer_limited_ns: u64,
-    /// Segments with data, those sent again included.
+    /// Segments with data, resent ones included.
     #[prost(uint64, tag = "54")]
     pub tcp_segments_sent: u64,
-    /// Segments sent again.
+    /// Resent segments.
     #[prost(uint64, tag = "55")]
     pub tcp_segments_resent: u64,
-    /// Their bytes, those sent again included.
+    /// Bytes of the segments, resent ones included.
     #[prost(uint64, tag = "56")]
     pub tcp_bytes_sent: u64,
-    /// Bytes sent again.
+    /// Resent bytes.
     #[prost(uint64, tag = "57")]
     pub tcp_bytes_resent: u64,
-    /// Bytes that the kernel of the other end has acknowledged.
+    /// Bytes acknowledged by the other end's kernel.
     #[prost(uint64, tag = "58")]
     pub tcp_bytes_acknowledged: u64,
-    /// Streams attached now that carry contents. This and all that follows are values of the moment, not sums since the beginning.
+    /// Attached streams that carry contents. This and the following fields are momentary values, not sums since the
+    /// beginning.
     #[prost(uint64, tag = "59")]
     pub streams: u64,
-    /// Round trip time, the mean over streams; from the kernel, as the next six.
+    /// Mean RTT of the streams; from the kernel, like the next six fields.
     #[prost(uint64, tag = "60")]
     pub round_trip_ns: u64,
-    /// The least round trip time of late.
+    /// Minimum RTT of the recent past.
     #[prost(uint64, tag = "61")]
     pub round_trip_min_ns: u64,
     /// Delivery rates of all streams together.
@@ -183,47 +185,47 @@ pub struct Status {
     /// Streams whose delivery rate was measured while there was not enough to send.
     #[prost(uint64, tag = "63")]
     pub streams_app_limited: u64,
-    /// What the congestion control lets fly, of all streams together.
+    /// Congestion windows of all streams together, in bytes.
     #[prost(uint64, tag = "64")]
     pub tcp_window_bytes: u64,
-    /// What flies.
+    /// Bytes in flight.
     #[prost(uint64, tag = "65")]
     pub tcp_unacknowledged_bytes: u64,
-    /// What waits in sockets.
+    /// Unsent bytes in sockets.
     #[prost(uint64, tag = "66")]
     pub tcp_unsent_bytes: u64,
     /// Processors that the process may use.
     #[prost(uint64, tag = "67")]
     pub cores: u64,
-    /// The rate limit that is obeyed; 0 is none.
+    /// The rate limit in effect; 0 is none.
     #[prost(uint64, tag = "68")]
     pub limit_bytes_per_second: u64,
     /// Time since this end began; a sum again.
     #[prost(uint64, tag = "69")]
     pub elapsed_ns: u64,
-    /// From the sender: bytes that its pace in the background has allowed, of all channels together; 0 if it is not in the background.
-    /// A sum, too.
+    /// From the sender: bytes that its background pace has allowed, over all channels; 0 outside the background. A sum,
+    /// too.
     #[prost(uint64, tag = "71")]
     pub paced_bytes: u64,
-    /// From the sender: of `bytes_scanned`, what is done with and was neither written nor skipped: ranges that the receiver had, holes,
-    /// files of which the metadata alone was set, files that failed. A sum, too.
+    /// From the sender: part of `bytes_scanned` that is settled but neither written nor skipped. That is ranges that
+    /// the receiver had, holes, files of which only the metadata was set, and failed files. A sum, too.
     #[prost(uint64, tag = "72")]
     pub bytes_unmoved: u64,
-    /// What this end has decided on its threads: the latest decisions, in the order of their numbers.
+    /// The latest tuning decisions of this end on its threads, in the order of their numbers.
     #[prost(message, repeated, tag = "73")]
     pub tuned: Vec<Tuned>,
-    /// From the sender: the priority that it obeys, see [`super::priority`]; 0 if it is too old to say.
+    /// From the sender: the priority in effect, see [`super::priority`]; 0 if the sender is too old to report it.
     #[prost(uint32, tag = "74")]
     pub priority: u32,
-    /// Entries whose time the file system at this end does not keep.
+    /// Entries whose time this end's file system does not keep.
     #[prost(uint64, tag = "75")]
     pub times_lost: u64,
-    /// Entries whose mode it does not keep.
+    /// Entries whose mode this end's file system does not keep.
     #[prost(uint64, tag = "76")]
     pub modes_lost: u64,
 }
 
-/// The sender has nothing left: every item before this one is durable or has failed.
+/// The sender has nothing left: every earlier item is durable or has failed.
 #[derive(Clone, PartialEq, Message)]
 pub struct Finish {
     /// A [`TransferId`].
@@ -232,10 +234,10 @@ pub struct Finish {
     /// Number of this item.
     #[prost(uint64, tag = "2")]
     pub seq: u64,
-    /// Entries announced.
+    /// Announced entries.
     #[prost(uint64, tag = "3")]
     pub entries: u64,
-    /// Content announced, in bytes.
+    /// Announced content, in bytes.
     #[prost(uint64, tag = "4")]
     pub bytes: u64,
     /// Entries that failed at the sender.
@@ -244,27 +246,27 @@ pub struct Finish {
     /// The sender's counters.
     #[prost(message, optional, tag = "6")]
     pub counters: Option<Status>,
-    /// Places of the source that could not be listed or looked at: what is below them was not announced.
+    /// Places of the source that could not be listed or examined: entries below them were not announced.
     #[prost(uint64, tag = "7")]
     pub scan_faults: u64,
 }
 
-/// The receiver is done: all that can be there is there.
+/// The receiver is done: every entry that could be delivered is delivered.
 #[derive(Clone, PartialEq, Message)]
 pub struct Finished {
     /// A [`TransferId`].
     #[prost(bytes = "vec", tag = "1")]
     pub transfer: Vec<u8>,
-    /// The FINISH that this answers.
+    /// Number of the FINISH that this answers.
     #[prost(uint64, tag = "2")]
     pub seq: u64,
-    /// Files complete.
+    /// Complete files.
     #[prost(uint64, tag = "3")]
     pub files: u64,
-    /// Their content, in bytes, holes excluded.
+    /// Content of the files, in bytes, holes excluded.
     #[prost(uint64, tag = "4")]
     pub bytes: u64,
-    /// Entries that were there already.
+    /// Entries that existed already.
     #[prost(uint64, tag = "5")]
     pub skipped: u64,
     /// Entries that failed on either side.
@@ -273,10 +275,10 @@ pub struct Finished {
     /// Processor time of this transfer, if known.
     #[prost(double, optional, tag = "7")]
     pub cpu_seconds: Option<f64>,
-    /// Most memory that the process had resident, if known.
+    /// Peak resident memory of the process, if known.
     #[prost(uint64, optional, tag = "8")]
     pub max_rss_bytes: Option<u64>,
-    /// Whether all of it survives a power cut.
+    /// Whether all of the data survives a power cut.
     #[prost(bool, tag = "9")]
     pub synced: bool,
     /// The receiver's counters.
@@ -290,16 +292,16 @@ pub struct Finished {
     pub adjusted: u64,
 }
 
-/// The transfer, or this connection before there is one, cannot go on.
+/// The transfer, or this connection before a transfer exists, cannot continue.
 #[derive(Clone, PartialEq, Message)]
 pub struct Error {
     /// See [`ErrorCode`].
     #[prost(uint32, tag = "1")]
     pub code: u32,
-    /// What happened, for people. From a peer it may hold any character.
+    /// Description for users. From a peer it may hold any character.
     #[prost(string, tag = "2")]
     pub message: String,
-    /// Whether the same may work later.
+    /// Whether the same request may succeed later.
     #[prost(bool, tag = "3")]
     pub retryable: bool,
 }
@@ -307,7 +309,7 @@ pub struct Error {
 /// Asks for a sign of life.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Ping {
-    /// Comes back in the answer.
+    /// Repeated in the answer.
     #[prost(uint64, tag = "1")]
     pub nonce: u64,
 }
@@ -315,15 +317,15 @@ pub struct Ping {
 /// Answers a [`Ping`].
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Pong {
-    /// That of the question.
+    /// The question's nonce.
     #[prost(uint64, tag = "1")]
     pub nonce: u64,
 }
 
-/// One side gives the transfer up; what is durable stays for a later run.
+/// One side cancels the transfer; durable data stays for a later run.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Cancel {
-    /// Why, for people.
+    /// The reason, for users.
     #[prost(string, tag = "1")]
     pub reason: String,
 }
@@ -339,7 +341,7 @@ macro_rules! frames {
             /// Reads a frame's head.
             ///
             /// # Errors
-            /// What is wrong with it.
+            /// The fault in the head.
             pub fn decode(head: &[u8]) -> Result<Self, WireError> {
                 let message: Self = decode(head, stringify!($kind))?;
                 $check(&message)?;
@@ -388,7 +390,7 @@ impl Finish {
     /// The transfer.
     ///
     /// # Errors
-    /// Not 16 bytes; cannot be after decoding.
+    /// Not 16 bytes; impossible after decoding.
     pub fn transfer_id(&self) -> Result<TransferId, WireError> {
         TransferId::try_from(self.transfer.as_slice())
     }
@@ -398,14 +400,14 @@ impl Finished {
     /// The transfer.
     ///
     /// # Errors
-    /// Not 16 bytes; cannot be after decoding.
+    /// Not 16 bytes; impossible after decoding.
     pub fn transfer_id(&self) -> Result<TransferId, WireError> {
         TransferId::try_from(self.transfer.as_slice())
     }
 }
 
 impl Error {
-    /// An error to send.
+    /// Makes an error to send.
     pub fn new(code: ErrorCode, message: impl Into<String>, retryable: bool) -> Self {
         Self {
             code: code.0,
@@ -414,7 +416,7 @@ impl Error {
         }
     }
 
-    /// Its code.
+    /// The error's code.
     pub fn code(&self) -> ErrorCode {
         ErrorCode(self.code)
     }

@@ -1,5 +1,5 @@
-//! Owns the refusals: each rule of `docs/wire.md` broken by itself, and the message that says so.
-//! What is right is for the other tests.
+//! Owns the refusals: breaks each rule of `docs/wire.md` separately, and checks the error message.
+//! Valid frames are for the other tests.
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, in its helpers too"
@@ -33,7 +33,7 @@ fn encode(frame: &Frame) -> Result<Vec<u8>, WireError> {
     encoded.map(|()| image.split_off(4))
 }
 
-/// Encodes what is right, changes the head, reads it.
+/// Encodes a valid frame, changes the head, reads it.
 fn changed(frame: &Frame, change: impl FnOnce(&mut Vec<u8>)) -> Result<Frame, WireError> {
     let image = encode(frame).unwrap();
     let (first, head) = image.split_first_chunk().unwrap();

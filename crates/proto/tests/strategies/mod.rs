@@ -32,7 +32,7 @@ fn name() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn path() -> impl Strategy<Value = Vec<u8>> {
-    // Few different components, so that prefixes are shared.
+    // Few different components, so that paths share prefixes.
     let component = prop_oneof![
         Just(b"a".to_vec()),
         Just(b"ab".to_vec()),
@@ -245,7 +245,7 @@ fn bundle() -> impl Strategy<Value = Block> {
 
 fn block() -> impl Strategy<Value = Block> {
     prop_oneof![slice(), bundle()].prop_map(|mut block| {
-        // What the encoder fills in, for the comparison.
+        // Fields that the encoder fills in, for the comparison.
         let mut section = Vec::new();
         let mut writer = RecordWriter::new(&mut section);
         block
