@@ -1,7 +1,7 @@
 //! The receiving end's outbox: acknowledgements and faults to send back, and those to repeat after a stream dies.
 //! Sends nothing itself; streams take from it.
 //!
-//! After the loss of a stream, everything that may have been lost with it is said again, in ranges. A busy stream sends
+//! After the loss of a stream, everything that may have been lost with it is sent again, in ranges. A busy stream sends
 //! its own acknowledgements after at most `limits::ACK_DELAY`; only other threads wake a stream to send one.
 
 mod ending;

@@ -17,8 +17,8 @@ macro_rules! counters {
         $($(#[$doc:meta])* $name:ident),* $(,)?;
         $($(#[$gauge_doc:meta])* $gauge:ident),* $(,)?
     ) => {
-        /// The counters; each grows only, but for `bytes_durable`, which gives back what was of files that failed, and the
-        /// gauges, from `streams` on, which are values of the moment.
+        /// The counters. Each only grows, except `bytes_durable`, which loses the bytes of files that failed, and the
+        /// gauges (from `streams` on), which are momentary values.
         #[derive(Debug, Default)]
         pub struct Counters {
             $($(#[$doc])* pub $name: Counter,)*
@@ -97,7 +97,7 @@ impl Counter {
         result
     }
 
-    /// Takes off what was added and turned out not to count, at most all of it.
+    /// Subtracts an amount that turned out not to count, at most down to zero.
     pub fn take_back(&self, amount: u64) {
         let _ = self
             .0
@@ -130,7 +130,7 @@ pub struct CpuMeter {
     settled: Option<Instant>,
 }
 
-/// How often a thread that never rests says how much processor time it has used.
+/// How often a busy thread reports the processor time that it has used.
 const SETTLE_EVERY: Duration = Duration::from_millis(200);
 
 impl CpuMeter {

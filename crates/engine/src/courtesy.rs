@@ -10,7 +10,7 @@ pub(crate) struct Courtesy {
 }
 
 impl Courtesy {
-    /// Gives the calling thread the priority of the transfer; tells whether that is another one than before.
+    /// Sets the calling thread's priority to that of the transfer; returns whether the priority changed.
     pub(crate) fn follow(&mut self, live: &Live) -> bool {
         let background = live.background();
         if background == self.lowered {

@@ -1,4 +1,4 @@
-//! Remembers which entries have failed, so that each is counted once however often and by whomever it is said.
+//! Remembers which entries have failed, so that each is counted once, however many reports arrive from either end.
 //! Keeps no reasons.
 
 use godwit_proto::EntryId;
@@ -6,8 +6,8 @@ use godwit_proto::EntryId;
 use crate::limits;
 use crate::seqs::SeqSet;
 
-/// Entries that have failed. Where one fails after the other they take no memory to speak of; beyond the bound they are
-/// not remembered, and count each time that they are said.
+/// Entries that have failed. Consecutive numbers take almost no memory. Beyond the bound, entries are not remembered,
+/// and count at each report.
 #[derive(Debug, Default)]
 pub(crate) struct Failed {
     ids: SeqSet,
@@ -19,7 +19,7 @@ impl Failed {
         self.ids.contains(id.0)
     }
 
-    /// Whether this is the first that is heard of the entry's failure.
+    /// Whether this is the first report of the entry's failure.
     pub(crate) fn is_first(&mut self, id: EntryId) -> bool {
         if self.ids.contains(id.0) {
             return false;

@@ -147,7 +147,7 @@ impl Live {
         }
     }
 
-    /// Updates the number of helpers from the share; tells whether that number changed.
+    /// Updates the number of helpers from the share; returns whether that number changed.
     pub(crate) fn take_helpers(&self) -> bool {
         let allowed = self.lease.as_ref().map_or(usize::MAX, Lease::helpers_max);
         // Data that can be read only once needs one reader, however small the share.

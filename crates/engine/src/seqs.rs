@@ -1,5 +1,5 @@
 //! A set of sequence numbers kept as ranges: small as long as the numbers are dense.
-//! Knows nothing of what the numbers mean.
+//! Does not know the meaning of the numbers.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ impl SeqSet {
         }
     }
 
-    /// How many ranges it takes: what it costs in memory.
+    /// Number of ranges, which determines the memory.
     pub(crate) fn range_count(&self) -> usize {
         self.ranges.len()
     }

@@ -10,8 +10,8 @@ use crate::acks::Acks;
 
 /// Takes entries and their bytes. Called from many threads at once.
 pub trait Sink: Send + Sync {
-    /// Compares announced entries with what is there, and makes those that need no contents.
-    /// One verdict for each record, in order.
+    /// Compares announced entries with existing ones, and makes those that need no contents. Returns one verdict for
+    /// each record, in order.
     fn plan(&self, records: &[Record]) -> Vec<Verdict>;
 
     /// Places a slice. Its contents are written when this returns. They become durable later; the sink reports success

@@ -12,7 +12,7 @@ pub trait Source: Send + Sync {
     /// Opens a file that is sent in slices.
     ///
     /// # Errors
-    /// The fault is reported under the entry's name; the transfer goes on.
+    /// The fault is reported under the entry's name; the transfer continues.
     fn open(&self, record: &Record) -> Result<Arc<dyn SourceFile>, Fault>;
 
     /// Reads a whole small file into the front of `buffer`, which has room for the file and, unless full, for one more

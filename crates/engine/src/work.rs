@@ -1,5 +1,5 @@
 //! Where a transfer's work comes from: the `Work` trait, fed by a scan here, by leases from a controller later.
-//! Does not read contents (`source`) and does not know what the destination has.
+//! Does not read contents (`source`) and does not know the destination's entries.
 //!
 //! Paths circulate where entries come by the million: `Offers::used_paths` brings the memory of answered and delivered paths back
 //! to the scan, within `limits::USED_PATHS_MAX`.

@@ -43,7 +43,7 @@ fn finished(seq: u64) -> Frame {
     })
 }
 
-/// Has the files of the next manifest sent.
+/// Requests the files of the next manifest.
 fn want_all(hand: &mut Hand) {
     let Frame::Manifest(manifest) = hand.hear() else {
         panic!("no manifest");
@@ -59,7 +59,7 @@ fn want_all(hand: &mut Hand) {
     }));
 }
 
-/// The next status of which `of` says something; everything else but blocks is passed over.
+/// The next status for which `of` returns a value; all other frames except blocks are ignored.
 fn status<T>(hand: &mut Hand, of: impl Fn(&Status) -> Option<T>) -> T {
     loop {
         match hand.hear_all() {
@@ -74,7 +74,7 @@ fn status<T>(hand: &mut Hand, of: impl Fn(&Status) -> Option<T>) -> T {
     }
 }
 
-/// The number of the last item, on whichever stream the end is foretold: each that has nothing to send may say so, once.
+/// The number of the last item, on any stream that announces the end: each idle stream may announce it once.
 fn foretold_on(mut hands: [&mut Hand; 2]) -> u64 {
     let began = Instant::now();
     loop {
@@ -101,7 +101,7 @@ fn block(hand: &mut Hand) -> u64 {
     }
 }
 
-/// Everything that was said before has been taken.
+/// Waits until every earlier frame has been processed.
 fn settle(hand: &mut Hand) {
     hand.say(&Frame::Ping(Ping { nonce: 9 }));
     while !matches!(hand.hear(), Frame::Pong(Pong { nonce: 9 })) {}
@@ -122,7 +122,7 @@ fn a_receiver_finishes_unasked_when_the_end_was_foretold() {
             other => panic!("{other:?}"),
         }
     }
-    // One that was not heard is asked again.
+    // A sender that missed the answer asks again.
     hand.say(&Frame::Finish(Finish {
         transfer: TRANSFER.0.to_vec(),
         seq: 2,

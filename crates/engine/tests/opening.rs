@@ -10,7 +10,7 @@ use godwit_engine::tuner::Bounds;
 use godwit_net::Connection;
 use godwit_proto::{DigestKind, Direction, ErrorCode, Open};
 
-/// Refuses for a while as one does who is away, and then for good.
+/// Refuses for a while like a peer that is away, and then for good.
 struct Away {
     attempts: AtomicU32,
 }

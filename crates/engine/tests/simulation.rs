@@ -1,5 +1,5 @@
 //! Whole transfers between two ends in one process, over streams that die and storage that fails, by seeds.
-//! Each seed must end, and end right: judged by what is in storage.
+//! Each seed must end, and end correctly: judged by the content of the storage.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

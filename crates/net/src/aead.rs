@@ -73,7 +73,7 @@ impl FromStr for Library {
 /// The instructions of a processor that decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// AES, by whatever name.
+    /// Whether the processor has AES instructions, under any name.
     pub aes: bool,
     /// AES and carry-less multiplication on vectors of 256 bits.
     pub vaes: bool,

@@ -1,4 +1,4 @@
-//! Owns the two byte buffers of a stream: what is to be sent and what was received.
+//! Owns the two byte buffers of a stream: outgoing and received bytes.
 //! Does no input or output and knows no frames.
 
 use crate::limits::{RECEIVE_BYTES, RECORD_BYTES_MAX, RECORD_HEADER_BYTES};

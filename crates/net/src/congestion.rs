@@ -22,10 +22,10 @@ pub struct CongestionError {
     source: io::Error,
 }
 
-/// Whether sockets of this process may have the congestion control `name`. `machine` is what this machine is called in the message.
+/// Whether sockets of this process may have the congestion control `name`. `machine` names this machine in the message.
 ///
 /// # Errors
-/// The kernel does not have it, or does not allow it; the message says which it allows.
+/// The kernel does not have it, or does not allow it; the message lists those that it allows.
 pub fn check_congestion(name: &str, machine: &str) -> Result<(), CongestionError> {
     let tried = socket_to_try().and_then(|socket| sockopt::set_tcp_congestion(&socket, name));
     tried.map_err(|errno| {
@@ -39,7 +39,7 @@ pub fn check_congestion(name: &str, machine: &str) -> Result<(), CongestionError
             machine: machine.to_owned(),
             allowed,
             source: match errno {
-                // The kernel says that there is no such file, for want of a better word.
+                // For an unknown congestion control the kernel reports that there is no such file.
                 rustix::io::Errno::NOENT => io::Error::other("the kernel does not have it"),
                 errno => errno.into(),
             },
@@ -47,7 +47,7 @@ pub fn check_congestion(name: &str, machine: &str) -> Result<(), CongestionError
     })
 }
 
-/// A socket that goes nowhere: it has what the system gives, and what may be chosen can be.
+/// A socket without a connection: it has the system's choice, and tests which ones may be chosen.
 pub(crate) fn socket_to_try() -> rustix::io::Result<OwnedFd> {
     let (family, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
     socket_with(family, SocketType::STREAM, flags, None)

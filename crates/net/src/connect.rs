@@ -17,12 +17,12 @@ use crate::short_way::prepare_for_short_way;
 /// Connects to `remote` within `deadline`; the kernel chooses the local end.
 ///
 /// # Errors
-/// What the kernel says: nothing answers, no way leads there.
+/// The kernel's error: no peer answers, or no route leads there.
 pub fn connect(remote: SocketAddr, deadline: Duration) -> io::Result<TcpStream> {
     connect_from(None, remote, deadline).map(|(stream, _)| stream)
 }
 
-/// The same from a local end, if there is one; says also whose word decides by which interface packets leave.
+/// Like `connect`, from a local end, if there is one; also returns how the interface of outgoing packets is chosen.
 pub(crate) fn connect_from(
     local: Option<&LocalEnd>,
     remote: SocketAddr,

@@ -1,4 +1,4 @@
-//! Owns streams: connections that carry frames, their encryption, and who may open them.
+//! Owns streams: connections that carry frames, their encryption, and the proof of who opens them.
 //! Knows nothing of transfers or files.
 
 mod accept;

@@ -26,11 +26,11 @@ pub fn local_pair(options: &StreamOptions) -> io::Result<(Connection, Connection
     Ok((end(one, "local:b")?, end(other, "local:a")?))
 }
 
-/// A stream over a socket whose other end leads to the peer by way of something that proves who both are and encrypts
-/// all, such as ssh. `peer` is its name in messages.
+/// A stream over a socket that leads to the peer through a program that proves both identities and encrypts, such as
+/// ssh. `peer` is its name in messages.
 ///
 /// # Errors
-/// When the process is out of file descriptors.
+/// The process is out of file descriptors.
 pub fn piped(socket: UnixStream, peer: &str, options: &StreamOptions) -> io::Result<Connection> {
     Connection::new(
         Socket::local(socket, peer)?,

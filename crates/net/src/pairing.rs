@@ -16,7 +16,7 @@ use crate::channel::{Channel, LocalEnd};
 pub struct TheirAddress {
     /// Where it takes connections.
     pub address: SocketAddr,
-    /// Bits that all addresses of its network have in common.
+    /// Length of the network prefix that all addresses of its network share.
     pub prefix_bits: u8,
     /// The same for all addresses of one interface there.
     pub interface: u32,

@@ -1,5 +1,5 @@
-//! Owns signatures by an identity's key, as text that stands alone: who, public key, signature.
-//! Does not decide what is signed or whose signature counts.
+//! Owns signatures by an identity's key, as self-contained text: identity, public key, signature.
+//! Does not decide what is signed or whose signature is accepted.
 
 use data_encoding::BASE64;
 use rustls::SignatureScheme;
@@ -32,11 +32,11 @@ pub enum SignatureError {
 }
 
 impl Identity {
-    /// Signs `message`, which must begin with what it is for. The text is `gw1-…`, a tab, the public key, a tab, the
+    /// Signs `message`, which must begin with its purpose. The text is `gw1-…`, a tab, the public key, a tab, the
     /// signature, both in base64.
     ///
     /// # Errors
-    /// The key is of a kind that cannot sign so.
+    /// The key's kind cannot sign.
     pub fn sign(&self, message: &[u8]) -> Result<String, SignatureError> {
         let failed = |what: String| SignatureError::Key(what);
         let key = any_supported_type(&self.key()).map_err(|error| failed(error.to_string()))?;
@@ -58,10 +58,10 @@ impl Identity {
     }
 }
 
-/// Checks the text that [`Identity::sign`] gave for `message`, and tells who signed.
+/// Checks the text that [`Identity::sign`] returned for `message`, and returns the signer.
 ///
 /// # Errors
-/// Why it does not count.
+/// Why the signature is invalid.
 pub fn verify_signature(text: &str, message: &[u8]) -> Result<IdentityId, SignatureError> {
     let mut fields = text.split('\t');
     let mut next = || fields.next().ok_or(SignatureError::Form);
@@ -131,7 +131,7 @@ mod tests {
             let mut bytes = text.clone().into_bytes();
             bytes[place] = if bytes[place] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(bytes).unwrap();
-            // An upper-case letter in the name is the same name.
+            // A name with an upper-case letter is the same name.
             if let Ok(id) = verify_signature(&changed, b"m") {
                 assert_eq!(id, *identity.id());
                 assert!(place < identity.id().to_string().len(), "{changed}");

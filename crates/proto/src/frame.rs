@@ -57,7 +57,7 @@ macro_rules! frames {
         /// Reads the head of a frame of any kind.
         ///
         /// # Errors
-        /// What is wrong with it. Frames of unknown kinds are no error.
+        /// The fault in the head. Frames of unknown kinds are no error.
         pub fn decode(prelude: &Prelude, head: &[u8]) -> Result<Frame, WireError> {
             if usize::try_from(prelude.head_bytes) != Ok(head.len()) {
                 return Err(WireError::Disagree { what: "prelude and length of the head" });
@@ -101,7 +101,7 @@ frames! {
 }
 
 impl Frame {
-    /// Name of its kind, for messages.
+    /// Name of the frame's kind, for messages.
     pub fn name(&self) -> &'static str {
         self.kind().name()
     }

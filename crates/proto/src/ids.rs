@@ -62,7 +62,7 @@ impl TryFrom<&[u8]> for Token {
     }
 }
 
-/// Compares without leaving early, so that the time tells nothing about where two tokens differ.
+/// Compares without an early exit, so that the time does not reveal where two tokens differ.
 impl PartialEq for Token {
     fn eq(&self, other: &Self) -> bool {
         let difference = self

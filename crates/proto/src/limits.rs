@@ -71,7 +71,8 @@ pub const PATTERNS_BYTES_MAX: usize = 512 * 1024;
 /// Names in one part of a list, in bytes, their ends included.
 pub const NAMES_BYTES_MAX: usize = 256 * 1024;
 
-/// Parts of a list that the client may send beyond those that the daemon has taken: what the daemon holds of it.
+/// Parts of a list that the client may send beyond those that the daemon has taken; bounds the daemon's memory for the
+/// list.
 pub const PARTS_AHEAD_MAX: u64 = 16;
 /// Most notices in one frame.
 pub const NOTICES_MAX: u32 = 8192;
@@ -91,19 +92,19 @@ pub const SOFTWARE_BYTES_MAX: usize = 256;
 /// Most sources of one transfer: a record has 16 bits for its root.
 pub const SOURCES_MAX: usize = 65_535;
 
-/// Sources and names in one OPEN frame, in bytes: half of its head. More of them follow in further OPEN frames.
+/// Bytes of sources and names in one OPEN frame: half of its head. Further OPEN frames carry the rest.
 pub const SOURCES_BYTES_PER_FRAME: usize = HEAD_BYTES_MAX as usize / 2;
 
 /// Sources and names of one transfer, in bytes: 512 for each of the most that there may be.
 pub const SOURCES_BYTES_MAX: usize = SOURCES_MAX * 512;
 
-/// Longest text by which a client says what a transfer is for: an id, and room for the name of what gave it.
+/// Longest label of a transfer: an id, and room for the name of the program that issued it.
 pub const LABEL_BYTES_MAX: usize = 128;
 
-/// Length of the digest that says which files a client sees.
+/// Length of the digest that identifies the files that a client sees.
 pub const VIEW_BYTES: usize = 16;
 
-/// Most numbers in one list of what an end says of where it lies. Four lists of them take 64 KiB of the head of an OPEN.
+/// Most numbers in one list of an end's [`Ground`](crate::Ground). Four lists take 64 KiB of the head of an OPEN.
 pub const GROUND_IDS_MAX: usize = 2_048;
 
 /// Most tags of earlier attempts' temporary files: one for each node that began the job.
@@ -130,7 +131,7 @@ pub const CHANNELS_MAX: u32 = 64;
 /// Most addresses that one side announces.
 pub const ANNOUNCED_MAX: usize = 64;
 
-/// Longest filler of one question what the other side is like, and of its answer.
+/// Longest filler of one EXAMINE, and of its answer.
 pub const FILLER_BYTES_MAX: usize = 256 * 1024;
 
 /// Longest document of a question between nodes and of its reply: a head without the numbers around the document.

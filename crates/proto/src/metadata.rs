@@ -8,13 +8,13 @@ use crate::limits::{
     ACCOUNT_NAME_BYTES_MAX, ACL_ENTRIES_MAX, XATTR_NAME_BYTES_MAX, XATTR_VALUE_BYTES_MAX,
 };
 
-/// An extended attribute: length of its name, name, value; or as much of the value as fits.
+/// An extended attribute: length of its name, name, value; the value may be cut to what fits.
 pub const XATTR: u16 = 2;
 /// More of the value of the attribute in the extension before.
 pub const XATTR_MORE: u16 = 3;
 /// The access list.
 pub const ACL_ACCESS: u16 = 4;
-/// The access list that what is made in a directory begins with.
+/// The default access list that new entries of a directory inherit.
 pub const ACL_DEFAULT: u16 = 5;
 /// Name of the user that `uid` is at the source.
 pub const OWNER_NAME: u16 = 6;
@@ -29,7 +29,7 @@ const VALUE_BYTES_MAX: usize = u16::MAX as usize;
 /// The metadata in a record's extensions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    /// Extended attributes, access lists excepted, as name and value; names are distinct in what an honest sender says.
+    /// Extended attributes, access lists excepted, as name and value; a correct sender's names are distinct.
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
     /// The access list; empty for none.
     pub access: Vec<AclEntry>,
@@ -102,10 +102,10 @@ impl Metadata {
         Ok(())
     }
 
-    /// Reads what `extensions` hold of it; types that are something else are left alone.
+    /// Reads the metadata in `extensions`; other types are ignored.
     ///
     /// # Errors
-    /// An extension that has not the form of its type.
+    /// An extension without the form of its type.
     pub fn decode(extensions: &[u8]) -> Result<Self, WireError> {
         let mut found = Self::default();
         let mut before = None;

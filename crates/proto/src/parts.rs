@@ -1,4 +1,4 @@
-//! Owns the record extensions of files that several transfers write: the part that an entry is, and what is held elsewhere of it.
+//! Owns the record extensions of files that several transfers write: the part that an entry covers, and the ranges held elsewhere.
 //! Writes nothing and combines no digests. `docs/wire.md`, "Parts".
 
 use crate::answer::HeldRange;
@@ -13,11 +13,12 @@ pub const PART: u16 = 10;
 /// Ranges of the file that other transfers brought.
 pub const HELD_ELSEWHERE: u16 = 11;
 
-/// Least length of a part that is not the last of its file. BLAKE3 parts are then subtrees, and NFS clients share no page.
+/// Minimum length of a part, except the last part of its file. BLAKE3 parts are then subtrees, and NFS clients share no
+/// page.
 pub const PART_BYTES_MIN: u64 = 256 << 20;
 
-/// Most ranges that an entry names as held elsewhere: one extension holds them. Neighbours are merged, so a whole file needs
-/// one range for CRC, and for BLAKE3 one for each bit of its length above the least part, and the first.
+/// Most ranges that an entry names as held elsewhere: one extension holds them. Neighbours are merged, so a whole file
+/// needs one range for CRC. For BLAKE3 it needs one for each bit of its length above the minimum part, and the first.
 pub const HELD_ELSEWHERE_MAX: usize = 1024;
 
 /// A range of a file that one transfer brings.
@@ -88,7 +89,7 @@ impl Part {
     }
 }
 
-/// How much of its file an entry stands for.
+/// The part of its file that an entry covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Portion {
     /// All of it.
@@ -100,10 +101,10 @@ pub enum Portion {
 }
 
 impl Record {
-    /// How much of its file the entry stands for.
+    /// The part of its file that the entry covers.
     ///
     /// # Errors
-    /// An extension that has not its form, or both of them.
+    /// A malformed extension, or both of them.
     pub fn portion(&self) -> Result<Portion, WireError> {
         if self.extensions.is_empty() {
             return Ok(Portion::Whole);

@@ -84,7 +84,7 @@ fn read_source(text: &str, messages: &mut Messages) {
                     .unwrap(),
                 kind => kind,
             };
-            // Each message may be missing, so only a number with that property says so.
+            // Each message may be missing, so only a number with that property is labelled.
             let label = match (words.contains(&"repeated"), words.contains(&"optional")) {
                 (true, _) => "repeated ",
                 (false, true) if words[0] != "message" => "optional ",

@@ -1,4 +1,4 @@
-//! Owns the properties of the codec: what is encoded comes back, one frame has one encoding, and no bytes make it panic.
+//! Owns the properties of the codec: an encoded frame decodes to itself, one frame has one encoding, and no bytes make it panic.
 //! Particular layouts are for `golden.rs`, particular refusals for `refusals.rs`.
 #![expect(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ fn read(image: &[u8]) -> Result<Frame, WireError> {
     decode(&Prelude::decode(prelude)?, head)
 }
 
-/// Whatever is accepted has one encoding; of a protobuf message, one that is reached in one step.
+/// Any accepted input has one encoding; a protobuf message reaches it in one step.
 fn accepted_or_refused(image: &[u8]) {
     let Ok(frame) = read(image) else { return };
     if matches!(frame, Frame::Unknown { .. }) {
@@ -59,7 +59,7 @@ proptest! {
         let mut extensions = Vec::new();
         metadata.encode(&mut extensions).unwrap();
         prop_assert_eq!(Metadata::decode(&extensions), Ok(metadata));
-        // Whatever is read has an encoding that reads the same.
+        // Any decoded value has an encoding that decodes to the same value.
         if let Ok(read) = Metadata::decode(&bytes) {
             let mut again = Vec::new();
             read.encode(&mut again).unwrap();
@@ -87,7 +87,7 @@ proptest! {
         part.push(&mut extensions).unwrap();
         prop_assert_eq!(Part::find(&extensions), Ok(Some(part)));
         prop_assert_eq!(parts::find_held_elsewhere(&extensions), Ok(Some(ranges)));
-        // Whatever is read has an encoding that reads the same.
+        // Any decoded value has an encoding that decodes to the same value.
         if let Ok(Some(read)) = parts::find_held_elsewhere(&noise) {
             let mut again = Vec::new();
             parts::push_held_elsewhere(&read, &mut again).unwrap();

@@ -158,7 +158,7 @@ impl Core {
             .map_or_else(Amounts::default, |seat| seat.share)
     }
 
-    /// Grants the end `bytes` more if possible, and tells whether it did. With `must` the bytes are always granted.
+    /// Grants the end `bytes` more if possible, and returns whether it did. With `must` the bytes are always granted.
     pub(super) fn grow(&mut self, id: SeatId, bytes: u64, must: bool) -> bool {
         let reserved = self.reserved();
         let Some(seat) = self.seats.get_mut(&id) else {

@@ -93,7 +93,7 @@ impl Names for LineNames {
                     rest = &rest[at + 1..];
                 }
                 self.extend(rest);
-                // Within a line it would end the name for who takes it.
+                // A zero byte inside a line would end the name early for its reader.
                 let zero = self.separator != 0 && buffer[..bytes].contains(&0);
                 if zero {
                     out.truncate(before);

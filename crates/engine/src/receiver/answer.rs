@@ -259,7 +259,7 @@ impl Answerer {
         };
         self.checks.changed.notify_all();
         for thread in threads {
-            // A panic of one of them has been printed, and has ended the transfer.
+            // A thread's panic has been printed, and has ended the transfer.
             let _ = thread.join();
         }
     }

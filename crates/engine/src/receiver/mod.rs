@@ -1,14 +1,14 @@
 //! The receiving end of a transfer: answers manifests, checks what arrives, gives it to the sink, acknowledges it.
 //! Does not dial, and does not know where the sink puts things.
 //!
-//! | part | work | state of its own |
+//! | part | work | own state |
 //! | --- | --- | --- |
-//! | [`Answerer`] | answers manifests, by threads of its own where digests are compared | answers given, manifests that wait |
+//! | [`Answerer`] | answers manifests, on separate threads if digests are compared | answers given, manifests that wait |
 //! | [`Writers`] | check blocks and write them | pool, blocks that wait, threads that write, whose turn it is |
-//! | [`Streams`] | listen, acknowledge, close the sink; one loop for each stream | what the sender says of itself, last word, list of names |
+//! | [`Streams`] | listen, acknowledge, close the sink; one loop for each stream | the sender's reports, final frame, list of names |
 //! | [`Shared`] | what the parts share | [`State`]: attached streams, threads in the sink, the end |
 //!
-//! Lock order: the last word of `Streams`, then the state of `Shared`, then the outbox (`Acks`). All other locks are taken
+//! Lock order: the final frame of `Streams`, then the state of `Shared`, then the outbox (`Acks`). All other locks are taken
 //! alone.
 
 mod answer;

@@ -389,7 +389,7 @@ impl Writers {
         };
         self.queue.changed.notify_all();
         for thread in threads {
-            // A panic of one of them has been printed, and has ended the transfer.
+            // A thread's panic has been printed, and has ended the transfer.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! A large file on its way: cut into slices, read by any threads, its digest combined from theirs.
+//! A large file in flight: cut into slices, read by any threads, its digest combined from theirs.
 //! Does not read; the sender does, and reports each result here.
 //!
 //! Slices are aligned powers of two, cut around holes and around ranges that the receiver holds. Holes are looked up

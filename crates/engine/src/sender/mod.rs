@@ -1,11 +1,11 @@
 //! The sending end of a transfer: announces entries, reads what is wanted, sends it, keeps it until it is durable.
 //! Does not dial, and does not know whether it is the client's end or the daemon's.
 //!
-//! | part | work | state of its own |
+//! | part | work | own state |
 //! | --- | --- | --- |
 //! | [`Scan`] | finds entries, announces them, takes the answers | list of names, numbers of entries, paths to reuse |
 //! | [`Readers`] | read pieces into blocks and queue them | pool, threads that read ahead |
-//! | [`Streams`] | send items and listen, one loop for each stream | when a status is due, what the receiver has counted |
+//! | [`Streams`] | send items and listen, one loop for each stream | when a status is due, the receiver's counters |
 //! | [`Shared`] | what the parts share | [`state::State`]: items, wanted entries, attached streams, the end |
 //!
 //! Lock order: the threads of `Readers`, then the state of `Shared`, then one of those that hold no other lock: the progress of

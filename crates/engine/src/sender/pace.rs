@@ -1,8 +1,8 @@
-//! Keeps the pace of a transfer in the background: asks the controller of each channel, and tells its streams.
+//! Keeps the pace of a transfer in the background: asks the controller of each channel, and sets the pace of its streams.
 //! Does not judge; `background` of the tuner does.
 //!
-//! The pace is the greatest pace of each socket (`SO_MAX_PACING_RATE`), so the kernel spaces the packets whatever the congestion
-//! control. A new stream has its share of the pace from its first byte. Threads of a transfer in the background lower their
+//! The pace bounds each socket (`SO_MAX_PACING_RATE`), so the kernel spaces the packets under any congestion control. A
+//! new stream has its share of the pace from its first byte. Threads of a transfer in the background lower their
 //! priorities, and its packets carry the code point LE (RFC 8622).
 
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ fn keep(shared: &Shared) {
             shared.counters.table.set_pace(channel, *pace);
         }
     }
-    // It ended, or is in the background no longer: nothing bounds what it sends.
+    // The transfer ended or left the background: its sending is not bounded any more.
     shared.counters.table.set_pace_first(0);
     for channel in paths.into_keys() {
         shared.counters.table.set_pace(channel, 0);

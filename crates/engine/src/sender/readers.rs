@@ -188,7 +188,8 @@ impl Readers {
             }
             let now = Instant::now();
             state.take_rested(now);
-            // Half of the pool may wait for streams; the rest is for what they hold and what is not acknowledged.
+            // At most half of the pool waits for streams; the rest is for blocks in streams and for unacknowledged
+            // ones.
             if state.items.ready_blocks() * 2 <= self.pool.counters().blocks_max
                 && let Some(piece) = state.next_piece(reader, self.shared.config.block_bytes)
             {

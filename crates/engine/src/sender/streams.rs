@@ -1,4 +1,4 @@
-//! Serves the streams of a sender: attaches and detaches each, and holds what all of them share.
+//! Serves the streams of a sender: attaches and detaches each, and holds their shared state.
 //! Does not choose what is sent; the state does.
 
 mod frames;
@@ -28,7 +28,7 @@ pub(super) struct Streams {
     scan: Arc<Scan>,
     readers: Arc<Readers>,
     feedback: Feedback,
-    /// When one of the streams is to say how far this end is.
+    /// When one of the streams must send the next STATUS.
     status_due: Mutex<Instant>,
     /// The client at the other end may change the limit.
     obeys_limits: AtomicBool,
@@ -49,7 +49,7 @@ impl Streams {
     /// Serves one stream on the calling thread until the transfer ends (`Ok`) or the stream breaks.
     ///
     /// # Errors
-    /// What broke the stream. The transfer goes on with the others.
+    /// The cause of the stream's loss. The transfer continues on the others.
     pub(super) fn run(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
         let _panic = self.shared.if_panicking();
         stream.share(self.shared.live.congestion(), false)?;
@@ -61,7 +61,8 @@ impl Streams {
         self.shared.counters.streams_attached.add(1);
         self.shared.counters.table.attach(id, stream);
         let member = self.shared.counters.channels.attach(stream);
-        // The thread that watches the channels was started: one that inherits a low priority sees late what is dead.
+        // The watch of the channels was started above: started by a loop with low priority, it would notice dead
+        // channels late.
         let result = match StreamLoop::new(self, id, stream).run() {
             // There was no room for the last word.
             Err(StreamLoss::Stream(StreamError::Ended { .. })) => {
@@ -93,7 +94,7 @@ impl Streams {
         result
     }
 
-    /// The receiver's counters, as it last said.
+    /// The receiver's counters, as last reported.
     pub(super) fn peer_counters(&self) -> Option<Snapshot> {
         self.feedback.counters()
     }
@@ -107,7 +108,7 @@ impl Streams {
         self.obeys_limits.load(Ordering::Relaxed)
     }
 
-    /// Whether a stream should say now how far this end is: true for one of them each time.
+    /// Whether a stream must send a STATUS now: true for one of the streams each time.
     fn status_is_due(&self, now: Instant) -> bool {
         let Ok(mut due) = self.status_due.try_lock() else {
             return false;

@@ -74,7 +74,7 @@ impl Findings {
 /// Serves a client that has opened a verification, to its end.
 ///
 /// # Errors
-/// What broke the stream.
+/// The cause of the stream's loss.
 pub fn serve_verification(
     stream: &mut dyn Stream,
     opened: &Opened,

@@ -1,5 +1,5 @@
-//! The first frames of a connection: hello both ways, one frame with a deadline, an error as the last word.
-//! Does not decide who may do what.
+//! The first frames of a connection: hello both ways, one frame with a deadline, an error as the final frame.
+//! Decides nothing about rights.
 
 use std::io;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Either end of a transfer with the other one by hand, frame by frame.
-//! Knows no rules: a hand may say anything.
+//! One end of a transfer, with the other end played by hand, frame by frame.
+//! Knows no rules: a hand may send anything.
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -19,7 +19,7 @@ use godwit_tree::{TreeRoot, TreeSource, TreeWork};
 
 pub(crate) const TRANSFER: TransferId = TransferId([7; 16]);
 pub(crate) const BLOCK_BYTES: u32 = 4096;
-/// No test needs a tenth of it, on a machine with work to do besides.
+/// No test needs a tenth of this, even on a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -184,7 +184,7 @@ pub(crate) fn idle_sender(files: &[(&str, &[u8])], seen: &Arc<Seen>) -> Arc<Send
     sender_from(Arc::new(source), DigestKind::CRC64_NVME, seen)
 }
 
-/// A sender of what is below `src` of a storage, without any stream.
+/// A sender of the entries below `src` of a storage, without any stream.
 pub(crate) fn sender_from(
     storage: Arc<dyn Storage>,
     digest: DigestKind,

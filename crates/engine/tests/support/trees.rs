@@ -1,4 +1,4 @@
-//! Owns the trees of the simulation: what the source is like, what was at the destination before, and what may be there after.
+//! Owns the trees of the simulation: the state of the source, the destination's entries before, and the allowed ones after.
 //! Does not run anything between them.
 
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ pub(super) fn content(random: &mut Random, bytes: u64) -> Vec<u8> {
         .collect()
 }
 
-/// Every state that each file was ever in, by its name below the root; that of the destination, if there was any, first.
+/// Every state that each file ever had, by its name below the root; the destination's first state, if any, comes first.
 pub(super) type Versions = HashMap<String, Vec<Vec<u8>>>;
 
 /// The final state of the source.

@@ -24,7 +24,7 @@ fn the_table_has_a_row_for_each_processor() {
             Library::AwsLc,
             Cipher::ChaCha20Poly1305,
         ),
-        // None that is known: what it lacks decides.
+        // An unknown processor: its missing instructions decide.
         (false, true, true, Library::AwsLc, Cipher::ChaCha20Poly1305),
     ] {
         let row = row_for(Features { aes, vaes, avx512 });

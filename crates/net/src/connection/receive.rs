@@ -1,5 +1,5 @@
-//! Owns how frames arrive: bytes from the socket, one record opened at a time, frames cut from what was opened.
-//! Keeps no frames; payloads go straight to where the user wants them.
+//! Receives frames: reads bytes from the socket, opens one record at a time, cuts frames from the plaintext.
+//! Keeps no frames; payloads go straight to the user's buffer.
 
 use std::mem;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::limits::{HEAD_AHEAD_BYTES, METER_EVERY, RECORD_BYTES_MAX};
 use crate::stream::StreamError;
 
 impl Connection {
-    /// A frame made of what was received already.
+    /// Assembles a frame from received bytes, if complete.
     pub(super) fn assemble(&mut self) -> Result<Option<(Prelude, Vec<u8>)>, StreamError> {
         loop {
             let mut needed = PRELUDE_BYTES;
@@ -87,7 +87,7 @@ impl Connection {
                 }
             }
             Err(error) => {
-                // The alert tells the peer why, unless it would land inside a frame.
+                // The alert gives the peer the reason, unless it would land inside a frame.
                 if !self.control.is_empty() && !self.sending_over {
                     self.sending_over = true;
                     let _ = self.socket.send(self.control.filled(), &[]);
@@ -104,7 +104,8 @@ impl Connection {
     pub(super) fn fill(&mut self) -> Result<bool, StreamError> {
         let protected = self.payload_is_protected();
         let room = self.incoming.room();
-        // Payloads in clear go straight to their place: what is taken here beyond a head would be copied once more.
+        // Unencrypted payloads go straight to their buffer: anything received here beyond a head would be copied once
+        // more.
         let bytes = if protected {
             room.len()
         } else {
@@ -125,7 +126,7 @@ impl Connection {
         }
     }
 
-    /// One step of a protected payload: from what is open, else from the next record. Zero: more must be received.
+    /// One step of a protected payload: from decrypted bytes, else from the next record. Zero: more must be received.
     pub(super) fn payload_protected(&mut self, into: &mut [u8]) -> Result<usize, StreamError> {
         if !self.opened.is_empty() {
             let taken = into.len().min(self.opened.len());
@@ -161,7 +162,7 @@ impl Connection {
         Ok(taken)
     }
 
-    /// One step of a payload in clear: from what was received, else from the socket straight to its place.
+    /// One step of an unencrypted payload: from received bytes, else from the socket straight to its buffer.
     pub(super) fn payload_clear(&mut self, into: &mut [u8]) -> Result<usize, StreamError> {
         if !self.incoming.is_empty() {
             let taken = into.len().min(self.incoming.filled().len());

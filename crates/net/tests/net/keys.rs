@@ -1,4 +1,4 @@
-//! Traffic keys are replaced in time, in both directions at once, whatever else is under way.
+//! Tests that traffic keys are replaced in time, in both directions at once, during any other activity.
 
 use std::thread;
 

@@ -18,7 +18,7 @@ fn start() -> Start {
     }
 }
 
-/// Reads `bytes` in pieces as long as `pieces` say, then all the rest.
+/// Reads `bytes` in pieces of the sizes in `pieces`, then all the rest.
 fn read(bytes: &[u8], pieces: &[usize]) -> (MessageReader, usize) {
     let mut reader = MessageReader::default();
     let mut at: usize = 0;

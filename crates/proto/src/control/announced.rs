@@ -14,7 +14,7 @@ pub struct Announced {
     /// 4 or 16 bytes, as in packets.
     #[prost(bytes = "vec", tag = "1")]
     pub ip: Vec<u8>,
-    /// Bits that all addresses of its network have in common.
+    /// Length of the network prefix that all addresses of its network share.
     #[prost(uint32, tag = "2")]
     pub prefix_bits: u32,
     /// The TCP port.
@@ -23,7 +23,7 @@ pub struct Announced {
     /// The same number for all addresses of one interface, and for no other.
     #[prost(uint32, tag = "4")]
     pub interface: u32,
-    /// The connection that this is said on came to this interface.
+    /// The connection that carries this message came in at this interface.
     #[prost(bool, tag = "5")]
     pub dialled: bool,
 }
@@ -47,7 +47,7 @@ impl Announced {
     /// The address, the bits of its network, and the port.
     ///
     /// # Errors
-    /// One of them is none; cannot be after decoding.
+    /// One of them is invalid; impossible after decoding.
     pub fn parts(&self) -> Result<(IpAddr, u8, u16), WireError> {
         let ip = if let Ok(octets) = <[u8; 4]>::try_from(self.ip.as_slice()) {
             IpAddr::V4(Ipv4Addr::from(octets))

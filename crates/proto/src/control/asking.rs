@@ -1,5 +1,5 @@
-//! Owns the frames in which one node asks another about places and jobs, and hears the reply.
-//! Does not know what the documents in them say. `docs/wire.md`, "ASK and REPLY".
+//! Owns the frames in which one node asks another about places and jobs, and gets the reply.
+//! Does not know the content of their documents. `docs/wire.md`, "ASK and REPLY".
 
 use prost::Message;
 
@@ -19,16 +19,16 @@ pub struct Ask {
     pub document: Vec<u8>,
 }
 
-/// A reply to an [`Ask`], or a sign that the work goes on.
+/// A reply to an [`Ask`], or a sign that the work continues.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Reply {
     /// Number of the question.
     #[prost(uint64, tag = "1")]
     pub number: u64,
-    /// Reply as a JSON document; empty in a sign that the work goes on.
+    /// Reply as a JSON document; empty in a sign that the work continues.
     #[prost(bytes = "vec", tag = "2")]
     pub document: Vec<u8>,
-    /// Steps of the work that are done, in a sign that the work goes on.
+    /// Completed steps of the work, in a sign that the work continues.
     #[prost(uint64, tag = "3")]
     pub done: u64,
 }
@@ -48,7 +48,7 @@ macro_rules! documents {
             /// Reads a frame's head.
             ///
             /// # Errors
-            /// What is wrong with it.
+            /// The fault in the head.
             pub fn decode(head: &[u8]) -> Result<Self, WireError> {
                 let message: Self = decode(head, stringify!($kind))?;
                 check(&message.document)?;

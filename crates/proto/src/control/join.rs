@@ -20,7 +20,7 @@ pub struct Join {
     /// A [`Token`], used up by this.
     #[prost(bytes = "vec", tag = "2")]
     pub token: Vec<u8>,
-    /// Number of the channel that the stream runs over, below [`CHANNELS_MAX`]; that of the first stream is 0.
+    /// Number of the channel that the stream runs over, below [`CHANNELS_MAX`]; the first stream's channel is 0.
     #[prost(uint32, tag = "3")]
     pub channel: u32,
 }
@@ -43,7 +43,7 @@ impl Join {
     /// Reads a frame's head.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the head.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         let join: Self = decode(head, "JOIN")?;
         join.transfer_id()?;
@@ -102,7 +102,7 @@ impl Joined {
     /// Reads a frame's head.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the head.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         let joined: Self = decode(head, "JOINED")?;
         joined.tokens()?;

@@ -1,4 +1,4 @@
-//! Owns what OPEN says of a transfer that serves a job of another node: whose job it is, and which.
+//! Owns the fields of OPEN for a transfer that serves a job of another node: the owner, and the job.
 //! Decides no right; a node does. `docs/wire.md`, "Mandates".
 
 use prost::Message;

@@ -1,4 +1,4 @@
-//! Owns what OPEN says of a transfer that is one of several of a job.
+//! Owns the fields of OPEN for a transfer that is one of several of a job.
 //! Knows no claims; a node does. `docs/wire.md`, "Parts".
 
 use prost::Message;
@@ -19,7 +19,7 @@ pub struct Member {
     /// It finishes the whole tree: links, times of directories, deletion, the sweep.
     #[prost(bool, tag = "3")]
     pub closer: bool,
-    /// Tells transfers apart that one sender runs to one daemon at the same time; each resumes what its own lane has left.
+    /// Distinguishes simultaneous transfers of one sender to one daemon; each resumes what its own lane has left.
     #[prost(uint32, tag = "4")]
     pub lane: u32,
 }

@@ -1,5 +1,5 @@
-//! Owns the messages with which a stream is taken out of a transfer that goes on.
-//! Knows nothing of why. `docs/wire.md`, "RETIRE and RETIRED".
+//! Owns the messages with which a stream leaves a running transfer.
+//! Does not know the reason. `docs/wire.md`, "RETIRE and RETIRED".
 
 use prost::Message;
 
@@ -26,7 +26,7 @@ macro_rules! empty {
             /// Reads a frame's head.
             ///
             /// # Errors
-            /// What is wrong with it.
+            /// The fault in the head.
             pub fn decode(head: &[u8]) -> Result<Self, WireError> {
                 decode(head, stringify!($kind))
             }

@@ -1,4 +1,4 @@
-//! Owns what a client asks of a transfer's share of the network: at its opening, and while it runs.
+//! Owns a client's requests on a transfer's share of the network: at its opening, and while it runs.
 //! Limits nothing. `docs/wire.md`, "Sharing".
 
 use prost::Message;
@@ -84,7 +84,7 @@ impl Limit {
     /// Reads a frame's head.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the head.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         decode(head, "LIMIT")
     }

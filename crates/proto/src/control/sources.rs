@@ -1,5 +1,5 @@
 //! Owns how the sources of an OPEN that are too many for one frame are spread over several.
-//! Does not know what a source is. `docs/wire.md`, "OPEN".
+//! Does not know the meaning of a source. `docs/wire.md`, "OPEN".
 
 use super::setup::Open;
 use super::try_encode;
@@ -81,7 +81,8 @@ impl Open {
     }
 }
 
-/// An OPEN while the frames with the rest of its sources arrive. Each frame costs what it brings, however many came before it.
+/// An OPEN while the frames with the rest of its sources arrive. The cost of a frame depends only on its own sources,
+/// not on earlier frames.
 #[derive(Debug)]
 pub struct PartialOpen {
     open: Open,
@@ -90,7 +91,7 @@ pub struct PartialOpen {
 }
 
 impl PartialOpen {
-    /// Begins with the first frame, which was decoded and so is valid by itself.
+    /// Begins with the first frame, which was decoded and so is valid alone.
     #[must_use]
     pub fn new(first: Open) -> Self {
         let bytes = source_bytes(&first);
@@ -103,7 +104,7 @@ impl PartialOpen {
         self.open.more
     }
 
-    /// Adds the sources of a frame that follows, which was decoded and so is valid by itself.
+    /// Adds the sources of a frame that follows, which was decoded and so is valid alone.
     ///
     /// # Errors
     /// They are too many, or too long together.

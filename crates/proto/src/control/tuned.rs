@@ -1,4 +1,4 @@
-//! Owns what an end tells of the decisions on its own threads.
+//! Owns an end's report of the decisions on its own threads.
 //! Decides nothing. `docs/wire.md`, "STATUS".
 
 use prost::Message;
@@ -13,7 +13,7 @@ pub struct Tuned {
     /// Number of the decision, counted from 1 at this end.
     #[prost(uint64, tag = "1")]
     pub number: u64,
-    /// One of those below. Unknown ones are kept.
+    /// One of the constants below. Unknown values are kept.
     #[prost(uint32, tag = "2")]
     pub what: u32,
     /// How many until then.
@@ -22,7 +22,7 @@ pub struct Tuned {
     /// How many from then on.
     #[prost(uint32, tag = "4")]
     pub to: u32,
-    /// Why, for people. From a peer it may hold any character.
+    /// The reason, for users. From a peer it may hold any character.
     #[prost(string, tag = "5")]
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! Owns what a client asks for when it has a copy checked: which differences count, what else is to be named.
+//! Owns a client's options for checking a copy: which differences count, and what else to report.
 //! Carries no expectations; MANIFEST frames do. `docs/wire.md`, "Verification".
 
 use prost::Message;

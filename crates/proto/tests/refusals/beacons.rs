@@ -1,5 +1,5 @@
 //! Owns the refusals of beacons, by which a peer could ask for entries that are none of its business.
-//! Each rule is broken at the end that sends and at the one that reads.
+//! Each rule is broken at the sending end and at the reading end.
 
 use godwit_proto::*;
 

@@ -267,7 +267,7 @@ fn a_request_names_what_the_daemon_must_be_able_to_do() {
         .capabilities_needed()
     };
     assert_eq!(needed(None), 0);
-    // Every daemon compares so by itself.
+    // Every daemon compares like this without a request.
     assert_eq!(needed(Some(Comparison::default())), 0);
     let bits = needed(Some(Comparison {
         delete: true,

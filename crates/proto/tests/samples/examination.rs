@@ -1,5 +1,5 @@
-//! Samples of what two ends ask about each other's machine.
-//! Not of what a transfer says.
+//! Samples of the questions and answers of two ends about each other's machine.
+//! Holds none of a transfer's messages.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Any measurements that one end tells the other.
+//! Generates measurements that one end reports to the other.
 //! Checks nothing.
 
 use godwit_proto::*;

@@ -1,4 +1,4 @@
-//! Takes the frames that the sender sends on a stream, and hands each to what it concerns.
+//! Takes the sender's frames from a stream, and passes each to its consumer.
 //! Does not judge contents; `answer` and `writers` do.
 
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::receiver::writers::scattered;
 use crate::{End, StreamLoss};
 
 impl StreamLoop<'_> {
-    /// The sender broke the rules: the transfer ends, and this stream says why.
+    /// The sender broke the protocol: ends the transfer, and returns the reason as this stream's loss.
     pub(super) fn refuse(&self, what: String) -> StreamLoss {
         self.shared.refuse(&*self.stream, what)
     }
@@ -101,7 +101,7 @@ impl StreamLoop<'_> {
     }
 
     pub(super) fn answer(&mut self, manifest: Manifest) -> Result<(), StreamLoss> {
-        // A large file takes its time, and a stream that says nothing meanwhile would be taken for dead.
+        // Hashing a large file takes long, and a stream that is silent meanwhile would be considered dead.
         let Some(mut manifest) = self.streams.answerer.offer(self.id, manifest) else {
             return Ok(());
         };

@@ -1,4 +1,4 @@
-//! Where a large file is cut: aligned windows around what the receiver holds.
+//! Cuts a large file into aligned windows around the ranges that the receiver holds.
 //! Knows no holes; the file does.
 
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ impl SliceCut {
     }
 }
 
-/// Ranges in ascending order, those that overlap or touch made one.
+/// Merges ranges that overlap or touch; returns them in ascending order.
 pub(super) fn merged(mut ranges: Vec<(u64, u64)>) -> VecDeque<(u64, u64)> {
     ranges.sort_unstable();
     let mut merged: VecDeque<(u64, u64)> = VecDeque::with_capacity(ranges.len());

@@ -106,8 +106,8 @@ impl PieceReader {
         );
     }
 
-    /// An item that was asked for again and has become pointless. An empty one takes its number, so that no gap stays in
-    /// what the receiver remembers.
+    /// Replaces a requested item that has become pointless by an empty one of the same number, so that the receiver's
+    /// memory of numbers has no gap.
     pub(super) fn forget(&self, seq: Option<u64>) {
         if seq.is_some() {
             self.file_bundle(Vec::new(), seq, Payload::Empty, 0);
@@ -115,8 +115,8 @@ impl PieceReader {
     }
 }
 
-/// The front of `block` for a file of so many bytes, and for one more where there is room: the end of a file shows in what a
-/// read does not give. `None` if it does not fit.
+/// The front of `block` for a file of so many bytes, plus one byte if there is room: a shorter read shows the end of
+/// the file. `None` if the file does not fit.
 pub(super) fn with_room(block: &mut [u8], bytes: usize) -> Option<&mut [u8]> {
     let room = bytes.saturating_add(1).min(block.len());
     block.get_mut(..room.max(bytes))

@@ -1,10 +1,11 @@
-//! Takes the digests that the receiver asks for, and announces the entries again with them; names of files, as files of their own.
+//! Computes the digests that the receiver requests, and announces the entries again with them; further names of files are announced as
+//! separate files.
 //! Does not compare: the receiver does, with its own files.
 //!
-//! A comparison by digest takes no extra wait: the receiver answers `digest`; a stream thread of the sender reads the file (a
-//! piece like any other, large files by slices) and announces the entry again with its digest; threads of the receiver
-//! (`receiver::answer`) read their own file, and answer on the stream that the manifest came on. If that stream dies, the
-//! question is asked again.
+//! A comparison by digest takes no extra wait: the receiver answers `digest`; a stream thread of the sender reads the
+//! file (a piece like any other, large files by slices) and announces the entry again with its digest; threads of the
+//! receiver (`receiver::answer`) read their own file, and answer on the stream that the manifest came on. If that
+//! stream dies, the digest is requested again.
 
 use godwit_proto::{Digest, EntryKind, Record, RecordFlags};
 use godwit_store::pool::Block;
@@ -15,7 +16,7 @@ use crate::entry;
 use crate::source::ReadError;
 
 impl PieceReader {
-    /// Reads small files one after the other into `block`, and announces those that were what they had been.
+    /// Reads small files one after the other into `block`, and announces those that have not changed.
     pub(super) fn read_digests(&self, records: Vec<Record>, mut block: Block) {
         let mut announced = Vec::with_capacity(records.len());
         for record in records {
@@ -50,7 +51,8 @@ impl PieceReader {
         }
     }
 
-    /// A further name of a file as a file: what has its first name at the destination stays, and is another.
+    /// Turns a further name of a file into a separate file: the destination's entry with the first name stays, and is a
+    /// different file.
     fn by_itself(&self, link: &Record) -> Option<Record> {
         match self.shared.source.refresh(link) {
             Ok(mut record) => {

@@ -19,8 +19,8 @@ pub(super) struct PieceReader {
 }
 
 impl PieceReader {
-    /// Reads a piece into `block` and files the item that becomes of it. Where a large hole is hashed `stop` is asked now and
-    /// then; once it says yes, nothing becomes of the piece.
+    /// Reads a piece into `block` and stores the resulting item. While a large hole is hashed, `stop` is called now and
+    /// then; once it returns true, the piece is dropped.
     pub(super) fn read(&self, piece: Piece, block: Block, stop: &dyn Fn() -> bool) {
         let opens = matches!(piece, Piece::Open { .. } | Piece::OpenDigest(_));
         match piece {

@@ -148,7 +148,7 @@ impl Scan {
                     .wanted
                     .want(record, held, self.shared.config.block_bytes)
             }
-            // Links are made at the end, and counted when the receiver says how many files it delivered.
+            // Links are made at the end, and counted when the receiver reports its delivered files.
             Verdict::Done
                 if !matches!(record.kind, EntryKind::DIRECTORY | EntryKind::HARD_LINK) =>
             {

@@ -1,4 +1,4 @@
-//! The streams that are attached to a sender: where those wait that have nothing to send, and which are to leave.
+//! The streams attached to a sender: which of them are idle and wait, and which must leave.
 //! Does not decide what they send.
 
 use std::collections::HashMap;
@@ -97,7 +97,7 @@ impl Attached {
         }
     }
 
-    /// Wakes all parked streams, and those that are to leave.
+    /// Wakes all parked streams, and those that must leave.
     pub(crate) fn wake_all(&mut self) {
         for stream in self.parked.drain(..) {
             wake(&self.wakers, stream);

@@ -6,7 +6,7 @@ use godwit_proto::Finished;
 use super::{Desc, State};
 
 impl State {
-    /// True once, when nothing is left but to say so.
+    /// True once, when nothing is left but to announce that.
     pub(crate) fn should_finish(&mut self) -> bool {
         // The thread that took the last cut does not come back for a file without any.
         self.files.drop_spent();
@@ -34,14 +34,14 @@ impl State {
             .then_some(self.items.last_seq)
     }
 
-    /// Everything is read and handed to streams: what moves from now on is what they hold.
+    /// Everything is read and handed to streams; only their data still moves.
     pub(crate) fn is_ending(&mut self) -> bool {
         self.files.drop_spent();
         self.is_all_taken() && !self.items.any_waits()
     }
 
-    /// The receiver has finished. Gives its word back once everything is known to be durable: it may have come before
-    /// what was said on other streams.
+    /// The receiver has finished. Returns its final frame once everything is known to be durable: the frame may arrive
+    /// before acknowledgements on other streams.
     pub(crate) fn take_finished(&mut self, finished: Option<Finished>) -> Option<Finished> {
         self.finished = finished.or_else(|| self.finished.take());
         let all = |desc: &Desc| matches!(desc, Desc::Finish);

@@ -1,5 +1,5 @@
-//! Streams that are to leave while the transfer goes on: what they still have to wait for.
-//! Does not choose them.
+//! Streams that must leave while the transfer continues, and the items that they still wait for.
+//! Does not choose the streams.
 
 use super::State;
 

@@ -1,8 +1,8 @@
-//! How a sender's stream leaves a transfer that goes on, in order and with nothing to be sent twice.
-//! Does not choose the stream: the client does, whichever end it is.
+//! How a sender's stream leaves while the transfer continues, in order and without sending anything twice.
+//! Does not choose the stream: the client does, at either end.
 //!
-//! A stream that retires gets nothing more. A block that waits there for the rate limit goes back with its place in the limit,
-//! and leaves on another stream. When all items of the stream are WRITTEN, both ends say RETIRED.
+//! A stream that retires gets no more items. A block that waits there for the rate limit returns its reservation, and
+//! is sent on another stream. When all items of the stream are WRITTEN, both ends say RETIRED.
 
 use std::time::Instant;
 

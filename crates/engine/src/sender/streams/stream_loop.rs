@@ -1,4 +1,4 @@
-//! Serves one stream of a sender: sends items, listens, and reads for itself when nothing is ready.
+//! Serves one stream of a sender: sends items, receives frames, and reads for itself when nothing is ready.
 //! Does not choose what is sent; the state does.
 //!
 //! A stream sends a filled block if one is ready. Otherwise it reads a block itself and sends it while the block is in the
@@ -21,10 +21,10 @@ use crate::{StreamLoss, limits};
 /// Blocks sent between two looks for acknowledgements: the receiver puts at least as many into one while more keep coming.
 const LISTEN_EVERY_BLOCKS: u32 = limits::ACK_EVERY_BLOCKS;
 
-/// Longest time between two looks for acknowledgements, where the receiver has sent anything meanwhile.
+/// Longest time between two checks for acknowledgements, if the receiver sent anything meanwhile.
 const LISTEN_EVERY: Duration = Duration::from_millis(200);
 
-/// One stream, and what is known of it between two steps.
+/// One stream, and its state between two steps.
 pub(super) struct StreamLoop<'a> {
     pub(super) shared: &'a Shared,
     pub(super) streams: &'a Streams,
@@ -33,17 +33,17 @@ pub(super) struct StreamLoop<'a> {
     pub(super) stream: &'a mut dyn Stream,
     meter: CpuMeter,
     courtesy: Courtesy,
-    /// When the other end was heard last.
+    /// When the last frame of the other end arrived.
     heard: Instant,
     /// When anything was sent last.
     spoke: Instant,
-    /// When this end looked last whether the other end has said anything.
+    /// When this end last checked for frames of the other end.
     listened: Instant,
     /// Blocks sent since then.
     unlistened: u32,
-    /// It looks in the next turn, whatever was sent.
+    /// The next turn checks for frames, whatever was sent.
     listens: bool,
-    /// When the figures of this stream are to be said.
+    /// When this stream must send its figures.
     figures_due: Instant,
 }
 
@@ -69,7 +69,7 @@ impl<'a> StreamLoop<'a> {
     /// Serves the stream until the transfer ends or the stream has left.
     ///
     /// # Errors
-    /// What broke the stream.
+    /// The cause of the stream's loss.
     pub(super) fn run(mut self) -> Result<(), StreamLoss> {
         loop {
             if self.courtesy.follow(&self.shared.live) {
@@ -155,7 +155,7 @@ impl<'a> StreamLoop<'a> {
         Ok(())
     }
 
-    /// Sends the item when the limit lets it go; tells what came of the wait for that.
+    /// Sends the item when the limit admits it; returns the result of that wait.
     fn send_in_turn(&mut self, item: &ToSend) -> Result<Waited, StreamLoss> {
         let payload = item.image.payload.as_slice();
         let waited = self.obey_limit(payload.len() as u64)?;
@@ -187,7 +187,7 @@ impl<'a> StreamLoop<'a> {
         Ok(waited)
     }
 
-    /// There is nothing to do: says what the other end should know by now, and waits until the stream is woken.
+    /// There is nothing to do: sends what the other end must know by now, and waits until the stream is woken.
     fn wait(
         &mut self,
         now: Instant,
