@@ -54,7 +54,7 @@ impl Counters {
         self.channels.age()
     }
 
-    /// Counts an entry of which these kinds of metadata were left out.
+    /// Counts an entry of which these kinds of metadata were lost.
     pub fn count_lost(&self, lost: Lost) {
         if lost.is_nothing() {
             return;
@@ -74,7 +74,7 @@ impl Counters {
     }
 }
 
-/// One growing number.
+/// A number that only grows.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 

@@ -82,7 +82,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// Those of this machine.
+    /// The instructions of this machine's processor.
     #[must_use]
     pub fn of_this_processor() -> Self {
         #[cfg(target_arch = "x86_64")]

@@ -72,7 +72,7 @@ pub enum DialError {
         /// The protocol or program that seems to answer.
         what: String,
     },
-    /// The daemon holds another key than the one trusted.
+    /// The daemon's key differs from the trusted one.
     #[error(
         "{address} is {found}, not {expected} as trusted: either its key was replaced, or someone is in between; \
          ask its administrator, then take the new key: godwit trust {address} {found} for commands, godwit site add for jobs"

@@ -14,13 +14,13 @@ use crate::channel::{Channel, LocalEnd};
 /// An address that the other side announces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TheirAddress {
-    /// Where it takes connections.
+    /// The address on which the other side accepts connections.
     pub address: SocketAddr,
     /// Length of the network prefix that all addresses of its network share.
     pub prefix_bits: u8,
-    /// The same for all addresses of one interface there.
+    /// Number of the other side's interface, the same for all its addresses.
     pub interface: u32,
-    /// The interface has a channel: the one that the other side was dialled by.
+    /// Whether the other side was dialled at this interface, which therefore has a channel.
     pub dialled: bool,
 }
 
@@ -83,7 +83,7 @@ impl Pairing {
         self.their.retain(|(number, _)| *number != pair.their);
     }
 
-    /// How many pairs are possible at most.
+    /// Maximum number of possible pairs.
     pub(crate) fn room(&self) -> usize {
         self.own.len().min(self.their.len())
     }
@@ -93,7 +93,7 @@ impl Pairing {
         !self.their.is_empty()
     }
 
-    /// How many rounds of [`Self::far`] differ.
+    /// Number of different rounds of [`Self::far`].
     pub(crate) fn rounds(&self) -> usize {
         self.own.len().max(self.their.len())
     }
@@ -145,7 +145,7 @@ impl Pairing {
     }
 }
 
-/// One way for each family, IPv4 first.
+/// One path for each family, IPv4 first.
 fn ways(
     own: &[InterfaceAddress],
     theirs: &[TheirAddress],

@@ -20,13 +20,13 @@ pub enum SignatureError {
     /// The key cannot sign.
     #[error("this identity's key cannot sign: {0}")]
     Key(String),
-    /// Not the form of a signature.
+    /// The text does not have the form of a signature.
     #[error("it is no signature of an identity")]
     Form,
     /// The key is not the one that the identity is named by.
     #[error("its key is not that of {0}")]
     Stranger(IdentityId),
-    /// It was made over something else, or by another key.
+    /// The signature is of another message, or by another key.
     #[error("it was not made over this, by {0}")]
     Invalid(IdentityId),
 }

@@ -1,5 +1,5 @@
-//! Owns the form of record extensions: a list of type, length, value, for what entries may come to carry later.
-//! Interprets none; types that are not known are carried along.
+//! Owns the form of record extensions: a list of type, length, value, for future properties of entries.
+//! Interprets none; unknown types are kept.
 
 use crate::error::WireError;
 

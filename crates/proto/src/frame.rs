@@ -109,7 +109,7 @@ impl Frame {
     /// Appends the frame's head image to `out`. A block's payload length is taken from its header.
     ///
     /// # Errors
-    /// The frame has no valid form, or its kind is unknown; `out` is then as it was.
+    /// The frame is invalid, or its kind is unknown; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         match self {
             Self::Hello(frame) => frame.encode(out),

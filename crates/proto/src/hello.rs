@@ -205,9 +205,9 @@ pub struct Agreed {
 pub struct VersionMismatch {
     /// Versions spoken here.
     pub ours: (u32, u32),
-    /// Versions spoken there.
+    /// Versions that the other program speaks.
     pub theirs: (u32, u32),
-    /// Program there.
+    /// Name and version of the other program.
     pub their_software: String,
 }
 

@@ -1,10 +1,10 @@
 //! Owns the wire: every frame that two Godwit programs exchange, its layout, its limits, its checks.
 //! Knows no socket, no file, no clock and no thread; bytes in, frames out, and the other way round.
 //!
-//! A frame is `prelude ‖ head ‖ payload`. The encoders append `prelude ‖ head` (the head image) to a `Vec<u8>`
-//! that the caller reuses; the payload of a block travels beside it and is never copied here. [`decode`] takes a
-//! prelude and a head. Everything that a peer says is checked before memory is taken for it. `docs/wire.md`
-//! specifies the format byte by byte.
+//! A frame is `prelude ‖ head ‖ payload`. The encoders append `prelude ‖ head` (the head image) to a `Vec<u8>` that the
+//! caller reuses; the payload of a block travels beside it and is never copied here. [`decode`] takes a prelude and a
+//! head. A peer's lengths are checked before memory is allocated for them. `docs/wire.md` specifies the format byte by
+//! byte.
 
 pub mod ack;
 pub mod agent;

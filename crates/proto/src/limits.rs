@@ -95,7 +95,7 @@ pub const SOURCES_MAX: usize = 65_535;
 /// Bytes of sources and names in one OPEN frame: half of its head. Further OPEN frames carry the rest.
 pub const SOURCES_BYTES_PER_FRAME: usize = HEAD_BYTES_MAX as usize / 2;
 
-/// Sources and names of one transfer, in bytes: 512 for each of the most that there may be.
+/// Bytes of sources and names of one transfer: 512 for each of the maximum number.
 pub const SOURCES_BYTES_MAX: usize = SOURCES_MAX * 512;
 
 /// Longest label of a transfer: an id, and room for the name of the program that issued it.

@@ -46,17 +46,17 @@ pub struct Metadata {
 /// An entry of an access list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AclEntry {
-    /// Whom it is about.
+    /// The accounts that the entry concerns.
     pub tag: AclTag,
     /// 4 read, 2 write, 1 execute.
     pub permissions: u8,
     /// The user or group at the source; 0 where the tag names neither.
     pub id: u32,
-    /// Its name there; empty if it has none, or only numbers count.
+    /// Name of that user or group at the source; empty if there is none, or if only numbers are used.
     pub name: Vec<u8>,
 }
 
-/// Whom an entry of an access list is about.
+/// The accounts that an entry of an access list concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AclTag(pub u8);
 

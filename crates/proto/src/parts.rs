@@ -52,10 +52,10 @@ impl Part {
         self.offset.is_multiple_of(window) && (end == file_bytes || self.bytes == window)
     }
 
-    /// Appends it as an extension.
+    /// Appends the part as an extension.
     ///
     /// # Errors
-    /// It is empty, or ends beyond the largest offset.
+    /// The part is empty, or ends beyond the largest offset.
     pub fn push(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         self.check()?;
         let value = [self.offset.to_le_bytes(), self.bytes.to_le_bytes()].concat();

@@ -167,7 +167,7 @@ impl NameFeed {
         lock(&self.inner).stopping = true;
         self.changed.notify_all();
         if let Some(thread) = lock(&self.thread).take() {
-            // A panic there has been printed.
+            // A panic of that thread has been printed.
             let _ = thread.join();
         }
     }

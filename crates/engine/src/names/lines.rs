@@ -11,10 +11,11 @@ use super::{Names, Supply};
 
 /// The bytes of a list, which may still be coming. Can be read again from the beginning.
 pub trait ListBytes: Send + Sync {
-    /// Reads what there is at `offset`, at most `buffer`; `Some(0)` at the end, `None` if nothing came within `wait`.
+    /// Reads available bytes at `offset`, at most `buffer`; `Some(0)` at the end, `None` if nothing arrived within
+    /// `wait`.
     ///
     /// # Errors
-    /// The list cannot be read on.
+    /// The list cannot be read further.
     fn read_at(&self, offset: u64, buffer: &mut [u8], wait: Duration) -> io::Result<Option<usize>>;
 }
 
@@ -34,8 +35,9 @@ pub struct LineNames {
 }
 
 impl LineNames {
-    /// Names from the beginning of `list`: one a line, or with `from0` each followed by a zero byte (the last one may lack its end).
-    /// Empty ones are passed over. One that is longer than any path comes cut, and with a component that is longer than any name.
+    /// Names from the beginning of `list`: one per line, or with `from0` each followed by a zero byte (optional after
+    /// the last one). Empty names are ignored. A name longer than any path is cut, and gets a component longer than any
+    /// name.
     pub fn new(list: Arc<dyn ListBytes>, from0: bool) -> Self {
         Self {
             list,
@@ -56,7 +58,7 @@ impl LineNames {
 
     fn end(&mut self, out: &mut Vec<u8>) {
         if self.dropped {
-            // Cut like this it must not be taken for another name that there is.
+            // A cut name must not be mistaken for another existing name.
             let tail = self.begun.len() - CUT_BYTES;
             self.begun[tail..].fill(b'.');
         }

@@ -31,7 +31,7 @@ pub(super) enum Answered {
     Scattered,
 }
 
-/// Manifests whose entries are compared by digest, each with the stream that it came on.
+/// Manifests whose entries are compared by digest, each with the number of its stream.
 #[derive(Default)]
 struct CheckQueue {
     inner: Mutex<Queue>,

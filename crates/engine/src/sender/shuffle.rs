@@ -1,5 +1,5 @@
-//! Which of the things that are ready a sender takes next: the first, or any.
-//! Owns no queue. The numbers come from a generator that a listener cannot foresee.
+//! Chooses the next of a sender's ready things: the first, or a random one.
+//! The numbers come from a generator that a listener cannot predict. Owns no queue.
 
 use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt as _, SeedableRng as _};
@@ -36,7 +36,7 @@ impl Shuffle {
         self.0.is_some()
     }
 
-    /// The index of the next one of `count`; 0 where things leave in order, or there are none.
+    /// The index of the next one of `count`; 0 for the usual order, or if `count` is 0.
     pub(crate) fn pick(&mut self, count: usize) -> usize {
         match &mut self.0 {
             Some(random) if count > 1 => random.random_range(0..count),

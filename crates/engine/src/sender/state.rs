@@ -75,11 +75,11 @@ pub(crate) enum Next {
     Nothing,
 }
 
-/// An item that a stream is to send.
+/// An item for a stream to send.
 pub(crate) struct ToSend {
     pub(crate) seq: u64,
     pub(crate) image: Arc<Image>,
-    /// Content bytes, for the accounts.
+    /// Content bytes, for the statistics.
     pub(crate) content: u64,
     /// Whether the item was sent before.
     pub(crate) again: bool,

@@ -58,7 +58,7 @@ pub struct Outage {
     pub why: String,
 }
 
-/// Calls the user's watcher, and remembers since when there is no connection.
+/// Calls the user's watcher, and remembers since when no connection exists.
 struct Watcher<'a> {
     watch: &'a mut dyn FnMut(Watch<'_>) -> bool,
     patience: Duration,

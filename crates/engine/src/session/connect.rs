@@ -70,7 +70,7 @@ pub trait Connector: Send + Sync {
 /// A peer that closes connections at once for this long is not a flooded daemon.
 const FLOODED_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Why a transfer did not come about.
+/// Why a transfer could not begin or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// No connection could be made.

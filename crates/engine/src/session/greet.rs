@@ -148,7 +148,7 @@ impl GreetError {
 /// Waits for the rest of an OPEN whose sources take several frames.
 ///
 /// # Errors
-/// The connection's, the frame's, or the rest did not come within `deadline`.
+/// The connection or a frame failed, or the rest did not arrive within `deadline`.
 pub fn receive_rest(
     stream: &mut dyn Stream,
     open: Open,

@@ -79,7 +79,7 @@ impl Hand {
         }
     }
 
-    /// The next frame, if it is there.
+    /// The next frame, if it has arrived.
     pub(crate) fn try_hear(&mut self) -> Option<Frame> {
         let (prelude, head) = self.0.try_recv().unwrap()?;
         self.0
@@ -154,7 +154,7 @@ pub(crate) fn sender_of(names: &[&str], seen: &Arc<Seen>) -> (Arc<Sender>, Hand,
     (sender, hand, thread)
 }
 
-/// Another stream, which may carry so much content in blocks.
+/// Another stream, which may carry this much content in blocks.
 pub(crate) fn attach_to(sender: &Arc<Sender>, early_bytes: Option<u64>) -> (Hand, JoinHandle<()>) {
     let (near, mut far) = local_pair(&StreamOptions::default()).unwrap();
     if let Some(bytes) = early_bytes {

@@ -1,5 +1,5 @@
-//! Edges that are slow on purpose: a source, a sink and a line that take their time, or a processor's.
-//! The engine between them is the real one; this judges nothing.
+//! Edges that are slow on purpose: a source, a sink and a line that sleep or burn processor time.
+//! The engine between them is real; this module judges nothing.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -25,7 +25,7 @@ use super::support::Random;
 pub(crate) enum Pace {
     #[default]
     Free,
-    /// So many bytes a second, for all threads together; they sleep.
+    /// A rate in bytes a second for all threads together; they sleep.
     Rate(f64, Mutex<Option<Instant>>),
     /// So many nanoseconds of a processor for each byte.
     Burn(f64),

@@ -177,7 +177,7 @@ pub(super) fn check_final_names(seed: u64, target: &MemoryStorage, versions: &Ve
     }
 }
 
-/// Everything is there in its last state.
+/// Every entry exists in its last state.
 pub(super) fn check_contents(seed: u64, target: &MemoryStorage, known: &Known) {
     for (name, states) in &known.versions {
         let there = target.content(&path(&format!("out/{name}")));
@@ -201,7 +201,7 @@ pub(super) fn check_contents(seed: u64, target: &MemoryStorage, known: &Known) {
     }
 }
 
-/// As [`check_contents`], and nothing else is there.
+/// As [`check_contents`], and no other entry exists.
 pub(super) fn check_complete(seed: u64, target: &MemoryStorage, known: &Known) {
     check_contents(seed, target, known);
     for found in target.paths() {

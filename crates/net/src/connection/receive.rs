@@ -46,7 +46,7 @@ impl Connection {
         Ok((prelude, head))
     }
 
-    /// Opens one more record (or takes `wanted` bytes, where there are none). False: more must be received first.
+    /// Opens one more record (or takes `wanted` bytes, if records are not used). False: more must be received first.
     pub(super) fn open_more(&mut self, wanted: usize) -> Result<bool, StreamError> {
         if matches!(self.layer, Layer::Clear) {
             let taken = wanted.min(self.incoming.filled().len());
@@ -100,7 +100,7 @@ impl Connection {
         }
     }
 
-    /// Receives once. False: nothing is here, or the end was reached.
+    /// Receives once. False: nothing has arrived, or the end was reached.
     pub(super) fn fill(&mut self) -> Result<bool, StreamError> {
         let protected = self.payload_is_protected();
         let room = self.incoming.room();
@@ -193,7 +193,7 @@ impl Connection {
         let began = Instant::now();
         let left = self.time_left("receiving", began.duration_since(since))?;
         let end = self.waker.end_fd();
-        // Of a record that is here in part no more than its payload is: so much is still to come in any case.
+        // Waits only for the payload's part of a partly received record: that much must still arrive in any case.
         let due = self
             .payload_due
             .saturating_sub(self.incoming.filled().len());

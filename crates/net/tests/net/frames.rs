@@ -183,7 +183,7 @@ fn a_frame_that_contradicts_its_prelude_is_not_sent() {
 #[test]
 fn a_wake_ends_a_wait_from_another_thread() {
     for (_, mut one, mut other) in every_pair() {
-        // The handshake may have left something to look at.
+        // The handshake may have left bytes to process.
         assert!(one.try_recv().unwrap().is_none());
         assert_eq!(one.wait(Duration::ZERO).unwrap(), Wake::TimedOut);
         let waker = one.waker();

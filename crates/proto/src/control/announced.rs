@@ -8,7 +8,7 @@ use prost::Message;
 use crate::error::WireError;
 use crate::limits::ANNOUNCED_MAX;
 
-/// An address at which a side takes connections of the transfer.
+/// An address at which a side accepts connections of the transfer.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Announced {
     /// 4 or 16 bytes, as in packets.

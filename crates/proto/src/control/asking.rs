@@ -8,7 +8,7 @@ use crate::error::WireError;
 use crate::limits::DOCUMENT_BYTES_MAX;
 use crate::prelude::FrameKind;
 
-/// A question of one node to another; the first one comes in place of OPEN.
+/// A question of one node to another; the first one replaces OPEN.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Ask {
     /// Number that the client gave to the question.

@@ -57,7 +57,7 @@ impl Join {
     /// The transfer.
     ///
     /// # Errors
-    /// Not 16 bytes; cannot be after decoding.
+    /// Not 16 bytes; impossible after decoding.
     pub fn transfer_id(&self) -> Result<TransferId, WireError> {
         TransferId::try_from(self.transfer.as_slice())
     }
@@ -65,7 +65,7 @@ impl Join {
     /// The token.
     ///
     /// # Errors
-    /// Not 16 bytes; cannot be after decoding.
+    /// Not 16 bytes; impossible after decoding.
     pub fn token(&self) -> Result<Token, WireError> {
         Token::try_from(self.token.as_slice())
     }
@@ -80,7 +80,7 @@ impl fmt::Debug for Join {
     }
 }
 
-/// The daemon lets a stream in, and gives a token for the next one.
+/// The daemon accepts a stream, and issues a token for the next one.
 #[derive(Clone, PartialEq, Message)]
 #[prost(skip_debug)]
 pub struct Joined {
@@ -112,7 +112,7 @@ impl Joined {
     /// The tokens.
     ///
     /// # Errors
-    /// One that does not have 16 bytes; cannot be after decoding.
+    /// A token without 16 bytes; impossible after decoding.
     pub fn tokens(&self) -> Result<Vec<Token>, WireError> {
         read_tokens(&self.tokens)
     }

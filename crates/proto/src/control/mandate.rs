@@ -7,7 +7,7 @@ use super::Open;
 use crate::error::WireError;
 use crate::limits::{IDENTITY_TEXT_BYTES, JOB_ID_BYTES_MAX};
 
-/// The client acts for a job of another node. The daemon admits it by the access that was given for that job, and by nothing else.
+/// The client acts for a job of another node. The daemon grants only the access that was given for that job.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Mandate {
     /// Identity of the node whose job it is, as `godwit id` prints it.

@@ -16,7 +16,7 @@ pub struct Member {
     /// The epoch of the claim, 1 or more.
     #[prost(uint64, tag = "2")]
     pub epoch: u64,
-    /// It finishes the whole tree: links, times of directories, deletion, the sweep.
+    /// This transfer finishes the whole tree: links, times of directories, deletion, the sweep.
     #[prost(bool, tag = "3")]
     pub closer: bool,
     /// Distinguishes simultaneous transfers of one sender to one daemon; each resumes what its own lane has left.

@@ -14,7 +14,7 @@ pub struct Sharing {
     /// The congestion control of the sockets that send contents, by the kernel's name; empty leaves it to the end that sends.
     #[prost(string, tag = "1")]
     pub congestion: String,
-    /// It yields to all other traffic.
+    /// The transfer yields to all other traffic.
     #[prost(bool, tag = "2")]
     pub background: bool,
 }
@@ -57,7 +57,7 @@ pub struct Limit {
 pub mod priority {
     /// As all others.
     pub const NORMAL: u32 = 1;
-    /// It yields to all others.
+    /// The transfer yields to all others.
     pub const BACKGROUND: u32 = 2;
 
     /// The number of a priority.

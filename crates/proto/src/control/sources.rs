@@ -51,7 +51,7 @@ impl Open {
         Ok(())
     }
 
-    /// For each frame that this request takes, the number of sources that it and those before it hold.
+    /// For each frame of this request, the number of sources in that frame and the earlier ones.
     pub(super) fn frame_ends(&self) -> Vec<usize> {
         let mut ends = Vec::new();
         let mut bytes = 0;
@@ -205,7 +205,7 @@ mod tests {
         assert!(twice.add(open).is_err(), "twice as many");
     }
 
-    /// A frame for each source: with a check of the whole list for each frame this takes minutes.
+    /// One frame for each source: if every frame checked the whole list, this would take minutes.
     #[test]
     fn each_frame_costs_what_it_brings() {
         let frame = |number: usize| Open {

@@ -16,10 +16,10 @@ pub struct Tuned {
     /// One of the constants below. Unknown values are kept.
     #[prost(uint32, tag = "2")]
     pub what: u32,
-    /// How many until then.
+    /// The number before the decision.
     #[prost(uint32, tag = "3")]
     pub from: u32,
-    /// How many from then on.
+    /// The number after the decision.
     #[prost(uint32, tag = "4")]
     pub to: u32,
     /// The reason, for users. From a peer it may hold any character.

@@ -9,7 +9,7 @@ pub struct Verification {
     /// Modes and times do not count.
     #[prost(bool, tag = "1")]
     pub contents_only: bool,
-    /// At the end, entries are named that are there and were never announced.
+    /// At the end, existing entries that were never announced are reported.
     #[prost(bool, tag = "2")]
     pub extra: bool,
 }

@@ -209,7 +209,7 @@ fn paths_do_not_expand_beyond_their_limit() {
     };
     assert_eq!(one_more, Err(refused.clone()));
 
-    // The same by a peer that does not care: the last record once more.
+    // The same from a careless peer: the last record is repeated.
     let last = image[image.len() - RECORD_BYTES..].to_vec();
     image.extend(last);
     let head = &mut image[PRELUDE_BYTES..];

@@ -13,7 +13,7 @@ use crate::StreamLoss;
 const HANG_UP_DEADLINE: Duration = Duration::from_secs(10);
 
 impl StreamLoop<'_> {
-    /// Asks the sender to end this stream, once, if it is to leave.
+    /// Asks the sender, once, to end this stream if it must leave.
     pub(super) fn ask_to_leave(&mut self) -> Result<(), StreamLoss> {
         if self.asked_to_leave || !self.shared.lock_state().retiring.contains(&self.id) {
             return Ok(());

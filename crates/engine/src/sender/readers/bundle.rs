@@ -16,7 +16,7 @@ use crate::source::{Payload, ReadError};
 impl PieceReader {
     pub(super) fn read_bundle(&self, mut records: Vec<Record>, seq: Option<u64>, mut block: Block) {
         let mut filled = 0_usize;
-        // A look at the clock after each step, and the sums once: of small files there are thousands in a moment.
+        // Reads the clock after each step, but adds the sums only once: thousands of small files pass in a moment.
         let (mut reading, mut digesting) = (Duration::ZERO, Duration::ZERO);
         let mut at = Instant::now();
         let lap = |at: &mut Instant| {

@@ -1,4 +1,4 @@
-//! Reads one piece and queues the item that it becomes: opens files, and hands slices, bundles and digests to their modules.
+//! Reads one piece and queues the resulting item: opens files, and hands slices, bundles and digests to their modules.
 //! Does not choose the pieces; the state does.
 
 use std::sync::Arc;
@@ -70,7 +70,8 @@ impl PieceReader {
                     },
                 )?;
                 large.digest_only = digest_only;
-                // Where its first data is was looked up after the generation; with no slice nothing else looks at it again.
+                // The offset of the first data was looked up after the generation; without a slice no later check of
+                // the generation follows.
                 if may_have_holes(&record) || large.is_spent() {
                     self.check_generation(&large)?;
                 }

@@ -73,7 +73,7 @@ impl PieceReader {
         }
     }
 
-    /// A slice was read: files the item that becomes of it.
+    /// Stores the item of a slice that was read.
     fn take_slice(
         &self,
         file: &Arc<LargeFile>,

@@ -14,17 +14,17 @@ pub(crate) struct Attached {
     wakers: HashMap<u64, Waker>,
     /// Streams that carry no blocks, or few.
     without_blocks: Vec<u64>,
-    /// There are blocks that no stream there is may carry.
+    /// There are blocks that no current stream may carry.
     pub(crate) wants_stream: bool,
     parked: Vec<u64>,
     /// Parked streams that carry no blocks.
     parked_without_blocks: Vec<u64>,
-    /// Streams that are to leave: they get no more items.
+    /// Streams that must leave: they get no more items.
     retiring: Vec<u64>,
 }
 
 impl Attached {
-    /// Adds a stream; gives its number.
+    /// Adds a stream and returns its number.
     pub(crate) fn attach(&mut self, waker: Waker, carries_blocks: bool) -> u64 {
         self.last += 1;
         self.wakers.insert(self.last, waker);
@@ -47,12 +47,12 @@ impl Attached {
         self.wakers.len()
     }
 
-    /// Whether a stream is there that carries any number of blocks.
+    /// Whether any stream carries an unlimited number of blocks.
     pub(super) fn has_carrier(&self) -> bool {
         self.wakers.len() > self.without_blocks.len()
     }
 
-    /// Marks a stream that is to leave, and wakes it. Tells whether that is news.
+    /// Marks a stream that must leave, and wakes it. Returns whether that is new.
     pub(super) fn retire(&mut self, stream: u64) -> bool {
         if !self.wakers.contains_key(&stream) || self.is_retiring(stream) {
             return false;

@@ -84,7 +84,7 @@ impl OpenFiles {
         self.opening = self.opening.saturating_sub(1);
     }
 
-    /// Forgets files of which nothing is left to be read.
+    /// Forgets files that are read completely.
     pub(super) fn drop_spent(&mut self) {
         self.active.retain(|file| !file.is_spent());
     }

@@ -8,7 +8,7 @@ use super::{Desc, Image, Next, ToSend};
 
 pub(crate) struct Outstanding {
     pub(crate) desc: Desc,
-    /// Content bytes, for the accounts.
+    /// Content bytes, for the statistics.
     pub(crate) content: u64,
     /// The item's bytes, until they are sent or, if they cannot be read again, until they are written.
     pub(crate) image: Option<Arc<Image>>,

@@ -18,7 +18,8 @@ use crate::sender::shared::Shared;
 use crate::sender::state::{Head, ToSend};
 use crate::{StreamLoss, limits};
 
-/// Blocks sent between two looks for acknowledgements: the receiver puts at least as many into one while more keep coming.
+/// Blocks sent between two checks for acknowledgements: the receiver covers at least as many with one while more keep
+/// coming.
 const LISTEN_EVERY_BLOCKS: u32 = limits::ACK_EVERY_BLOCKS;
 
 /// Longest time between two checks for acknowledgements, if the receiver sent anything meanwhile.
@@ -94,15 +95,15 @@ impl<'a> StreamLoop<'a> {
                     return self.leave();
                 }
                 Step::Wait(_) if self.unlistened > 0 => self.listens = true,
-                // Taken since the look above, and before this stream could be woken for it.
+                // A list part was taken since the check above, before this stream could be woken for it.
                 Step::Wait(_) if self.taken_is_due() => {}
                 Step::Wait(reason) => self.wait(now, early_bytes, reason)?,
             }
         }
     }
 
-    /// Each look costs a system call, and while there is something to send nothing depends on it; but of a slow stream
-    /// the other end would have to wait until it has sent some blocks.
+    /// Checks for frames, which costs a system call. While there is something to send, nothing urgent depends on it;
+    /// but on a slow stream the other end would otherwise wait until some blocks are sent.
     fn listen_if_due(&mut self) -> Result<(), StreamLoss> {
         if self.listens
             || self.unlistened >= LISTEN_EVERY_BLOCKS
@@ -134,7 +135,7 @@ impl<'a> StreamLoop<'a> {
         self.say_taken()
     }
 
-    /// Sends the item, unless the transfer ends or the stream is to leave before the limit lets it go.
+    /// Sends the item, unless the transfer ends or the stream must leave before the limit admits the item.
     fn send(&mut self, item: &ToSend) -> Result<(), StreamLoss> {
         let Waited { any, turn } = self.send_in_turn(item)?;
         self.note_heard(any);
