@@ -79,7 +79,7 @@ impl StreamTable {
     pub(crate) fn attach(&self, id: u64, stream: &mut dyn Stream) {
         stream.measure();
         let meter = stream.meter();
-        // Earlier bytes belong to no transfer, or are very few.
+        // Earlier bytes do not belong to this transfer, or are very few.
         let counted = meter.read();
         let row = Row {
             channel: stream.channel(),

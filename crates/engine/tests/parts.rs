@@ -1,6 +1,6 @@
 //! Parts of one file through several receivers over one storage, each with its own cache, by seeds: crashes, failed
-//! syncs, broken streams, lost claims, repeats, any order. In the end the file equals the source's, and no other
-//! content ever has its name.
+//! syncs, broken streams, lost claims, repeats, any order.
+//! In the end the file equals the source's, and no other content ever has its name.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

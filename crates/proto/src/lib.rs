@@ -3,7 +3,7 @@
 //!
 //! A frame is `prelude ‖ head ‖ payload`. The encoders append `prelude ‖ head` (the head image) to a `Vec<u8>` that the
 //! caller reuses; the payload of a block travels beside it and is never copied here. [`decode`] takes a prelude and a
-//! head. A peer's lengths are checked before memory is allocated for them. `docs/wire.md` specifies the format byte by
+//! head. Everything from a peer is checked before memory is allocated for it. `docs/wire.md` specifies the format byte by
 //! byte.
 
 pub mod ack;

@@ -1,5 +1,5 @@
-//! Shared helpers of the tests of connections: identities, pairs of ends, frames with checkable content. Tests nothing
-//! itself.
+//! Shared helpers of the tests of connections: identities, pairs of ends, frames with checkable content.
+//! Tests nothing itself.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::OnceLock;
