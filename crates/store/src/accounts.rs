@@ -27,7 +27,7 @@ pub struct Accounts {
     ids: Known<Vec<u8>, u32>,
 }
 
-/// What was asked for, and the answer if there was one.
+/// Answers by kind and key; `None` for an account that does not exist.
 type Known<K, V> = Mutex<HashMap<(AccountKind, K), Option<V>>>;
 
 impl Accounts {

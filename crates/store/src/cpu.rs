@@ -1,5 +1,5 @@
-//! Owns what a thread knows of its own processor time.
-//! Adds nothing up; who reports it does.
+//! Owns the measurement of the calling thread's processor time.
+//! Adds nothing up; callers report the sums.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Owns the digests of slices and files, and how those of slices in any order become that of their file.
+//! Owns the digests of slices and files, and combines slice digests in any order into the digest of their file.
 //! Does not read files and does not decide which digest a transfer uses.
 //!
 //! Both kinds can be combined: the CRC of a concatenation follows from the CRCs and lengths of its parts, and BLAKE3 is
@@ -8,9 +8,9 @@
 //! For CRC64-NVME zeros of any length cost nanoseconds. For BLAKE3 they cost as much as data (about 8 GB/s a core):
 //! the hash of a chunk depends on the chunk's position by design, so no two zero subtrees are alike.
 //!
-//! Each slice's digest is taken when the slice is read and checked before the slice is written. The digest of the whole travels
-//! with the last slice, and must equal what the receiver put together. Each bundled file has a digest of its own. For BLAKE3,
-//! `b3sum` gives the same digest.
+//! Each slice's digest is taken when the slice is read and checked before the slice is written. The digest of the whole travels with the
+//! last slice, and must equal what the receiver put together. Each bundled file has its own digest. For BLAKE3, `b3sum` gives the same
+//! digest.
 
 mod blake;
 mod crc64;
@@ -51,7 +51,7 @@ impl DigestKind {
         }
     }
 
-    /// What users and manifests call it.
+    /// Name of the digest for users and in manifests.
     pub fn name(self) -> &'static str {
         match self {
             Self::Crc64Nvme => "crc64-nvme",
@@ -98,10 +98,10 @@ impl Digest {
 
 /// The digest of the slice `data` at `offset` of a file of `file_bytes` bytes.
 ///
-/// A slice that is the whole file has the file's digest: for BLAKE3 the standard hash. Any other BLAKE3 slice has the
-/// chaining value of its subtree, which needs `offset` to be a multiple of the slice's window, a power of two of at
-/// least 1 KiB; only the last slice of a file may be shorter than its window. A slice that is no subtree gets a digest
-/// too, good for comparing that slice, but [`FileDigest::add`] refuses it or [`FileDigest::fits`] denies it.
+/// A slice that is the whole file has the file's digest: for BLAKE3 the standard hash. Any other BLAKE3 slice has the chaining value of its
+/// subtree. `offset` must then be a multiple of the slice's window, a power of two of at least 1 KiB. Only the last slice of a file may be
+/// shorter than its window. A slice that is no subtree gets a digest too, for comparing that slice, but [`FileDigest::add`] refuses it or
+/// [`FileDigest::fits`] rejects it.
 pub fn digest_slice(kind: DigestKind, offset: u64, file_bytes: u64, data: &[u8]) -> Digest {
     match kind {
         DigestKind::Crc64Nvme => Digest::from_crc(crc64::of(data)),

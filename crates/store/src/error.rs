@@ -5,7 +5,7 @@ use crate::path::{PathError, RelPath};
 use rustix::io::Errno;
 use std::fmt;
 
-/// What kind of trouble; what a caller decides on.
+/// Kind of an error; callers decide on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StoreErrorKind {
     /// No room, or the quota is used up.
@@ -41,11 +41,11 @@ pub enum StoreErrorKind {
 /// A failed operation on one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreError {
-    /// What was tried, as a verb: "open", "write".
+    /// The operation that failed, as a verb: "open", "write".
     pub operation: &'static str,
     /// The entry, relative to the storage's root.
     pub path: RelPath,
-    /// What kind of trouble.
+    /// Kind of the error.
     pub kind: StoreErrorKind,
     /// The system's number for it, where it came from the system.
     pub errno: Option<i32>,
@@ -106,7 +106,7 @@ impl StoreErrorKind {
         }
     }
 
-    /// What people read.
+    /// Text for people.
     fn text(self) -> &'static str {
         match self {
             Self::NoSpace => "no space left",

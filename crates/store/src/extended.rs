@@ -14,7 +14,7 @@ pub const EXTENDED_BYTES_MAX: usize = 192 << 10;
 /// Most entries of one access list: what a value of that length holds in the kernel's form.
 pub const ACL_ENTRIES_MAX: usize = (XATTR_VALUE_BYTES_MAX - 4) / 8;
 
-/// What goes with an entry besides its bytes, mode, times and owner. `None` means: not asked for, leave alone what is there.
+/// The attributes of an entry besides its bytes, mode, times and owner. `None` means: not asked for; existing attributes stay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extended {
     /// All extended attributes but access lists, by name.
@@ -35,9 +35,9 @@ pub struct Xattr {
 /// POSIX access lists; an empty one says no more than the mode does, and is the same as none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Acls {
-    /// Who may do what with the entry.
+    /// Permissions of the entry itself.
     pub access: Vec<AclEntry>,
-    /// What entries made in the directory begin with.
+    /// Permissions that new entries in the directory inherit.
     pub default: Vec<AclEntry>,
 }
 
@@ -67,7 +67,7 @@ pub enum AclWho {
     Others,
 }
 
-/// Who may read or set an extended attribute.
+/// Class of an extended attribute: the users that may read or set it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum XattrClass {
     /// `user.*`: whoever may read or write the entry.
@@ -111,7 +111,7 @@ impl Extended {
     }
 }
 
-/// What a place could not keep, or a source not give, of an entry that is otherwise whole: a set of kinds.
+/// The kinds of attributes that a destination could not keep, or a source could not read, of an otherwise complete entry.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Lost(u8);
 
@@ -193,7 +193,7 @@ impl Lost {
         self.0 & kinds.0 != 0
     }
 
-    /// What is tried where the first of these kinds gets lost; as the operation of an error.
+    /// The operation to report in an error when the first of these kinds is lost.
     pub fn operation(self) -> &'static str {
         let first = Self::KINDS.into_iter().find(|kind| self.has(*kind));
         match first {

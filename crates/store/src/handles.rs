@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// No event tells that a handle was closed.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Keeps handles that nobody uses at the moment.
+/// Keeps handles that are unused at the moment.
 pub(crate) trait KeepsHandles: Send + Sync {
     /// Closes them.
     fn close_kept(&self);

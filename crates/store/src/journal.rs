@@ -55,7 +55,7 @@ impl fmt::Display for JournalKey {
     }
 }
 
-/// What a journal says of its transfer as a whole. The first one written stays for the life of the journal.
+/// Facts about the transfer as a whole. The first header written stays for the life of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalHeader {
     /// How names were mapped when the transfer began; opaque here. At most [`MAPPING_BYTES_MAX`] bytes.
@@ -64,7 +64,7 @@ pub struct JournalHeader {
     pub digest: DigestKind,
     /// The absolute paths that the transfer writes to, for finding transfers that would write to the same.
     pub destinations: Vec<Vec<u8>>,
-    /// Who sends what where, for people. At most [`LABEL_BYTES_MAX`] bytes.
+    /// The sources and the destination, for people. At most [`LABEL_BYTES_MAX`] bytes.
     pub label: String,
     /// The claim whose member the transfer is, if it is one. Members of one claim may write to the same destinations.
     pub claim: Option<[u8; CLAIM_BYTES]>,
@@ -123,7 +123,7 @@ pub struct DoneRecord {
     pub bytes: u64,
 }
 
-/// What is known of an entry that is not done.
+/// The known ranges of an unfinished entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial {
     /// The generation of the source that the ranges are of.
@@ -132,7 +132,7 @@ pub struct Partial {
     pub digest: FileDigest,
 }
 
-/// What a journal knew when it was opened.
+/// The contents of a journal when it was opened.
 #[derive(Clone, Debug)]
 pub struct Recovered {
     /// Whether there was an unfinished journal; everything below but the header is empty otherwise.
@@ -158,7 +158,7 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// What a journal that was just made knows: nothing but its header.
+    /// The state of a journal that was just made: nothing but its header.
     pub fn fresh(header: JournalHeader, damage: Option<String>) -> Self {
         Self {
             resumed: false,
@@ -179,7 +179,7 @@ impl Recovered {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} the journal {}: {source}", path.display())]
 pub struct JournalError {
-    /// What was tried.
+    /// The operation that failed.
     pub operation: &'static str,
     /// The file.
     pub path: PathBuf,
@@ -187,10 +187,10 @@ pub struct JournalError {
     pub source: io::Error,
 }
 
-/// The journal of a live transfer, locked. Dropped without [`finish`](Self::finish), it stays for a later resume.
+/// The journal of a live transfer, locked. A journal dropped without [`finish`](Self::finish) stays for a later resume.
 ///
-/// An append that fails changes nothing: the journal still loads, and the next append may be tried. After a failed
-/// [`sync`](Self::sync) nobody knows what is in the file, so from then on everything fails.
+/// An append that fails changes nothing: the journal still loads, and the next append may be tried. After a failed [`sync`](Self::sync) the
+/// contents of the file are unknown, so from then on every call fails.
 #[derive(Debug)]
 pub struct Journal {
     file: Arc<LockedFile>,

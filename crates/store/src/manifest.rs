@@ -13,7 +13,7 @@ pub use line::{LINE_BYTES_MAX, LineError, decode_entry, encode_entry, escape, un
 pub use reader::{ManifestError, ManifestReader};
 pub use writer::{ManifestWriter, Sign};
 
-/// What an entry of a manifest is. Its name begins the line.
+/// Type of a manifest entry. Its letter begins the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EntryType {
     /// `f`: a regular file.
@@ -37,7 +37,7 @@ pub enum EntryType {
 /// One entry of a data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestEntry {
-    /// What it is.
+    /// Type of the entry.
     pub kind: EntryType,
     /// Length of a file's contents, holes included; 0 for anything else.
     pub bytes: u64,
@@ -53,7 +53,7 @@ pub struct ManifestEntry {
     pub target: Vec<u8>,
 }
 
-/// What the end of a manifest says of all of it.
+/// Totals at the end of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trailer {
     /// Lines of entries.
@@ -64,7 +64,7 @@ pub struct Trailer {
     pub failed: u64,
     /// BLAKE3 of everything above the line that says it.
     pub digest: [u8; 32],
-    /// What follows `#signature` and a tab, where the manifest is signed; who judges it knows its form.
+    /// The text after `#signature` and a tab if the manifest is signed; the verifier knows its form.
     pub signature: Option<String>,
 }
 
@@ -83,7 +83,7 @@ impl EntryType {
         }
     }
 
-    /// What the letter stands for.
+    /// The type for a letter.
     pub fn from_letter(letter: u8) -> Option<Self> {
         Some(match letter {
             b'f' => Self::File,

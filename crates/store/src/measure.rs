@@ -22,7 +22,7 @@ pub struct MeasureLimits {
     pub time: Duration,
 }
 
-/// What was found.
+/// Results of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Room for others than the superuser, in bytes.

@@ -4,7 +4,7 @@
 use crate::extended::Extended;
 use godwit_seeded::{STEP, mix};
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A regular file.
@@ -50,7 +50,7 @@ pub struct Timestamp {
 /// The state of an entry at one moment, as the file system tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meta {
-    /// What it is.
+    /// Kind of the entry.
     pub kind: Kind,
     /// Permission, setuid, setgid and sticky bits; nothing above `0o7777`.
     pub mode: u32,
@@ -100,7 +100,7 @@ impl Meta {
     }
 }
 
-/// What an entry gets when it is complete.
+/// Metadata that an entry gets when it is complete.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FinalMeta {
     /// Permission and set-id bits; the storage may withhold the latter.

@@ -191,7 +191,7 @@ impl fmt::Debug for RelPath {
     }
 }
 
-/// What every temporary name begins with.
+/// Prefix of every temporary name.
 pub const TEMP_PREFIX: &[u8] = b".godwit-";
 /// Length of every temporary name in bytes: the prefix and 16 bytes in hexadecimal.
 pub const TEMP_NAME_BYTES: usize = TEMP_PREFIX.len() + 32;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use godwit_sys::page_buffer::PageBuffer;
 
-/// Says whether a pool may have more memory, beside the bound of its own.
+/// Decides whether a pool may have more memory, in addition to the pool's own limit.
 ///
-/// It is asked under the pool's lock, and must not use the pool.
+/// The pool calls it under its lock, so it must not use the pool.
 pub trait Allowance: fmt::Debug + Send + Sync {
     /// Whether the pool may allocate `bytes`; if so, it has them. It has none in use and cannot wait for any if it `must`.
     fn grow(&self, bytes: usize, must: bool) -> bool;
@@ -48,7 +48,7 @@ struct State {
     waited: Duration,
 }
 
-/// What a pool has done and holds, at one moment.
+/// Counters and contents of a pool at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolCounters {
     /// Most blocks that may be out.
@@ -308,7 +308,7 @@ impl Shared {
             };
             (surplus, wanted)
         };
-        // A system call that nobody needs would cost more than all the rest of this.
+        // An unneeded system call would cost more than all the rest of this function.
         if wanted {
             self.changed.notify_one();
         }

@@ -62,15 +62,15 @@ pub trait Storage: Send + Sync {
         None
     }
 
-    /// As [`Storage::scan`], with only what `choice` takes; it is not asked about `start` itself. What is not taken is not looked
-    /// at, and a directory that is not taken is not entered.
+    /// As [`Storage::scan`], with only the names that `choice` takes. `choice` is not asked about `start` itself. The scan looks at no
+    /// skipped name and enters no skipped directory.
     fn scan_chosen(
         &self,
         start: &RelPath,
         choice: Option<Arc<dyn Choice>>,
     ) -> Result<Box<dyn Scan>, StoreError>;
 
-    /// What stands at `path`; `None` if nothing does (nor its parent).
+    /// The metadata of the entry at `path`; `None` if neither the entry nor its parent exists.
     fn stat(&self, path: &RelPath) -> Result<Option<Meta>, StoreError>;
 
     /// As [`Storage::stat`], for several paths in a row.
@@ -78,7 +78,8 @@ pub trait Storage: Send + Sync {
         Box::new(Each(self))
     }
 
-    /// What goes with the entry at `path`, as far as this storage was opened to read it, and what of it could not be read.
+    /// The extended attributes of the entry at `path`, as far as this storage was opened to read them, and the kinds that could not be
+    /// read.
     fn extended(&self, path: &RelPath) -> Result<(Extended, Lost), StoreError>;
 
     /// Where a symbolic link points.
@@ -98,8 +99,8 @@ pub trait Storage: Send + Sync {
     /// `Changed` if it changed meanwhile, or does not fit into `buffer`.
     fn read_whole(&self, path: &RelPath, buffer: &mut [u8]) -> Result<(Meta, usize), StoreError>;
 
-    /// Reads a small file that a scan has found in the state `known`. Returns how many bytes of `buffer` it filled. With room
-    /// for a byte more than the file has, its end needs no call of its own. `Changed` if it is in another state.
+    /// Reads a small file that a scan has found in the state `known`. Returns how many bytes of `buffer` it filled. A buffer with room for
+    /// one byte more than the file saves the call that finds the end of the file. Fails with `Changed` if the file is in another state.
     fn read_known(
         &self,
         path: &RelPath,
@@ -249,7 +250,8 @@ pub trait Storage: Send + Sync {
     /// Lists the names in the directory at `path`, as they are spelled there, temporary ones too. An absent directory has none.
     fn names_in(&self, path: &RelPath, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError>;
 
-    /// Whether what is at `path`, as `stat` told it, has the attributes that it would get from `wanted`, as far as this storage applies them.
+    /// Whether the entry at `path`, whose metadata is `there`, has the attributes that `wanted` would give it, as far as this storage
+    /// applies them.
     fn agrees(&self, path: &RelPath, there: &Meta, wanted: &FinalMeta) -> bool;
 
     /// Gives an entry that is there and is no directory its metadata. Returns what of it could not be kept.
@@ -278,15 +280,15 @@ pub trait Storage: Send + Sync {
         ))
     }
 
-    /// From now on asks `may` before each call that gives or takes a name, or changes attributes of what has one; once it says no, such a
-    /// call fails with `Fenced`. What is removed moves for a moment into a directory in `base` whose name is a temporary one with this tag, and
-    /// gets its own back if the answer has become no by then. To remove such a directory takes what is in it along, and ends what was begun
-    /// with it. For the only transfer of this storage.
+    /// From now on the storage asks `may` before each call that adds or removes a name, or changes attributes of a named entry. Once `may`
+    /// says no, such a call fails with `Fenced`. A removed entry first moves into a directory in `base` whose temporary name has this tag.
+    /// If the answer has become no by then, the entry gets its own name back. Removing such a directory also removes its contents and ends
+    /// the removals that use it. Only one transfer may use this storage.
     fn hold_to(&self, may: May, tag: u64, base: &RelPath) {
         let _ = (may, tag, base);
     }
 
-    /// What this storage can express.
+    /// Features of this storage.
     fn capabilities(&self) -> Capabilities;
 }
 
@@ -296,12 +298,12 @@ pub trait Scan: Send {
     /// Further names of files come last: all names of one file one after another, the first of them as `Entry`.
     fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool;
 
-    /// Offers the memory of paths that nobody needs any more, each of some hundred bytes at most; what is not taken stays.
+    /// Offers the memory of unused paths for reuse, each of some hundred bytes at most. Paths that the scan does not take stay in `paths`.
     fn reuse(&mut self, paths: &mut Vec<Vec<u8>>) {
         let _ = paths;
     }
 
-    /// Processor time that threads of its own have taken so far.
+    /// Processor time that the scan's own threads have used so far.
     fn helpers_cpu(&self) -> Duration {
         Duration::ZERO
     }
@@ -309,11 +311,11 @@ pub trait Scan: Send {
 
 /// Chooses among the names that a scan finds. Asked once about each of them.
 pub trait Choice: Send + Sync {
-    /// What becomes of this name.
+    /// Decides on a name.
     fn pick(&self, path: &RelPath, is_directory: bool) -> Pick;
 }
 
-/// What a scan does with a name.
+/// The decision on a name in a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pick {
     /// It is given, and so is what is in it.
@@ -347,7 +349,7 @@ pub enum SurveyItem {
     Entry {
         /// Relative to the storage's root.
         path: RelPath,
-        /// What has the name.
+        /// Kind of the entry with this name.
         kind: Kind,
         /// A file system is mounted there.
         is_mount: bool,
@@ -365,28 +367,29 @@ pub struct ScanEntry {
     pub meta: Meta,
     /// Where it points, if it is a symbolic link; else empty.
     pub target: Vec<u8>,
-    /// What goes with it, as far as the storage was opened to read it; of a further name, nothing.
+    /// The extended attributes, as far as the storage was opened to read them; empty for a further name.
     pub extended: Extended,
-    /// What of that could not be read.
+    /// The kinds of attributes that could not be read.
     pub lost: Lost,
 }
 
-/// What becomes of a temporary file that is there when it is to be created, and what the caller promises.
+/// How to treat an existing temporary file when it is to be created, and what the caller promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Create {
     /// The file is empty and new. An old file loses its name, and so does the file of another writer: the caller is the only writer,
     /// because it holds the lock of the transfer's journal.
     Fresh,
-    /// An old file is opened with its contents and its length; where there is none, one is made. The caller is the only writer, as for
-    /// `Fresh`. What has the name and is no temporary file of ours is removed, and the call fails with `NotFound`.
+    /// An old file is opened with its contents and its length; if there is none, a new file is made. The caller is the only writer, as for
+    /// `Fresh`. If another kind of entry has the name, it is removed and the call fails with `NotFound`.
     Resume,
-    /// The file is opened, or made if it is not there. Other writers, of other processes and machines too, may have it open and may
+    /// The file is opened, or made if it is not there. Other writers, of other processes and machines too, may have the file open and may
     /// write other ranges: nothing is removed or cut off. The file has the length `bytes` from the start, if that is known; all writers
-    /// have to name the same. What has the name and is no temporary file of ours stays, and the call fails with `TypeConflict`.
+    /// must give the same length. If an entry that is no temporary file of ours has the name, it stays and the call fails with
+    /// `TypeConflict`.
     Shared,
 }
 
-/// What becomes of an entry that already has the final name.
+/// How to treat an entry that already has the final name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Replace {
     /// It stays, and the operation fails with `Exists`.
@@ -395,7 +398,7 @@ pub enum Replace {
     Atomically,
 }
 
-/// What a storage can express.
+/// Features of a storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
     /// Files may have holes.
@@ -404,7 +407,7 @@ pub struct Capabilities {
     pub symlinks: bool,
     /// Several names for one file.
     pub hard_links: bool,
-    /// What was synced survives a power cut.
+    /// Synced data survives a power cut.
     pub durable: bool,
 }
 
@@ -443,8 +446,8 @@ pub trait WriteFile: Send + Sync {
         Ok(0)
     }
 
-    /// Has the storage begin to make durable what was written in `range`, so that it is not idle until a sync. A hint: it promises
-    /// nothing, waits for nothing but room in a queue, and what goes wrong is told by the sync.
+    /// Asks the storage to start writing `range` out, so that it is not idle until a sync. A hint: the call promises nothing and waits only
+    /// for room in a queue. The sync reports any error.
     fn write_out(&self, range: Range<u64>);
 
     /// Sets the final length and metadata. The file still has to be synced and committed.

@@ -3,7 +3,7 @@
 
 use crate::meta::Timestamp;
 
-/// What a file system has made of a time.
+/// How a file system stored a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     /// It keeps it.
@@ -36,7 +36,7 @@ const LAST: [i64; 5] = [
 /// First seconds that file systems keep: 1901, 1970, 1980 (FAT and exFAT).
 const FIRST: [i64; 3] = [i32::MIN as i64, 0, 315_532_800];
 
-/// What a file system that keeps `there` has made of `given`, as far as the two can say.
+/// How a file system that stored `there` treated `given`, as far as the two values show.
 pub fn kept(there: Timestamp, given: Timestamp) -> Kept {
     if there == given {
         return Kept::Exactly;

@@ -1,5 +1,5 @@
-//! What `create` promises: alike in a file system, in memory, and in a storage that keeps all in a cache until it is synced.
-//! Which of them fails how is tested elsewhere.
+//! Promises of `create`: alike in a file system, in memory, and in a storage that keeps everything in a cache until it is synced.
+//! Other tests check how each of them fails.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 

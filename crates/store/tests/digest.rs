@@ -269,7 +269,7 @@ fn the_digest_of_a_large_hole_is_given_up_when_it_is_not_wanted_any_more() {
     assert_eq!(digest.add(1 << 40, 4096, slice), Added::New);
     asked.set(0);
     assert_eq!(digest.finish_unless(bytes, &stop), None);
-    // What is short is never given up, and CRC is always short.
+    // Short work is never stopped, and CRC is always short.
     let always = || true;
     let mut small = FileDigest::new(DigestKind::Blake3);
     small.add(
@@ -315,7 +315,7 @@ proptest! {
             let expected = digest_slice(kind, offset, file_bytes, slice_of(&data, offset, bytes));
             prop_assert_eq!(digest, expected);
             prop_assert_eq!(whole.add(offset, bytes, digest), Added::New);
-            // What is not within a part is none of it.
+            // A range that is not within a part is no part of it.
             if !mine.is_empty() && offset + bytes < file_bytes {
                 let next = part.part_unless(offset + bytes, 1, file_bytes, &|| false);
                 prop_assert_eq!(next, Some(Digest::NONE));

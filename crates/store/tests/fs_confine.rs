@@ -136,7 +136,7 @@ fn a_planted_link_is_never_followed() {
                 .kind,
             StoreErrorKind::Escape
         );
-        // What a link stands in the way of takes its place, not that of its target.
+        // The entry replaces the link that is in its way, not the target of the link.
         let path = rel("file");
         tree.storage
             .write_whole(&path, &temp_of(&path), &meta(0o644, 1, 0), b"new")

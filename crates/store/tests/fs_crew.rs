@@ -1,5 +1,5 @@
-//! Scans that are large enough for several threads: nothing is lost, given twice, or given before the directory that it is in.
-//! What a scan finds is tested where one thread does it.
+//! Scans that are large enough for several threads: no name is lost, reported twice, or reported before its directory.
+//! Tests with one thread check the finds themselves.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 

@@ -227,7 +227,7 @@ fn set_id_bits_are_applied_only_where_granted() {
                 expected
             );
         }
-        // What a directory inherited stays in any case.
+        // Inherited bits of a directory always stay.
         tree.storage.make_directory(&rel("team"), 0o700).unwrap();
         fs::set_permissions(tree.at("team"), fs::Permissions::from_mode(0o2770)).unwrap();
         tree.storage
@@ -423,7 +423,7 @@ fn nothing_is_taken_from_a_pipe_in_the_place_of_a_known_file() {
 
 #[test]
 fn a_file_that_says_it_is_empty_but_is_not_has_changed() {
-    // Files of /proc have no size: what they give cannot be told from growing.
+    // Files of /proc have no size, so their contents look like growth.
     let storage = godwit_store::FsStorage::open(
         "/proc/self".as_ref(),
         godwit_store::Confine::Local,

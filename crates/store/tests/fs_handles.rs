@@ -1,4 +1,4 @@
-//! What a file system storage does when the process may open no more handles.
+//! Tests a file system storage when the process may open no more handles.
 //! One test, because the limit is that of the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]

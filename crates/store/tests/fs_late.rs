@@ -64,7 +64,7 @@ fn all_that_is_to_go_goes() {
     let full = storage.remove_entry(&rel("sub"), true).unwrap_err();
     assert_eq!(full.kind, StoreErrorKind::Exists);
     assert_eq!(fs::read(tree.at("sub/kept")).unwrap(), b"kept");
-    // What is a directory by now is none of this call's.
+    // This call leaves an entry alone that has become a directory.
     storage.remove_entry(&rel("sub"), false).unwrap_err();
     assert_eq!(fs::read(tree.at("sub/kept")).unwrap(), b"kept");
     for (path, is_directory) in [
@@ -109,7 +109,7 @@ fn tree_that_hangs(
     tree
 }
 
-/// Whoever takes over removes all that has temporary names.
+/// The next node removes all entries with temporary names.
 fn take_over(storage: &FsStorage) {
     let mut names = Vec::new();
     storage
@@ -121,7 +121,7 @@ fn take_over(storage: &FsStorage) {
     }
 }
 
-/// What a user sees of an entry.
+/// The attributes of an entry that a user sees.
 fn seen(path: &Path) -> (u64, u32, i64, i64, i64) {
     let meta = fs::symlink_metadata(path).unwrap();
     (
@@ -249,7 +249,7 @@ fn of_a_directory_one_call_alone_comes_late() {
 
 #[test]
 fn what_is_so_already_is_not_set() {
-    // Whoever takes over sees what is lacking, and nothing else is on its way.
+    // The next node sees what is missing, and no other call is pending.
     let tree = tree_that_hangs(2, |_, _| panic!("a call for the mode, which is right"));
     fs::set_permissions(tree.at("user"), fs::Permissions::from_mode(0o600)).unwrap();
     let there = fs::metadata(tree.at("user")).unwrap();

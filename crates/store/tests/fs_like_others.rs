@@ -1,5 +1,5 @@
 //! All storages behave as the one in a file system: the same calls give the same results, errors included.
-//! What either should do is tested elsewhere.
+//! Other tests check the results themselves.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -156,7 +156,7 @@ fn write_slices(
     Ok(at_first.to_string())
 }
 
-/// What a scan found, in the order of paths.
+/// The finds of a scan, in the order of paths.
 fn summary(items: Vec<ScanItem>) -> Vec<String> {
     let mut lines: Vec<_> = items
         .into_iter()
@@ -177,7 +177,7 @@ trait LinksOfFile {
 }
 
 impl LinksOfFile for godwit_store::Meta {
-    /// What the links of a directory count differs between file systems.
+    /// The link count of a file. For directories it differs between file systems.
     fn links_of_file(&self) -> Option<u64> {
         (self.kind == Kind::File).then_some(self.links)
     }

@@ -1,5 +1,5 @@
 //! Looks at several paths in a row: each finds what it would find alone.
-//! What a look tells of an entry is tested with scans.
+//! Tests of scans check the metadata that a look returns.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 

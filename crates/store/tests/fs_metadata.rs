@@ -165,7 +165,7 @@ fn directories_get_exactly_what_is_given() {
     set_meta(&wanted);
     assert_eq!(told(&tree, "d"), expected);
 
-    // What is made in it is not given what the directory would give.
+    // New entries do not get the attributes that the directory would pass on.
     tree.storage.open_directory(&rel("d")).unwrap();
     let bare = given(Vec::new(), Acls::default());
     let tree = Tree {

@@ -51,7 +51,7 @@ fn symbolic_links_are_made_replaced_and_dated() {
     make(b"a/../nowhere\n", -5, Replace::Never).unwrap();
     assert_eq!(tree.storage.read_link(&path).unwrap(), b"a/../nowhere\n");
     make(b"a/../nowhere\n", -7, Replace::Atomically).unwrap();
-    // What is there may have another spelling of the name: who made it is for others to find out.
+    // The existing entry may have another spelling of the name; other code finds out which program made it.
     for target in [&b"a/../nowhere\n"[..], b"elsewhere"] {
         assert_eq!(
             make(target, 1, Replace::Never).unwrap_err().kind,

@@ -1,5 +1,5 @@
-//! Scans of a file system storage: everything is found, once, in order, in bounded memory, whatever it is called.
-//! What is done with the finds is tested elsewhere.
+//! Scans of a file system storage: each entry is found once, in order, in bounded memory, whatever its name.
+//! Other tests check how the finds are used.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -36,7 +36,7 @@ fn every_kind_of_entry_is_found_with_its_state() {
         .write_whole(&left, &temp_of(&left), &meta(0o600, 1, 0), b"left out")
         .unwrap();
     let mut items = tree.scan("");
-    // Told, for it may be somebody's data.
+    // The scan reports them, because they may be a user's data.
     let told: Vec<_> = items.extract_if(.., is_reserved).collect();
     assert_eq!(told.len(), 1, "{told:?}");
     let found: BTreeMap<_, _> = items

@@ -1,5 +1,5 @@
 //! Files created with their final mode in one call, in a process without a file mode creation mask.
-//! A binary of its own, because the mask belongs to the whole process.
+//! A separate binary, because the mask belongs to the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 

@@ -1,4 +1,4 @@
-//! The pool of blocks: bounded, reusing the latest block, and nobody waits for ever.
+//! The pool of blocks: it is bounded, reuses the latest block, and no thread waits for ever.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};

@@ -59,7 +59,7 @@ impl Run {
         }
     }
 
-    /// As [`Self::zeros`]; `None` if it was told to stop.
+    /// As [`Self::zeros`]; `None` if `zeros` asked to stop.
     pub(super) fn zeros_unless(&mut self, bytes: u64, zeros: &Zeros<'_>) -> Option<()> {
         let mut rest = bytes;
         while rest > 0 {
@@ -126,8 +126,8 @@ impl<'a> Zeros<'a> {
     }
 }
 
-/// The root hash of a file of `file_bytes` bytes, more than a chunk, from the chaining values of the subtrees that
-/// `node` knows. `None` if it was told to stop.
+/// The root hash of a file of `file_bytes` bytes, more than a chunk, from the chaining values of the subtrees that `node` knows. `None` if
+/// `zeros` asked to stop.
 pub(super) fn root(
     file_bytes: u64,
     node: &dyn Fn(u64, u64) -> Node,
@@ -139,7 +139,7 @@ pub(super) fn root(
     Some(*merge_subtrees_root(&first, &second, Mode::Hash).as_bytes())
 }
 
-/// What is known of one subtree.
+/// State of knowledge about one subtree.
 pub(super) enum Node {
     /// Its chaining value.
     Known(ChainingValue),

@@ -8,7 +8,7 @@ use blake3::CHUNK_LEN;
 use super::blake::{self, Node, Zeros};
 use super::{Digest, DigestKind, crc64};
 
-/// What [`FileDigest::add`] did with a range.
+/// Result of [`FileDigest::add`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
     /// It was added.
@@ -187,7 +187,7 @@ impl FileDigest {
         Digest::from_crc(crc64::append_zeros(crc, end - at))
     }
 
-    /// What is known of each subtree.
+    /// A function that says what this digest knows of each subtree.
     fn node(&self) -> impl Fn(u64, u64) -> Node {
         |offset, bytes| match self.parts.get(&offset) {
             Some(part) if part.bytes == bytes => Node::Known(part.digest.0),

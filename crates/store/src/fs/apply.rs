@@ -28,7 +28,7 @@ const OWNER_WRITES: u32 = 0o200;
 pub(super) struct Birth<'a> {
     /// It was made with its final mode.
     pub(super) has_mode: bool,
-    /// It was made by us, and nobody has given it attributes since.
+    /// We created the entry, and no other program has set its attributes since.
     pub(super) is_new: bool,
     /// Its directory may have given it an access list.
     pub(super) inherits: bool,
@@ -134,7 +134,7 @@ fn read_back(
 
 /// Changes owner and group, as far as that is allowed to us and by us.
 fn give(target: &Target<'_>, meta: &FinalMeta, allowed: Allowed) -> Result<Lost, Errno> {
-    // The highest number means to the kernel to change nothing; nobody can have it.
+    // The kernel reads the highest number as "do not change"; no account can have this number.
     let possible = meta.uid != Some(u32::MAX) && meta.gid != Some(u32::MAX);
     if allowed.owner && possible {
         match target.chown(meta.uid, meta.gid) {
@@ -277,7 +277,7 @@ fn remove_acls(target: &Target<'_>, acls: &Acls) -> Result<(), Errno> {
             continue;
         }
         match target.remove_xattr(name.as_bytes()) {
-            // What is not there, or cannot be there at all, need not be removed.
+            // An attribute that is missing, or unsupported, need not be removed.
             Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS) => {}
             Err(Errno::ACCESS) if !target.has_xattr(name.as_bytes()) => {}
             Err(error) => return Err(error),
@@ -336,7 +336,8 @@ fn set_acls(
     Ok(lost)
 }
 
-/// The mode without what only its access list's mask allows. Set-id bits go too: whom they were meant for is not told any more.
+/// The mode without the bits that only the access list's mask allows. Set-id bits go too, because without the list the intended users are
+/// unknown.
 fn narrowed(mode: u32, access: &[AclEntry]) -> u32 {
     let group = access
         .iter()

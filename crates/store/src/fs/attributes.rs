@@ -30,7 +30,7 @@ impl Allowed {
     }
 }
 
-/// What the kernel says an entry is.
+/// Metadata from the kernel's stat.
 pub(super) fn meta_of(stat: &Stat) -> Meta {
     let bytes = u64::try_from(stat.st_size).unwrap_or(0);
     let occupied = u64::try_from(stat.st_blocks)

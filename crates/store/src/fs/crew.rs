@@ -1,9 +1,9 @@
 //! Owns the threads that look at the names of a scan.
-//! Does not know what a look is, nor what becomes of the finds.
+//! Does not know how a look works, nor how the finds are used.
 //!
-//! Helpers join from the second batch on: one fewer than there are processors, three at most, and up to fifteen where looks turn
-//! out to wait, as on a network file system, where one thread would be as slow as its round trips. Whoever asks looks for itself
-//! while nothing is ready. A directory is given before its contents.
+//! Helpers join from the second batch on: one fewer than there are processors, three at most. Up to fifteen join if looks wait, as on a
+//! network file system, where one thread would be as slow as its round trips. The asking thread looks at names too while no find is ready.
+//! A directory comes before its contents.
 
 mod state;
 
@@ -32,7 +32,7 @@ const LOOK_WAITED: Duration = Duration::from_micros(100);
 
 /// Looks at names, in several threads at once.
 pub(super) trait Looker: Send + Sync {
-    /// What each thread has for itself.
+    /// Tools of one thread.
     type Tools;
 
     /// Makes the tools of a thread.
@@ -47,7 +47,7 @@ pub(super) trait Looker: Send + Sync {
 pub(super) struct Crew<L: Looker + 'static> {
     shared: Arc<Shared<L>>,
     tools: Tools<L>,
-    /// What is left of the portion that the asking thread took.
+    /// The rest of the portion that the asking thread took.
     own: Option<Portion>,
     /// Memory for paths of its finds.
     paths: Vec<Vec<u8>>,
@@ -79,7 +79,7 @@ struct Inner {
     idle: usize,
     held_up: usize,
     asking_waits: bool,
-    /// Nobody asks any more.
+    /// The scan has ended; helpers stop.
     stopping: bool,
     /// A helper has panicked.
     broken: bool,
@@ -96,7 +96,7 @@ impl<L: Looker> Tools<L> {
 }
 
 impl<L: Looker + 'static> Crew<L> {
-    /// A crew that begins nowhere: `enter` says where. What memory shall not hold goes to `spill`.
+    /// A crew without a start; `enter` sets the start. Finds that exceed the memory bound go to `spill`.
     pub(super) fn new(
         directories: &Arc<Directories>,
         looker: L,
@@ -138,7 +138,7 @@ impl<L: Looker + 'static> Crew<L> {
         self.shared.lock().state.aside.take()
     }
 
-    /// Takes the memory of paths that nobody needs any more.
+    /// Takes the memory of unused paths.
     pub(super) fn reuse(&self, paths: &mut Vec<Vec<u8>>) {
         self.shared.lock().state.keep_paths(paths);
     }
@@ -213,7 +213,7 @@ impl<L: Looker + 'static> Crew<L> {
     }
 }
 
-/// What there is for the thread that asks.
+/// The next step of the asking thread.
 enum Asked {
     Task(Task),
     /// Nothing for now, but finds to give.
@@ -301,7 +301,7 @@ impl<L: Looker + 'static> Shared<L> {
         self.cpu_ns.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    /// Waits for room, and for something to do beside the rest of `own`; `None` once nobody asks any more.
+    /// Waits for room, and for a task other than the rest of `own`; `None` once the scan has ended.
     fn next_task(&self, own: &mut Option<Portion>) -> Option<Task> {
         let mut inner = self.lock();
         loop {
@@ -429,7 +429,7 @@ impl<L: Looker + 'static> Shared<L> {
     }
 }
 
-/// Tells of a helper that ends by a panic, so that nobody waits for it.
+/// Marks the crew as broken if a helper panics, so that no thread waits for that helper.
 struct Helping<'a, L>(&'a Shared<L>);
 
 impl<L> Drop for Helping<'_, L> {

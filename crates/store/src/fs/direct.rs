@@ -10,8 +10,8 @@ use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-/// What offset, length and memory of direct I/O have to be multiples of unless the kernel says more: hardly any Linux file
-/// system asks more. Where it asks less, whole pages are kept to, so that none goes half past the cache.
+/// Alignment of offset, length and memory for direct I/O, unless the kernel asks for more. Hardly any Linux file system does. If the kernel
+/// asks for less, we still use whole pages, so that no page is half in the cache.
 const ALIGNMENT: usize = 4096;
 /// A file system that asks for more than this is not believed: no block of ours would ever take the direct way.
 const ALIGNMENT_MAX: u32 = 1 << 20;
@@ -23,7 +23,7 @@ pub(super) struct Direct {
     alignment: Alignment,
 }
 
-/// What direct I/O of one file has to be multiples of.
+/// Alignment that direct I/O of one file needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Alignment {
     /// Addresses in memory.

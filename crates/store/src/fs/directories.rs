@@ -73,7 +73,7 @@ impl Directory {
         })
     }
 
-    /// What is asked before a name is given or taken in it.
+    /// The gate to pass before a name is added or removed in the directory.
     pub(super) fn gate(&self) -> &Gate {
         &self.gate
     }
@@ -109,7 +109,7 @@ impl Directory {
     }
 }
 
-/// What an operation within a directory ran into, before it is told with its name.
+/// Error of an operation within a directory, before it is reported with the name.
 #[derive(Debug)]
 pub(super) enum Trouble {
     /// The system said so.
@@ -265,7 +265,7 @@ impl Directories {
         Ok((directory, false))
     }
 
-    /// What is asked before a name is given or taken.
+    /// The gate to pass before a name is added or removed.
     pub(super) fn gate(&self) -> &Gate {
         &self.gate
     }
@@ -297,7 +297,7 @@ impl Directories {
     fn note_device(&self, directory: &Arc<Directory>) {
         let mut devices = lock(&self.devices);
         if let Some(known) = devices.get_mut(&directory.device) {
-            // Nobody else can have its number while we hold it.
+            // No other file system can get its number while we hold it open.
             let _ = directory.in_memory.set(known.directory.is_in_memory());
             if known.member.is_none() {
                 known.member = self.join_syncs(directory);

@@ -1,9 +1,9 @@
-//! Owns the gate of a storage: what is asked before each call that gives or takes a name, or changes what has one; and how names are taken.
-//! Does not know why one is shut.
+//! Owns the gate of a storage: the check before each call that adds or removes a name, or changes a named entry; and the removal of names.
+//! Does not know why a gate is shut.
 //!
-//! A call that hangs in the kernel has passed the gate, and takes effect late, even if its process is killed. So nothing is removed by its own
-//! name: it moves into a directory of this storage alone, the gate is asked again, and if it is shut by then, what was moved is given back.
-//! Whoever takes over removes that directory, and a late call finds none to move anything into.
+//! A call that hangs in the kernel has passed the gate, and takes effect late, even if its process is killed. So no entry is removed by its
+//! own name. It first moves into a directory of this storage alone, then the gate is asked again. If the gate is shut by then, the entry
+//! moves back. The next node removes that directory, so a late call has no directory to move an entry into.
 
 use super::directories::{Directories, Directory, Trouble};
 use crate::error::StoreErrorKind;
@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Default)]
 pub(super) struct Gate(Arc<OnceLock<Set>>);
 
-/// What a transfer has set.
+/// Settings of a transfer.
 struct Set {
     may: May,
     tag: u64,
@@ -69,7 +69,7 @@ impl Gate {
         }
     }
 
-    /// What a call said; that the gate is shut, where that is why it failed.
+    /// The result of a call; the fence error if the gate is shut and the call failed.
     pub(super) fn shut_or<T>(&self, said: Result<T, Trouble>) -> Result<T, Trouble> {
         said.or_else(|trouble| self.hold().and(Err(trouble)))
     }
@@ -84,7 +84,7 @@ impl Gate {
     ) -> Option<Result<(), Trouble>> {
         let set = self.0.get()?;
         if TempName::is_ours(name, set.tag) {
-            // Nobody else has such a name, so it does no harm if this comes late.
+            // Only this transfer has such a name, so a late removal does no harm.
             return Some(self.hold().and_then(|()| remove_ours(parent, name)));
         }
         let removed = || {
@@ -214,7 +214,7 @@ impl Gate {
     }
 }
 
-/// Whether a directory seems to be empty. What is not moves nowhere, for whoever uses it would miss it for a moment.
+/// Whether a directory seems to be empty. A directory with contents does not move, because its users would miss it for a moment.
 fn is_empty(parent: &Directory, name: &[u8]) -> Result<bool, Trouble> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
     let listing = match rustix::fs::openat(parent, name, flags, Mode::empty()) {

@@ -11,9 +11,9 @@ const CROWDED_HALF: usize = 128;
 
 /// Values by path, never more than a capacity.
 ///
-/// They are of two generations. What is put in, or found, is young; when the young ones are half of the capacity they
-/// become the old ones, and those that were old till then go, so that nothing has to be searched for what was not used for
-/// longest. A tree that is walked in order passes through at two steps for each directory.
+/// There are two generations. A value that is added or found is young. When the young values fill half of the capacity, they become the old
+/// generation and the previous old generation is dropped. This saves a search for the least recently used value. A walk of a tree in order
+/// uses two steps for each directory.
 #[derive(Debug)]
 pub(super) struct Kept<T> {
     young: HashMap<Box<[u8]>, T>,
@@ -38,7 +38,7 @@ impl<T: Clone> Kept<T> {
         }
     }
 
-    /// What is kept of `path`.
+    /// The kept value of `path`.
     pub(super) fn find(&mut self, path: &[u8]) -> Option<T> {
         if let Some((last, value)) = &self.last
             && last == path

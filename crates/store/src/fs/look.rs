@@ -40,7 +40,7 @@ pub(super) fn look_chosen(
     if let Some(choice) = choice
         && (!known || is_directory != expected)
     {
-        // Told only now, or replaced by another kind since it was listed: another rule may hold for it.
+        // The kind is known only now, or has changed since the listing: another rule may apply.
         pick = choice.pick(&path, is_directory);
     }
     if pick == Pick::Leave {
@@ -50,7 +50,7 @@ pub(super) fn look_chosen(
     Ok(Some(pick))
 }
 
-/// What goes with a name alone.
+/// Extended attributes of a name in a directory.
 pub(super) fn look_beside(
     reader: &mut Reader,
     directory: impl AsFd,
@@ -115,7 +115,7 @@ pub(super) fn look(
 
 const OPERATION: &str = "look at";
 
-/// What stands at `path`; `None` if nothing does.
+/// The metadata of the entry at `path`; `None` if there is no entry.
 pub(super) fn stat(directories: &Directories, path: &RelPath) -> Result<Option<Meta>, StoreError> {
     unless_absent(directories.within(OPERATION, path, stat_in))
 }

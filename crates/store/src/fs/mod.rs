@@ -47,9 +47,10 @@ use xattr::{Reader, Wanted};
 /// Whose the tree is. Both kinds stay beneath the root and follow no link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Confine {
-    /// What a node exports to peers: set-id bits, ownership and whatever else concerns the whole machine only where granted.
+    /// A tree that a node exports to peers: set-id bits, ownership and other attributes that concern the whole machine are kept only where
+    /// granted.
     Export,
-    /// What the user of this process named: attributes are applied as given.
+    /// A tree that the user of this process named: attributes are applied as given.
     Local,
 }
 
@@ -155,12 +156,12 @@ impl FsStorage {
         }
     }
 
-    /// What of an entry is read beside its state.
+    /// The attributes to read of an entry beside its state.
     fn wanted(&self) -> Wanted {
         Wanted {
             xattrs: self.options.read_xattrs,
             acls: self.options.read_acls,
-            // Whoever else may see some of them could not set them again.
+            // Another user that can read some of these attributes could not set them again.
             privileged: self.options.allow_privileged_xattrs
                 && rustix::process::geteuid().is_root(),
         }
@@ -262,7 +263,7 @@ impl Storage for FsStorage {
             .directories
             .within("open", path, names::open_directory)?;
         if opened {
-            // What was kept was opened with fewer rights.
+            // The kept handle was opened with fewer rights.
             self.directories.forget(path.as_bytes());
         }
         Ok(())

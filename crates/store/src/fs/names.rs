@@ -352,5 +352,5 @@ pub(super) fn open_directory(parent: &Directory, name: &[u8]) -> Result<bool, Tr
     Ok(true)
 }
 
-/// What its owner needs to work in a directory.
+/// The mode bits that the owner needs to work in a directory.
 const OWNER_BITS: u32 = 0o700;

@@ -165,7 +165,7 @@ pub(super) fn read_known(
     }
 }
 
-/// Reads all of an open file by calls of `read`, which is told the position.
+/// Reads all of an open file by calls of `read`, which gets the position.
 fn read_state(
     fd: &OwnedFd,
     known: Known,

@@ -69,8 +69,9 @@ impl Looker for Eyes {
     }
 }
 
-/// What has the form of a temporary name is nobody's data as a rule, and is never copied: at the destination it would be taken for
-/// a leftover. Somebody may have named data so, or it is of a transfer that is not over: then the tree is not whole without it.
+/// An entry with the form of a temporary name is rarely a user's data. It is never copied, because the destination would take it for a
+/// leftover. A user may have chosen such a name, or it belongs to an unfinished transfer. The tree is not whole without it, so the scan
+/// reports it.
 fn reserved(found: &Found<'_>, choice: Option<&dyn Choice>) -> Option<ScanItem> {
     let path = match found.path() {
         Ok(path) => path,
@@ -221,7 +222,7 @@ impl Scan for FsScan {
     }
 }
 
-/// What has several names is given at the end, all of them together.
+/// Files with several names are returned at the end, all together.
 pub(super) fn is_put_aside(meta: &Meta) -> bool {
     meta.kind == Kind::File && meta.links > 1
 }

@@ -14,7 +14,7 @@ use crate::path::TempName;
 use crate::storage::Replace;
 use rustix::fs::{FileType, Mode, OFlags};
 
-/// What is to be made.
+/// The special file to make.
 pub(super) struct Special {
     pub(super) kind: Kind,
     /// Of a device node, its device.
@@ -23,11 +23,11 @@ pub(super) struct Special {
     pub(super) devices_allowed: bool,
 }
 
-/// Nobody else until it is complete.
+/// Mode until the file is complete: no other user has access.
 const PRIVATE: u32 = 0o600;
 
 impl Special {
-    /// What is tried, for messages.
+    /// Name of the operation in messages.
     pub(super) fn operation(&self) -> &'static str {
         match self.kind {
             Kind::Fifo => "make the FIFO",

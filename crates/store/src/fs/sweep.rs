@@ -38,7 +38,7 @@ pub(super) fn sweep(
     loop {
         let found = match walk.next() {
             Step::End => break,
-            // What we may not list we did not write into.
+            // A directory that we may not list holds no files of ours.
             Step::Fault(error)
                 if matches!(
                     error.kind,
@@ -76,7 +76,7 @@ pub(super) fn sweep(
             Ok(rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?)
         });
         match unless_absent(gone) {
-            // It has what nobody knows.
+            // The directory holds entries that we do not know.
             Err(error) if error.kind == StoreErrorKind::Exists => {}
             Err(error) => failure = failure.or(Some(error)),
             Ok(gone) => removed += u64::from(gone.is_some()),

@@ -15,10 +15,10 @@ pub(super) const SYNC_EACH_MAX: usize = 16;
 /// From this many bytes a file on average they are synced one by one too: others' data need not be waited for.
 const SYNC_EACH_BYTES: u64 = 8 << 20;
 
-/// What is written and not committed yet.
+/// Temporary files that are written and not committed yet.
 ///
-/// The kernel reports a failed write-back once to a handle, and then holds the pages to be clean. A failed sync of a whole file
-/// system is therefore remembered for every temporary file that existed then, until it is reported for that file too.
+/// The kernel reports a failed write-back once to a handle, and then treats the pages as clean. A failed sync of a whole file system is
+/// therefore remembered for every temporary file that existed then, until it is reported for that file too.
 #[derive(Debug, Default)]
 pub(super) struct SyncState {
     live: Mutex<Live>,
@@ -45,7 +45,7 @@ impl SyncState {
         live.any_failed &= !live.files.is_empty();
     }
 
-    /// Whether a sync that failed concerned one of `files`; they are held to be told now.
+    /// Whether a failed sync concerned one of `files`. Their failure then counts as reported.
     fn take_failed(&self, files: &[(&RelPath, TempName)]) -> bool {
         let mut live = lock(&self.live);
         // Looking each of them up would cost as much as writing them down did.
@@ -116,7 +116,7 @@ impl SyncState {
         Ok(())
     }
 
-    /// Syncs all that was done below the root, as far as it can be told apart; file by file it cannot.
+    /// Syncs the whole tree below the root and as little else as possible; a file-by-file sync is not possible here.
     pub(super) fn sync_whole(&self, directories: &Directories) -> Result<(), StoreError> {
         match self.sync_all(directories, &RelPath::root()) {
             // Too many file systems to hold: the system writes attributes back within seconds.

@@ -50,7 +50,7 @@ impl Syncs {
 /// compares the count with what it has seen.
 #[derive(Debug)]
 struct FileSystem {
-    /// Nobody else can have its device number while this is open.
+    /// Keeps the device number in use while this directory is open.
     directory: Arc<Directory>,
     group: Group,
 }

@@ -72,7 +72,7 @@ pub(super) struct Found<'a> {
     pub(super) parent: &'a RelPath,
     /// The name.
     pub(super) name: &'a [u8],
-    /// What the listing says it is; `Unknown` on some file systems.
+    /// The file type from the listing; `Unknown` on some file systems.
     pub(super) kind: FileType,
 }
 

@@ -1,9 +1,9 @@
-//! Owns temporary files: creating them so that nobody else's file is ever opened instead, writing, finishing, reopening.
+//! Owns temporary files: creating them so that no foreign file is ever opened instead, writing, finishing, reopening.
 //! Does not sync them and does not give them their names.
 //!
-//! When a slice of a large file is in the page cache, the kernel is told to write it to disk (`sync_file_range`), unless
-//! `--no-sync` holds. Otherwise the disk is idle until the batch is synced, and the network during the sync. No promise rests on
-//! that call; the sync says what is durable. Small files have no such call: one sync covers a batch of them.
+//! After writing a slice of a large file to the page cache, the storage asks the kernel to write it to disk (`sync_file_range`), except
+//! with `--no-sync`. Otherwise the disk would be idle until the batch is synced, and the network would be idle during the sync. No promise
+//! rests on that call; the sync says what is durable. Small files have no such call: one sync covers a batch of them.
 
 use super::apply::{Birth, Target, apply};
 use super::attributes::{Allowed, meta_of, mode_of};
@@ -166,7 +166,7 @@ impl WriteFile for FsWriteFile {
 
     fn write_out(&self, range: Range<u64>) {
         if !self.in_memory {
-            // What it does not begin with now the sync writes, and says what went wrong.
+            // The sync writes the rest, and reports any error.
             let _ = godwit_sys::write_back::begin(&self.fd, &range);
         }
     }
@@ -217,7 +217,7 @@ pub(super) fn scratch(
 ) -> Result<std::fs::File, StoreError> {
     let failed = |errno| StoreError::from_errno("make a file in", path, errno);
     let (directory, _) = directories.get(path.as_bytes()).map_err(failed)?;
-    // Nobody else's: a name is freed only if it is one of this kind.
+    // A name of our form, because only such names may be removed.
     let nanos = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |since| since.subsec_nanos());
@@ -246,7 +246,7 @@ pub(super) fn create(
     let (fd, is_new) = match how {
         Create::Fresh => (create_new(directory, temp, OFlags::RDWR, PRIVATE)?, true),
         Create::Resume => resume(directory, temp)?,
-        // Others may change its length, so nobody may rely on having made it.
+        // Others may change its length, so no writer may rely on having made it.
         Create::Shared => (share(directory, temp, bytes)?, false),
     };
     Ok(Opened {

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 /// Longest list of names, as in Linux.
 pub(super) const LIST_BYTES_MAX: usize = 64 << 10;
 
-/// What of an entry is read.
+/// The attributes to read of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) xattrs: bool,
@@ -114,7 +114,7 @@ impl Reader {
             _ => return Ok(Lost::NOTHING),
         };
         Ok(match self.value_of(path, name)? {
-            // Whoever may not read them may not read the contents either; the file system holds them.
+            // A user that may not read them may not read the contents either; the file system enforces it.
             Value::Denied if kind == Lost::XATTRS => return Err(Errno::ACCESS),
             Value::Is(bytes) => {
                 *weight += name.len() + bytes;
@@ -143,7 +143,7 @@ impl Reader {
     }
 }
 
-/// What became of a name that was listed.
+/// State of a listed name.
 enum Value {
     /// So many bytes, in the buffer.
     Is(usize),

@@ -286,8 +286,8 @@ impl JournalDirectory {
         }
     }
 
-    /// Removes a journal whose lock the caller holds. Under the directory's lock, so that nobody who begins can have
-    /// opened the file before and lock it afterwards, when it has no name any more.
+    /// Removes a journal whose lock the caller holds. It holds the directory's lock. Otherwise a new transfer could open the file before
+    /// and lock it afterwards, when the file has no name any more.
     pub(super) fn remove(&self, path: &Path) -> io::Result<()> {
         {
             let _lock = self.lock()?;

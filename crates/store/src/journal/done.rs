@@ -6,9 +6,9 @@ use godwit_seeded::{STEP, mix};
 
 /// A set of entries with their generations, 8 bytes each.
 ///
-/// An entry that is not in the set is taken for one that is with odds of n / 2⁶⁴ where n is the size of the set; for
-/// 10⁷ entries asked against 10⁷ done ones that is about 5 in a million for the whole transfer. Whoever skips an entry
-/// because of this set compares its size and modification time as well.
+/// An entry outside the set is mistaken for a member with odds of n / 2⁶⁴, where n is the size of the set. For 10⁷ lookups in a set of 10⁷
+/// that is about 5 in a million for the whole transfer. So code that skips an entry because of this set also compares its size and
+/// modification time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DoneSet {
     fingerprints: Vec<u64>,

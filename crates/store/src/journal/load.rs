@@ -157,7 +157,7 @@ fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// What the records say together.
+/// The combined contents of the records.
 struct Replay {
     header: JournalHeader,
     partial: HashMap<PathKey, Partial>,

@@ -1,5 +1,5 @@
 //! Owns the bytes of a journal: preamble, records and their checksums, to the bit.
-//! Does not read or write files, nor interpret what the records say together.
+//! Does not read or write files, nor interpret the records.
 //!
 //! All integers are little-endian. A journal is a preamble and records:
 //!
@@ -9,8 +9,8 @@
 //! checksum   CRC64-NVME of previous checksum ‖ body_bytes ‖ kind ‖ zero ‖ body; before the first record: of the preamble
 //! ```
 //!
-//! Each checksum continues the one before, from a random salt on, so bytes that an earlier journal or a torn write left
-//! in the same place are not taken for records. The first record is the header, and only it. The bodies:
+//! Each checksum continues the previous one, starting from a random salt. So bytes in the same place from an earlier journal or a torn
+//! write are not taken for records. The first record is the header, and only the first. The bodies:
 //!
 //! ```text
 //! 1 header    digest:u8 mapping_bytes:u32 mapping label_bytes:u32 label count:u32 {bytes:u32 destination}* claim:16, of a member alone
@@ -40,7 +40,7 @@ const DONE_BYTES: usize = 32;
 pub(super) const DONE_MAX: usize = BODY_BYTES_MAX / DONE_BYTES;
 const MAGIC: [u8; 8] = *b"GODWITJ\x01";
 
-/// What a record is.
+/// Type of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {

@@ -14,7 +14,7 @@ pub const LINE_BYTES_MAX: usize = 2 * 4 * PATH_BYTES_MAX + 256;
 /// Longest target of a symbolic link, as on the wire.
 const TARGET_BYTES_MAX: usize = 4095;
 
-/// What is wrong with a line.
+/// The error in a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// Fewer or more fields than its type has.
@@ -30,7 +30,7 @@ pub enum LineError {
     Field {
         /// Which one.
         field: &'static str,
-        /// What stands there, for people.
+        /// The text found, for people.
         text: String,
     },
     /// The name.

@@ -25,7 +25,7 @@ pub enum ManifestError {
     Line {
         /// Which line.
         number: u64,
-        /// What is wrong with it.
+        /// The error in the line.
         error: LineError,
     },
     /// A line longer than any entry has.
@@ -49,7 +49,7 @@ pub enum ManifestError {
     Changed {
         /// Which line.
         number: u64,
-        /// What does not fit.
+        /// The part that does not match.
         what: &'static str,
     },
     /// Something after the end.
@@ -142,7 +142,7 @@ impl<R: BufRead> ManifestReader<R> {
         Ok(Some(entry))
     }
 
-    /// What the end said; `None` before it was reached.
+    /// The trailer; `None` before the end is reached.
     pub fn trailer(&self) -> Option<&Trailer> {
         self.trailer.as_ref()
     }

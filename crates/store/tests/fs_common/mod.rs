@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// The tag of all temporary names in these tests.
 pub(crate) const TAG: u64 = 0x0123_4567_89ab_cdef;
 
-/// A storage in a directory of its own, removed at the end.
+/// A storage in its own directory, which is removed at the end.
 pub(crate) struct Tree {
     pub(crate) directory: tempfile::TempDir,
     pub(crate) storage: FsStorage,

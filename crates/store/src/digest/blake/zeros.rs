@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 static KNOWN: Mutex<Option<HashMap<u64, ChainingValue>>> = Mutex::new(None);
 
-/// Makes the units within a subtree that are not known yet, by as many threads as there are processors. `None` if it was told to stop.
+/// Makes the unknown units within a subtree, with as many threads as there are processors. `None` if `zeros` asked to stop.
 pub(super) fn make(offset: u64, bytes: u64, zeros: &Zeros<'_>) -> Option<()> {
     let missing: Vec<u64> = {
         let known = known();
@@ -49,7 +49,7 @@ pub(super) fn make(offset: u64, bytes: u64, zeros: &Zeros<'_>) -> Option<()> {
             }
         };
         let workers: Vec<_> = (0..threads.min(missing.len()))
-            // What cannot be started is left to those that could, or to the caller.
+            // The threads that start, or the caller, do the work of those that cannot be started.
             .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, body).ok())
             .collect();
         while workers.iter().any(|worker| !worker.is_finished()) {
@@ -62,7 +62,7 @@ pub(super) fn make(offset: u64, bytes: u64, zeros: &Zeros<'_>) -> Option<()> {
     (!stopping.load(Ordering::Relaxed)).then_some(())
 }
 
-/// The chaining value of the unit at `offset`. `None` if it was told to stop.
+/// The chaining value of the unit at `offset`. `None` if `zeros` asked to stop.
 pub(super) fn unit(offset: u64, zeros: &Zeros<'_>) -> Option<ChainingValue> {
     if let Some(value) = known().as_ref().and_then(|known| known.get(&offset)) {
         return Some(*value);

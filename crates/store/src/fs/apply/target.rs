@@ -21,7 +21,7 @@ pub(in crate::fs) struct Target<'a> {
     gate: Option<&'a Gate>,
 }
 
-/// What leads to an entry.
+/// How to reach an entry.
 enum At<'a> {
     /// Opened for reading or writing.
     Open(BorrowedFd<'a>),
@@ -61,8 +61,8 @@ impl<'a> Target<'a> {
         matches!(self.at, At::Link(..))
     }
 
-    /// False where a call is not to be made because the entry is as it would have it; an error that nobody takes for a refusal of the file
-    /// system where the gate is shut.
+    /// Whether a call is needed: false if the entry is already as wanted. `CANCELED` if the gate is shut, because callers do not take that
+    /// for a refusal of the file system.
     fn may_change(&self, is_so: impl FnOnce(&Stat) -> bool) -> Result<bool, Errno> {
         let Some(gate) = self.gate else {
             return Ok(true);

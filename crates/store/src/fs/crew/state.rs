@@ -16,13 +16,13 @@ use std::sync::Arc;
 pub(super) const PORTION_NAMES: usize = 128;
 /// Finds that may wait for whoever asked for the scan.
 const READY_ITEMS_MAX: usize = 4 * SCAN_BATCH_ITEMS;
-/// What may go with them, in bytes.
+/// Most bytes of extended attributes of the finds that are ready.
 const READY_EXTENDED_BYTES_MAX: usize = 4 * SCAN_BATCH_EXTENDED_BYTES;
 
-/// What came of looking at some names.
+/// Results of looking at some names.
 #[derive(Debug, Default)]
 pub(in crate::fs) struct Finds {
-    /// What to give.
+    /// Items to return.
     pub(in crate::fs) items: Vec<ScanItem>,
     /// Of these, the directories to go into.
     pub(in crate::fs) enter: Vec<RelPath>,
@@ -62,7 +62,7 @@ impl Finds {
     }
 }
 
-/// What there is to do, and what was found.
+/// Pending tasks and finds.
 pub(super) struct State {
     /// Paths of directories found and not yet listed.
     pending: SpillStack,
@@ -73,7 +73,7 @@ pub(super) struct State {
     ready: VecDeque<Finds>,
     ready_items: usize,
     ready_weight: usize,
-    /// Memory for paths that nobody has taken yet.
+    /// Memory of paths, ready for reuse.
     paths: Vec<Vec<u8>>,
     /// Tasks that were taken and are not done: more may come of them.
     pub(super) busy: usize,
@@ -86,7 +86,7 @@ pub(super) struct Listing {
     pub(super) path: RelPath,
 }
 
-/// Names of a directory that nobody has taken yet.
+/// Names of a directory that no thread has taken yet.
 pub(super) struct Opened {
     listing: Arc<Listing>,
     names: Arc<Names>,
@@ -103,7 +103,7 @@ pub(super) struct Portion {
     pub(super) range: Range<usize>,
 }
 
-/// What a thread does next.
+/// The next task of a thread.
 pub(super) enum Task {
     /// List this directory.
     List(RelPath),
@@ -227,7 +227,7 @@ impl State {
 }
 
 impl Opened {
-    /// Names that nobody has taken; `ended` if they are the last of the directory.
+    /// Names that no thread has taken; `ended` if they are the last of the directory.
     pub(super) fn new(listing: Arc<Listing>, names: Names, ended: bool) -> Self {
         Self {
             listing,

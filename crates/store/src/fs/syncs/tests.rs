@@ -12,7 +12,7 @@ use std::time::Duration;
 /// More syncs than any test makes with one disk.
 const SYNCS_MAX: usize = 16;
 
-/// Each sync says that it has begun, and ends as it is told.
+/// Each sync reports its start and returns a result that the test chooses.
 struct Disk {
     group: Group,
     begun: Mutex<SyncSender<()>>,
