@@ -129,7 +129,7 @@ pub struct NullSink {
     partial: Mutex<BTreeMap<EntryId, PartialFile>>,
 }
 
-/// What came of a large file.
+/// The received part of a large file.
 #[derive(Default)]
 struct PartialFile {
     attempt: u16,

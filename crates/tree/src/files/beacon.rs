@@ -26,7 +26,7 @@ pub struct Beacon {
     is_met: AtomicBool,
 }
 
-/// What the source is told of a beacon.
+/// The place of a beacon, as the source learns it.
 pub struct BeaconPlace {
     /// Its name.
     pub name: TempName,

@@ -41,7 +41,7 @@ pub struct DestinationPlace {
     pub display: Vec<u8>,
 }
 
-/// What the user asked for, and where.
+/// The user's request for a destination.
 #[derive(Clone)]
 pub struct DestinationRequest {
     /// Where the files go.
@@ -62,15 +62,15 @@ pub struct DestinationRequest {
     pub no_sync: bool,
     /// Journals, and what does not fit in memory.
     pub journals: PathBuf,
-    /// What becomes of entries that are there, if the sender asked for anything.
+    /// How to treat existing entries, if the sender asked for anything.
     pub comparison: Option<Comparison>,
-    /// What is meant of the sources: what it excludes is not the transfer's to touch.
+    /// The selection rules of the sources. The transfer leaves alone what they exclude.
     pub select: Arc<Select>,
-    /// What makes the transfer a member of a claim, if it is one.
+    /// Membership in a claim, if the transfer is a member.
     pub member: Option<Membership>,
     /// Whether the transfer may still write, where it is no member and another node may take its job over.
     pub fence: Option<Arc<dyn Fence>>,
-    /// What earlier attempts of the same job found and left.
+    /// Findings and temporary files of earlier attempts of the same job.
     pub earlier: Earlier,
     /// Names the node that writes, if another one may go on with its job.
     pub node: Vec<u8>,
@@ -82,7 +82,7 @@ pub struct PreparedDestination {
     pub config: TreeSinkConfig,
     /// The transfer's journal, locked; a dry run has none.
     pub journal: Option<Journal>,
-    /// What an earlier run left.
+    /// State left by an earlier run.
     pub recovered: Recovered,
     /// The directory that this run made for the sources.
     made: Option<RelPath>,
@@ -149,9 +149,9 @@ pub enum DestinationError {
         "{destination} is being written by another transfer ({label}); wait for it, or stop it"
     )]
     Busy {
-        /// What is being written.
+        /// The destination being written.
         destination: String,
-        /// Who does it.
+        /// The transfer that writes.
         label: String,
         /// It is the same transfer, started twice.
         same: bool,
@@ -172,7 +172,7 @@ pub enum DestinationError {
     Journal {
         /// Directory of the journals.
         path: String,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
     },
 }
@@ -368,7 +368,7 @@ impl DestinationRequest {
         self.comparison.unwrap_or_default()
     }
 
-    /// What a dry run goes by: the names as an unfinished transfer has mapped them, or as they would be mapped now.
+    /// The state for a dry run: the names as an unfinished transfer has mapped them, or as they would be mapped now.
     fn recovered_dry(&self, key: JournalKey) -> Result<Recovered, DestinationError> {
         let header = match JournalDirectory::header_of(&self.journals, key) {
             Some(header) => header,
@@ -391,8 +391,8 @@ impl DestinationRequest {
         RelPath::parse(inside).ok().filter(|path| !path.is_root())
     }
 
-    /// The rules of `cp -r`: an existing directory, a trailing slash, or several sources mean "into". What is to be made for that must be
-    /// named with the slash: of several sources into a name that is not there nobody knows whether it was mistyped.
+    /// The rules of `cp -r`: an existing directory, a trailing slash, or several sources mean "into". A directory that must be made for
+    /// that needs the trailing slash: if several sources go into a name that does not exist, the name may be mistyped.
     fn map_names(&self) -> Result<Vec<RelPath>, DestinationError> {
         let there = if self.place.base.as_bytes().is_empty() {
             Some(Kind::Directory)

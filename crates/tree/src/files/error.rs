@@ -1,4 +1,4 @@
-//! What can go wrong for a whole destination, one type for each operation of a tree sink.
+//! Errors that concern a whole destination, one type for each operation of a tree sink.
 //! Failures of single entries are `Fault`s, and are not here.
 
 use std::io;
@@ -12,7 +12,7 @@ use godwit_store::journal::JournalError;
 use crate::files::DestinationError;
 use crate::files::member::FENCED;
 
-/// What ended the committer: nothing more becomes durable.
+/// The error that ended the committer: nothing more becomes durable.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
     /// Several batches in a row could not be synced.
@@ -87,7 +87,7 @@ pub enum CloseError {
     Journal(JournalError),
 }
 
-/// What prevents the end of a transfer.
+/// The error that prevents the end of a transfer.
 #[derive(Debug, thiserror::Error)]
 pub enum FinishError {
     /// Not everything is durable.

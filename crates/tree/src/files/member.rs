@@ -1,15 +1,15 @@
-//! What a transfer that is a member of a claim does in another way: the names of its temporary files, its fence, its sweep.
-//! Keeps no claims and reads no clock; whoever makes the fence does.
+//! Differences for a transfer that is a member of a claim: the names of its temporary files, its fence, its sweep.
+//! Keeps no claims and reads no clock; the maker of the fence does.
 //!
-//! Temporary files of all members have one tag, which follows from the claim. So the closer finds in one walk what any of them has
-//! left. The file that all members write parts of has a name that follows from the claim, the path below the root and the generation; it does
-//! not follow from where a node has mounted the storage. Any other file is written under a name of its transfer alone: with a shared name,
-//! a rename could name another writer's half-written file.
+//! Temporary files of all members have one tag, which follows from the claim. So the closer finds all leftover files of members in one
+//! walk. All members write parts of one shared file. Its name follows from the claim, the path below the root and the generation, not from
+//! the mount path of the storage at a node. Any other file is written under a name that only its transfer has: with a shared name, a rename
+//! could name another writer's half-written file.
 //!
-//! A call that hangs in the kernel of a node passes no fence. Where there may be one, a file is put together in a copy of the shared file, so
-//! that what is written late never reaches the file that has the name. The closer removes the temporary files of the claim from each directory
-//! before it looks at what is there, so that a late rename finds nothing to rename. Only the closer changes what others have made; the storage
-//! asks the fence before each such call, and once more in the middle of a removal.
+//! A call that hangs in the kernel of a node passes no fence. If such a call is possible, a file is put together in a copy of the shared
+//! file, so that a late write never reaches the file with the final name. The closer removes the temporary files of the claim from each
+//! directory before it looks at the directory's entries, so that a late rename finds nothing to rename. Only the closer changes entries
+//! that others have made; the storage asks the fence before each such call, and once more in the middle of a removal.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub trait Fence: Send + Sync {
     }
 }
 
-/// What makes a transfer a member of a claim.
+/// Membership of a transfer in a claim.
 #[derive(Clone)]
 pub struct Membership {
     /// Names the claim.
@@ -69,7 +69,7 @@ impl Target {
         TempName::of_member(self.config.tag, &record.path, &purpose)
     }
 
-    /// What makes this transfer a member; a sender of parts must be one.
+    /// The membership of this transfer; a sender of parts must be a member.
     pub(crate) fn membership(&self, record: &Record) -> Result<&Membership, Fault> {
         self.config.member.as_ref().ok_or_else(|| {
             let message = "the sender sends a part of a file, and this transfer is no member of a claim; update the sender".to_owned();
@@ -106,8 +106,8 @@ pub(crate) fn copies(target: &Target) -> bool {
     member.is_some_and(|member| member.fence.copies())
 }
 
-/// Whether a file that is put together is read back before it gets its name, although nobody asked for that: where size and time do not
-/// tell that it has its name already, only its contents tell that all parts are in it.
+/// Whether a file that is put together is read back before it gets its name, even without a request for that. If size and time do not show
+/// that the file has its name already, only its contents show that all parts are in it.
 pub(crate) fn rereads_assembled(target: &Target) -> bool {
     target.config.force || target.comparison().judge() != Judge::SIZE_AND_TIME
 }
@@ -128,7 +128,7 @@ pub(crate) fn take_late(target: &Target, directory: &RelPath) -> Result<(), Stor
         is_beacon || marks.iter().any(|mark| mark.as_bytes() == name)
     };
     match remove_ours(target, directory, &|name| !is_mark(name)) {
-        // It comes to be a directory later, or nobody can rename in it here either.
+        // The directory is made later, or renames in it are impossible here too.
         Err(error)
             if matches!(
                 error.kind,
@@ -174,7 +174,7 @@ fn remove_ours(
         .try_for_each(|path| storage.remove_entry(&path, false))
 }
 
-/// What is said of a write that comes too late.
+/// Message for a write that comes too late.
 pub(crate) const FENCED: &str = "the claim of this job has ended at this node, so that nothing more is written; the job goes on where its claim is now";
 
 /// The journal's key of an entry: of a file, or of one part of it.

@@ -1,8 +1,8 @@
 //! Joins planner, writer, committer and finisher to the sink of a tree of files.
 //! Plans, writes and closes nothing itself.
 //!
-//! Lock order of the parts, outermost first: `Directories::replacing`, `Writer::files`, `Writer::floors`, the `progress` of a file,
-//! the committer's `journal`, its `state`, then the lists of the agenda and all sets, each of which is held for one call only.
+//! Lock order of the parts, outermost first: `Directories::replacing`, `Writer::files`, `Writer::floors`, the `progress` of a file, the
+//! committer's `journal`, its `state`, the lists of the agenda, all sets. Each list and each set is locked for one call only.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
@@ -30,7 +30,7 @@ use crate::files::write::ranges::RangeBudget;
 use crate::files::write::writer::Writer;
 use crate::select::Select;
 
-/// What a tree sink is told at its beginning.
+/// Configuration of a tree sink.
 pub struct TreeSinkConfig {
     /// Where the files go.
     pub storage: Arc<dyn Storage>,
@@ -40,13 +40,13 @@ pub struct TreeSinkConfig {
     pub tag: u64,
     /// The key of the transfer's journal.
     pub key: [u8; 32],
-    /// What makes it a member of a claim, if it is one.
+    /// Membership in a claim, if the transfer is a member.
     pub member: Option<Membership>,
     /// Whether it may still write, where that ends.
     pub fence: Option<Arc<dyn Fence>>,
     /// Tags of temporary files that earlier attempts of the job left; a complete transfer removes them.
     pub earlier_tags: Vec<u64>,
-    /// What the source looks for, if it is to look.
+    /// The file that the source looks for, if it is to look.
     pub beacon: Option<Beacon>,
     /// Digest of blocks and files.
     pub digest: digest::DigestKind,
@@ -60,15 +60,15 @@ pub struct TreeSinkConfig {
     pub spill_directory: PathBuf,
     /// How the destination is called in messages.
     pub display: Vec<u8>,
-    /// What is kept of metadata.
+    /// The metadata to keep.
     pub keeper: Arc<Keeper>,
-    /// What becomes of entries that are there; `None` if the sender did not ask for anything.
+    /// How to treat existing entries; `None` if the sender did not ask for anything.
     pub comparison: Option<Comparison>,
     /// A place in the storage that is this program's own, and is never deleted.
     pub protected: Option<RelPath>,
     /// The destination was named as a directory, and must not become anything else.
     pub must_be_directory: bool,
-    /// What is meant of the sources: what it excludes is not the transfer's to touch.
+    /// The selection rules of the sources. The transfer leaves alone what they exclude.
     pub select: Arc<Select>,
     /// The asker may not list the destination: no message has a name that the source did not announce.
     pub hides_names: bool,
@@ -118,7 +118,7 @@ impl TreeSink {
                 .append_run(config.force)
                 .map_err(std::io::Error::other)?;
         }
-        // What another run found or brought is sent again where that is asked for.
+        // With `force`, entries that another run found or brought are sent again.
         let done = match config.force && forced_before {
             true => std::mem::take(&mut recovered.done),
             false => DoneSet::default(),
@@ -276,7 +276,7 @@ impl Sink for TreeSink {
     }
 
     fn suspend(&self) {
-        // Names are mapped anew once the place is another: into it, if it is a directory then.
+        // If the place has changed, names are mapped again: into the place, if it is a directory then.
         let beacon = self.target.config.beacon.as_ref();
         let goes_on =
             self.planner.unusable.get().is_none() && beacon.is_none_or(|beacon| beacon.has_begun());

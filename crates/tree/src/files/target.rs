@@ -1,5 +1,6 @@
-//! What all parts of a tree sink read: its configuration, its counters, its acknowledgements, and what names mean at the destination.
-//! Has no state of its own and takes no lock.
+//! Shared state of all parts of a tree sink: its configuration, its counters, its acknowledgements, and the meaning of names at the
+//! destination.
+//! Has no state beyond that and takes no lock.
 
 use std::sync::Arc;
 
@@ -90,12 +91,12 @@ impl Target {
         self.acks.fault(Seq(0), fault, root, path, &shown);
     }
 
-    /// What stands at `path`.
+    /// The metadata of the entry at `path`.
     pub(crate) fn look(&self, path: &RelPath) -> Result<Option<Meta>, StoreError> {
         self.unless_in_the_way(self.config.storage.stat(path))
     }
 
-    /// What a look has found. In a dry run, something that would have made way for a directory has nothing below it.
+    /// The result of a look. In a dry run, an entry that would have made way for a directory has nothing below it.
     pub(crate) fn unless_in_the_way(
         &self,
         found: Result<Option<Meta>, StoreError>,
@@ -142,7 +143,8 @@ impl Target {
         self.comparison().update && there.kind == Kind::File && there.mtime > mtime_of(record)
     }
 
-    /// What a directory in the place of something else means, and the reverse: in the end it goes, or it is in the way.
+    /// Whether a directory in place of another kind of entry, or the reverse, waits for the end: there the old entry goes, or is in the
+    /// way.
     pub(crate) fn defers(&self, record: &Record, path: &RelPath) -> bool {
         self.comparison().delete && (!record.path.is_empty() || self.root_makes_way(path))
     }
@@ -173,8 +175,8 @@ impl Target {
         Err(destination_fault(record.id, code, message))
     }
 
-    /// Whether the directory is one of the data set, which gets its mode in the end. What is around it was closed by somebody for a
-    /// reason, and would stay open; the storage's own root is nobody's copy.
+    /// Whether the directory is one of the data set, which gets its mode in the end. Directories around it may be closed for a reason, and
+    /// would stay open; the storage's own root is not a copy.
     pub(crate) fn sets_mode_of(&self, directory: &RelPath) -> bool {
         let mut roots = self.config.mapping.iter();
         !directory.is_root() && roots.any(|root| directory.starts_with(root))

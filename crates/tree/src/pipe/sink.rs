@@ -1,5 +1,5 @@
-//! A pipe as a destination: one file, written in order by a thread of its own, whatever order its slices come in.
-//! What comes too early while much waits already is asked for again later: memory stays bounded.
+//! A pipe as a destination: one file, written in order by its own thread, whatever the order of its slices.
+//! A slice that comes too early while much waits already is requested again later, so memory stays bounded.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -82,7 +82,7 @@ impl PipeSink {
             changed: Condvar::new(),
         });
         let own = Arc::clone(&sink);
-        // Nobody waits for it: a reader that does not read may hold it up for ever.
+        // No thread joins this one: a reader that does not read may block it for ever.
         std::thread::Builder::new()
             .name("gw-out".to_owned())
             .spawn(move || own.write_parts(out))?;
@@ -259,7 +259,7 @@ impl Sink for PipeSink {
 
     fn has_room(&self) -> bool {
         let mut state = lock(&self.state);
-        // What is waited for must come, however much waits.
+        // The next slice must be accepted, however much waits.
         let next = state.next;
         let room = state.waiting_bytes < self.bytes_max || !state.waiting.contains_key(&next);
         state.had_no_room |= !room;

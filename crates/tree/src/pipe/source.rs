@@ -1,10 +1,9 @@
 //! The bytes that come out of a pipe, once and in order, as the one file of a transfer.
 //! Does not decide what becomes of a transfer whose pipe fails.
 //!
-//! The pipe is read one byte ahead, so that the last block is known as such; its size travels in the end record. Blocks are kept
-//! until WRITTEN. When the entry is settled without its bytes (skipped, failed at either end, a dry run), the sender closes the
-//! source, so that the scan ends although the pipe does not. The receiver keeps nothing under a temporary name, because nobody
-//! can resume a pipe.
+//! The pipe is read one byte ahead, so that the last block is known as such; its size travels in the end record. Blocks are kept until
+//! WRITTEN. The entry may be settled without its bytes (skipped, failed at either end, a dry run). Then the sender closes the source, so
+//! that the scan ends although the pipe does not. The receiver keeps nothing under a temporary name, because no run can resume a pipe.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -62,8 +61,8 @@ impl PipeSource {
         })))
     }
 
-    /// What its work is: one entry, and no word that it was the last before the pipe has ended. `None` the second time: there
-    /// is nothing to begin anew with.
+    /// The work of this source: one entry. It is not called the last before the pipe has ended. `None` the second time: a pipe cannot be
+    /// read again.
     pub fn work(&self) -> Option<Box<dyn Work>> {
         if self.0.begun.swap(true, Ordering::Relaxed) {
             return None;

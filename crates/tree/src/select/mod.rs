@@ -47,7 +47,7 @@ pub enum SelectError {
     Pattern {
         /// As people know it.
         pattern: String,
-        /// What is wrong with it.
+        /// The error in the pattern.
         error: PatternError,
     },
     /// All of them together.

@@ -10,7 +10,7 @@ pub(crate) struct Pattern {
     pub(crate) directories_only: bool,
     /// It ends in `/***` (or more stars), which is not among the parts: what is below a match matches, too.
     pub(crate) and_below: bool,
-    /// What follows each other in a match.
+    /// The parts of a match, in order.
     pub(crate) parts: Vec<Part>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum Begins {
     Anywhere,
 }
 
-/// What stands for some bytes of a path.
+/// A part that matches some bytes of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
     /// This byte.

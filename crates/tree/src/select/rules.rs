@@ -26,11 +26,11 @@ struct Owner {
 /// Patterns by the number of their rule.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
-    /// What ends in these bytes, from a component on.
+    /// Patterns that match the end of a path, from the start of a component.
     endings: HashMap<Box<[u8]>, Vec<Owner>>,
     /// Most components of any of them.
     components_max: usize,
-    /// What is these bytes.
+    /// Patterns that match the whole path.
     whole: HashMap<Box<[u8]>, Vec<Owner>>,
     sets: Vec<Set>,
 }

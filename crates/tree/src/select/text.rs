@@ -14,7 +14,7 @@ pub enum RuleError {
     Pattern {
         /// As people know it.
         pattern: String,
-        /// What is wrong with it.
+        /// The error in the pattern.
         error: PatternError,
     },
     /// A lone `!`.

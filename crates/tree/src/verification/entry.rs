@@ -72,7 +72,7 @@ impl Shared {
         })
     }
 
-    /// What stands there, and what is different about it without reading it.
+    /// Looks at the entry and compares everything but its contents.
     fn examine(
         &self,
         storage: &dyn Storage,

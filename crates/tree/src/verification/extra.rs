@@ -1,4 +1,4 @@
-//! Finds entries of a tree that nobody named, whatever the number of either: names are sorted on disk.
+//! Finds entries of a tree that the input does not name, whatever the number of either: names are sorted on disk.
 //! Reads no contents.
 
 use std::io;
@@ -30,7 +30,7 @@ pub struct Expected {
 /// Why the tree could not be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtraError {
-    /// What memory shall not hold could not be kept.
+    /// Names beyond the memory bound could not be written to disk.
     #[error("names cannot be sorted on disk: {0}")]
     Spill(#[from] io::Error),
     /// The tree could not be listed in full, so nothing can be said of what is not in it.

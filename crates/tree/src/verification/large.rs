@@ -10,7 +10,7 @@ use godwit_store::{Meta, ReadFile, StoreError};
 
 use super::{CHUNK_BYTES, Finding, Job, Shared};
 
-/// What a thread reads of a file before it looks for other work.
+/// Bytes that a thread reads of a file before it looks for other work.
 const WINDOW_BYTES: u64 = 8 * CHUNK_BYTES as u64;
 
 pub(super) struct Large {
@@ -19,7 +19,7 @@ pub(super) struct Large {
     file: Box<dyn ReadFile>,
     before: Meta,
     kind: DigestKind,
-    /// What is wrong with it besides its contents.
+    /// Differences besides the contents.
     differs: Option<Fault>,
     expected: Option<Digest>,
     progress: Mutex<Progress>,

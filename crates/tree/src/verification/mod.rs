@@ -1,5 +1,5 @@
 //! Reads entries of trees on many threads, takes their digests and compares them with what they should be.
-//! Does not know where the expectations come from, nor who is told.
+//! Does not know where the expectations come from, nor how the findings are used.
 //!
 //! It serves manifests (digests of skipped entries), `verify` on this machine, and `verify` at a daemon, where expectations come
 //! in MANIFEST frames and only differences go back.
@@ -29,7 +29,7 @@ const CHUNK_BYTES: usize = 512 << 10;
 /// Batches that are being checked or wait for it.
 pub const BATCHES_MAX: usize = 64;
 
-/// What is compared, where, and by how many threads.
+/// Configuration of a verifier.
 pub struct VerifierConfig {
     /// Roots in the order in which records number them.
     pub roots: Vec<TreeRoot>,
@@ -43,7 +43,7 @@ pub struct VerifierConfig {
     pub threads: usize,
 }
 
-/// What was found of one entry.
+/// Result for one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
     /// It is what it should be; of a file, its digest.
@@ -64,7 +64,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// The findings as a daemon answers them: a digest is not told.
+    /// The findings as a daemon answers them, without digests.
     pub fn into_verdicts(self) -> Vec<Verdict> {
         let findings = self.findings.into_iter();
         let verdicts = findings.map(|finding| match finding {
@@ -197,7 +197,7 @@ impl Verifier {
         self.shared.changed.notify_all();
     }
 
-    /// Waits until everything submitted was checked and told.
+    /// Waits until all submitted entries are checked and reported.
     pub fn wait_idle(&self) {
         let mut state = lock(&self.shared.state);
         while state.in_flight > 0 && !state.stopping {
@@ -214,7 +214,7 @@ impl Verifier {
         self.shared.stop(false);
     }
 
-    /// Whether a checking thread has panicked. Its entry is never told, and nothing more is checked.
+    /// Whether a checking thread has panicked. Its entry is never reported, and nothing more is checked.
     pub fn has_failed(&self) -> bool {
         lock(&self.shared.state).failed
     }

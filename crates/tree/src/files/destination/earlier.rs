@@ -1,7 +1,7 @@
-//! What other attempts of the same job found and left at a destination.
+//! Findings and leftovers of other attempts of the same job at a destination.
 //! Keeps nothing; the job's owner does.
 
-/// What earlier attempts of a job found and left at its destination; other senders may have made them.
+/// Findings and leftovers of earlier attempts of a job at its destination; other senders may have made them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Earlier {
     /// Whether sources go into the destination, or the only one becomes it; `None` leaves that to what is there.

@@ -6,7 +6,7 @@ use godwit_store::journal::LABEL_BYTES_MAX;
 
 use super::lossy;
 
-/// Who sends what where, for people: the first sources by name, the rest by their number.
+/// Describes sources and destination for people: the first sources by name, the rest by their number.
 pub(super) fn label(sources: &[Vec<u8>], destination: &[u8]) -> String {
     let mut label = sources
         .iter()

@@ -6,10 +6,10 @@ use godwit_store::journal::{JournalDirectory, JournalKey};
 use super::DestinationRequest;
 
 impl DestinationRequest {
-    /// The journal's key: the same sender, sources, names and destination give the same.
+    /// The journal's key: the same sender, sources, names and destination give the same key.
     ///
-    /// A later attempt that goes on elsewhere has one of its node, and so temporary names of its own: a call that hangs at an earlier node
-    /// takes effect late, and must not meet a file of this attempt.
+    /// A later attempt on another node has its own key, and so its own temporary names. A call that hangs at an earlier node takes effect
+    /// late, and must not meet a file of this attempt.
     pub fn key(&self) -> JournalKey {
         let key = self.key_for(&self.sender);
         let is_later = self.earlier.into.is_some() && self.member.is_none();
@@ -34,7 +34,7 @@ impl DestinationRequest {
         if self.comparison().counterpart {
             parts.push(COUNTERPART);
         }
-        // What only deletes resumes nothing, and takes nothing of what is to be resumed.
+        // A transfer that only deletes resumes nothing, and leaves alone what another run may resume.
         if self.comparison().existing && self.comparison().ignore_existing {
             parts.push(MAKES_NOTHING);
         }

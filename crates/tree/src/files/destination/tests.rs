@@ -116,7 +116,7 @@ fn a_member_of_an_earlier_epoch_does_not_resume_what_a_later_one_left() {
     };
     let begin = |epoch, lane| begin_at(b"node", epoch, lane);
     let first = begin(5, 0).unwrap();
-    // Another lane has a journal of its own, and both may write there.
+    // Another lane has its own journal, and both may write there.
     let beside = begin(5, 1).unwrap();
     assert_eq!(first.config.tag, beside.config.tag);
     assert_ne!(first.config.key, beside.config.key);

@@ -33,7 +33,7 @@ const SYNC_FAILURES_MAX: u32 = 3;
 /// How much may arrive between two progress marks in the journal.
 const MARK_BYTES: u64 = 4 << 20;
 
-/// Makes batches durable on a thread of its own.
+/// Makes batches durable on its own thread.
 pub(crate) struct Committer {
     target: Arc<Target>,
     agenda: Arc<Agenda>,
@@ -79,7 +79,7 @@ struct Batch {
     began: Option<Instant>,
 }
 
-/// What a committer shares with the other parts of a sink.
+/// The parts that a committer shares with the rest of a sink.
 pub(crate) struct CommitterParts {
     pub(crate) target: Arc<Target>,
     pub(crate) agenda: Arc<Agenda>,
@@ -312,7 +312,7 @@ impl Committer {
         for (seq, file) in &batch.small {
             if self.commit_small(*seq, file) {
                 told.extend(file.record.as_deref().cloned());
-                // What has its name already is where names cannot be made durable, or need not be.
+                // A file that has its name already is in a place where names cannot be made durable, or need not be.
                 if let Some(unnamed) = &file.unnamed {
                     directories.add_of(&unnamed.path);
                 }
@@ -393,7 +393,7 @@ impl Committer {
         }
     }
 
-    /// A file that was begun anew, or given up, while its slices waited here; its temporary name may be gone.
+    /// The file was started again, or given up, while its slices waited here; its temporary name may be gone.
     fn is_stale(&self, file: &OpenFile) -> bool {
         lock(&file.progress).is_stale()
     }

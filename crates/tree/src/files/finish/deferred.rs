@@ -31,7 +31,7 @@ pub(crate) struct Waiting {
     pub(crate) counted: u64,
 }
 
-/// What comes first in an item: a file is there under its temporary name, of anything else the record follows.
+/// First byte of an item: `FILE` for a file that exists under its temporary name; `RECORD` for any other entry, whose record follows.
 const FILE: u8 = 0;
 const RECORD: u8 = 1;
 
@@ -98,7 +98,7 @@ impl Deferred {
         })
     }
 
-    /// What needs no contents waits: a record by itself.
+    /// Defers an entry without contents: only its record.
     pub(crate) fn push_record(&self, record: &[u8]) -> io::Result<()> {
         let mut item = vec![RECORD];
         item.extend_from_slice(record);

@@ -1,8 +1,9 @@
-//! Removes, at the very end, what only the destination has: those in a directory before the directory, and no more than was allowed.
-//! Does not find out what was announced (`announced`).
+//! Removes, at the very end, entries that only the destination has: the contents of a directory before the directory, and no more than was
+//! allowed.
+//! Does not find out which entries were announced (`announced`).
 //!
-//! Deletion happens at the finish, and only if nothing failed. Paths are read backwards, so that the contents of a directory go
-//! first. Deletions are told in numbered notices, all of them again if FINISH comes again.
+//! Deletion happens at the finish, and only if nothing failed. Paths are read backwards, so that the contents of a directory go first.
+//! Deletions are reported in numbered notices, which are all repeated if FINISH comes again.
 
 mod told;
 
@@ -30,16 +31,16 @@ const MOUNTS_MAX: usize = 4096;
 /// Entries between two looks at the clock, for a sign of life.
 const LOOK_EVERY: u64 = 4096;
 
-/// What came of it.
+/// Result of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deletion {
     /// Nothing was asked to be removed, or all that was is.
     Done,
-    /// Something stays that should have gone; it was told why, or the transfer has ended.
+    /// An entry stays that should have gone; the reason was reported, or the transfer has ended.
     Refused,
 }
 
-/// What a survey found, in the order in which it did.
+/// Finds of a survey, in the order in which they were found.
 struct Survey {
     /// Each with its kind in the first byte, followed by its path below the counterpart.
     paths: SpillStack,
@@ -112,7 +113,7 @@ impl Deleter<'_> {
         })
     }
 
-    /// `None` if it was told why nothing may be removed, or the transfer has ended.
+    /// `None` if nothing may be removed, for a reason that was reported, or if the transfer has ended.
     fn find_extras(
         &self,
         ending: &mut Ending<'_>,
@@ -173,7 +174,7 @@ impl Deleter<'_> {
                     }
                 }
                 SurveyItem::Fault(error) => {
-                    // What is in it is not known, so it cannot go, and nothing around it.
+                    // The contents are unknown, so neither this directory nor any directory around it can go.
                     if let Err(error) = self.keep(&mut survey, base, &error.path) {
                         trouble = Some(error);
                         return false;
@@ -188,7 +189,7 @@ impl Deleter<'_> {
             return Err(error.into());
         }
         surveyed?;
-        // What was found is not all then.
+        // The survey is incomplete then.
         if !(ending.goes_on)() {
             return Ok(None);
         }
@@ -272,7 +273,7 @@ impl Deleter<'_> {
         if self.agenda.spared.has(below) {
             return Ok(());
         }
-        // What was not meant to be seen at the source is not missed there.
+        // An entry that the selection excludes is not missing at the source.
         let select = &self.target.config.select;
         if select.excludes(below, kind == Kind::Directory) {
             let parent = below.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
@@ -320,7 +321,7 @@ impl Deleter<'_> {
         Ok(is_mount)
     }
 
-    /// What is at `path` stays, and so do the directories around it.
+    /// The entry at `path` stays, and so do the directories around it.
     fn keep(&self, survey: &mut Survey, base: &RelPath, path: &RelPath) -> io::Result<()> {
         let mut keys = Vec::new();
         let mut at = Some(path.clone());
@@ -365,7 +366,7 @@ impl Deleter<'_> {
             };
             match self.remove_extra(*kind, below) {
                 Ok(()) => self.tell_deleted(EntryKind(*kind), below, ending),
-                // The reason was told with what is in it.
+                // The reason was reported with the directory's contents.
                 Err(error) if is_full(&error) && outcome == Deletion::Refused => {}
                 Err(error) => {
                     outcome = Deletion::Refused;

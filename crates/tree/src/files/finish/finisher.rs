@@ -1,7 +1,7 @@
 //! The end of a tree: deletion, names that waited, links, directory times, and the last steps of the journal.
 //! Writes no contents; everything it does was noted on the agenda while the transfer ran.
 //!
-//! A member of a claim leaves it out but for the flush and the journal; the closer, which is a transfer of its own, does all of it.
+//! A member of a claim does only the flush and the journal here; the closer, which is a separate transfer, does all of it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -44,7 +44,7 @@ pub(crate) struct Finisher {
     pub(crate) committer: Arc<Committer>,
     pub(crate) files: Arc<OpenFiles>,
     pub(crate) maker: Maker,
-    /// What was wrong with the journal of an earlier run, if the other end's user is to be told.
+    /// Damage to the journal of an earlier run, if the user at the other end is to see it.
     pub(crate) damage: Option<String>,
     /// Faults of entries that only the destination has.
     pub(crate) unknown: AtomicU64,
@@ -162,7 +162,7 @@ impl Finisher {
     fn give_up_deferred(&self, waiting: &Waiting, path: &RelPath, temp: &TempName, fault: Fault) {
         let target = &self.target;
         target.counters.bytes_durable.take_back(waiting.counted);
-        // What cannot be removed now is swept by the next complete run.
+        // The next complete run sweeps a file that cannot be removed now.
         let _ = target.config.storage.discard(path, temp);
         let root = waiting.root;
         let base = target.config.mapping.get(usize::from(root)).cloned();
@@ -254,7 +254,7 @@ impl Finisher {
         }
     }
 
-    /// Removes what members left, before directories get their times. What is unfinished here stays for the next closer.
+    /// Removes temporary files of members before directories get their times. Files that are unfinished here stay for the next closer.
     fn sweep_claim(&self) -> Result<(), CloseError> {
         self.keep_unfinished();
         let clean = self.target.counters.entries_failed.get() == 0;

@@ -1,4 +1,4 @@
-//! What is under temporary names when a run ends with entries missing, and a later one may go on with.
+//! Files under temporary names that stay when a run ends with entries missing, so that a later run can resume them.
 //! Removes nothing; `commit` does.
 
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ const FILES_MAX: usize = 64 << 10;
 /// Places that the source could not look at; beyond that everything is kept.
 const UNSEEN_MAX: usize = 1024;
 
-/// What a sweep leaves alone.
+/// The files that a sweep keeps.
 #[derive(Default)]
 pub(crate) struct Leftovers(Mutex<Inner>);
 
@@ -22,13 +22,13 @@ pub(crate) struct Leftovers(Mutex<Inner>);
 struct Inner {
     /// Their temporary names.
     files: HashSet<Vec<u8>>,
-    /// What is below them may be there at the source all the same.
+    /// Paths that the source could not look below; the entries below them may still exist there.
     unseen: Vec<RelPath>,
     everything: bool,
 }
 
 impl Leftovers {
-    /// What has arrived of this file is kept.
+    /// Keeps the data of this file.
     pub(crate) fn keep(&self, temp: TempName) {
         let mut inner = lock(&self.0);
         if inner.files.len() < FILES_MAX {
@@ -44,7 +44,7 @@ impl Leftovers {
         inner.files.is_empty() && inner.unseen.is_empty() && !inner.everything
     }
 
-    /// The source has failed at `path`: if it may be a directory, nobody knows what is below it.
+    /// The source has failed at `path`: if it may be a directory, the entries below it are unknown.
     pub(crate) fn note_failure(&self, path: &RelPath, code: FaultCode) {
         let is_seen = matches!(
             code,

@@ -52,7 +52,7 @@ impl Linker<'_> {
         })
     }
 
-    /// What stands at `path` now that all files are there, which has to be the announced entry.
+    /// Looks at `path` now that all files exist; the entry there must be the announced one.
     fn look_again(
         &self,
         id: EntryId,

@@ -1,4 +1,4 @@
-//! What can only be done once all files are there (hard links, directory times), kept on disk beyond a bound.
+//! Work that must wait until all files exist (hard links, directory times), kept on disk beyond a bound.
 //! Does nothing itself; the sink reads it back at the end.
 
 use std::fs::{File, OpenOptions};

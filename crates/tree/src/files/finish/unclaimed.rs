@@ -10,14 +10,14 @@ use godwit_store::{Kind, RelPath, StoreError, TempName};
 use crate::files::error::CloseError;
 use crate::files::target::Target;
 
-/// A temporary file that nobody has written to for so long, and that no journal here claims, is nobody's. Journals of other machines
-/// cannot be seen; a transfer of theirs that rests for longer sends such a file once more.
+/// A temporary file that no journal here claims, and that has not changed for this long, is removed. Journals of other machines cannot be
+/// seen. If a transfer of theirs pauses for longer, it sends such a file once more.
 const UNCLAIMED_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A directory whose own size is larger has some hundred thousand names, and is not listed for this.
 const DIRECTORY_BYTES_MAX: u64 = 16 << 20;
 
-/// Removes what is unclaimed. What cannot be listed or removed stays, for another run.
+/// Removes unclaimed temporary files. Files that cannot be listed or removed stay, for another run.
 pub(crate) fn sweep_unclaimed(target: &Target, now: SystemTime) {
     let config = &target.config;
     let Ok(claimed) = JournalDirectory::tags(&config.spill_directory) else {

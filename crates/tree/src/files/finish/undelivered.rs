@@ -100,16 +100,16 @@ impl UndeliveredSet {
 
     /// As [`UndeliveredSet::note`], for an announced entry. One that is no file is nothing to link to.
     pub(crate) fn note_record(&self, record: &Record, why: Undelivered) {
-        // What the source cannot read may be of any kind, and has it from the name that failed.
+        // An entry that the source cannot read may be of any kind; its record has the kind of a failed name.
         if record.kind == EntryKind::FILE || record.flags & RecordFlags::SOURCE_FAILED != 0 {
             self.note(record.root, &record.path, why);
         }
     }
 
-    /// Whether it is one of them, and why.
+    /// Whether the entry is in the set, and why.
     ///
     /// # Errors
-    /// Nobody knows: not all of them could be remembered.
+    /// The answer is unknown: not all entries could be remembered.
     pub(crate) fn find(&self, root: u16, path: &[u8]) -> Result<Option<Undelivered>, KeysError> {
         let inner = lock(&self.inner);
         if let Some(failure) = &inner.failure {

@@ -1,4 +1,4 @@
-//! What a closer does where another node may be late.
+//! Tests a closer while another node may be late.
 //! Does not test fences of a node (`godwit_data_port`).
 
 use std::fs::Permissions;

@@ -1,8 +1,8 @@
-//! Copies contents from one file of the destination to another, and so gives a file other attributes in a copy of its own.
-//! Decides of no file that it gets one (`compare`, `writer`).
+//! Copies contents from one file of the destination to another, and so gives a file new attributes in a separate copy.
+//! Does not decide which files get a copy (`compare`, `writer`).
 //!
-//! A call that hangs in the kernel of a lost node may set attributes of a file long after they were right. Where there may be one, the file
-//! that gets attributes is another inode than the one that the call is for.
+//! A call that hangs in the kernel of a lost node may set attributes of a file long after they were right. If such a call is possible, the
+//! file that gets attributes is another inode than the target of the call.
 
 use godwit_store::{
     Create, FinalMeta, Kind, Lost, Meta, ReadFile, RelPath, Replace, StoreError, StoreErrorKind,
@@ -18,7 +18,7 @@ const COPY_BYTES: usize = 1 << 20;
 /// Copied at a time by the file system, between two looks at the fence.
 const RANGE_BYTES: u64 = 64 << 20;
 
-/// Whether what is there is to be made again rather than changed. What has further names stays, for they would be split.
+/// Whether an existing entry is to be made again rather than changed. A file with further names stays, because a copy would split them.
 pub(crate) fn is_due(target: &Target, there: &Meta) -> bool {
     let comparison = target.comparison();
     copies(target) && !comparison.dry_run && there.kind != Kind::Directory && there.links == 1
@@ -55,7 +55,7 @@ pub(crate) fn adjust(
     };
     let copied: Result<_, StoreError> = copy();
     if !matches!(copied, Ok(Some(_))) {
-        // What cannot be removed now is swept by the close.
+        // The close sweeps a file that cannot be removed now.
         let _ = storage.discard(path, &temp);
     }
     match copied {

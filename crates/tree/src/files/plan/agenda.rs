@@ -1,7 +1,8 @@
-//! What must wait for the end of a transfer: links, directory times, names that directories still have, and what a deletion compares.
-//! The planner fills it while the transfer runs, the finisher works it off. It performs nothing itself.
+//! Work that must wait for the end of a transfer: links, directory times, names that directories still have, and the lists that a deletion
+//! compares.
+//! The planner fills the agenda while the transfer runs, and the finisher works it off. The agenda performs nothing itself.
 //!
-//! Each list has a lock of its own, held for one call only; no two of them are held at a time.
+//! Each list has its own lock, held for one call only; no two of them are held at a time.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -17,19 +18,19 @@ use crate::files::plan::announced::Announced;
 use crate::files::plan::spared::Spared;
 use crate::files::target::spill_error;
 
-/// Work for the end of a transfer. What does not fit in memory is on disk.
+/// Work for the end of a transfer. Lists that do not fit in memory are on disk.
 pub(crate) struct Agenda {
     /// Further names of files.
     pub(crate) links: Mutex<SpillList>,
     /// Directories that get their mode and times.
     directories: Mutex<SpillList>,
-    /// What has made way for directories: kind and path of each.
+    /// Entries that made way for directories: kind and path of each.
     pub(crate) replaced: Mutex<SpillList>,
     /// The kind of what has the name of the whole destination, if another kind of entry is to have it.
     pub(crate) way_at_root: Mutex<Option<Kind>>,
-    /// What was announced, if anything is to be deleted.
+    /// The announced entries, if anything is to be deleted.
     pub(crate) announced: Announced,
-    /// What a deletion leaves alone with all that is in it.
+    /// Entries that a deletion leaves alone with all their contents.
     pub(crate) spared: Spared,
     /// Names that a directory still has.
     pub(crate) deferred: Deferred,

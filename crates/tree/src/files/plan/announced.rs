@@ -96,7 +96,7 @@ impl Announced {
     }
 }
 
-/// What is at the destination, in the order in which it was found, each by its key.
+/// The keys of the entries at the destination, in the order in which they were found.
 pub(crate) struct There {
     sorter: SpillSorter,
     count: u64,

@@ -12,11 +12,11 @@ use crate::select::Select;
 /// A selection, and where what it leaves out is counted.
 #[derive(Clone)]
 pub struct Selecting {
-    /// What is meant.
+    /// The selection rules.
     pub select: Arc<Select>,
     /// Of the sending end.
     pub counters: Arc<Counters>,
-    /// What the limits pass over is announced as such: to a receiver that deletes what it has not heard of.
+    /// Whether entries that the limits skip are announced as such, because the receiver deletes entries that it does not know.
     pub announces_passed: bool,
 }
 
@@ -54,13 +54,13 @@ impl Selecting {
         self.select.keeps_to_one_file_system() && *path != root.start && root.storage.is_mount(path)
     }
 
-    /// What a scan of `root` asks; `None` if it need not.
+    /// The choice for a scan of `root`; `None` if the scan takes everything.
     pub(crate) fn choice(&self, root: &TreeRoot) -> Option<Arc<dyn Choice>> {
         let asks = self.select.has_rules() || self.select.keeps_to_one_file_system();
         asks.then(|| self.choice_in(root, false))
     }
 
-    /// What a scan below `root` asks; with `flat` it does not go into directories.
+    /// The choice for a scan below `root`; with `flat` the scan does not enter directories.
     pub(crate) fn choice_in(&self, root: &TreeRoot, flat: bool) -> Arc<dyn Choice> {
         Arc::new(RootChoice {
             selecting: self.clone(),

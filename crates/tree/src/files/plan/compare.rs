@@ -21,7 +21,7 @@ use crate::files::plan::sharers::Sharers;
 use crate::files::target::Target;
 use crate::files::write::verify;
 
-/// What an entry that is there means for the announced one.
+/// The decision about an announced entry, given the existing one.
 pub(crate) enum Judgement {
     /// Nothing more has to be done.
     Settled(Verdict),
@@ -235,7 +235,7 @@ impl Comparer {
         Ok(self.adjusted())
     }
 
-    /// What was decided about a directory that is there.
+    /// Decides about an existing directory.
     pub(crate) fn judge_directory(
         &self,
         path: &RelPath,

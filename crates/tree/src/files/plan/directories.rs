@@ -21,7 +21,7 @@ use crate::files::target::{Target, below, destination_fault, spill_error};
 /// Directories made by this transfer that are remembered; beyond it they are forgotten and looked at again.
 const FRESH_MAX: usize = 64 * 1024;
 
-/// What a directory's mode has to allow its owner while a transfer writes in it.
+/// The mode bits that a directory's owner needs while a transfer writes in it.
 pub(crate) const OWNER_BITS: u32 = 0o700;
 
 /// Makes directories, opens those that are closed, and holds entries to the names that were announced.
@@ -154,14 +154,14 @@ impl Directories {
                     there.kind == Kind::Directory && there.mode & OWNER_BITS != OWNER_BITS
                 })
             });
-            // What cannot be opened is told by the look that follows.
+            // The look that follows reports a directory that cannot be opened.
             if closed && storage.open_directory(directory).is_err() {
                 return;
             }
         }
     }
 
-    /// What to say of a directory in which its own mode lets nothing be made.
+    /// The error for a directory whose own mode lets us make no entries in it.
     fn closed(&self, directory: &RelPath) -> Option<StoreError> {
         let there = self.target.config.storage.stat(directory).ok().flatten()?;
         (there.mode & 0o300 != 0o300).then(|| StoreError {
@@ -208,7 +208,7 @@ impl Directories {
         Ok(())
     }
 
-    /// Makes a directory in place of something else, whose removal is told at the end.
+    /// Makes a directory in place of another kind of entry, whose removal is reported at the end.
     pub(crate) fn replace_by_directory(
         &self,
         path: &RelPath,
@@ -228,7 +228,7 @@ impl Directories {
         let allowed = comparison
             .max_delete
             .is_none_or(|max| self.target.counters.entries_deleted.get() < max);
-        // Who names a link or a device as the destination of a whole directory may not know that it is one.
+        // The user may not know that the named destination of a directory is a link or a device.
         let protected = self.target.config.select.excludes(below, false)
             || below.is_empty() && there.kind != Kind::File;
         if !comparison.delete || !allowed || protected {
@@ -256,8 +256,8 @@ impl Directories {
             .map_err(|error| spill_error(path, &error))
     }
 
-    /// What was found at `path`, if anything, has to be the announced entry: else this is the fault of that entry, and nothing is
-    /// replaced, skipped or merged.
+    /// Checks that the entry found at `path`, if any, is the announced one. Otherwise the announced entry fails, and nothing is replaced,
+    /// skipped or merged.
     pub(crate) fn hold_to_spelling(
         &self,
         entry: EntryId,
@@ -267,7 +267,7 @@ impl Directories {
     ) -> Result<(), Fault> {
         match self.spelling.suits(path, found, last) {
             Ok(true) => Ok(()),
-            // What has a directory's name makes way for it, before anything is made there.
+            // An entry with a directory's name makes way for the directory before anything is made there.
             Err(error) if !found && self.target.makes_way_for(&error) => Ok(()),
             Ok(false) => {
                 self.spelling.note_met();
@@ -283,7 +283,7 @@ impl Directories {
         }
     }
 
-    /// What stands at `path`, which has to be the announced entry. In directories that this transfer made nothing is looked for.
+    /// The entry at `path`, which must be the announced one. Directories that this transfer made are not searched.
     pub(crate) fn there(
         &self,
         entry: EntryId,

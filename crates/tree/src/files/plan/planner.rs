@@ -46,7 +46,7 @@ pub(crate) struct Planner {
     pub(crate) unusable: Unusable,
 }
 
-/// What a planner shares with the other parts of a sink.
+/// The parts that a planner shares with the rest of a sink.
 pub(crate) struct PlannerParts<'a> {
     pub(crate) target: &'a Arc<Target>,
     pub(crate) agenda: &'a Arc<Agenda>,
@@ -123,7 +123,7 @@ impl Planner {
         })
     }
 
-    /// What an earlier run has brought of a file that is not asked for now is kept for the next one.
+    /// Keeps data of an earlier run for the next one if this run does not ask for the file.
     fn keep_held(&self, record: &Record) {
         let key = PathKey::new(record.root, &record.path);
         let known = self.held.take(&key);
@@ -268,7 +268,7 @@ impl Planner {
         Ok(self.held(record, path).unwrap_or(Verdict::Send))
     }
 
-    /// What the journal vouches for, if the temporary file is still what it was.
+    /// The ranges that the journal vouches for, if the temporary file is unchanged.
     fn held(&self, record: &Record, path: &RelPath) -> Option<Verdict> {
         // First of all: most transfers resume nothing, and the names of temporary files are hashes.
         if self.held.is_empty() {
@@ -306,7 +306,7 @@ impl Planner {
                 && reach <= within.end;
             // More ranges than an answer can name are sent again: it takes thousands of gaps in one file.
             if !usable || ranges.len() > limits::HELD_RANGES_MAX {
-                // That the journal tells of it is to be known when it is made anew.
+                // The entry stays in the map, so that a new start of the file knows of its journal records.
                 found.digest = FileDigest::new(found.digest.kind());
                 return None;
             }
@@ -415,7 +415,7 @@ impl Planner {
             return;
         };
         let there = self.target.config.storage.stat(&path);
-        // What cannot be looked at is not deleted either.
+        // An entry that cannot be looked at is not deleted either.
         if there.map_or(true, |there| {
             there.is_some_and(|there| there.kind == Kind::Directory)
         }) {
@@ -424,7 +424,7 @@ impl Planner {
     }
 }
 
-/// Has the sender announce a further name as a file of its own.
+/// Asks the sender to announce a further name as a separate file.
 fn by_itself(record: &Record) -> Result<Verdict, Fault> {
     if record.digest.is_none() {
         return Ok(Verdict::Digest);

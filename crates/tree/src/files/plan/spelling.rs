@@ -28,8 +28,8 @@ const LISTINGS_MAX: usize = 8;
 /// Names of one listing in memory, about 600 KiB; the rest is on disk.
 const LISTING_KEYS: usize = 16 * 1024;
 
-/// How often a directory is listed anew for one manifest, for names that may have come since: those that a file system spells in a
-/// way of its own are missed each time.
+/// Most fresh listings of a directory for one manifest, in case names were added since. Names that a file system spells differently are
+/// missed in each listing.
 const RELISTED_MAX: u32 = 4;
 
 /// Before the folded form of a name in a listing: no name has it in it.
@@ -44,7 +44,7 @@ enum Folds {
     Yes,
 }
 
-/// What is known of a directory.
+/// Facts about a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     /// Its own name, and those above it, are spelled as they were announced. If not it is another one.
@@ -67,11 +67,11 @@ struct Last {
     names: Listed,
 }
 
-/// What a directory lists, as far as somebody has asked.
+/// The listing of a directory, as far as it was needed.
 #[derive(Default)]
 struct Listed {
     listing: Option<Listing>,
-    /// How often it was listed anew.
+    /// Number of fresh listings.
     again: u32,
 }
 
@@ -100,10 +100,10 @@ impl LastDirectory {
 /// The names that one directory lists, once it was listed.
 type Listing = Arc<Mutex<Option<SeenSet>>>;
 
-/// What is known of the directories of a destination.
+/// Facts about the directories of a destination.
 pub(crate) struct Spelling {
     storage: Arc<dyn Storage>,
-    /// What the user has named; its own name may be spelled in any way that finds it.
+    /// The path that the user named; any spelling of its own name that finds it is fine.
     named: RelPath,
     spill: PathBuf,
     known: Mutex<HashMap<Vec<u8>, Known>>,
@@ -116,7 +116,7 @@ impl Spelling {
     pub(crate) fn new(storage: &Arc<dyn Storage>, mapping: &[RelPath], spill: &Path) -> Self {
         let shortest = mapping.iter().min_by_key(|root| root.as_bytes().len());
         let mut named = shortest.cloned().unwrap_or_default();
-        // Several sources have names that nobody has given for this place.
+        // With several sources, the user did not choose the last names.
         if !mapping.iter().all(|root| root.starts_with(&named)) {
             named = named.parent().unwrap_or_default();
         }
@@ -167,7 +167,7 @@ impl Spelling {
         }
     }
 
-    /// What is known of the directory at `path`; `None` if it is not there.
+    /// The facts about the directory at `path`; `None` if it does not exist.
     fn known_of(&self, path: &[u8]) -> Result<Option<Known>, StoreError> {
         let named = self.named.as_bytes().len();
         let mut unknown = Vec::new();
@@ -187,7 +187,7 @@ impl Spelling {
             let directory = RelPath::parse(path).unwrap_or_default();
             let name = directory.file_name().unwrap_or_default();
             if known.is_exact && !has_one_spelling(name, known.folds) {
-                // What is not there may yet be made under another name.
+                // A missing directory may still be made under another name.
                 if self.storage.stat(&directory)?.is_none() {
                     return Ok(None);
                 }
@@ -228,8 +228,7 @@ impl Spelling {
         directories.insert(path.to_vec(), known);
     }
 
-    /// Whether what was found at `path` has exactly its last name. What is found out about its directory, which is the right one, is
-    /// kept.
+    /// Whether the entry found at `path` has exactly its last name. Findings about its directory, which is the right one, are kept.
     fn compare(
         &self,
         path: &RelPath,
@@ -258,7 +257,7 @@ impl Spelling {
             return Ok(true);
         }
         match self.lists(&listing(), again, parent, name, *folds) {
-            // Who may not list a directory goes by what a look says, unless that is known to be wrong.
+            // If a directory cannot be listed, the look decides, unless it is known to be wrong.
             Err(error) if error.kind == StoreErrorKind::Permission && *folds != Folds::Yes => {
                 Ok(true)
             }
@@ -328,7 +327,7 @@ impl Spelling {
             if names.contains(name).map_err(failed)? {
                 return Ok(true);
             }
-            // Nobody but us would have changed its case since, and we do not.
+            // Only we could have changed its case since, and we do not.
             if folds == Folds::Yes && names.contains(&folded(name)).map_err(failed)? {
                 return Ok(false);
             }
@@ -414,7 +413,7 @@ fn in_other_case(path: &RelPath) -> Option<RelPath> {
     RelPath::parse(&other).ok()
 }
 
-/// What a name has in common with those that differ from it in letter case only.
+/// The common form of names that differ in letter case only.
 fn folded(name: &[u8]) -> Vec<u8> {
     let mut folded = vec![FOLDED];
     folded.extend(String::from_utf8_lossy(name).to_lowercase().into_bytes());

@@ -98,7 +98,7 @@ impl ListWork {
         while out.len() < limits::MANIFEST_RECORDS
             && let Some(item) = self.portions.pop_front()
         {
-            // What leads there and cannot be offered is told by who reads the file.
+            // The reader of the file reports parents that cannot be offered.
             let _ = self.offer_parents(&item.path, out);
             let mut record = self.seen_now(&item).unwrap_or_else(|| item.unseen());
             record.extensions.extend_from_slice(&item.extension);

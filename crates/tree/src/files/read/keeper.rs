@@ -1,5 +1,5 @@
-//! Keeps what goes with an entry on its way: from storage into a record's extensions, and from there to what storage is told.
-//! Reads and applies none of it; storage does. Knows who is who on this machine, and what the transfer was asked to keep.
+//! Carries the metadata of an entry: from storage into a record's extensions, and from a record to the storage that applies it.
+//! Reads and applies none of it; storage does. Knows the users and groups of this machine, and which metadata the transfer keeps.
 //!
 //! Extensions of files travel in manifests and in last records only. The sender's windows count their bytes.
 
@@ -12,7 +12,7 @@ use godwit_store::{
     AclEntry, AclWho, Acls, Extended, FinalMeta, Kind, Lost, Meta, Timestamp, Xattr,
 };
 
-/// What a transfer keeps of its entries' metadata, and the names of users and groups here.
+/// The metadata that a transfer keeps, and the names of users and groups here.
 #[derive(Debug, Default)]
 pub struct Keeper {
     preserve: Preserve,
@@ -28,7 +28,7 @@ impl Keeper {
         }
     }
 
-    /// What was asked for.
+    /// The metadata that the user asked to keep.
     pub fn preserve(&self) -> &Preserve {
         &self.preserve
     }
@@ -99,7 +99,7 @@ impl Keeper {
         (fits(&metadata).unwrap_or_default(), lost)
     }
 
-    /// What storage is to give the entry of a record.
+    /// The metadata that storage is to give the entry of a record.
     pub(crate) fn final_meta(&self, record: &Record) -> Result<FinalMeta, Fault> {
         let asked = &self.preserve;
         let mut meta = FinalMeta {

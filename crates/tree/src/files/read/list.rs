@@ -69,7 +69,7 @@ struct Wanted {
 }
 
 impl ListWork {
-    /// Walks the names of `names` below `root`, a directory. What does not fit memory goes to nameless files in `spill`.
+    /// Walks the names of `names` below `root`, a directory. Data that does not fit in memory goes to nameless files in `spill`.
     pub fn new(root: TreeRoot, names: Box<dyn Names>, selecting: Selecting, spill: &Path) -> Self {
         Self {
             root,
@@ -332,7 +332,7 @@ impl ListWork {
                     Ok((extended, lost)) => (found.extended, found.lost) = (extended, lost),
                     Err(error) => return out.faults.push(fault(error)),
                 }
-                // What the limits pass over is not there to be linked to, should the file change between two looks.
+                // A skipped file cannot be the target of a hard link, even if the file changes between two looks.
                 if same && !self.offering.selecting.select.passes_over(&meta) {
                     *first = Some((key.to_vec(), path));
                 }
@@ -471,7 +471,7 @@ pub(crate) fn bare(path: &RelPath, meta: Meta) -> ScanEntry {
     }
 }
 
-/// What two names of one file have in common.
+/// The key that two names of one file share.
 fn file_key(meta: &Meta) -> Vec<u8> {
     [meta.device.to_be_bytes(), meta.inode.to_be_bytes()].concat()
 }

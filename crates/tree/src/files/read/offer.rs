@@ -14,7 +14,7 @@ use crate::files::read::keeper::Keeper;
 use crate::files::read::own_files::OwnFiles;
 use crate::files::read::source::TreeRoot;
 
-/// What is meant of the entries of a transfer and kept of them, and where the rest is counted.
+/// The selection rules and the metadata to keep, and the counter for omitted attributes.
 pub(crate) struct Offering {
     pub(crate) selecting: Selecting,
     pub(crate) keeper: Arc<Keeper>,
@@ -57,7 +57,7 @@ impl Offering {
             ScanItem::Entry(found) => {
                 if found.meta.kind == Kind::Directory && self.selecting.ends_at(place, &found.path)
                 {
-                    // What the counterpart has in it is not missed here.
+                    // The receiver must not delete the contents of its own directory here.
                     self.pass_over(place, root, found.clone(), out);
                 }
                 self.offer_entry(place, root, found, out);
@@ -81,7 +81,7 @@ impl Offering {
         }
     }
 
-    /// What goes with an entry beside its state, where it was not found by a scan that tells it.
+    /// The extended attributes of an entry, if the scan did not read them.
     pub(crate) fn extended(
         &self,
         place: &TreeRoot,
@@ -146,7 +146,7 @@ impl Offering {
         }
     }
 
-    /// What is passed over is nothing to fail about, and what goes with it does not matter.
+    /// A skipped entry cannot fail, and its attributes do not matter.
     fn pass_over(&self, place: &TreeRoot, root: u16, found: ScanEntry, out: &mut Offers) {
         if self.selecting.announces_passed {
             let mut record = entry::record(root, &found.meta, found.target);

@@ -17,7 +17,7 @@ use crate::files::read::keeper::Keeper;
 use crate::files::read::offer::{Offering, source_fault};
 use crate::files::read::own_files::OwnFiles;
 
-/// What one argument of a transfer names: a place in a storage, and all below it.
+/// One source argument of a transfer: a place in a storage, and all below it.
 #[derive(Clone)]
 pub struct TreeRoot {
     /// Where it is.
@@ -36,7 +36,7 @@ impl TreeRoot {
         }
     }
 
-    /// What is below the root of a path in the storage.
+    /// The rest of a storage path below the root.
     pub(crate) fn below<'a>(&self, path: &'a RelPath) -> &'a [u8] {
         let start = self.start.as_bytes();
         let rest = path
@@ -213,7 +213,7 @@ impl SourceFile for TreeFile {
     }
 }
 
-/// Files that are remembered for having names in other roots; beyond it they are not told of.
+/// Most files that are remembered because they have names in other roots; further files are not reported.
 const SEVERAL_MAX: usize = 64 << 10;
 
 /// Scans some roots, one after the other.
@@ -260,7 +260,7 @@ impl TreeWork {
         self
     }
 
-    /// Tells what goes with entries, as far as the keeper was asked for it. What of it cannot be read is counted among the
+    /// Reports extended attributes of entries, as far as the keeper was asked for them. Attributes that cannot be read are counted in the
     /// counters of the selection.
     #[must_use]
     pub fn keeping(mut self, keeper: Arc<Keeper>) -> Self {

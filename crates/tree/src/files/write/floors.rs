@@ -1,4 +1,4 @@
-//! Remembers which entries failed or were begun anew, so that late bytes of them are not taken.
+//! Remembers entries that failed or were started again, so that late bytes for them are not written.
 //! Decides nothing about the entries; the sink does.
 
 use std::collections::{HashMap, VecDeque};
@@ -6,9 +6,9 @@ use std::collections::{HashMap, VecDeque};
 use godwit_engine::limits;
 use godwit_proto::{EntryId, Record};
 
-/// For entries that failed or were begun anew, the lowest attempt of which bytes are still taken. Older ones may come late,
-/// on a slower stream, and must not bring a temporary file back. Only the last of them are kept: late bytes are bounded by
-/// what a sender may have on its way.
+/// For entries that failed or were started again, the lowest attempt whose bytes are still written. Bytes of older attempts may come late,
+/// on a slower stream, and must not bring a temporary file back. Only the latest floors are kept: a sender's bytes in flight bound the late
+/// bytes.
 #[derive(Default)]
 pub(crate) struct Floors {
     lowest: HashMap<EntryId, u16>,

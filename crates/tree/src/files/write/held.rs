@@ -1,7 +1,7 @@
-//! What earlier runs left of unfinished files, and what of this run's a later one may resume from.
+//! Data that earlier runs left of unfinished files, and data of this run that a later run may resume from.
 //! Removes nothing; the committer sweeps.
 //!
-//! The one lock, on what the journal knows, is held for one call only.
+//! The only lock, on the journal's knowledge, is held for one call only.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -17,13 +17,13 @@ use crate::files::finish::leftovers::Leftovers;
 pub(crate) struct Held {
     /// There was an earlier run.
     pub(crate) resumed: bool,
-    /// What the journal vouches for, of files that nobody has asked for yet.
+    /// The journal's ranges of files that this run has not asked for yet.
     partial: Mutex<HashMap<PathKey, Partial>>,
-    /// What a sweep leaves alone.
+    /// The files that a sweep keeps.
     pub(crate) leftovers: Leftovers,
     /// Something was kept of a file that has failed.
     has_kept: AtomicBool,
-    /// A file was announced whose size nobody knows: its bytes come from a pipe, so no later run can resume it.
+    /// A file of unknown size was announced: its bytes come from a pipe, so no later run can resume it.
     comes_once: AtomicBool,
 }
 
@@ -38,7 +38,7 @@ impl Held {
         }
     }
 
-    /// What an earlier run brought of the file, which this run now asks for or gives up.
+    /// The data that an earlier run brought of the file, which this run now asks for or gives up.
     pub(crate) fn take(&self, key: &PathKey) -> Option<Partial> {
         lock(&self.partial).remove(key)
     }
@@ -60,12 +60,12 @@ impl Held {
         lock(&self.partial).is_empty()
     }
 
-    /// What the journal knows of files that nobody asked for in this run.
+    /// The journal's files that this run did not ask for.
     pub(crate) fn take_rest(&self) -> Vec<PathKey> {
         lock(&self.partial).drain().map(|(key, _)| key).collect()
     }
 
-    /// What has arrived of a file is for the next run, and the journal goes on vouching for it.
+    /// Keeps the data of a file for the next run; the journal still vouches for it.
     pub(crate) fn keep(&self, temp: TempName) {
         self.has_kept.store(true, Ordering::Relaxed);
         self.leftovers.keep(temp);

@@ -37,7 +37,7 @@ pub(crate) struct OpenFile {
     pub(crate) bytes: AtomicU64,
     pub(crate) attempt: u16,
     pub(crate) replace: Replace,
-    /// As it came, where somebody wants to be told of it.
+    /// The record as received, if an observer wants it.
     pub(crate) record: Option<Box<Record>>,
     pub(crate) file: Box<dyn WriteFile>,
     pub(crate) progress: Mutex<Progress>,
@@ -65,7 +65,7 @@ impl OpenFile {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// What the journal notes of the whole file; nothing of a part.
+    /// The journal's record for the whole file; `None` for a part.
     pub(crate) fn done_record(&self) -> Option<DoneRecord> {
         // Without holes, as what is received is counted: the difference of the two is what a crash has cost.
         let bytes = lock(&self.progress).written.covered();
@@ -105,7 +105,7 @@ pub(crate) struct Progress {
     pub(crate) counted: u64,
     /// Digest of the whole, and how much of the file its slices cover.
     pub(crate) end: Option<(digest::Digest, u64)>,
-    /// What it gets in the end; said by its last record.
+    /// The final metadata, from the last record.
     pub(crate) meta: FinalMeta,
     pub(crate) over: bool,
 }

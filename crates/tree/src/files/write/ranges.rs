@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What all files in progress may take together. Honest senders stay far below: `limits::FILE_RANGES_MAX`.
+/// Most ranges for all files in progress together. Honest senders stay far below: `limits::FILE_RANGES_MAX`.
 pub(crate) struct RangeBudget {
     taken: AtomicUsize,
     max: usize,
 }
 
-/// What one file has taken of it; given back when the file is forgotten.
+/// The share of one file in the budget; returned when the file is forgotten.
 pub(crate) struct RangeShare {
     budget: Arc<RangeBudget>,
     taken: usize,

@@ -39,7 +39,7 @@ pub(crate) struct Writer {
     pub(crate) replace: Arc<ReplaceSet>,
     pub(crate) files: Arc<OpenFiles>,
     pub(crate) ranges: Arc<RangeBudget>,
-    /// What may still come of entries that failed or were begun anew.
+    /// Attempts of failed or restarted entries whose bytes may still come.
     pub(crate) floors: Mutex<Floors>,
 }
 
@@ -249,13 +249,13 @@ impl Writer {
         Ok(())
     }
 
-    /// What is delivered of a file that fails, or begins anew, is content of no file.
+    /// Stops counting the delivered bytes of a file that fails, or starts again: they are content of no file.
     fn abandon(&self, file: &OpenFile) {
         let counted = lock(&file.progress).abandon();
         self.target.counters.bytes_durable.take_back(counted);
     }
 
-    /// What did arrive of a file is worth keeping if only room was lacking.
+    /// Gives a file up; its data is kept only if room was lacking.
     fn give_up_by(&self, record: &Record, code: FaultCode) {
         let why = Undelivered::by(code);
         self.give_up(record, why, why == Undelivered::NoRoom);
@@ -284,7 +284,7 @@ impl Writer {
             }
             self.committer
                 .restart(PathKey::new(record.root, &record.path));
-            // What cannot be removed now is swept by the next complete run.
+            // The next complete run sweeps a file that cannot be removed now.
             let _ = self.target.config.storage.discard(&path, &temp);
         }
     }
@@ -303,7 +303,7 @@ impl Writer {
         let temp = self.target.temp(path);
         let meta = self.target.config.keeper.final_meta(record)?;
         let replace = self.replace_of(record.id);
-        // What is read back first, or waits for others to go, gets its name later.
+        // A file that is read back first, or waits for another entry to go, gets its name later.
         let later = self.target.config.verify || self.agenda.deferred.expects(record.id);
         let storage = &self.target.config.storage;
         let sync = !self.target.config.no_sync;
@@ -401,7 +401,7 @@ impl Writer {
             return;
         }
         for file in files.values().filter(|file| !file.shared) {
-            // What cannot be removed now is swept by the next complete run.
+            // The next complete run sweeps a file that cannot be removed now.
             let _ = self.target.config.storage.discard(&file.path, &file.temp);
         }
     }

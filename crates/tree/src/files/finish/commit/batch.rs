@@ -1,12 +1,12 @@
-//! What a batch is made of, how large it is, and when it is large enough.
+//! Defines a batch: its contents, its size, and the size that is enough.
 //! Fills and empties none.
 //!
 //! A failed sync names no file. Its batch, and everything written while it ran, count as unwritten (the committer's epoch). At
 //! most two batches are written and not durable; beyond that streams stop reading, and TCP carries the back-pressure to the
 //! sender.
 //!
-//! Nobody else writes into the journal while it is synced, so streams leave their records to the committer. Only a file that the
-//! journal may know already, and that is begun anew or given up, is noted by the stream itself.
+//! Only the committer writes into the journal while it is synced, so streams leave their records to the committer. There is one exception:
+//! a file that the journal may know already, and that is started again or given up, is noted by the stream itself.
 
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ pub(crate) struct SmallFile {
     pub(crate) key: PathKey,
     pub(crate) generation: u64,
     pub(crate) bytes: u64,
-    /// As it came, where somebody wants to be told of it.
+    /// The record as received, if an observer wants it.
     pub(crate) record: Option<Box<Record>>,
     /// It is to be made durable and named. Without this it has its name.
     pub(crate) unnamed: Option<Box<Unnamed>>,
 }
 
-/// What of a small file is needed until it has its name.
+/// Facts about a small file until it has its name.
 pub(crate) struct Unnamed {
     pub(crate) root: u16,
     pub(crate) digest: Option<Digest>,

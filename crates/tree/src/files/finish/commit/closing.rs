@@ -53,14 +53,14 @@ impl Committer {
             && !begun
             && self.received.load(Ordering::Relaxed) == 0
         {
-            // What stays is what any run that was ended leaves.
+            // The remaining files are those that any interrupted run leaves.
             let _ = journal.finish();
         }
     }
 
-    /// The last steps of a complete transfer.
-    /// With entries missing, what a later run can resume stays; what the source has no more goes, from the journal too:
-    /// `rest` is of files that nobody has asked for. Where nothing was made and nothing is kept, the journal goes.
+    /// The last steps of a complete transfer. With entries missing, the files that a later run can resume stay. Files that the source no
+    /// longer has go, from the journal too: `rest` lists the files of the journal that this run did not ask for. If nothing was made and
+    /// nothing is kept, the journal goes.
     pub(crate) fn close(
         &self,
         resumed: bool,
@@ -86,7 +86,7 @@ impl Committer {
             && leftovers.all_seen()
         {
             for key in rest {
-                // Whoever finds a record without its file begins that anew.
+                // A later run that finds a record without its file starts that file again.
                 let _ = journal.append_restart(*key);
             }
         }

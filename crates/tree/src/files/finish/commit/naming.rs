@@ -1,10 +1,10 @@
-//! Checks a whole file and gives it its final name; what fails here fails for its entry alone.
+//! Checks a whole file and gives it its final name; an error here fails its entry alone.
 //! Syncs nothing and journals nothing; the batch does, before and after.
 //!
-//! Where nothing can be made durable (tmpfs, ramfs), or nothing has to be (`--no-sync`), the thread that wrote a small file names
-//! it at once, while its directory is at hand (`Storage::write_named`). Only the record and the acknowledgement wait for the
-//! batch. Files that are read back first, or that wait for a directory to go, are named by the batch. If another file system
-//! below the same root fails to sync, files with their names already come again and replace themselves.
+//! In two cases the thread that wrote a small file names it at once, while its directory is open (`Storage::write_named`): nothing can be
+//! made durable (tmpfs, ramfs), or nothing has to be (`--no-sync`). Only the record and the acknowledgement wait for the batch. Files that
+//! are read back first, or that wait for a directory to go, are named by the batch. If another file system below the same root fails to
+//! sync, files that have their names are sent again and replace themselves.
 
 use std::collections::HashSet;
 
@@ -32,7 +32,7 @@ struct Named<'a> {
     counted: u64,
     /// The temporary file is not this transfer's alone.
     shared: bool,
-    /// What it was put together of.
+    /// The ranges that other transfers wrote, of a file that is put together.
     elsewhere: &'a [HeldRange],
 }
 
@@ -58,7 +58,7 @@ pub(super) fn is_fenced(committer: &Committer, batch: &Batch) -> bool {
     if fenced {
         let files = batch.small.iter();
         for unnamed in files.filter_map(|(_, file)| file.unnamed.as_deref()) {
-            // Whoever finds what cannot be removed now knows it as temporary.
+            // A file that cannot be removed now keeps its temporary name, by which later runs know it.
             let storage = &committer.target.config.storage;
             let _ = storage.discard(&unnamed.path, &unnamed.temp);
         }
@@ -68,7 +68,7 @@ pub(super) fn is_fenced(committer: &Committer, batch: &Batch) -> bool {
 }
 
 impl Committer {
-    /// Counts the contents of a batch, which are durable and have no names yet. What gets none is taken back.
+    /// Counts the contents of a batch, which are durable and have no names yet. The bytes of a file that gets no name are subtracted again.
     pub(super) fn count(&self, batch: &Batch) {
         let durable = &self.target.counters.bytes_durable;
         for range in &batch.ranges {
@@ -161,7 +161,7 @@ impl Committer {
         }
         let is_named = self.commit(&named, file.replace);
         if let Some(copied) = file.copied.as_ref().filter(|_| is_named) {
-            // What cannot be removed now is swept by the close.
+            // The close sweeps a file that cannot be removed now.
             let _ = self.target.config.storage.discard(&file.path, copied);
         }
         is_named
@@ -229,7 +229,7 @@ impl Committer {
     fn reject(&self, file: &Named<'_>, code: FaultCode, message: String) {
         self.target.counters.bytes_durable.take_back(file.counted);
         if !file.shared {
-            // What cannot be removed now is swept by the next complete run.
+            // The next complete run sweeps a file that cannot be removed now.
             let _ = self.target.config.storage.discard(file.path, file.temp);
         }
         let below = below_root(&self.target.config.mapping, file.root, file.path);
@@ -245,7 +245,7 @@ impl Committer {
     }
 }
 
-/// What is told of a file that was read back and is another.
+/// The message for a file that differs when it is read back.
 fn differs(target: &Target, file: &Named<'_>, bytes: u64) -> String {
     let config = &target.config;
     let (storage, temp) = (&*config.storage, (file.path, file.temp));

@@ -1,5 +1,5 @@
 //! Tests that nothing is deleted once the transfer has ended.
-//! What is deleted otherwise is in the tests of the binary.
+//! Tests of the binary cover all other deletions.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is told of entries that only the destination has: their names, or to a peer that may not list them, numbers.
+//! Reports entries that only the destination has: by name, or by number to a peer that may not list them.
 //! Removes nothing.
 
 use godwit_engine::{Ending, entry};
@@ -27,7 +27,7 @@ impl Deleter<'_> {
         });
     }
 
-    /// What names entries that only the destination has; for a peer that may not list them, the other text.
+    /// The text `open`, which names entries that only the destination has; for a peer that may not list them, `hidden`.
     pub(super) fn open_or<'a>(&self, open: &'a str, hidden: &'a str) -> &'a str {
         match self.target.config.hides_names {
             true => hidden,

@@ -127,7 +127,7 @@ fn an_empty_file_gets_no_further_name_by_its_digest() {
     assert_ne!(run.plan(&file), Verdict::Skip);
 }
 
-/// Whoever groups failures by their codes has all names of the file in one group.
+/// A user who groups failures by code has all names of the file in one group.
 #[test]
 fn a_further_name_of_a_file_without_room_has_the_code_of_the_file() {
     let mut faults = Faults::new(1);

@@ -113,7 +113,7 @@ impl Planner {
         self.target.stays_out(record.kind, there) || there.is_some_and(is_newer)
     }
 
-    /// Whoever gave the file its name may have failed to make the name durable. What is told as done must be.
+    /// The transfer that named the file may have failed to make the name durable. A file reported as done must be durable.
     fn sync_name(&self, path: &RelPath) -> Result<(), StoreError> {
         if self.target.config.no_sync {
             return Ok(());
@@ -123,7 +123,7 @@ impl Planner {
         self.target.config.storage.sync_directories(&directories)
     }
 
-    /// What has the name of the file; a directory is in the way.
+    /// The entry with the name of the file; a directory is in the way.
     fn look_for_portion(
         &self,
         record: &Record,

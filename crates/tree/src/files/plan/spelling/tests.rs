@@ -1,4 +1,4 @@
-//! What becomes of entries that differ in nothing but the spelling of their names, in storage that takes these for one.
+//! Entries whose names differ only in spelling, in storage that takes the names for one.
 //! Whole transfers into a file system of that kind are in the tests of the binary.
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use crate::{DestinationPlace, DestinationRequest, TreeSink};
 
 const MTIME: i64 = 1000;
 
-/// Faults that were told, by what they are about.
+/// Reported faults, by the entry that they concern.
 #[derive(Default)]
 struct FailedEntries(Mutex<HashMap<String, Fault>>);
 
@@ -149,7 +149,7 @@ impl Run {
         self.plan(&record)
     }
 
-    /// Ends the run; gives what was told of single entries.
+    /// Ends the run; returns the reported faults of single entries.
     pub(crate) fn finish(self) -> HashMap<String, Fault> {
         let mut ending = Ending {
             failed: 0,
@@ -252,7 +252,7 @@ fn a_directory_is_not_mixed_with_one_of_another_spelling() {
     let storage = MemoryStorage::folding();
     put(&storage, "out/Sub/f", "theirs");
     let mut run = Run::new(Arc::new(storage.clone()));
-    // What is in it may be planned before it is.
+    // Contents may be planned before their directory.
     for path in ["sub/f", "sub/new"] {
         let message = refused(&run.file(path, "ours"));
         assert!(message.contains("its directory"), "{message}");
@@ -315,7 +315,7 @@ fn a_further_name_replaces_nothing_of_another_spelling() {
             .map(|(name, first)| run.record(EntryKind::HARD_LINK, name, first))
             .to_vec();
         let fine = run.record(EntryKind::HARD_LINK, "fine", "file");
-        // What is taken already is told at once, the others when they are made.
+        // A taken name is reported at once, the other names when they are made.
         refused(&run.plan(&links[0]));
         for link in [&links[1], &links[2], &fine] {
             assert_eq!(run.plan(link), Verdict::Done);

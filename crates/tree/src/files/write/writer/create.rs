@@ -1,4 +1,4 @@
-//! Makes or opens the temporary file of a large file, of its own or shared with other members of a claim.
+//! Makes or opens the temporary file of a large file, which may be shared with other members of a claim.
 //! Writes no contents to it.
 
 use std::sync::Mutex;
@@ -31,7 +31,7 @@ impl Writer {
         };
         let key = key_of(record, part);
         let known = self.held.take(&key);
-        // Of what was kept nobody may remember that it failed.
+        // If data of failed files was kept, the journal may know this file although its failure is forgotten here.
         let is_in_journal = known.is_some() || record.attempt > 0 || self.held.has_kept();
         let held = known
             .filter(|partial| {
@@ -133,7 +133,7 @@ impl Writer {
         copy_contents(&self.target, path, &*from, to).map_err(fault)
     }
 
-    /// What other transfers hold of a file.
+    /// The ranges of a file that other transfers hold.
     fn elsewhere(&self, ranges: &[HeldRange]) -> FileDigest {
         let mut digest = FileDigest::new(self.target.config.digest);
         for range in ranges {
@@ -147,7 +147,7 @@ impl Writer {
         digest
     }
 
-    /// What becomes of what has the name. Another member of the same claim may have brought the same entry meanwhile.
+    /// How to treat an entry that has the name. Another member of the same claim may have brought the same entry meanwhile.
     pub(super) fn replace_of(&self, id: EntryId) -> Replace {
         match self.target.config.member.is_some() || lock(&self.replace).contains(&id) {
             true => Replace::Atomically,

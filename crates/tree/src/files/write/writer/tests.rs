@@ -1,5 +1,5 @@
-//! What the sink refuses of senders that break the bounds.
-//! What it does for honest ones is in the simulation.
+//! Tests that the sink refuses senders that break the bounds.
+//! The simulation covers honest senders.
 
 use godwit_engine::{Acks, Counters, Observer, Sink};
 use godwit_proto::{BlockHeader, EntryKind, Generation, TransferId};
@@ -92,7 +92,7 @@ fn scattered_slices_fail_their_file_before_their_digests_take_all_memory() {
     let fault = write_byte(&sink, 2, 500).unwrap_err();
     assert_eq!((fault.code, fault.entry), (FaultCode::LIMIT, EntryId(2)));
     assert!(fault.message.contains("the sender"), "{}", fault.message);
-    // What it took is free for others, and the one that kept to the rules goes on.
+    // The ranges are free for others, and the sender that kept to the rules continues.
     for index in 0..99 {
         write_byte(&sink, 3, index * 2).unwrap();
     }
