@@ -1,5 +1,5 @@
 //! Owns the system's answers about users and groups: the name of an id, the id of a name, from whatever database it uses.
-//! Keeps nothing; each call asks anew, and may ask a server.
+//! Keeps nothing; each call asks again, and may ask a server.
 
 #![allow(
     unsafe_code,
@@ -9,11 +9,11 @@
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 
-/// What the C library may need at most for one answer; a group can have thousands of members.
+/// Most bytes that the C library may need for one answer; a group can have thousands of members.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
 const BUFFER_BYTES: usize = 4096;
 
-/// The name of a user; `None` if there is none, or nobody can say.
+/// The name of a user; `None` if there is none, or the name is unknown.
 pub fn user_name(uid: u32) -> Option<Vec<u8>> {
     ask(|buffer| {
         let mut entry = MaybeUninit::<libc::passwd>::uninit();
@@ -37,7 +37,7 @@ pub fn user_name(uid: u32) -> Option<Vec<u8>> {
     })
 }
 
-/// The name of a group; `None` if there is none, or nobody can say.
+/// The name of a group; `None` if there is none, or the name is unknown.
 pub fn group_name(gid: u32) -> Option<Vec<u8>> {
     ask(|buffer| {
         let mut entry = MaybeUninit::<libc::group>::uninit();
@@ -61,7 +61,7 @@ pub fn group_name(gid: u32) -> Option<Vec<u8>> {
     })
 }
 
-/// The id of a user; `None` if there is no such user, or nobody can say.
+/// The id of a user; `None` if there is no such user, or the id is unknown.
 pub fn user_id(name: &[u8]) -> Option<u32> {
     let name = CString::new(name).ok()?;
     ask(|buffer| {
@@ -82,7 +82,7 @@ pub fn user_id(name: &[u8]) -> Option<u32> {
     })
 }
 
-/// The id of a group; `None` if there is no such group, or nobody can say.
+/// The id of a group; `None` if there is no such group, or the id is unknown.
 pub fn group_id(name: &[u8]) -> Option<u32> {
     let name = CString::new(name).ok()?;
     ask(|buffer| {
@@ -103,7 +103,7 @@ pub fn group_id(name: &[u8]) -> Option<u32> {
     })
 }
 
-/// What one call said.
+/// Result of one call.
 enum Answer<T> {
     Found(T),
     None,

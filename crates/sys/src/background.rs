@@ -1,5 +1,5 @@
 //! Owns the priority of the calling thread for processors and disks.
-//! Decides for nobody else.
+//! Changes no other thread.
 
 /// Lets other threads and programs go first: a lower priority for processors, the lowest ordinary one for disks. Where the kernel refuses, all stays as it is: it is a courtesy.
 #[expect(unsafe_code, reason = "there is no safe form of ioprio_set")]

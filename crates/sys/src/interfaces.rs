@@ -95,10 +95,10 @@ pub fn bind_without_port(socket: impl AsFd) -> io::Result<()> {
     set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
 }
 
-/// The most bytes that wait in a TCP socket without having been sent; a blocked sender is told late rather than early.
+/// Sets the most unsent bytes in a TCP socket; a blocked sender wakes late rather than early.
 ///
 /// # Errors
-/// What the kernel says.
+/// Fails with the kernel's error.
 pub fn set_unsent_max(socket: impl AsFd, bytes: i32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
 }
@@ -123,12 +123,12 @@ fn set(socket: impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
 #[expect(unsafe_code, reason = "getifaddrs, for which rustix has no form")]
 fn each(mut tell: impl FnMut(&libc::ifaddrs, IpAddr)) -> io::Result<()> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
-    // SAFETY: it writes one pointer, to where it is told.
+    // SAFETY: the call writes one pointer, to the given address.
     crate::check(unsafe { libc::getifaddrs(&raw mut first) })?;
     let list = List(first);
     let mut next = NonNull::new(list.0);
     while let Some(entry) = next {
-        // SAFETY: an entry of the list, which lives until it is dropped, and which nobody changes.
+        // SAFETY: an entry of the list, which lives until it is dropped, and which no other code changes.
         let entry = unsafe { entry.as_ref() };
         next = NonNull::new(entry.ifa_next);
         let address = NonNull::new(entry.ifa_addr)

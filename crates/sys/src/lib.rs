@@ -18,7 +18,7 @@ pub mod tun;
 pub mod umask;
 pub mod write_back;
 
-/// What a call of the kernel's that answers with zero or an error came to.
+/// Turns the answer of a system call, zero or an error, into a result.
 fn check(answer: i32) -> std::io::Result<()> {
     if answer == 0 {
         Ok(())

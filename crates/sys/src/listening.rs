@@ -16,7 +16,7 @@ const BACKLOG: i32 = 128;
 pub struct Unheard {
     /// The address.
     pub address: SocketAddr,
-    /// What the kernel says.
+    /// The kernel's error.
     pub source: io::Error,
 }
 

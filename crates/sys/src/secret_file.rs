@@ -16,7 +16,7 @@ pub enum SecretFileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Others may read or change the file.

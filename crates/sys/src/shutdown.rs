@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 
 use rustix::ioctl::{Setter, ioctl};
 
-/// What still reaches the device.
+/// The data that still reaches the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shutdown {
     /// The file system's journal is flushed first, data is not: names and sizes may outlive contents.

@@ -24,7 +24,7 @@ pub fn real_time_as(signal: Signal) {
     // SAFETY: all zeros are a `sigaction` without flags, without a handler, and with an empty mask.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = pass_on as *const () as usize;
-    // What a signal interrupts goes on by itself.
+    // An interrupted system call resumes after the handler.
     action.sa_flags = libc::SA_RESTART;
     for each in libc::SIGRTMIN()..=libc::SIGRTMAX() {
         // SAFETY: `action` lives during the call, and its handler keeps to what a signal may interrupt.

@@ -6,7 +6,7 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-/// What the kernel knows of one TCP connection. Fields that an old kernel does not report are zero.
+/// The kernel's figures about one TCP connection. Fields that an old kernel does not report are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Smoothed round trip time.
