@@ -1,5 +1,5 @@
-//! The hostile storage: what it is told to break breaks, what is synced survives, and nothing else does.
-//! That it otherwise behaves like any storage is tested with the others.
+//! The hostile storage: configured operations fail, synced data survives a crash, and other data does not.
+//! Other tests check that it otherwise behaves like any storage.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -236,7 +236,7 @@ fn a_name_synced_before_its_contents_is_a_short_file_after_a_crash() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whoever syncs contents before renaming, and directories before believing, is never disappointed.
+    /// A program loses nothing if it syncs contents before renaming, and directories before relying on names.
     #[test]
     fn in_the_right_order_every_crash_is_survived(seed in any::<u64>(), crash_after in 0..60_u64) {
         let (inner, storage) = hostile(|faults| {

@@ -17,7 +17,7 @@ pub(super) struct Cache {
     renames: BTreeMap<RelPath, (TempName, Replace)>,
 }
 
-/// What was written to one temporary file and not synced.
+/// Data that was written to one temporary file and not synced.
 #[derive(Debug, Clone)]
 pub(super) struct Dirty {
     temp: TempName,
@@ -59,7 +59,7 @@ impl Dirty {
             .unwrap_or(0)
     }
 
-    /// What it makes of the metadata below it.
+    /// The metadata of the file, given the metadata below the cache.
     pub(super) fn meta(&self, below: Meta) -> Meta {
         let end = self.end();
         match &self.finished {
@@ -164,7 +164,7 @@ fn range(start: u64, end: u64) -> Range<usize> {
 }
 
 impl Cache {
-    /// Begins the temporary file of `path` anew, or goes on with it if `keep`.
+    /// Starts the temporary file of `path` again, or continues it if `keep`.
     pub(super) fn begin(&mut self, path: &RelPath, temp: &TempName, keep: bool) {
         let dirty = self
             .files
@@ -184,12 +184,12 @@ impl Cache {
         }
     }
 
-    /// What is cached of the temporary file of `path`.
+    /// The cached data of the temporary file of `path`.
     pub(super) fn unnamed(&self, path: &RelPath) -> Option<&Dirty> {
         self.files.get(path).filter(|dirty| !dirty.named)
     }
 
-    /// What is cached of the file at `path`, and its temporary name while the rename is cached too.
+    /// The cached data of the file at `path`, and its temporary name while the rename is cached too.
     pub(super) fn named(&self, path: &RelPath) -> (Option<&Dirty>, Option<TempName>) {
         let temp = self.renames.get(path).map(|(temp, _)| *temp);
         (self.files.get(path).filter(|dirty| dirty.named), temp)

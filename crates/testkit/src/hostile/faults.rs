@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What is asked of a storage.
+/// An operation of a storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Beginning a scan or survey; also every regular file found.
@@ -94,10 +94,10 @@ pub struct Faults {
     /// Writes stay in a cache of their writer until they are synced, and renames until their directory is: a failed sync
     /// loses those of its batch, a crash all of them.
     pub writer_cache: bool,
-    /// With `writer_cache`: renames are not cached. So it is where several machines share a storage: each has a page cache of its own, and names
-    /// are the server's.
+    /// With `writer_cache`: renames are not cached. This models a storage that several machines share: each has its own page cache, and the
+    /// server has the names.
     pub names_at_once: bool,
-    /// What is kept in memory only, so that small files get their names at once. Not together with `writer_cache`.
+    /// Chooses the paths that are in memory only, so that small files get their names at once. Not together with `writer_cache`.
     pub in_memory: Option<fn(&RelPath) -> bool>,
     /// Called before each operation.
     pub hook: Option<Hook>,
@@ -141,7 +141,7 @@ pub(super) struct Progress {
     crashed: bool,
 }
 
-/// What becomes of an operation.
+/// The outcome of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Works,

@@ -1,5 +1,5 @@
-//! Owns a storage on which things go wrong: a wrapper around any other that fails, loses and crashes as it is told.
-//! Does not sleep: delays are made by the caller's hook.
+//! Owns a storage with faults: a wrapper around any other that fails, loses and crashes as configured.
+//! Does not sleep: the caller's hook makes delays.
 
 mod cache;
 mod faults;
@@ -25,7 +25,7 @@ pub struct HostileStorage {
     shared: Arc<Shared>,
 }
 
-/// What the storage and its open files share.
+/// State that the storage and its open files share.
 struct Shared {
     inner: Arc<dyn Storage>,
     state: Mutex<State>,

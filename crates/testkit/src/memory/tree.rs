@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a name leads to.
+/// The entry behind a name.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) meta: Meta,
@@ -74,7 +74,7 @@ impl Tree {
         Arc::new(Mutex::new(node))
     }
 
-    /// What `path` leads to, if its parent is a directory.
+    /// The entry at `path`, if its parent is a directory.
     pub(super) fn find(
         &self,
         operation: &'static str,
@@ -87,7 +87,7 @@ impl Tree {
         Ok(Some(Arc::clone(node)))
     }
 
-    /// What `path` leads to; `NotFound` if nothing.
+    /// The entry at `path`; `NotFound` if there is none.
     pub(super) fn get(
         &self,
         operation: &'static str,
@@ -241,7 +241,7 @@ impl Node {
     }
 }
 
-/// What the names that a folding tree takes for one have in common.
+/// The common form of the names that a folding tree takes for one.
 fn fold(name: &[u8]) -> String {
     let folded = String::from_utf8_lossy(name).to_lowercase();
     folded.replace("e\u{301}", "é")
