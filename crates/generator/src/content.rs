@@ -10,7 +10,7 @@ pub struct Content {
     texture: Texture,
 }
 
-/// What contents look like to a compressor.
+/// How well contents can be compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Texture {
     /// Like noise: nothing is saved.
@@ -65,7 +65,7 @@ impl Content {
     }
 }
 
-/// What a random number is for: two of one file must not be related.
+/// The use of a random number: two of one file must not be related.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     Content = 1,

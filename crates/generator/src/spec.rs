@@ -1,12 +1,12 @@
 //! Owns the grammar of specifications. Makes nothing.
-//! What an item's files are called and how large each is, `layout` says.
+//! `layout` decides the names and sizes of an item's files.
 
 use super::content::Texture;
 
 /// A data set: what to make, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// The items; each gets a directory of its own.
+    /// The items; each gets its own directory.
     pub items: Vec<Item>,
 }
 
@@ -48,7 +48,7 @@ pub struct Item {
     pub per_directory: u64,
     /// How the directories lie.
     pub shape: Shape,
-    /// What the contents look like to a compressor.
+    /// How well the contents can be compressed.
     pub texture: Texture,
 }
 
@@ -119,7 +119,7 @@ pub enum Shape {
     Square,
 }
 
-/// What is wrong with a specification.
+/// The error in a specification.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{item:?} is no data set: {problem}; examples: 4000x1MiB, 3000x1KiB..64KiB/100, 500x~8MiB, tree:20000x100..30kB, \
@@ -128,7 +128,7 @@ pub enum Shape {
 pub struct SpecError {
     /// The item, as it was given.
     pub item: String,
-    /// What is wrong with it.
+    /// Description of the error.
     pub problem: &'static str,
 }
 

@@ -29,11 +29,11 @@ pub struct Totals {
     pub bytes: u64,
 }
 
-/// Makes the data set in `directory`, which must be empty or not be there, with up to `threads` threads. `progress` is
-/// told the totals so far, on the calling thread, every few files or some ten MiB.
+/// Makes the data set in `directory`, which must be empty or not be there, with up to `threads` threads. `progress` gets the totals so far,
+/// on the calling thread, every few files or some ten MiB.
 ///
 /// # Errors
-/// The first thing that the system refuses, with its path. What was made until then remains.
+/// The first error of the system, with its path. The files made until then remain.
 pub fn generate(
     spec: &Spec,
     directory: &Path,
@@ -199,7 +199,7 @@ impl Making<'_> {
                 break;
             }
         }
-        // Nobody listens any more only if the caller's `progress` panicked.
+        // The receiver is gone only if the caller's `progress` panicked.
         let _ = report.send(done);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What specifications mean, and what they become at another scale.
+//! The meaning of specifications, also at another scale.
 
 use super::{Item, SCALE_MAX, Shape, Sizes, parse};
 use crate::Texture;
