@@ -1,7 +1,7 @@
-//! What the host does while a job runs: processors, interrupts, memory, disks, network, energy, from what the kernel counts.
+//! Host figures while a job runs: processors, interrupts, memory, disks, network, energy, from the kernel's counters.
 //! Knows nothing of jobs; a figure that the machine does not have is left out.
 //!
-//! The figures are of the whole host, and not of one job alone: what else runs there is part of why a job is as fast as it is.
+//! The figures are of the whole host, and not of one job alone: other load on the host helps to explain the speed of a job.
 
 mod counts;
 mod totals;
@@ -44,7 +44,7 @@ impl Host {
 }
 
 fn look() -> Counts {
-    // What cannot be read is not there.
+    // An unreadable file counts as empty.
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     Counts {
         stat: counts::stat(&read("/proc/stat")),
@@ -55,7 +55,7 @@ fn look() -> Counts {
     }
 }
 
-/// Whether the block device is hardware of its own: no partition, and nothing that stands on other devices.
+/// Whether the block device is hardware: neither a partition nor built on other devices.
 fn is_disk(name: &str) -> bool {
     let block = Path::new("/sys/block").join(name);
     block.join("device").exists()

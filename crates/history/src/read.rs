@@ -143,7 +143,7 @@ pub fn read_log(base: &Path, id: &str, after: u64, limit: usize) -> Result<LogPa
     })
 }
 
-/// What follows after a line, of attempt `attempt` or later ones, and after a sample, as much as one answer to another node holds.
+/// The lines after `line`, of attempt `attempt` or later, and the samples after `sample`, as many as one answer to another node holds.
 pub fn read_past(
     base: &Path,
     id: &str,

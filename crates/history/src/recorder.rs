@@ -11,7 +11,7 @@ use godwit_api::rest::{LineOrigin, LogLine, SampleView, Timestamp};
 use crate::now;
 use crate::read::{LOG, SAMPLES, directory, read_lines, size};
 
-/// The most that the log of a job takes: some 50,000 failed entries. What comes later is counted, not kept.
+/// Most bytes in the log of a job: some 50,000 failed entries. Later lines are counted, not kept.
 const LOG_BYTES_MAX: u64 = 16 << 20;
 
 /// Samples of a job; when there are as many, every second one goes, and those that follow come half as often.
@@ -39,7 +39,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Continues the files of the job. What cannot be written is left out: the job matters more.
+    /// Continues the files of the job. Data that cannot be written is left out: the job matters more.
     pub fn open(base: &Path, id: &str, attempt: u32) -> Self {
         let directory = directory(base, id);
         let made = fs::DirBuilder::new()
@@ -190,7 +190,7 @@ impl Recorder {
     pub fn sample(&mut self, sample: SampleView) {
         if let (Some(file), Ok(mut text)) = (&mut self.file, serde_json::to_string(&sample)) {
             text.push('\n');
-            // What cannot be written is missing in the report, and nowhere else.
+            // A line that cannot be written is missing in the report, and nowhere else.
             let _ = file.write_all(text.as_bytes());
         }
         self.samples_bytes += bytes_of(&sample);

@@ -34,7 +34,7 @@ const ON_TIME_LINE: [&str; 9] = [
 /// Lines of the time line: the first and the last ones of a long job.
 const TIME_LINE_MAX: usize = 1_000;
 
-/// What the state and the files know of a job.
+/// The facts about a job from the state and the files.
 pub struct Known {
     /// The job as the state has it.
     pub job: JobView,
@@ -252,7 +252,7 @@ mod tests {
         let samples = [
             sample(0, 1, 0),
             sample(10, 1, 1_000_000_000_000),
-            // Nobody knows what was used between two attempts.
+            // The energy used between two attempts is unknown.
             sample(500, 2, 1_000_000_000_000),
             sample(510, 2, 2_000_000_000_000),
         ];

@@ -20,7 +20,7 @@ pub(super) struct Counts {
     pub(super) energy: Vec<Energy>,
 }
 
-/// What `/proc/stat` says.
+/// The contents of `/proc/stat`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Stat {
     /// Ticks of all cores together.
@@ -48,7 +48,7 @@ pub(super) struct Ticks {
 pub(super) struct Energy {
     pub(super) package: String,
     pub(super) microjoules: u64,
-    /// Where the counter begins anew.
+    /// The value at which the counter wraps.
     pub(super) range: u64,
 }
 
@@ -255,14 +255,14 @@ impl Counts {
     }
 }
 
-/// What all packages used; None where no package counts.
+/// The energy that all packages used; `None` if no package counts.
 fn joules(before: &[Energy], now: &[Energy]) -> Option<f64> {
     let mut sum = None;
     for now in now {
         let Some(then) = before.iter().find(|then| then.package == now.package) else {
             continue;
         };
-        // The counter begins anew at its range.
+        // The counter wraps at its range.
         let used = match now.microjoules.checked_sub(then.microjoules) {
             Some(used) => used,
             None => now.range.saturating_sub(then.microjoules) + now.microjoules,

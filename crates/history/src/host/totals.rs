@@ -48,7 +48,7 @@ pub struct HostTotals {
 /// Reads the counts.
 #[must_use]
 pub fn host_totals() -> HostTotals {
-    // What cannot be read is not there.
+    // An unreadable file counts as empty.
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let stat = counts::stat(&read("/proc/stat"));
     HostTotals {

@@ -8,14 +8,14 @@ use godwit_api::rest::SampleView;
 use super::{escape, rate_text};
 use crate::report::seconds;
 
-/// Width and height of a plot, in units of its own.
+/// Width and height of a plot, in SVG units.
 const WIDTH: f64 = 360.0;
 const HEIGHT: f64 = 90.0;
 
 /// Height of the strip that shows the bottleneck.
 const STRIP_HEIGHT: f64 = 22.0;
 
-/// Colours of bottlenecks that can be told apart; further ones begin anew.
+/// Distinct colours for bottlenecks; further bottlenecks reuse them from the first.
 const COLOURS: [&str; 8] = [
     "#2a9d8f", "#e9c46a", "#e76f51", "#457b9d", "#9b5de5", "#f15bb5", "#8d99ae", "#6a994e",
 ];
