@@ -39,7 +39,7 @@ pub enum AddressError {
     Host {
         /// The whole text.
         text: String,
-        /// What is wrong.
+        /// The error in the host.
         reason: HostError,
     },
 }

@@ -43,7 +43,7 @@ pub struct JobFilter {
     pub label: Option<String>,
 }
 
-/// What steers a job without a document of its own.
+/// An action on a job that needs no request body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Steer {
     /// Stop it for a time.
@@ -273,7 +273,7 @@ impl Jobs<'_> {
         self.0.with(Method::POST, &path, why)
     }
 
-    /// What was submitted.
+    /// The job as it was submitted.
     ///
     /// # Errors
     /// As [`Jobs::submit`].

@@ -47,9 +47,9 @@ pub enum ClientError {
     OtherCertificate {
         /// Which node.
         node: String,
-        /// What it showed.
+        /// The fingerprint that the node showed.
         shown: Fingerprint,
-        /// What is pinned.
+        /// The pinned fingerprint.
         expected: Fingerprint,
     },
     /// No root of the system vouches for the certificate.
@@ -59,7 +59,7 @@ pub enum ClientError {
     UnknownCertificate {
         /// Which node.
         node: String,
-        /// What it showed.
+        /// The fingerprint that the node showed.
         shown: Fingerprint,
         /// Why the roots refuse it.
         reason: String,
@@ -87,7 +87,7 @@ pub enum ClientError {
     Answer {
         /// Which node.
         node: String,
-        /// What is wrong.
+        /// Description of the error.
         reason: String,
     },
     /// The node refused.

@@ -1,4 +1,4 @@
-//! The events of a node as they happen, connected anew where the connection breaks.
+//! The events of a node as they happen, with a reconnect when the connection breaks.
 //! Keeps no state of jobs.
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(8);
 /// How long new connections are tried: a machine restarts in that time.
 const RECONNECT_FOR: Duration = Duration::from_secs(300);
 
-/// What is new.
+/// A piece of news.
 #[derive(Debug)]
 pub enum News {
     /// A job changed.
@@ -89,7 +89,7 @@ impl Client {
 }
 
 impl Events<'_> {
-    /// What is new, or None where nothing is for so long.
+    /// The next piece of news; `None` if nothing happens within `wait`.
     ///
     /// # Errors
     /// The node refuses, or stays away.
@@ -165,7 +165,7 @@ impl Events<'_> {
         self.heard = Instant::now();
     }
 
-    /// Connects anew after a pause that grows.
+    /// Reconnects after a pause that grows.
     async fn reconnect(&mut self, until: Instant) -> Result<Option<News>, ClientError> {
         let pause = PAUSE_FIRST
             .saturating_mul(2_u32.saturating_pow(self.tries))

@@ -26,7 +26,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// The largest part of a foreign error page that is shown.
 const FOREIGN_SIGNS_MAX: usize = 200;
 
-/// What is asked.
+/// A request.
 pub(crate) struct Ask {
     pub(crate) method: Method,
     /// Path and query.
@@ -88,7 +88,7 @@ impl Target {
         })
     }
 
-    /// An answer that is no problem, its body still to come. Has no deadline of its own.
+    /// An answer that is no problem, its body still to come. The call has no deadline.
     pub(crate) async fn open(&self, ask: Ask) -> Result<Response<Incoming>, ClientError> {
         let mut sender = self.connect().await?;
         let request = self.request(ask)?;

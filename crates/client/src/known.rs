@@ -1,5 +1,5 @@
 //! The file of nodes whose certificate is pinned: a line `HOST:PORT FINGERPRINT` for each.
-//! Asks nobody.
+//! Contacts no node.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
@@ -30,7 +30,7 @@ pub enum KnownWebError {
     /// The file cannot be read or written.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
-        /// What failed.
+        /// The operation that failed.
         what: &'static str,
         /// The file.
         path: PathBuf,
@@ -44,7 +44,7 @@ pub enum KnownWebError {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong.
+        /// Description of the error.
         reason: String,
     },
 }

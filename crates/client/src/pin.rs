@@ -80,7 +80,7 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// Who vouches for a certificate.
+/// The authority that vouches for a certificate.
 #[derive(Debug)]
 enum Voucher {
     Pin(Fingerprint),

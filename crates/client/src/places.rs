@@ -17,7 +17,7 @@ use crate::transport::Client;
 /// Entries of a page.
 const PAGE_ENTRIES: u32 = 1_000;
 
-/// For work that grows with a tree. Whoever gives up before closes the connection, which ends the work.
+/// Deadline of work that grows with a tree. A caller that gives up earlier closes the connection, which ends the work.
 const WORK_DEADLINE: Duration = Duration::from_secs(24 * 3600);
 
 /// The calls about entries at places.
@@ -86,7 +86,7 @@ impl Places<'_> {
         self.post("/rename", wish)
     }
 
-    /// Removes temporary files that nobody needs.
+    /// Removes unused temporary files.
     ///
     /// # Errors
     /// As [`Places::list`].

@@ -160,7 +160,7 @@ impl Webhooks<'_> {
         self.0.delete(&format!("/webhooks/{}", escaped(id)))
     }
 
-    /// What was sent to a webhook of late, and how that went.
+    /// The recent deliveries to a webhook, and their results.
     ///
     /// # Errors
     /// As [`Webhooks::remove`].

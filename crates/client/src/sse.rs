@@ -26,7 +26,7 @@ pub(crate) enum Malformed {
     NotText,
 }
 
-/// What has been read of a stream.
+/// The part of a stream that has been read.
 #[derive(Default)]
 pub(crate) struct Parser {
     line: Vec<u8>,

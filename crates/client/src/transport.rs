@@ -16,7 +16,7 @@ use crate::error::ClientError;
 use crate::pin::{Fingerprint, Verifier};
 use crate::token::Token;
 
-/// Who vouches for the certificate of a node.
+/// The authority that vouches for the certificate of a node.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust {
     /// The certificate with this fingerprint, or the certificates of the key with it, and no other.
@@ -110,7 +110,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // A look-up of a name may still run; nobody waits for it any more.
+        // A name lookup may still run; no caller waits for it any more.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -144,7 +144,7 @@ impl Tls {
     }
 }
 
-/// What the authorities of this system vouch for.
+/// A verifier with the certificate authorities of this system.
 fn system_roots(provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, ClientError> {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();

@@ -301,13 +301,13 @@ fn where_no_node_runs_the_home_is_named() {
         "GODWIT_HOME={} godwit serve",
         home.path().display()
     )));
-    // What a killed node leaves.
+    // The socket that a killed node leaves.
     fs::create_dir(home.path().join("run")).expect("made");
     drop(UnixListener::bind(home.path().join("run/node.sock")).expect("bound"));
     told();
 }
 
-/// A server with a certificate of its own that answers one request; its fingerprint from another source than ours.
+/// A server with its own certificate that answers one request; its fingerprint from another source than ours.
 fn tls_server() -> (HostPort, [Fingerprint; 2], JoinHandle<Option<String>>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
     let certificate = made.cert.der().clone();
