@@ -12,7 +12,7 @@ use catalogue::CATALOGUE;
 pub use catalogue::FailureCode;
 pub use code::Code;
 
-/// What fails with a code.
+/// Kind of thing that fails with a code.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Scope {
     /// A whole job or command.
@@ -25,24 +25,24 @@ pub enum Scope {
     Reason,
 }
 
-/// Who has to act before it can work.
+/// The party that must act before a retry can work.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Culprit {
     /// The sending side.
     Source,
     /// The receiving side.
     Destination,
-    /// What is between the two sides.
+    /// The path between the two sides.
     Network,
     /// The other side, whichever way the data goes.
     Peer,
-    /// Whoever gave the command.
+    /// The user who gave the command.
     User,
     /// The machine that says it.
     ThisMachine,
     /// The authors of the program.
     Bug,
-    /// The side that is told with the failed entry.
+    /// The side that is reported with the failed entry.
     NamedSide,
 }
 
@@ -88,7 +88,7 @@ impl Retry {
 pub enum Exit {
     /// Everything that was asked for is done.
     Complete = 0,
-    /// Nothing useful was done, or it cannot be told what was.
+    /// Nothing useful was done, or the outcome is unknown.
     Failed = 1,
     /// The command or a setting makes no sense.
     Usage = 2,
@@ -110,7 +110,7 @@ impl From<FailureCode> for Exit {
 struct Row {
     word: &'static str,
     scope: Scope,
-    /// What stands for it on the wire.
+    /// The number on the wire.
     number: Option<u32>,
     culprit: Culprit,
     retry: Retry,
@@ -126,7 +126,7 @@ impl FailureCode {
         self.row().word
     }
 
-    /// What fails with it.
+    /// The kind of thing that fails with this code.
     #[must_use]
     pub fn scope(self) -> Scope {
         self.row().scope
@@ -138,7 +138,7 @@ impl FailureCode {
         self.row().number
     }
 
-    /// The code of a number; one that is not known has a code of its own.
+    /// The code of a number; an unknown number has a separate code.
     #[must_use]
     pub fn of_number(scope: Scope, number: u32) -> Self {
         let is_it = |code: &&Self| code.scope() == scope && code.number() == Some(number);
@@ -167,13 +167,13 @@ impl FailureCode {
         self.row().exit
     }
 
-    /// What it means, in one sentence.
+    /// The meaning of the code, in one sentence.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         self.row().meaning
     }
 
-    /// What to do next, in one sentence.
+    /// The next step for the user, in one sentence.
     #[must_use]
     pub fn advice(self) -> &'static str {
         self.row().advice

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What gives a code as text, or compares one as text.
+/// Source text that gives a code as text, or compares a code as text.
 const AS_TEXT: [&str; 6] = [
     "of_word(\"",
     "FailureCode::parse(\"",
