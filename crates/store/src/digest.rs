@@ -1,9 +1,8 @@
 //! Owns the digests of slices and files, and combines slice digests in any order into the digest of their file.
 //! Does not read files and does not decide which digest a transfer uses.
 //!
-//! Both kinds can be combined: the CRC of a concatenation follows from the CRCs and lengths of its parts, and BLAKE3 is
-//! a binary tree over chunks of 1 KiB, of which an aligned slice is a subtree. Ranges that were never added count as
-//! zeros, so that a file with holes has the digest that reading it would give.
+//! Both kinds can be combined. The CRC of a concatenation follows from the CRCs and lengths of its parts. BLAKE3 is a binary tree over
+//! chunks of 1 KiB, and an aligned slice is a subtree of it.
 //!
 //! For CRC64-NVME zeros of any length cost nanoseconds. For BLAKE3 they cost as much as data (about 8 GB/s a core):
 //! the hash of a chunk depends on the chunk's position by design, so no two zero subtrees are alike.

@@ -7,7 +7,7 @@
 //! could name another writer's half-written file.
 //!
 //! A call that hangs in the kernel of a node passes no fence. If such a call is possible, a file is put together in a copy of the shared
-//! file, so that a late write never reaches the file with the final name. The closer removes the temporary files of the claim from each
+//! file. So a late write never reaches the file with the final name. The closer removes the temporary files of the claim from each
 //! directory before it looks at the directory's entries, so that a late rename finds nothing to rename. Only the closer changes entries
 //! that others have made; the storage asks the fence before each such call, and once more in the middle of a removal.
 

@@ -103,7 +103,7 @@ type Listing = Arc<Mutex<Option<SeenSet>>>;
 /// Facts about the directories of a destination.
 pub(crate) struct Spelling {
     storage: Arc<dyn Storage>,
-    /// The path that the user named; any spelling of its own name that finds it is fine.
+    /// The path that the user named; its last name may have any spelling that finds it.
     named: RelPath,
     spill: PathBuf,
     known: Mutex<HashMap<Vec<u8>, Known>>,

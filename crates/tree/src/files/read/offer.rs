@@ -14,7 +14,7 @@ use crate::files::read::keeper::Keeper;
 use crate::files::read::own_files::OwnFiles;
 use crate::files::read::source::TreeRoot;
 
-/// The selection rules and the metadata to keep, and the counter for omitted attributes.
+/// The selection rules, the metadata to keep, and the files that are left out.
 pub(crate) struct Offering {
     pub(crate) selecting: Selecting,
     pub(crate) keeper: Arc<Keeper>,
@@ -57,7 +57,7 @@ impl Offering {
             ScanItem::Entry(found) => {
                 if found.meta.kind == Kind::Directory && self.selecting.ends_at(place, &found.path)
                 {
-                    // The receiver must not delete the contents of its own directory here.
+                    // The receiver must not delete the contents of its counterpart.
                     self.pass_over(place, root, found.clone(), out);
                 }
                 self.offer_entry(place, root, found, out);
