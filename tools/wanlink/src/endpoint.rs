@@ -56,7 +56,7 @@ impl Place {
     }
 }
 
-/// What the device is like, the same at both ends.
+/// Settings of the device, the same at both ends.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceConfig {
     pub(crate) name: String,
@@ -66,7 +66,7 @@ pub(crate) struct DeviceConfig {
 
 /// Makes the device at `place` and brings it up.
 pub(crate) fn open(place: &Place, device: &DeviceConfig) -> anyhow::Result<Tun> {
-    // Only a thread of its own may move: the rest of the program stays where it was started.
+    // Only a separate thread may change its namespace: the rest of the program stays in the first one.
     thread::scope(|scope| {
         scope
             .spawn(|| open_inside(place, device))

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::line::{Counters, Line, LineConfig, Time};
 
-/// What one direction did, and how many packets the kernel at its far end refused.
+/// Counters of one direction, and the number of packets that the kernel at its far end refused.
 pub(crate) type Sums = (Counters, u64);
 
 /// The two ends and what is between them. Index 0 is left, or from left to right.
@@ -26,7 +26,7 @@ pub(crate) struct Forwarder {
     start: Instant,
 }
 
-/// What ends the forwarding.
+/// Inputs that end the forwarding.
 pub(crate) struct Control<'fd> {
     /// Readable means stop.
     pub(crate) signalled: BorrowedFd<'fd>,
@@ -37,7 +37,7 @@ pub(crate) struct Control<'fd> {
 }
 
 impl Control<'_> {
-    /// Waits until told to stop, or until `ended` has come to its end.
+    /// Waits for a stop, or until `ended` has come to its end.
     fn wait(&self, ended: &OwnedFd, report: impl Fn()) -> io::Result<()> {
         let mut report_at = self.report_every.map(|every| Instant::now() + every);
         // Without an input the signals stand in for it.
@@ -86,7 +86,7 @@ impl Forwarder {
         [0, 1].map(|direction| *lock(&self.sums[direction]))
     }
 
-    /// Forwards until told to stop.
+    /// Forwards until a stop.
     ///
     /// # Errors
     ///
@@ -128,8 +128,8 @@ impl Drop for Ending {
     }
 }
 
-/// One direction: what it takes from one end it gives to the other, on a thread of its own. A receiver's stack runs within the
-/// call that delivers to it, so that one thread for both would be the narrowest place of many a line.
+/// One direction: moves packets from one end to the other, on its own thread. A receiver's stack runs within the call that delivers to it,
+/// so one thread for both directions would often be the bottleneck.
 struct Lane<'forwarder> {
     direction: usize,
     from: &'forwarder Tun,
@@ -158,7 +158,7 @@ impl<'forwarder> Lane<'forwarder> {
         }
     }
 
-    /// Forwards until nobody holds the other end of `stop`.
+    /// Forwards until the other end of `stop` is closed.
     fn run(&mut self, stop: BorrowedFd<'_>) -> anyhow::Result<()> {
         // The default of 50 µs would show in every round trip. Without the call the timers are merely later.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NANOSECONDS));
@@ -262,7 +262,7 @@ fn wait(files: &mut [PollFd<'_>], left: Option<Duration>) -> io::Result<()> {
     }
 }
 
-/// What another thread left behind is whole: sums are replaced at once.
+/// Sums that a panicked thread left are consistent, because sums are replaced at once.
 fn lock(sums: &Mutex<Sums>) -> std::sync::MutexGuard<'_, Sums> {
     sums.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -291,8 +291,8 @@ impl Buffers {
         self.free.pop().unwrap_or_else(|| vec![0; READ_BYTES])
     }
 
-    /// A large packet keeps the buffer that it was read into; a small one moves to one of its own size, so that the
-    /// line never holds more than twice the bytes it counts.
+    /// A large packet keeps its read buffer; a small one moves to a buffer of the right size. So the link never holds more than twice the
+    /// bytes it counts.
     fn packet(&mut self, buffer: Vec<u8>, bytes: usize) -> Packet {
         if bytes >= READ_BYTES / 2 {
             return Packet { buffer, bytes };

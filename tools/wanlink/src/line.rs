@@ -52,7 +52,7 @@ impl Loss {
     }
 }
 
-/// What one direction of the line is like.
+/// Settings of one direction of the link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineConfig {
     /// The bottleneck; without one packets never queue.
@@ -61,7 +61,7 @@ pub(crate) struct LineConfig {
     pub(crate) delay: Duration,
     /// Chance of each packet offered to vanish.
     pub(crate) loss: Loss,
-    /// What may wait for the bottleneck. A packet that finds it idle always passes, however large.
+    /// Most bytes that may wait for the bottleneck. A packet that finds it idle always passes, however large.
     pub(crate) queue_bytes: u64,
     /// Where the sequence of losses starts.
     pub(crate) seed: u64,
@@ -91,7 +91,7 @@ pub(crate) enum Refusal {
     Overflow,
 }
 
-/// What happened so far. Bytes are those of the IP packets, headers included.
+/// Totals so far. Bytes are those of the IP packets, headers included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
     pub(crate) offered: u64,
@@ -112,7 +112,7 @@ pub(crate) struct Line<P> {
     lots: Lots,
     /// When the bottleneck has sent all it accepted.
     free_at: Time,
-    /// What rounding `free_at` down left over, in bit-nanoseconds, below the rate.
+    /// The remainder from rounding `free_at` down, in bit-nanoseconds, below the rate.
     remainder: u64,
     under_way: VecDeque<Arrival<P>>,
     held_bytes: u64,
@@ -190,7 +190,7 @@ impl<P> Line<P> {
         self.counters
     }
 
-    /// What the bottleneck has accepted and not sent by `now`, rounded up.
+    /// The bytes that the bottleneck has accepted and not sent by `now`, rounded up.
     fn queued_bytes(&self, now: Time) -> u64 {
         let wait = self.free_at.0.saturating_sub(now.0);
         self.config

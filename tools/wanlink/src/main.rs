@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Without standard error there is nobody to tell.
+            // Without standard error the message is lost.
             let _ = writeln!(io::stderr(), "wanlink: {error:#}");
             ExitCode::FAILURE
         }
@@ -64,7 +64,7 @@ fn run(options: &Options) -> anyhow::Result<()> {
         report_every: options.stats.then_some(Duration::from_secs(1)),
     };
     let end = forwarder.run(&control, |forwarder| {
-        // Nobody reading the statistics is no reason to cut the line.
+        // The link stays up if the statistics cannot be printed.
         let _ = print_counters(&mut io::stderr().lock(), forwarder);
     });
     print_counters(&mut io::stdout().lock(), &forwarder).context("cannot print the counters")?;
@@ -78,7 +78,7 @@ fn announce(ready_fd: Option<u32>) -> io::Result<()> {
             writeln!(out, "ready")?;
             out.flush()
         }
-        // Opening it anew takes no ownership of a descriptor that may not exist.
+        // Opening by path takes no ownership of a descriptor that may not exist.
         Some(number) => {
             let mut out = OpenOptions::new()
                 .write(true)

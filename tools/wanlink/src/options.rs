@@ -12,7 +12,7 @@ use crate::endpoint::{DeviceConfig, Place};
 use crate::line::{LineConfig, Loss, Rate};
 use crate::units;
 
-/// What the user asked for, resolved.
+/// The user's request, resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) places: [Place; 2],
@@ -91,7 +91,7 @@ fn line(matches: &ArgMatches, direction: usize) -> Result<LineConfig, String> {
     })
 }
 
-/// What one TCP connection needs to keep the bottleneck busy: bandwidth × round trip.
+/// The queue that one TCP connection needs to keep the bottleneck busy: bandwidth × round trip.
 fn queue_default(rate: Option<Rate>, round_trip: Duration) -> u64 {
     rate.map_or(0, |rate| rate.bytes_in(round_trip))
         .max(QUEUE_BYTES_MIN)
