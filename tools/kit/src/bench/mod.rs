@@ -46,7 +46,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let started = Instant::now();
     let options = Options::parse(matches)?;
     let mut say = |line: &str| {
-        // A benchmark goes on when nobody listens.
+        // The benchmark continues if its output is closed.
         let _ = writeln!(std::io::stderr(), "{line}");
     };
     let peers = peers::load(&options.peers)?;
@@ -55,7 +55,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     if options.install
         && let Err(error) = peers::install(&needed, &tools(&chosen, &options)?, &mut say)
     {
-        // What is missing is named in the tables too, and the others can be measured all the same.
+        // The tables name missing programs too, and the others can still be measured.
         say(&format!("{error:#}"));
     }
     let target = target_directory()?;
@@ -147,7 +147,7 @@ fn needed(cases: &[Case], options: &Options) -> Vec<&'static Definition> {
     needed
 }
 
-/// What else is run beside Godwit.
+/// The tools that run beside Godwit.
 fn tools(cases: &[Case], options: &Options) -> anyhow::Result<Vec<Tool>> {
     let kinds = cases.iter().flat_map(Case::contenders);
     let wanted = kinds.filter(|&kind| options.wants_contender(kind));

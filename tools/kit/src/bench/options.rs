@@ -101,7 +101,7 @@ pub fn command() -> Command {
         .arg(flag("no-install").help("Install no packages; peers that are missing take no part"))
 }
 
-/// What the user asked for.
+/// The user's request.
 pub(super) struct Options {
     suite: Suite,
     only: Vec<String>,
@@ -178,7 +178,7 @@ impl Options {
     /// # Errors
     /// When there are none, or a contender is named that is in none of them.
     pub(super) fn choose(&self, peers: &[&'static Definition]) -> anyhow::Result<Vec<Case>> {
-        // Who names contenders wants those, whatever the suite has by itself; and so does who brings one.
+        // Contenders that the user names or brings take part, whatever the suite contains.
         let brought = peers.len() - self.peers.len();
         let mut added: Vec<String> = peers[brought..]
             .iter()

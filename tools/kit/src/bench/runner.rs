@@ -24,12 +24,12 @@ pub(crate) const STEAL_MAX: f64 = 0.05;
 /// Runs of one contender in one round; the last one counts in no pair if it was disturbed too.
 pub(crate) const ATTEMPTS_MAX: u32 = 4;
 
-/// Who takes this many times as long as who is judged when it warms up is measured once: the median of such a distance
-/// proves no more.
+/// A contender that takes this many times as long as the subject in the warm-up is measured once: a median of such a distance proves no
+/// more.
 const SLOW: f64 = 5.0;
 /// Below this, five runs cost nothing.
 const SLOW_SECONDS_MIN: f64 = 3.0;
-/// Who takes longer than this, and than this many times who is judged, is given up.
+/// A contender that takes longer than this many times the subject's time, and longer than the minimum below, is given up.
 pub(crate) const GIVEN_UP: f64 = 30.0;
 const GIVEN_UP_AFTER_MIN: Duration = Duration::from_secs(60);
 
@@ -54,11 +54,11 @@ pub(crate) struct Track {
     pub(crate) contender: Kind,
     pub(crate) title: String,
     pub(crate) commands: String,
-    /// What it moves.
+    /// Bytes that the contender moves.
     pub(crate) bytes: u64,
     pub(crate) files: u64,
     pub(crate) samples: Vec<Sample>,
-    /// Nobody waited for it any longer: [`GIVEN_UP`] times as long as who is judged.
+    /// The contender was given up: it took [`GIVEN_UP`] times as long as the subject.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) given_up: bool,
     /// Why it takes no part, or no longer.
@@ -96,7 +96,7 @@ impl Track {
     }
 }
 
-/// What a case moves: its load, and what it has beside it.
+/// The data sets of a case: its load, and the load beside it.
 pub(crate) struct Sets {
     pub(crate) main: Set,
     pub(crate) beside: Option<Set>,
@@ -155,7 +155,7 @@ pub(crate) fn run(
         });
         contenders.push(contender);
     }
-    // What is measured once needs no warmth: its time is not what is asked.
+    // A case about memory needs one round and no warm-up: its time does not matter.
     let rounds = if case.rss_max.is_some() {
         1..=1
     } else {
@@ -165,7 +165,8 @@ pub(crate) fn run(
     let mut copy = None;
     let mut spent = Spent::default();
     for round in rounds {
-        // Nobody is always the one behind the same other; the round that warms up is in order, for the patience with others.
+        // The order rotates, so that no contender always follows the same other. The warm-up round keeps the order, for the patience with
+        // others.
         let first = round as usize % tracks.len().max(1);
         for at in (first..tracks.len()).chain(0..first) {
             let (track, slot) = (&mut tracks[at], &mut contenders[at]);
@@ -184,7 +185,7 @@ pub(crate) fn run(
             patience.note(case, track);
             if let Err(error) = result {
                 world.check()?;
-                // Who knows what it has done to it.
+                // The failed contender may have changed the copy.
                 let left: Option<PathBuf> = copy.take();
                 left.as_deref().map_or(Ok(()), remove)?;
                 track.given_up = error.is::<TooLong>() && track.contender != case.subject;
@@ -209,7 +210,7 @@ pub(crate) fn run(
     Ok((tracks, spent))
 }
 
-/// What becomes of the row of one who failed: why, and where nobody waited any longer, the cause if it is known.
+/// The text for a failed contender's row: the error, and the known cause if its time was up.
 fn why(error: &anyhow::Error, contender: Kind) -> String {
     let mut why = format!("{error:#}");
     if let Kind::Peer(peer) = contender
@@ -264,7 +265,7 @@ impl Patience {
     }
 }
 
-/// What one contender is to do in one round.
+/// The work of one contender in one round.
 struct Turn<'a> {
     case: &'a Case,
     round: u32,
@@ -273,8 +274,8 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Runs until one was not disturbed, or the attempts are used up. What a second run finds is there already is made
-    /// once for a case, in `copy`: nobody changes it.
+    /// Runs until a run was undisturbed, or the attempts are used up. The copy that a second run finds is made once for a case, in `copy`:
+    /// no run changes it.
     fn take(
         &self,
         contender: &mut dyn Contender,

@@ -29,9 +29,9 @@ pub(crate) struct World {
     disk: Option<PathBuf>,
     interrupted: Arc<AtomicBool>,
     destinations: u64,
-    /// What was freed goes back to the host of this virtual machine.
+    /// Freed memory returns to the host of this virtual machine.
     memory_goes_back: bool,
-    /// The directory in memory is a file system of its own.
+    /// The directory in memory is a separate file system.
     is_mounted: bool,
 }
 
@@ -152,8 +152,8 @@ impl World {
         Ok(())
     }
 
-    /// Sees to it that `names` can be made in memory: a tmpfs has room for a bounded number, half as many as there are pages if not told
-    /// otherwise. Where that is not enough the directory becomes a tmpfs of its own without such a bound.
+    /// Makes sure that `names` can be made in memory: a tmpfs has room for a bounded number, by default half as many as there are pages. If
+    /// that is not enough, the directory becomes a separate tmpfs without such a bound.
     ///
     /// # Errors
     /// When that is not allowed.

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 
 use super::seeded::Seeded;
 
-/// What a data set consists of.
+/// The parts of a data set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Set {
     /// Directories of small files.

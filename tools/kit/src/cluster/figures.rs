@@ -1,5 +1,5 @@
-//! Measures divided jobs between two sites beside iperf3 over the same links, in turns, and what they cost beside their payload.
-//! Hurts nobody: `chaos` does.
+//! Measures divided jobs between two sites beside iperf3 over the same links, in turns, and their cost beyond their payload.
+//! Injects no faults; `chaos` does.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ const IDLE: Duration = Duration::from_secs(5);
 /// The first column of each row.
 pub(crate) const HEAD: &str = "sources\tdestinations\tMbit/s a link\tdata\tcontents\tiperf3 Mbit/s\tgodwit Mbit/s\tratio\tseconds\tlinks uneven %\tprocessors\tcontrol kB/s\tidle kB/s\tback %\tlog entries\tlog bytes\tstate bytes";
 
-/// What is measured.
+/// Settings of a measurement.
 pub(crate) struct Figures<'a> {
     pub(crate) program: &'a Path,
     pub(crate) root: &'a Path,
@@ -91,7 +91,7 @@ impl Figures<'_> {
         let rate = float(amount.bytes) * 8.0 / seconds / 1e6;
         let there = passed.sent - between.sent;
         let back = passed.received - between.received;
-        // What stays within a site is what all have sent and did not pass.
+        // Traffic within the sites is the total minus the traffic between the sites.
         let inside = (all(&carried) - all(&job.before)).saturating_sub(there + back);
         let of_log = query(&home.join("state/raft.db"), log);
         let row = [

@@ -19,9 +19,9 @@ pub(crate) const STUCK_AFTER: Duration = Duration::from_secs(180);
 pub(crate) struct Job {
     id: String,
     began: Instant,
-    /// What the destination has received over time.
+    /// Bytes that the destination has received over time.
     pub(crate) samples: Samples,
-    /// What each link of each node had carried when the job began.
+    /// Bytes that each link of each node had carried when the job started.
     pub(crate) before: Vec<[Carried; LINKS]>,
 }
 

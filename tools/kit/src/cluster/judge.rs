@@ -27,10 +27,10 @@ pub(crate) enum When {
     Later,
 }
 
-/// What is wrong, in words; nothing where all is well.
+/// The faults found, in words; empty if all is well.
 ///
 /// # Errors
-/// It cannot be looked at.
+/// The sites cannot be examined.
 pub(crate) fn judge(
     sites: &Sites,
     job: &Value,
@@ -65,7 +65,7 @@ pub(crate) fn judge(
     Ok(wrong)
 }
 
-/// What rsync would change, names of entries and of what differs.
+/// The changes that rsync would make: names of entries and their differences.
 fn differences(source: &Path, copy: &Path) -> anyhow::Result<Vec<String>> {
     let slash = |path: &Path| path.join("");
     let output = Command::new("rsync")

@@ -210,7 +210,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let world = World::make(&directory, None)?;
     let check = || world.check();
     let say = |line: &str| {
-        // The kit goes on when nobody listens.
+        // The kit continues if its output is closed.
         let _ = writeln!(std::io::stdout(), "{line}");
     };
     match name {

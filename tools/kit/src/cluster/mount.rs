@@ -9,7 +9,7 @@ use std::{fs, thread};
 use anyhow::{Context as _, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What is below has the same numbers by each mount, and all of its times.
+/// Files have the same inode numbers through each mount, and all of their times.
 const OPTIONS: &str = "use_ino,inodecalc=passthrough,category.create=ff,minfreespace=0";
 /// How long it may take until it is there.
 const MOUNTED_WITHIN: Duration = Duration::from_secs(10);

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::bench::process::run;
 
-/// Links of each host, each to a switch of its own.
+/// Links of each host, each to its own switch.
 pub(crate) const LINKS: usize = 2;
 /// Hosts at most: the last number of their addresses.
 const HOSTS_MAX: usize = 200;
@@ -36,7 +36,7 @@ pub(crate) struct Network {
 /// The two sites, as parts of the names of devices.
 const SITES: [&str; 2] = ["near", "far"];
 
-/// What one link has carried, in bytes with their Ethernet headers.
+/// Bytes that one link has carried, with Ethernet headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Carried {
     pub(crate) sent: u64,
@@ -83,7 +83,7 @@ impl Network {
         let (hub, name) = (self.hub(), self.namespace(host));
         ip(&["netns", "add", &name])?;
         ip(&["-n", &name, "link", "set", "lo", "up"])?;
-        // One network more that nobody needs, whose addresses take seconds until they may be used.
+        // IPv6 is an unneeded second network, whose addresses take seconds until they may be used.
         let mut quiet = self.inside(host, "sysctl");
         run(quiet.args(["-qw", "net.ipv6.conf.default.disable_ipv6=1"]))?;
         for link in 0..LINKS {
@@ -124,7 +124,7 @@ impl Network {
         command
     }
 
-    /// Cuts a link, or joins it again. Nothing passes a cut link, and neither end is told.
+    /// Cuts a link, or joins it again. Nothing passes a cut link, and neither end notices the cut by itself.
     ///
     /// # Errors
     /// There is no such link.
@@ -145,10 +145,10 @@ impl Network {
         limit(&self.hub(), &port(host, link), kbit)
     }
 
-    /// What the links of each host have carried, as the host sees it.
+    /// The bytes that the links of each host have carried, as the host counts them.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel gives no counts.
     pub(crate) fn carried(&self) -> anyhow::Result<Vec<[Carried; LINKS]>> {
         let devices = self.devices()?;
         let links = |host| -> anyhow::Result<[Carried; LINKS]> {
@@ -161,10 +161,10 @@ impl Network {
         (0..self.hosts).map(links).collect()
     }
 
-    /// What has passed between the sites: sent by the first one, and received by it.
+    /// The bytes that have passed between the sites: sent by the first one, and received by it.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel gives no counts.
     pub(crate) fn between(&self) -> anyhow::Result<Carried> {
         let devices = self.devices()?;
         let mut sum = Carried::default();
@@ -223,7 +223,7 @@ fn port(host: usize, link: usize) -> String {
     format!("h{host}n{link}")
 }
 
-/// What leaves by the device has this rate.
+/// Limits the rate of the traffic that leaves by the device.
 fn limit(namespace: &str, device: &str, kbit: u32) -> anyhow::Result<()> {
     let rate = format!("{kbit}kbit");
     // Ten milliseconds of the rate, and two of the largest packets that a virtual device takes.

@@ -64,7 +64,7 @@ impl Node {
         Ok(node)
     }
 
-    /// Starts the node and waits until it answers. What it prints goes behind what it printed before.
+    /// Starts the node and waits until it answers. Its output is appended to the log.
     ///
     /// # Errors
     /// It ends, or does not answer in time.
@@ -128,7 +128,7 @@ impl Node {
         child.is_some_and(|child| !matches!(child.try_wait(), Ok(None)))
     }
 
-    /// What a command of an operator prints.
+    /// The output of an operator's command.
     ///
     /// # Errors
     /// It fails, or the node does not answer in time.
@@ -165,7 +165,7 @@ impl Node {
         &self.home
     }
 
-    /// What it has printed.
+    /// The log with the node's output.
     pub(crate) fn log(&self) -> PathBuf {
         self.home.with_extension("log")
     }

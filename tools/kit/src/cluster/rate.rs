@@ -10,7 +10,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// The part of what is to be expected at which a rate is back.
 const BACK: f64 = 0.9;
 
-/// What the destination had received at some times since the beginning.
+/// Bytes that the destination had received at some times since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Samples(Vec<(Duration, u64)>);
 

@@ -34,7 +34,7 @@ pub(crate) struct Shape {
     pub(crate) rates_mbit: Vec<u32>,
     /// Whether block contents may leave in clear.
     pub(crate) is_plain: bool,
-    /// Whether each node of the destination has a mount of its own of what they share, by `mergerfs`.
+    /// Whether each node of the destination has a separate mount of the shared storage, by `mergerfs`.
     pub(crate) is_mounted: bool,
 }
 
@@ -196,7 +196,7 @@ impl Sites {
     /// Sends a signal to the file system that a node has mounted.
     ///
     /// # Errors
-    /// The node has no mount of its own.
+    /// The node has no separate mount.
     pub(crate) fn signal_mount(&self, node: usize, signal: Signal) -> anyhow::Result<()> {
         let mount = self.mounts.get(&node);
         mount

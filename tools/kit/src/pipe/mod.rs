@@ -15,15 +15,15 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-/// Buffer of one stream and bytes of one frame, unless told otherwise: Godwit's default block.
+/// Default buffer of one stream and bytes of one frame: Godwit's default block.
 pub(crate) const BLOCK_BYTES_DEFAULT: usize = 512 << 10;
-/// Streams, unless told otherwise: Godwit's default on two cores.
+/// Default number of streams: Godwit's default on two cores.
 pub(crate) const STREAMS_DEFAULT: usize = 2;
 
-/// What both ends must be told alike.
+/// Settings that both ends must share.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
-    /// TCP connections, each with a thread of its own.
+    /// TCP connections, each with its own thread.
     pub(crate) streams: usize,
     /// Buffer of each stream, in bytes.
     pub(crate) block_bytes: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Shape {
     pub(crate) certificate: Option<PathBuf>,
 }
 
-/// What the sending end sends.
+/// The data that the sending end sends.
 #[derive(Debug)]
 pub(crate) enum Load {
     /// This many bytes of memory.

@@ -54,7 +54,7 @@ pub(super) fn run(args: &ReceiveArgs) -> anyhow::Result<()> {
             Some(root) => receive_files(&mut *link, root, args)?,
             None => receive_memory(&mut *link, block_bytes)?,
         }
-        // The sender leaves as soon as it has this; there is nobody to close in order with.
+        // The sender leaves as soon as it has this, so an orderly close would find no peer.
         link.confirm()
     };
     std::thread::scope(|scope| {

@@ -88,7 +88,7 @@ fn send_files(args: &SendArgs, source: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// What the socket is to have it gets before it connects: BBR leaves something behind.
+/// Sets the socket options before it connects: BBR leaves something behind.
 fn dial(args: &SendArgs) -> std::io::Result<TcpStream> {
     let family = match args.to {
         SocketAddr::V4(_) => AddressFamily::INET,

@@ -17,7 +17,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig, version::TLS13};
 
 use super::link::Link;
 
-/// The name in the certificate; nobody looks it up.
+/// The name in the certificate; it is never looked up.
 const SERVER_NAME: &str = "pipe.invalid";
 /// Type, version, length: what precedes every TLS record.
 const RECORD_HEADER_BYTES: usize = 5;
@@ -91,7 +91,7 @@ pub(crate) fn accept(
     )
 }
 
-/// What rustls' two unbuffered connections have in common.
+/// Common interface of rustls' two unbuffered connections.
 pub(crate) trait Connection: Send {
     type Data;
     fn process<'c, 'i>(
@@ -120,7 +120,7 @@ impl Connection for UnbufferedServerConnection {
     }
 }
 
-/// What one call of the connection came to.
+/// Result of one call of the connection.
 enum Step {
     /// Something was done; call again.
     Again,

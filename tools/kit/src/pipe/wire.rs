@@ -9,10 +9,10 @@ pub(crate) const FRAME_HEADER_BYTES: usize = 4;
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
 /// Bytes of a stamp, in front of the content: seconds (i64), nanoseconds (u32), mode (u32).
 pub(crate) const STAMP_BYTES: usize = 16;
-/// What a frame may hold beyond one block of contents: record headers and paths.
+/// Bytes in a frame beyond one block of contents: record headers and paths.
 pub(crate) const FRAME_EXTRA_BYTES: usize = 64 << 10;
 
-/// What a whole file gets beside its name and content.
+/// Metadata of a whole file beside its name and content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) seconds: i64,
@@ -152,7 +152,7 @@ mod tests {
             (b"c", u64::MAX, Some(stamp), b""),
         ];
         let mut frame = Frame::new(100);
-        // What an earlier frame has left is of no matter.
+        // Contents of an earlier frame do not matter.
         frame.push(b"earlier", 1, 50, None).unwrap().fill(7);
         frame.clear();
         for (path, offset, stamp, content) in records {

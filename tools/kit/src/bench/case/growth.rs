@@ -12,7 +12,7 @@ const GROWTH: Expect = Expect::Growth {
 };
 
 impl Table<'_> {
-    /// What more data costs.
+    /// Cases that measure the cost of more data.
     pub(super) fn growth(&self) -> Vec<Case> {
         let files = |files: u64| Load::Files {
             files,

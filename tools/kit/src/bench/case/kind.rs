@@ -7,7 +7,7 @@ use super::super::peers::{Definition, Role, Tool};
 
 const SSH: &[Tool] = &[("ssh", "openssh-client"), ("sshd", "openssh-server")];
 
-/// Who moves the data.
+/// The program that moves the data.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Godwit,
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     PipeDigest,
     /// The same with cubic, whatever the system's congestion control is.
     PipeCubic,
-    /// That again, each stream with files of its own, each synced before it is closed: what two ends do to a disk and from it.
+    /// The same with separate files for each stream, each synced before it is closed: the disk work of both ends.
     PipeSynced,
     /// The bare pipe with the calls that keep times and give names last.
     Loop,

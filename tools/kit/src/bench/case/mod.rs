@@ -23,7 +23,7 @@ pub(crate) enum Class {
     Encrypted,
 }
 
-/// What Godwit is held against.
+/// The reference that Godwit is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Bar {
     pub(crate) reference: Kind,
@@ -31,7 +31,7 @@ pub(crate) struct Bar {
     pub(crate) expect: Expect,
 }
 
-/// What is expected of Godwit beside the reference; medians of pairs.
+/// The expectation of Godwit relative to the reference; medians of pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "expect")]
 pub(crate) enum Expect {
@@ -48,8 +48,8 @@ pub(crate) enum Expect {
     Growth { bytes_max: u64, cpu_ratio_max: f64 },
 }
 
-/// How far a bar beside a program that takes no digests, or carries nothing anywhere, can reach: it may be so near to the limit of who
-/// does both that nobody who does is as far ahead of it as of the others.
+/// Lowers a bar beside a program that takes no digests, or transfers nothing. Such a program may be close to the limit of programs that do
+/// both, so that none of these can lead it as far as they lead the others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Ceiling {
     pub(crate) limit: Kind,
@@ -116,11 +116,11 @@ pub(crate) enum Storage {
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) title: String,
-    /// Who is judged.
+    /// The contender that is judged.
     pub(crate) subject: Kind,
     pub(crate) class: Class,
     pub(crate) load: Load,
-    /// What is moved by contenders that move something else ([`Kind::moves_beside`]).
+    /// The load of contenders that move something else ([`Kind::moves_beside`]).
     pub(crate) beside: Option<Load>,
     /// `None` is wherever the benchmark is.
     pub(crate) line: Option<LineSpec>,

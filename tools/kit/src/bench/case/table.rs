@@ -108,7 +108,7 @@ pub(crate) fn cases(
 }
 
 impl Case {
-    /// Whether the quick suite has it although nobody named it.
+    /// Whether the quick suite has the case by default.
     pub(crate) fn is_quick(&self) -> bool {
         !NOT_QUICK.contains(&self.name)
     }
@@ -202,7 +202,7 @@ impl Table<'_> {
         cases
     }
 
-    /// A case in each class; `complete` is told which of the two it is.
+    /// A case in each class; `complete` gets the index of the class.
     fn both(
         &self,
         names: [&'static str; 2],
@@ -276,7 +276,7 @@ impl Table<'_> {
         each.into()
     }
 
-    /// What a delay may cost: the same files through the same emulator with it and without it.
+    /// The cost of a delay: the same files through the same emulator with the delay and without it.
     fn delay(&self) -> Case {
         let load = Load::Files {
             files: self.scaled(100_000),
@@ -290,7 +290,7 @@ impl Table<'_> {
         case
     }
 
-    /// What it costs to find that nothing has changed: beside two bare scans, and over a long line.
+    /// The cost of finding that nothing has changed: beside two bare scans, and over a long link.
     fn second_runs(&self) -> [Case; 2] {
         let mut case = Case::new("second-run", Class::Encrypted, self.empty());
         case.title = format!("second run, {}", case.title);
@@ -306,7 +306,7 @@ impl Table<'_> {
         [case, far]
     }
 
-    /// What one small file costs by ssh beside an ssh that does nothing: to the far end, and from it.
+    /// The cost of one small file by ssh beside an ssh that does nothing: to the far end, and from it.
     fn by_ssh(&self) -> [Case; 2] {
         let load = Load::Files {
             files: 1,

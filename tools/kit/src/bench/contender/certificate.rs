@@ -1,5 +1,5 @@
-//! Owns a certificate for one server of one run, and the ways in which programs want to be told to trust it.
-//! Proves nothing to anybody else.
+//! Owns a certificate for one server of one run, in the forms that programs need to trust it.
+//! Proves nothing to any other program.
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -51,7 +51,7 @@ impl Certificate {
         Ok(made)
     }
 
-    /// What the words of definitions stand for.
+    /// The words of definitions and the paths that they stand for.
     pub(super) fn paths(&self) -> [(&'static str, &Path); 3] {
         [
             ("certificate", &self.certificate),

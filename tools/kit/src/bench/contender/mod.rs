@@ -40,7 +40,7 @@ pub(crate) struct Programs {
     pub(crate) wanlink: PathBuf,
 }
 
-/// What is the same for all cases.
+/// Settings that all cases share.
 #[derive(Debug, Clone)]
 pub(crate) struct Stage {
     pub(crate) programs: Programs,
@@ -51,7 +51,7 @@ pub(crate) struct Stage {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job<'a> {
     pub(crate) case: &'a Case,
-    /// What this contender moves.
+    /// The load of this contender.
     pub(crate) load: Load,
     pub(crate) set: &'a Set,
     /// `None` for loads that are no files.
@@ -63,14 +63,14 @@ pub(crate) struct Job<'a> {
     pub(crate) world: &'a World,
 }
 
-/// What a run took.
+/// Measurements of a run.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Outcome {
     /// From the start of the sending process to the end of the last process that ends by itself.
     pub(crate) seconds: f64,
     pub(crate) source: Usage,
     pub(crate) destination: Usage,
-    /// What the contender says of itself, if anything.
+    /// The contender's own report, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) report: Option<serde_json::Value>,
 }
@@ -80,7 +80,7 @@ pub(crate) trait Contender {
     /// The commands, as a reader would type them.
     fn commands(&self, case: &Case) -> String;
 
-    /// What to look for at the destination.
+    /// How to check the destination.
     fn arrival(&self) -> Arrival {
         Arrival::Contents
     }

@@ -103,7 +103,7 @@ impl Peer {
         Ok(words)
     }
 
-    /// Writes the files, does what comes before, and starts the server, at a port of its own.
+    /// Writes the files, runs the preparation, and starts the server at its own port.
     fn begin(&self, job: &Job<'_>) -> anyhow::Result<(Words, Option<Process>)> {
         let port = free_port()?;
         let words = self.words(job, port)?;

@@ -1,5 +1,5 @@
 //! Owns the bare pipes as a contender: this program, started twice.
-//! What they do is in `crate::pipe`.
+//! `crate::pipe` implements them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,7 +17,7 @@ pub(super) struct Pipe {
     program: PathBuf,
     certificate: PathBuf,
     place: Rc<Place>,
-    /// What it does beyond moving bytes, as its command line says it.
+    /// Options for work beyond moving bytes.
     extra: &'static [&'static str],
 }
 
@@ -29,7 +29,7 @@ pub(super) const COMMIT: &[&str] = &["--commit"];
 pub(super) const DIGEST: &[&str] = &["--digest"];
 /// The same with cubic, which keeps no pace.
 pub(super) const CUBIC: &[&str] = &["--digest", "--congestion", "cubic"];
-/// That again, each stream with files of its own, each synced before it is closed.
+/// The same with separate files for each stream, each synced before it is closed.
 pub(super) const SYNCED: &[&str] = &["--digest", "--congestion", "cubic", "--by-file", "--sync"];
 /// Both of the calls for files and digests.
 pub(super) const COMMIT_AND_DIGEST: &[&str] = &["--commit", "--digest"];

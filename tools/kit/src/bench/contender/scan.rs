@@ -1,5 +1,5 @@
-//! Owns two bare scans at once as a contender: what comparing two trees costs if nothing but looking at them did.
-//! What they do is in `crate::scan`.
+//! Owns two bare scans at once as a contender: the lowest cost of comparing two trees.
+//! `crate::scan` implements them.
 
 use std::path::PathBuf;
 use std::time::Instant;

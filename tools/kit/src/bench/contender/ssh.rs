@@ -1,4 +1,4 @@
-//! Owns what goes by ssh to an sshd of its own: one copy by Godwit, to the far end or from it, and `true`.
+//! Owns the contenders that use ssh to a private sshd: one copy by Godwit, to the far end or from it, and `true`.
 //! Starts nothing at the far end but that sshd.
 
 use std::fs;

@@ -74,7 +74,7 @@ impl Sshd {
         let config = self.directory.join("config");
         let is_root = rustix::process::geteuid().is_root();
         let mut sshd = if is_root && !Path::new(PRIVILEGE_SEPARATION).exists() {
-            // In a mount namespace of its own, so that nothing is left outside.
+            // A private mount namespace, so that nothing is left outside.
             let mut unshare = command("unshare");
             let script = format!(
                 "mount -t tmpfs tmpfs /run && mkdir -m 755 {PRIVILEGE_SEPARATION} && exec \"$@\""

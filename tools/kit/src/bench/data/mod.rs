@@ -8,7 +8,7 @@ mod walk;
 pub(crate) use set::{Arrival, Set};
 pub(crate) use walk::remove;
 
-/// What is transferred.
+/// The data of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Load {
     /// Bytes that were never in a file.
@@ -23,7 +23,7 @@ pub(crate) enum Load {
     HardLinks { files: u64 },
     /// One file of `bytes`, nearly all of it holes.
     Sparse { bytes: u64 },
-    /// What `godwit gen` makes of `spec` at `scale`: about so many files and bytes.
+    /// The output of `godwit gen` for `spec` at `scale`: about this many files and bytes.
     Spec {
         spec: &'static str,
         scale: f64,
@@ -36,7 +36,7 @@ pub(crate) enum Load {
 const ISLAND_EVERY: u64 = 16 << 30;
 /// Bytes of such a block.
 const ISLAND_BYTES: usize = 64 << 10;
-/// What an entry costs in memory whatever its size, on tmpfs, rounded up.
+/// Memory of an entry on tmpfs whatever its size, rounded up.
 const ENTRY_BYTES: u64 = 1200;
 
 impl Load {

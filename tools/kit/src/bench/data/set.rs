@@ -1,5 +1,5 @@
-//! Owns a data set that is there: where it is, how much it is, and whether a copy of it arrived.
-//! Made by `make`; changed by nobody.
+//! Owns an existing data set: its place, its size, and whether a copy of it arrived.
+//! `make` makes it; no other code changes it.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -132,7 +132,7 @@ fn count(root: &Path) -> anyhow::Result<(u64, u64)> {
     Ok(counted.into_iter().fold((0, 0), add))
 }
 
-/// What is in a directory and is none.
+/// The entries of a directory that are no directories.
 fn files(
     directory: &Path,
 ) -> anyhow::Result<impl Iterator<Item = std::io::Result<fs::DirEntry>> + use<>> {
@@ -144,7 +144,7 @@ fn files(
     Ok(entries.filter(is_file))
 }
 
-/// What a thread compares with.
+/// Buffers of a comparing thread.
 #[derive(Default)]
 struct Buffers {
     one: Vec<u8>,

@@ -26,11 +26,11 @@ fn directories(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Calls `work` for each directory at and below `root`, in any order, on several threads, each with a `T` of its own; returns
-/// these. `root` may be a file, which is then the only thing that `work` is called for.
+/// Calls `work` for each directory at and below `root`, in any order, on several threads. Each thread has its own `T`; returns all of them.
+/// `root` may be a file, and then `work` is called for it alone.
 ///
 /// # Errors
-/// The first of `work`; the rest is then left undone.
+/// The first error of `work`; the rest is then left undone.
 pub(super) fn each_directory<T: Default + Send>(
     root: &Path,
     work: impl Fn(&Path, &mut T) -> anyhow::Result<()> + Sync,
@@ -67,7 +67,7 @@ fn each<T: Default + Send>(
             let end = thread.join();
             end.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        // All are waited for before the first failure is told.
+        // All threads must end before the first failure is reported.
         let ended: Vec<_> = ended.collect();
         ended.into_iter().collect()
     })

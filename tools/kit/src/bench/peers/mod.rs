@@ -1,5 +1,5 @@
-//! Owns what a peer is to the benchmark: a definition, a file of data that says how it is installed, started and told to move files.
-//! Runs none of them; the file format is described in `tools/kit/README.md`.
+//! Owns the definition of a peer: a file of data that says how it is installed, started and used to move files.
+//! Runs none of them; `tools/kit/README.md` describes the file format.
 
 mod install;
 mod words;
@@ -40,16 +40,16 @@ pub(crate) struct Definition {
     /// Packages of Debian that have the programs; none where the user brings them.
     #[serde(default)]
     pub(crate) packages: Vec<String>,
-    /// What must be found in `PATH`.
+    /// The programs that must be in `PATH`.
     pub(crate) programs: Vec<String>,
     /// Prints its version on the first line that is not empty.
     pub(crate) version: String,
-    /// What arrives beside names and contents, and what else a reader should know.
+    /// The metadata that arrives beside names and contents, and other remarks for the reader.
     pub(crate) note: String,
     /// Whether it takes digests of contents at both ends and compares them; what encryption checks is none.
     #[serde(default)]
     pub(crate) digests: bool,
-    /// Why it may take so long that nobody waits for it, if that is known.
+    /// The reason why it may take too long to wait for, if it is known.
     pub(crate) slow: Option<String>,
     /// Whether it needs an sshd at the destination.
     #[serde(default)]
@@ -63,14 +63,14 @@ pub(crate) struct Definition {
     /// Shell lines before each run, outside the clock.
     #[serde(default)]
     pub(crate) before: Vec<String>,
-    /// What to look for at the destination.
+    /// How to check the destination.
     #[serde(default = "contents")]
     pub(crate) arrives: Arrival,
     pub(crate) server: Option<Server>,
     pub(crate) transfer: Transfer,
 }
 
-/// What waits for the transfer.
+/// The server that waits for the transfer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Server {

@@ -82,8 +82,8 @@ pub(super) fn check(line: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What stands before the first word in braces, the word, and what follows. Braces around anything but lower-case
-/// letters, digits and underscores belong to the shell or to a configuration.
+/// The text before the first word in braces, the word, and the rest. Braces around anything but lower-case letters, digits and underscores
+/// belong to the shell or to a configuration.
 fn next(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(open) = text[from..].find('{').map(|at| from + at) {

@@ -11,7 +11,7 @@ use super::super::contender::require;
 
 /// Numbers the places of this process, because two can be up at once.
 static PLACES: AtomicU32 = AtomicU32::new(0);
-/// What is in a directory of a namespace's name here stands over the same file of `/etc` for commands of `ip netns exec`.
+/// Files in a namespace's directory here replace the same files of `/etc` for commands of `ip netns exec`.
 const ETC: &str = "/etc/netns";
 
 /// The names of two namespaces; what commands in them see of `/etc` lasts as long as this.
@@ -21,7 +21,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// Names that nobody else has.
+    /// Unique names.
     ///
     /// # Errors
     /// When `ip` is missing.
@@ -35,8 +35,8 @@ impl Ends {
         })
     }
 
-    /// Gives names to the addresses of both ends. Some peers ask for the name of each host that they talk to, and there
-    /// is nobody in these namespaces who would answer.
+    /// Gives names to the addresses of both ends. Some peers ask for the name of each host that they talk to, and these namespaces have no
+    /// name server.
     ///
     /// # Errors
     /// When the user may not write below `/etc`.
@@ -72,7 +72,7 @@ impl Ends {
 impl Drop for Ends {
     fn drop(&mut self) {
         for directory in self.directories() {
-            // It is not there where names were never told.
+            // The directory is missing if the names were never written.
             let _ = fs::remove_dir_all(directory);
         }
         // Others may have namespaces of their own.

@@ -1,5 +1,5 @@
-//! Owns a long line for one case: `wanlink` between two namespaces made for it.
-//! What the line does to packets is decided by `wanlink`.
+//! Owns a long link for one case: `wanlink` between two namespaces made for it.
+//! `wanlink` decides how the link treats packets.
 
 use anyhow::Context as _;
 

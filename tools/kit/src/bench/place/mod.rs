@@ -18,7 +18,7 @@ use line::Line;
 use veth::Cables;
 pub(crate) use veth::{CABLES_MAX, CableSpec};
 
-/// What places are made of where a case does not ask for a line.
+/// Kind of a place for a case without a long link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PlaceSpec {

@@ -15,7 +15,7 @@ pub(crate) const CABLES_MAX: u8 = 16;
 /// How long new devices may take until their addresses may be used, and between two looks.
 const SETTLE_LIMIT: Duration = Duration::from_secs(5);
 const SETTLE_LOOK_EVERY: Duration = Duration::from_millis(50);
-/// What a queue behind a rate holds beyond its burst: one device's worth.
+/// Latency of a queue behind a rate limit beyond its burst: one device's worth.
 const QUEUE_LATENCY: &str = "10ms";
 
 /// Which cables.

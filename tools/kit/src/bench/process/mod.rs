@@ -38,7 +38,7 @@ impl Side {
     }
 }
 
-/// What the processes of one side took.
+/// Resources that the processes of one side used.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(crate) struct Usage {
     /// User and system time of all its processes, in seconds; the kernel counts in steps of 10 ms.
@@ -47,7 +47,7 @@ pub(crate) struct Usage {
     pub(crate) peak_rss_bytes: u64,
 }
 
-/// Nobody waits for it any longer.
+/// Error of a process that exceeded its time limit.
 #[derive(Debug)]
 pub(crate) struct TooLong(Duration);
 
@@ -222,7 +222,7 @@ impl Process {
         }
     }
 
-    /// What it has taken so far.
+    /// Resources that the process has used so far.
     pub(crate) fn usage(&self) -> Usage {
         let ticks: u64 = family(self.child.id())
             .into_iter()
@@ -387,7 +387,7 @@ fn read_lines(reader: PipeReader, sender: &SyncSender<String>, kept: &Mutex<VecD
         }
         kept.push_back(line.clone());
         drop(kept);
-        // Nobody waits for lines any more: they are kept for messages all the same.
+        // The receiver may be gone: messages still use the kept lines.
         let _ = sender.try_send(line);
     }
 }

@@ -25,7 +25,7 @@ use super::wan::RowReport;
 pub(crate) struct Report {
     pub(crate) command: String,
     pub(crate) machine: Vec<Fact>,
-    /// What each peer keeps, and how it was set.
+    /// The metadata that each peer keeps, and its settings.
     pub(crate) notes: Vec<(&'static str, &'static str)>,
     pub(crate) cases: Vec<CaseReport>,
     /// Long lines and channels.
@@ -61,7 +61,7 @@ struct Comparison {
     /// Godwit's processor time, both sides, over the other's, pair by pair; for each byte or file where they move
     /// different loads.
     cpu_ratio: Option<Spread>,
-    /// What the bar comes down to where the limit is no further ahead of the other.
+    /// The lowered bar, where the limit leads the other by no more.
     #[serde(skip_serializing_if = "Option::is_none")]
     reach: Option<Reach>,
     /// Peak memory over that of the other's, of the side where it is more.
@@ -105,7 +105,7 @@ impl CaseReport {
                 .and_then(|ceiling| Reach::new(ceiling, rounds, of(ceiling.limit), reference));
             Comparison::new(bar, title, rounds, subject, reference, reach)
         };
-        // Who was not asked to take part is no gap.
+        // A contender that was not selected leaves no gap.
         let bars = case.bars.iter().filter(|bar| of(bar.reference).is_some());
         let comparisons = bars.map(compare).collect();
         let memory = case.rss_max.map(|limit_bytes| {
@@ -260,7 +260,7 @@ impl Comparison {
     }
 }
 
-/// Whether all bars that are asked for were held: no, if one was missed; nobody knows, if one was not measured.
+/// Whether all requested bars were held: false if one was missed; `None` inside if one was not measured.
 fn both(one: Option<Option<bool>>, other: Option<Option<bool>>) -> Option<bool> {
     let asked = || one.iter().chain(&other);
     if asked().any(|held| *held == Some(false)) {

@@ -62,7 +62,7 @@ impl SlowDisk {
 
 impl Drop for SlowDisk {
     fn drop(&mut self) {
-        // What is not there cannot be taken away; the rest must be, whatever becomes of one step.
+        // A missing part needs no removal. The other steps must run even if one step fails.
         let _ = self.limit(0);
         let _ = run(command("umount").arg(&self.mounted));
         let _ = run(command("losetup").args(["-d", &self.device]));

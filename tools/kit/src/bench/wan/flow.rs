@@ -22,11 +22,11 @@ use super::row::{Flow, What, Who};
 use super::series::Series;
 use super::watch::{Connections, Seen};
 
-/// What a flow needs to begin.
+/// The environment that a flow needs to start.
 pub(super) struct Surroundings<'a> {
     pub(super) programs: &'a Programs,
     pub(super) place: &'a Rc<Place>,
-    /// Of its own.
+    /// Directory of this flow alone.
     pub(super) scratch: PathBuf,
     /// Files to move, where it moves any.
     pub(super) set: Option<&'a Set>,
@@ -48,11 +48,11 @@ pub(super) struct Running<'a> {
     ended: Option<f64>,
     seen: Seen,
     into: Option<PathBuf>,
-    /// What it arrives on; outlives the server.
+    /// The disk that the data arrives on; outlives the server.
     _disk: Option<SlowDisk>,
 }
 
-/// What a flow was.
+/// Record of a flow.
 #[derive(Debug, Clone, serde::Serialize)]
 pub(super) struct Trace {
     pub(super) title: String,
@@ -62,19 +62,19 @@ pub(super) struct Trace {
     pub(super) ended: f64,
     /// Whether it ended by itself.
     pub(super) complete: bool,
-    /// What had arrived at the other end, as the program says.
+    /// Bytes that had arrived at the other end, according to the program.
     pub(super) arrived: Series,
     #[serde(flatten)]
     pub(super) seen: Seen,
     pub(super) source: Usage,
     pub(super) destination: Usage,
-    /// What all of it comes to.
+    /// The rates of the whole flow.
     #[serde(flatten)]
     pub(super) rates: Rates,
     /// The program's last word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) summary: Option<Value>,
-    /// What it decided and said on its way, beside how far it was.
+    /// The program's decisions and messages, with its progress at each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) events: Vec<Value>,
 }
@@ -247,7 +247,7 @@ impl<'a> Running<'a> {
         Ok(self.ended.is_some())
     }
 
-    /// How long nobody needs to look, for the end is noticed at once.
+    /// Waits for `limit`, or until the client ends.
     pub(super) fn wait(&self, limit: Duration) -> anyhow::Result<()> {
         if let Some(client) = &self.client
             && self.ended.is_none()

@@ -81,7 +81,7 @@ fn after(trace: &Trace, seconds: f64) -> Option<f64> {
     trace.arrived.gbits(trace.began + seconds, until(trace))
 }
 
-/// What was asked of `row`, from its turns in one round.
+/// The figures for `row`, from its turns in one round.
 pub(super) fn figures(row: &Row, courses: &[&Course]) -> Vec<Figure> {
     let Some((last, others)) = courses.split_last() else {
         return Vec::new();

@@ -25,7 +25,7 @@ use turn::Course;
 /// Runs the turns of a row, `rounds` times one after the other.
 ///
 /// # Errors
-/// On interruption, or when files cannot be made. What fails in a round is in the report.
+/// On interruption, or when files cannot be made. The report contains failures within a round.
 pub(crate) fn run(
     row: &Row,
     rounds: u32,

@@ -46,7 +46,7 @@ impl RowReport {
         self.failures.push(failure);
     }
 
-    /// What counts in the last of the rounds in which most does.
+    /// The valid courses of the round that has most of them; of equal rounds, the last.
     pub(super) fn shown(&self) -> Vec<&Course> {
         let rounds = self.rounds.iter().map(|courses| {
             let counted = courses.iter().filter(|course| course.counts);
@@ -88,7 +88,7 @@ impl RowReport {
         each.collect()
     }
 
-    /// Who took part, and by which command.
+    /// The participants and their commands.
     pub(crate) fn commands(&self) -> impl Iterator<Item = (&str, &str)> {
         let flows = self
             .rounds

@@ -11,7 +11,7 @@ pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(super) net: Net,
-    /// One after the other, each with a network of its own, the one that is judged last.
+    /// Turns run one after the other, each with its own network, the judged one last.
     pub(super) turns: Vec<Turn>,
     pub(super) judge: Judge,
 }
@@ -37,7 +37,7 @@ impl Row {
     }
 }
 
-/// What is between the two ends.
+/// The network between the two ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Net {
     Line(LineSpec),
@@ -74,7 +74,7 @@ pub(super) struct Flow {
     pub(super) until: f64,
 }
 
-/// Who moves data: from the source to the destination, whichever of them the client is at.
+/// The program that moves data: from the source to the destination, whichever of them has the client.
 #[derive(Debug, Clone)]
 pub(super) enum Who {
     /// From memory to memory, with so many connections over that cable; its client sends.
@@ -102,7 +102,7 @@ impl Who {
     }
 }
 
-/// What Godwit moves.
+/// The data that Godwit moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     /// Memory, until it is stopped.
@@ -115,7 +115,7 @@ pub(super) enum What {
     SlowDisk { bytes: u64, rate: u64 },
 }
 
-/// What is asked of a row.
+/// The measured figure of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Judge {
     /// The last turn's rate over its last half, and from `after` seconds on, beside the best of the others over theirs.

@@ -3,13 +3,13 @@
 
 use serde::Serialize;
 
-/// What had arrived, over time. Moments never go back, and neither do bytes.
+/// Bytes that had arrived, over time. Neither times nor bytes decrease.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub(super) struct Series(Vec<(f64, f64)>);
 
 impl Series {
-    /// Adds what has arrived by `seconds`. What goes back is left out: a program that counts anew has nothing to say.
+    /// Adds what has arrived by `seconds`. Decreasing values are left out: a program that restarts its count gives no information.
     pub(super) fn add(&mut self, seconds: f64, bytes: f64) {
         let later = self
             .0

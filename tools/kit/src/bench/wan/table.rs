@@ -13,7 +13,7 @@ const SMALL_BYTES: u64 = 64 << 10;
 /// Buffers as the kernel has them, and buffers that hold any of our lines: sending, receiving.
 const BUFFERS_DEFAULT: [u64; 2] = [4 << 20, 32 << 20];
 const BUFFERS_LARGE: [u64; 2] = [256 << 20, 256 << 20];
-/// What the limited disk takes: 300 Mbit/s.
+/// Rate of the limited disk: 300 Mbit/s.
 const DISK_BYTES_PER_SECOND: u64 = 37_500_000;
 
 /// Rows that are there a second time, as a pull: a large file, losses, small buffers. In a pull the tuner works from what the other
@@ -265,7 +265,7 @@ impl Table {
         let foreground = Flow {
             title: "iperf3 in front".to_owned(),
             who: Who::Iperf {
-                // As many as fill the line: one has windows for half of it, and nobody would have to yield.
+                // Enough streams to fill the link: one stream has windows for half of it, and then no flow would have to yield.
                 streams: 4,
                 cable: 0,
                 congestion: None,

@@ -1,4 +1,4 @@
-//! Owns the course of one turn: a network of its own, flows that begin and end in it, what is seen of them meanwhile.
+//! Owns the course of one turn: its network, the flows that start and end in it, and the observations meanwhile.
 //! Judges nothing.
 
 use std::collections::BTreeMap;
@@ -23,17 +23,17 @@ use super::watch;
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Packets of cables: as everywhere where nobody has set them.
+/// Packet size of cables: the usual default.
 const CABLE_MTU: u16 = 1500;
 /// Its devices.
 const CABLE: &str = "cable";
 
-/// What a turn was.
+/// Record of a turn.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Course {
     pub(super) title: String,
     pub(super) flows: Vec<Trace>,
-    /// What each cable has carried, with all headers, by its device.
+    /// Bytes that each cable has carried, with all headers, by its device.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) cables: BTreeMap<String, Series>,
     /// Processor seconds that the emulator took for each second.

@@ -9,7 +9,7 @@ use std::process::Command;
 use super::super::process::{Process, Side, kernel};
 use super::series::Series;
 
-/// What was seen of one program, over time.
+/// Observations of one program, over time.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub(super) struct Seen {
     /// Connections.
@@ -26,7 +26,7 @@ pub(super) type Connections = BTreeMap<(Side, u16), Vec<f64>>;
 /// Looks at the connections that `ss`, prepared to run at the sending end, tells of.
 pub(super) fn connections(mut ss: Command) -> Connections {
     ss.args(["-tinHO", "state", "established"]);
-    // What cannot be seen is missing in a picture, and no more.
+    // A failed observation leaves a gap in a picture, and no more.
     let output = ss.output().map(|output| output.stdout).unwrap_or_default();
     parse(&String::from_utf8_lossy(&output))
 }

@@ -205,7 +205,7 @@ impl Chaos<'_> {
             lift(sites, victim, plan.fault)?;
         }
         sites.wait_until_up(self.check)?;
-        // What comes back late may not change what is there. What the kernel had begun is removed soon.
+        // A node that returns late must not change the copy. Files that its kernel had begun are removed soon.
         let until = Instant::now() + REMOVED_WITHIN;
         let late = loop {
             let mut late = judge(sites, &ended, &source, &copy, amount, When::Later)?;

@@ -33,7 +33,7 @@ pub(crate) enum Role {
     Target,
 }
 
-/// What happens.
+/// The fault of a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Fault {
     /// SIGKILL, and a start afterwards or never.
@@ -52,7 +52,7 @@ pub(crate) enum Fault {
     FullDisk(Option<Duration>),
 }
 
-/// What happens in all runs, where the seed does not choose it.
+/// Choices for all runs, which the seed would make otherwise.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wish {
     pub(crate) role: Option<Role>,
