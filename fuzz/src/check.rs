@@ -40,7 +40,7 @@ pub fn check(kind: FrameKind, head: &[u8]) {
     assert_eq!(encode(&reread), image, "no fixed point: {frame:?}");
 }
 
-/// Reads a part and what is held elsewhere from extensions. What is read has an encoding that reads the same.
+/// Reads a part and the ranges held elsewhere from extensions. Each result has an encoding that reads the same.
 fn check_parts(extensions: &[u8]) {
     let mut again = Vec::new();
     if let Ok(Some(part)) = Part::find(extensions) {

@@ -166,7 +166,7 @@ fn is_function(line: &str) -> bool {
     word == Some("fn")
 }
 
-/// What follows `pub` or `pub(…)`.
+/// The text after `pub` or `pub(…)`.
 fn without_visibility(item: &str) -> &str {
     match item.strip_prefix("pub") {
         Some(rest) if rest.starts_with('(') => rest
@@ -177,7 +177,7 @@ fn without_visibility(item: &str) -> &str {
     }
 }
 
-/// What follows the parameters in angle brackets, if there are any.
+/// The text after the parameters in angle brackets, if there are any.
 fn after_parameters(header: &str) -> &str {
     let Some(inside) = header.strip_prefix('<') else {
         return header;

@@ -24,7 +24,7 @@ const WORDS_MAX: [(&str, usize); 10] = [
 /// Where unsafe code may be.
 const UNSAFE_IN: &str = "crates/sys/";
 
-/// What stays behind when something was left for later; in halves, so that this file passes.
+/// Marks of unfinished work; in halves, so that this file passes.
 const LEFT_FOR_LATER: [&str; 3] = [
     concat!("to", "do!("),
     concat!("unimpl", "emented!("),
