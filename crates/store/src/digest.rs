@@ -7,9 +7,9 @@
 //! For CRC64-NVME zeros of any length cost nanoseconds. For BLAKE3 they cost as much as data (about 8 GB/s a core):
 //! the hash of a chunk depends on the chunk's position by design, so no two zero subtrees are alike.
 //!
-//! Each slice's digest is taken when the slice is read and checked before the slice is written. The digest of the whole travels with the
-//! last slice, and must equal what the receiver put together. Each bundled file has its own digest. For BLAKE3, `b3sum` gives the same
-//! digest.
+//! Each slice's digest is taken when the slice is read and checked before the slice is written. The digest of the whole file travels with
+//! the last slice, and must equal the digest that the receiver combined. Each bundled file has its own digest. For BLAKE3, `b3sum` gives
+//! the same digest.
 
 mod blake;
 mod crc64;

@@ -1,4 +1,4 @@
-//! Owns the failures of a storage: what was tried, on which entry, and what kind of trouble it was.
+//! Owns the errors of a storage: the operation, the entry and the kind of the error.
 //! Does not decide whether to try again.
 
 use crate::path::{PathError, RelPath};
@@ -18,7 +18,7 @@ pub enum StoreErrorKind {
     NotFound,
     /// Not a regular file: a device, socket, FIFO, directory or link.
     NotRegular,
-    /// The name is taken: another name of the same transfer that this file system holds to be equal, or somebody made it.
+    /// The name is taken: by another name of the same transfer that this file system treats as equal, or by another program.
     Exists,
     /// Another kind of entry stands where this one should be.
     TypeConflict,
@@ -26,7 +26,7 @@ pub enum StoreErrorKind {
     Escape,
     /// The file system does not take a name this long.
     NameTooLong,
-    /// The name has the form of those that contents have until they are whole.
+    /// The name has the form of a temporary name.
     Reserved,
     /// It changed while it was read.
     Changed,
@@ -141,7 +141,7 @@ impl fmt::Display for StoreError {
             self.kind.text()
         )?;
         match self.errno {
-            // These kinds gather several causes; the system's own words tell them apart.
+            // These kinds cover several causes; the system's message distinguishes them.
             Some(errno)
                 if matches!(self.kind, StoreErrorKind::Io | StoreErrorKind::Unsupported) =>
             {

@@ -8,10 +8,10 @@ use std::ops::{BitOr, BitOrAssign};
 pub const XATTR_NAME_BYTES_MAX: usize = 255;
 /// Longest value of an extended attribute in bytes, as in Linux.
 pub const XATTR_VALUE_BYTES_MAX: usize = 64 << 10;
-/// Most bytes of names and values of one entry's attributes that are read, together: what the wire has room for beside access
-/// lists. It is more than most file systems hold.
+/// Most bytes read for one entry's attributes, names and values together: the room on the wire beside access lists. Most file systems hold
+/// less.
 pub const EXTENDED_BYTES_MAX: usize = 192 << 10;
-/// Most entries of one access list: what a value of that length holds in the kernel's form.
+/// Most entries of one access list: as many as a value of that length holds in the kernel's form.
 pub const ACL_ENTRIES_MAX: usize = (XATTR_VALUE_BYTES_MAX - 4) / 8;
 
 /// The attributes of an entry besides its bytes, mode, times and owner. `None` means: not asked for; existing attributes stay.
@@ -63,14 +63,14 @@ pub enum AclWho {
     Group(u32),
     /// The most that named users and all groups may.
     Mask,
-    /// Everybody else.
+    /// All other users.
     Others,
 }
 
 /// Class of an extended attribute: the users that may read or set it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum XattrClass {
-    /// `user.*`: whoever may read or write the entry.
+    /// `user.*`: all users that may read or write the entry.
     User,
     /// `security.*` and `trusted.*`: the superuser, with consequences for the whole machine.
     Privileged,
@@ -115,7 +115,7 @@ impl Extended {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Lost(u8);
 
-/// Whether a security module of this machine gives the attribute: it is its own affair, and is not removed.
+/// Whether a security module of this machine sets the attribute. Such an attribute is not removed.
 pub(crate) fn is_label(name: &[u8]) -> bool {
     const LABELS: [&[u8]; 4] = [
         b"security.apparmor",
@@ -127,7 +127,7 @@ pub(crate) fn is_label(name: &[u8]) -> bool {
 }
 
 impl Extended {
-    /// Whether what is there is like this, but for labels that are there alone.
+    /// Whether `there` has the same attributes, except for labels that only `there` has.
     pub(crate) fn is_like(&self, there: &Self) -> bool {
         let wanted = self.xattrs.as_deref();
         let is_kept = |xattr: &&Xattr| {

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 /// How long an open waits for handles that are in use: a thread has one for the time of one file.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// No event tells that a handle was closed.
+/// No event reports that a handle was closed.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Keeps handles that are unused at the moment.
@@ -57,7 +57,7 @@ pub(crate) fn with_room<T>(mut open: impl FnMut() -> Result<T, Errno>) -> Result
     }
 }
 
-/// The same for what the standard library opens.
+/// The same for files that the standard library opens.
 ///
 /// # Errors
 /// Those of `open`.

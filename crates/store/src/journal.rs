@@ -1,13 +1,13 @@
-//! Owns the journal of a transfer at its receiving side: an append-only, checksummed log of what is durably there.
-//! Does not make any data durable: whoever appends a record has done that before.
+//! Owns the journal of a transfer at its receiving side: an append-only, checksummed log of durable data.
+//! Does not make any data durable: the caller has done so before appending a record.
 //!
 //! A journal is one file, `<64 hex digits of its key>.journal`, locked by the kernel (`flock`) for as long as its
 //! transfer lives, so that a process that dies leaves no lock behind. Loading stops at the first record that is not
 //! whole, cuts the file there and says so: what comes after it is received again. The format is in `record`.
 //!
-//! The key is made of the sender's identity, the sources and the destination argument. The header remembers how names were
-//! mapped, so that the same command resumes. The lock also keeps two transfers from one destination. A run with `--force` is
-//! noted: it sends again what other runs brought, and not what it sent itself.
+//! The key is made of the sender's identity, the sources and the destination argument. The header remembers how names were mapped, so that
+//! the same command resumes. The lock also keeps two transfers from one destination. A run with `--force` is noted: it sends again what
+//! other runs brought, but skips what forced runs have sent.
 
 mod directory;
 mod done;
@@ -141,7 +141,7 @@ pub struct Recovered {
     pub header: JournalHeader,
     /// Entries of which some ranges are durable.
     pub partial: HashMap<PathKey, Partial>,
-    /// Whether the last run sent what was there already, too.
+    /// Whether the last run was forced: it sent existing entries too.
     pub forced: bool,
     /// Entries that it has made complete, together with the runs before it that were forced or not as it was.
     pub done: DoneSet,
@@ -254,8 +254,8 @@ impl Journal {
         self.append(Kind::Restart, |body| body.extend_from_slice(&key.0))
     }
 
-    /// Records how many bytes of content were received since the transfer first began, durable or not. It vouches for
-    /// nothing: it only tells after a crash how much was lost.
+    /// Records how many bytes of content were received since the transfer first began, durable or not. The count vouches for nothing: after
+    /// a crash it only shows how much was lost.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -375,7 +375,7 @@ mod tests {
 
     use super::*;
 
-    /// A journal in a file that cannot grow beyond `bytes_max`: a full disk, for all that it can tell.
+    /// A journal in a file that cannot grow beyond `bytes_max`, which looks like a full disk to the journal.
     fn journal_on_full_disk(directory: &Path, bytes_max: u64) -> Journal {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = File::from(memfd_create("journal", flags).unwrap());
@@ -424,7 +424,7 @@ mod tests {
             bytes: 100,
         };
         journal.append_done(&[done(1), done(2)]).unwrap();
-        // Larger than what is left: the kernel writes the first page or two of it and then refuses.
+        // Larger than the room left: the kernel writes the first page or two of it and then refuses.
         let many: Vec<_> = (0..1000).map(|_| done(3)).collect();
         let error = journal.append_done(&many).unwrap_err();
         assert_eq!(error.operation, "write");

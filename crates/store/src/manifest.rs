@@ -1,4 +1,4 @@
-//! Owns the manifest file: what a data set holds, one line an entry, with a footer that shows whether all of it is there.
+//! Owns the manifest file: the contents of a data set, one line an entry, with a footer that shows whether the file is whole.
 //! Opens no file and takes no digest of contents; it is given lines and gives entries. `docs/manifest.md` specifies it.
 
 mod line;
@@ -49,7 +49,7 @@ pub struct ManifestEntry {
     pub digest: Option<Digest>,
     /// Its name below the root of the data set.
     pub path: RelPath,
-    /// Of a symbolic link what it holds, of a hard link the first name below the same root; else empty.
+    /// The target of a symbolic link, or the first name of a hard link below the same root; else empty.
     pub target: Vec<u8>,
 }
 

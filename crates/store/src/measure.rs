@@ -1,5 +1,5 @@
 //! Owns the measuring of a storage with one file: how much room there is, how fast it writes and reads.
-//! Makes no file and gives it no name: whoever does, does it so that nothing is left behind.
+//! Makes and names no file: the callers do, and leave nothing behind.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Owns what is known of an entry besides its bytes: kind, size, mode, times, owner, and the generation that follows from them.
+//! Owns the facts about an entry besides its bytes: kind, size, mode, times, owner, and the generation that follows from them.
 //! Does not read or apply any of it.
 
 use crate::extended::Extended;
@@ -47,7 +47,7 @@ pub struct Timestamp {
     pub nanoseconds: u32,
 }
 
-/// The state of an entry at one moment, as the file system tells it.
+/// The state of an entry at one moment, from the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meta {
     /// Kind of the entry.

@@ -49,7 +49,7 @@ impl RelPath {
         Self(path)
     }
 
-    /// Checks `bytes` and makes them a path. Nothing is normalised: what is not valid is an error.
+    /// Checks `bytes` and makes them a path. Nothing is normalised: an invalid path is an error.
     pub fn parse(bytes: &[u8]) -> Result<Self, PathError> {
         check(bytes)?;
         Ok(Self(bytes.to_vec()))
@@ -163,7 +163,7 @@ fn check_name(component: &[u8]) -> Result<(), PathError> {
     }
 }
 
-/// For people: control characters, backslashes and what is not UTF-8 are escaped; the root is `.`.
+/// For people: control characters, backslashes and invalid UTF-8 are escaped; the root is `.`.
 impl fmt::Display for RelPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_root() {
@@ -201,7 +201,7 @@ pub const TEMP_NAME_BYTES: usize = TEMP_PREFIX.len() + 32;
 pub struct TempName([u8; TEMP_NAME_BYTES]);
 
 impl Hash for TempName {
-    /// Of what tells the names of one transfer apart: each is looked up several times.
+    /// Hashes only the part that differs between the names of one transfer: each name is looked up several times.
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(&self.0[TEMP_NAME_BYTES - 16..]);
     }

@@ -1,5 +1,5 @@
 //! Owns the block buffers between storage and network: a bounded number of them, handed out and taken back.
-//! Does not know what is in a block, and does not decide how many there should be.
+//! Does not know the contents of a block, and does not decide how many there should be.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -61,9 +61,9 @@ pub struct PoolCounters {
     pub waiting: usize,
     /// Blocks handed out since the pool was made.
     pub taken: u64,
-    /// How often somebody had to wait for a block.
+    /// How often a thread had to wait for a block.
     pub waits: u64,
-    /// How long they waited, together; waits that go on are not in it.
+    /// How long threads waited, together; without waits that have not ended.
     pub waited: Duration,
 }
 
@@ -135,23 +135,22 @@ impl Pool {
             let taken = self.shared.lock().take_new(&self.shared, true);
             match taken {
                 Taken::Block(buffer) => return Some(self.block(buffer)),
-                // The system has no memory, but will have what is out.
+                // The system has no memory, but blocks that are out will return.
                 Taken::Wait => {}
                 Taken::Never => return None,
             }
         }
     }
 
-    /// Like [`take`](Self::take), but gives up when `keep_waiting` says no. It is asked before each wait: whoever
-    /// changes its answer calls [`wake`](Self::wake) afterwards. It runs under the pool's lock: it must not use the
-    /// pool, nor drop a block of it.
+    /// Like [`take`](Self::take), but gives up when `keep_waiting` says no. It is asked before each wait: code that changes its answer
+    /// calls [`wake`](Self::wake) afterwards. It runs under the pool's lock: it must not use the pool, nor drop a block of it.
     pub fn take_while(&self, mut keep_waiting: impl FnMut() -> bool) -> Option<Block> {
         self.wait_for_block(|| keep_waiting().then_some(Duration::MAX))
     }
 
-    /// Lets all who wait look again at whether they still want to.
+    /// Makes all waiting threads check again whether they still want to wait.
     pub fn wake(&self) {
-        // Under the lock: who has just decided to wait already waits, and cannot miss this.
+        // Under the lock: a thread that has just decided to wait already waits, and cannot miss this.
         let _state = self.shared.lock();
         self.shared.changed.notify_all();
     }
@@ -170,7 +169,7 @@ impl Pool {
         self.shared.free(surplus); // after the lock: unmapping takes its time
     }
 
-    /// Ends the pool: all who wait, and all who come later, get `None`. Blocks that are out remain valid.
+    /// Ends the pool: all waiting and all later callers get `None`. Blocks that are out remain valid.
     pub fn close(&self) {
         let idle = {
             let mut state = self.shared.lock();
@@ -235,7 +234,7 @@ impl Pool {
         }
         drop(state);
         if buffer.is_none() {
-            // The wake-up that came here may have been meant for one who still waits.
+            // The wake-up that came here may have been meant for a thread that still waits.
             shared.changed.notify_one();
         }
         buffer.map(|buffer| self.block(buffer))

@@ -1,5 +1,5 @@
-//! Owns what must be remembered but may not fill memory: a stack and a sort of byte records that overflow to disk.
-//! Does not know what the records mean.
+//! Owns data that must be remembered but may not fill memory: a stack and a sort of byte records that overflow to disk.
+//! Does not interpret the records.
 
 #[cfg(test)]
 mod tests;
@@ -36,7 +36,7 @@ pub fn unnamed_file(directory: &Path) -> io::Result<File> {
     let open = || rustix::fs::open(directory, flags | OFlags::TMPFILE, Mode::RUSR | Mode::WUSR);
     match with_room(open) {
         Ok(file) => return Ok(file.into()),
-        // File systems and kernels without O_TMPFILE answer one of these.
+        // File systems and kernels without O_TMPFILE return one of these errors.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
         Err(error) => return Err(error.into()),
     }
@@ -124,7 +124,7 @@ impl SpillStack {
         self.memory.is_empty() && self.chunks.is_empty()
     }
 
-    /// Takes the record on top. After an error what was on disk is lost.
+    /// Takes the record on top. After an error the records on disk are lost.
     pub fn pop(&mut self) -> io::Result<Option<Vec<u8>>> {
         if self.memory.is_empty() && !self.load()? {
             return Ok(None);
@@ -186,7 +186,7 @@ impl SpillStack {
     }
 }
 
-/// Takes byte records in any order, gives them back sorted: in memory while they fit, else by runs on disk that are merged.
+/// Takes byte records in any order and returns them sorted: in memory while they fit, else by runs on disk that are merged.
 #[derive(Debug)]
 pub struct SpillSorter {
     directory: PathBuf,

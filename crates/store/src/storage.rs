@@ -1,4 +1,4 @@
-//! Owns the narrow interface between the engine and whatever holds entries: the `Storage` trait and what goes through it.
+//! Owns the narrow interface between the engine and any place that holds entries: the `Storage` trait and the types it uses.
 //! Implements none of it; knows nothing of the wire, of transfers, or of digests.
 //!
 //! The trait says nothing of inodes or of paths outside its root, so that object parts (a slice is a part, commit completes) and
@@ -51,8 +51,8 @@ pub type May = Arc<dyn Fn() -> bool + Send + Sync>;
 /// Paths are relative to the storage's root. No call follows a symbolic link, on the way or at the end.
 /// An entry comes into being under a [`TempName`] in the directory of its final name and gets that name by [`Storage::commit`].
 pub trait Storage: Send + Sync {
-    /// Begins to list everything at and below `start`, in order: `start` itself first, a directory before what is in it.
-    /// A `start` that is not a directory yields only itself.
+    /// Begins to list everything at and below `start`, in order: `start` itself first, a directory before its contents. A `start` that is
+    /// not a directory yields only itself.
     fn scan(&self, start: &RelPath) -> Result<Box<dyn Scan>, StoreError> {
         self.scan_chosen(start, None)
     }
@@ -95,8 +95,8 @@ pub trait Storage: Send + Sync {
         false
     }
 
-    /// Reads a small file in the fewest calls. Returns what it is and how many bytes of `buffer` it filled.
-    /// `Changed` if it changed meanwhile, or does not fit into `buffer`.
+    /// Reads a small file in the fewest calls. Returns its metadata and how many bytes of `buffer` it filled. `Changed` if it changed
+    /// meanwhile, or does not fit into `buffer`.
     fn read_whole(&self, path: &RelPath, buffer: &mut [u8]) -> Result<(Meta, usize), StoreError>;
 
     /// Reads a small file that a scan has found in the state `known`. Returns how many bytes of `buffer` it filled. A buffer with room for
@@ -123,8 +123,8 @@ pub trait Storage: Send + Sync {
     /// modes do not bind this process. Only a directory of this process's user is changed.
     fn open_directory(&self, path: &RelPath) -> Result<(), StoreError>;
 
-    /// Makes a symbolic link atomically, by way of `temp`, with all of `meta` but the mode. Where it may replace what is there, one
-    /// with the same target is fine. Returns what of `meta` could not be kept.
+    /// Makes a symbolic link atomically, by way of `temp`, with all of `meta` but the mode. With a `replace` that allows it, an existing
+    /// link with the same target is fine. Returns the kinds of attributes of `meta` that could not be kept.
     fn make_symlink(
         &self,
         path: &RelPath,
@@ -156,8 +156,8 @@ pub trait Storage: Send + Sync {
         replace: Replace,
     ) -> Result<(), StoreError>;
 
-    /// Creates the temporary file of `path`, readable by its owner only, for writing in any order; `how` says what becomes of one
-    /// that is there. `bytes` is the length that the contents will have, `None` if that is not known.
+    /// Creates the temporary file of `path`, readable by its owner only, for writing in any order; `how` decides about an existing one.
+    /// `bytes` is the length that the contents will have, `None` if that is not known.
     fn create(
         &self,
         path: &RelPath,
@@ -176,9 +176,9 @@ pub trait Storage: Send + Sync {
         content: &[u8],
     ) -> Result<Lost, StoreError>;
 
-    /// As [`Storage::write_whole`], and gives the file its final name at once, as [`Storage::commit`] does, if nothing has to be made durable
-    /// before that: `sync` says whether it has to wherever that can be done, and what a file system keeps in memory cannot be. Returns also
-    /// whether it has its name; nothing is left of it after an error.
+    /// As [`Storage::write_whole`], and gives the file its final name at once, as [`Storage::commit`] does, if nothing has to be made
+    /// durable before that: `sync` says whether the file must be durable where that is possible; a file system in memory cannot make it
+    /// durable. Also returns whether the file has its name. After an error nothing is left of it.
     fn write_named(
         &self,
         path: &RelPath,
@@ -233,8 +233,8 @@ pub trait Storage: Send + Sync {
         keep: &dyn Fn(&RelPath) -> bool,
     ) -> Result<u64, StoreError>;
 
-    /// Lists what is below `start`, a directory before what is in it, temporary names too, and looks at each no more than it
-    /// must: so it is faster than a scan. Ends early when `each` says `false`. An absent `start` has nothing below it.
+    /// Lists the entries below `start`, a directory before its contents, temporary names too. It looks at each no more than it must, so it
+    /// is faster than a scan. Ends early when `each` says `false`. An absent `start` has nothing below it.
     fn survey(
         &self,
         start: &RelPath,
@@ -318,7 +318,7 @@ pub trait Choice: Send + Sync {
 /// The decision on a name in a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pick {
-    /// It is given, and so is what is in it.
+    /// The scan returns the entry and, for a directory, its contents.
     Take,
     /// It is given; if it is a directory, nothing that is in it is.
     TakeAlone,
@@ -338,7 +338,7 @@ pub enum ScanItem {
         /// The name that came as `Entry`.
         first: RelPath,
     },
-    /// Something that could not be listed or looked at; the scan goes on.
+    /// An entry that could not be listed or looked at; the scan continues.
     Fault(StoreError),
 }
 
@@ -354,7 +354,7 @@ pub enum SurveyItem {
         /// A file system is mounted there.
         is_mount: bool,
     },
-    /// Something that could not be listed; the survey goes on.
+    /// An entry that could not be listed; the survey continues.
     Fault(StoreError),
 }
 
@@ -425,7 +425,7 @@ pub trait ReadFile: Send + Sync {
     /// Asks that later reads come from the device, not from the page cache. Best effort.
     fn drop_cache(&self);
 
-    /// By what the system copies from it, where it can.
+    /// A handle from which the system copies, if it can.
     fn handle(&self) -> Option<BorrowedFd<'_>> {
         None
     }

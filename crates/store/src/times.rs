@@ -10,7 +10,7 @@ pub enum Kept {
     Exactly,
     /// It keeps it without the last digits.
     Cut,
-    /// The time lies beyond what it can keep. Times before and after such a one look alike there.
+    /// The time lies beyond the range that it can keep. Times before and after such a time look alike there.
     Clamped,
     /// This is another time.
     Otherwise,

@@ -142,7 +142,7 @@ proptest! {
         prop_assert_eq!(sparse, digest_slice(kind, offset, file_bytes, &dense));
     }
 
-    /// Offsets and lengths come from the peer: whatever they are, nothing panics and what was refused has no effect.
+    /// Offsets and lengths come from the peer: for any values, nothing panics and a refused range has no effect.
     #[test]
     fn ranges_of_any_shape_are_safe(
         kind in kinds(),

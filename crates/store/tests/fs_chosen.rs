@@ -1,4 +1,4 @@
-//! Scans that choose: what is left out is not given, not looked at and not entered, in a file system and in memory alike.
+//! Scans that choose: skipped names are not returned, not looked at and not entered, in a file system and in memory alike.
 //! Which names are left out, and why, is no matter of storages.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
 
-/// Leaves out names with an `x`, enters no directory with a `-`, and notes what it is asked.
+/// Skips names with an `x`, enters no directory with a `-`, and notes each question.
 #[derive(Default)]
 struct Letters(Mutex<Vec<(String, bool)>>);
 

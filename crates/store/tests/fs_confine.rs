@@ -181,7 +181,7 @@ fn a_link_swapped_in_while_it_runs_is_never_followed() {
     }
 }
 
-/// Everything either works on the directory or fails; nothing works on what the link points to.
+/// Each operation either works on the directory or fails; none works on the target of the link.
 fn use_while_swapped(tree: &Tree, round: usize) {
     let path = rel("swap/secret");
     let mut buffer = [0; 64];

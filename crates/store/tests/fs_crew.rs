@@ -94,7 +94,7 @@ fn directories_come_before_what_is_in_them_and_each_name_once() {
             expected.insert(rel(&file));
         }
     }
-    // Of these two names the scan gives the second at the end.
+    // The scan returns the second of the two names at the end.
     fs::hard_link(tree.at("d0/e0/0"), tree.at("d1/e1/link")).unwrap();
     expected.insert(rel("d1/e1/link"));
     let items = drain(tree.storage.scan(&RelPath::root()).unwrap());

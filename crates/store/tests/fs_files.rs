@@ -1,4 +1,4 @@
-//! Files of a file system storage: what is written arrives exactly, whatever was there before.
+//! Files of a file system storage: written data arrives exactly, whatever was there before.
 //! Names and directories, how paths are confined, and scans are tested elsewhere.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]

@@ -28,7 +28,7 @@ fn leave_one_handle() {
 
 #[test]
 fn kept_directories_make_way_for_the_handle_past_the_page_cache() {
-    // Beside the test itself: what is in memory knows no direct I/O on older kernels.
+    // Beside the test itself: files in memory have no direct I/O on older kernels.
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let options = FsOptions {
         direct: true,

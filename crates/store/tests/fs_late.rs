@@ -141,7 +141,7 @@ fn assert_fenced<T: std::fmt::Debug>(result: Result<T, StoreError>) {
 #[test]
 fn a_removal_that_hangs_meets_nothing_of_a_later_user() {
     let then = Arc::new(Mutex::new(None));
-    // The first removal makes a directory for what goes; in the second it is there.
+    // The first removal makes the directory for removed entries; the second one finds it.
     for (number, before) in [(2, None), (4, Some("first"))] {
         for is_directory in [false, true] {
             let path = if is_directory { "sub" } else { "user" };

@@ -67,7 +67,7 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// Makes a call and tells its result in words that do not depend on where it happened.
+/// Makes a call and describes its result in words that do not depend on the storage.
 fn perform(storage: &dyn Storage, call: Call, path: &RelPath, other: &RelPath) -> String {
     let temp = temp_of(path);
     let result = match call {

@@ -1,4 +1,4 @@
-//! Owner, attributes, access lists and special files of a file system storage: what is read is what is given, in any order of rights.
+//! Owner, attributes, access lists and special files of a file system storage: they read as they were set, in any order of rights.
 //! Whole trees are compared elsewhere, by rsync.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
@@ -64,7 +64,7 @@ fn write(tree: &Tree, name: &str, meta: &FinalMeta) -> Lost {
     lost
 }
 
-/// As a scan tells it, sorted.
+/// The attributes as a scan reports them, sorted.
 fn told(tree: &Tree, name: &str) -> Extended {
     let items = tree.scan(name);
     let mut extended = entry_of(&items[0]).extended.clone();

@@ -247,7 +247,7 @@ fn a_spill_directory_that_is_missing_is_told_and_nothing_is_dropped_silently() {
     );
 }
 
-/// A directory comes before what is in it, a first name before the others of its file, and nothing comes twice.
+/// A directory comes before its contents, a first name before the others of its file, and nothing comes twice.
 fn check_order(items: &[ScanItem]) {
     let mut seen = BTreeSet::new();
     for item in items {

@@ -1,5 +1,5 @@
-//! The journal: what was appended is there again, whatever happened to the end of the file or to its process.
-//! Does not test who may begin one (`begin`), nor each damage that there can be (`model`).
+//! The journal: appended records load again, whatever happened to the end of the file or to its process.
+//! Does not test which transfers may begin one (`begin`), nor each possible damage (`model`).
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
 

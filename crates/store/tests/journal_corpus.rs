@@ -1,6 +1,6 @@
 //! Replays the committed corpus of the fuzz target `journal`: journals of the first format, whole and damaged.
 //!
-//! Names say what is inside: `whole…` loads without damage, `damaged…` loads a part, `refused…` has no header.
+//! Names describe the contents: `whole…` loads without damage, `damaged…` loads a part, `refused…` has no header.
 
 mod journal_check;
 

@@ -156,7 +156,7 @@ fn stays_whole_under_stress() {
     assert!(counters.blocks_idle <= 2);
 }
 
-/// Allows so many bytes, and counts what it has given.
+/// Allows this many bytes, and counts the bytes that it has given.
 #[derive(Debug)]
 struct Allowed {
     most: usize,

@@ -97,7 +97,7 @@ pub(super) fn join(left: &ChainingValue, right: &ChainingValue) -> ChainingValue
     merge_subtrees_non_root(left, right, Mode::Hash)
 }
 
-/// Zeros that are hashed in one go, and whether to go on.
+/// Counts zeros that are hashed in one go, and asks whether to stop.
 pub(super) struct Zeros<'a> {
     unasked: Cell<u64>,
     stop: &'a dyn Fn() -> bool,
@@ -111,7 +111,7 @@ impl<'a> Zeros<'a> {
         }
     }
 
-    /// Whether whoever wants the hash says to stop.
+    /// Whether the caller wants to stop.
     fn stops(&self) -> bool {
         (self.stop)()
     }
@@ -173,7 +173,7 @@ pub(super) fn subtree(
             Some(join(&first, &second))
         }
         Node::Zeros if bytes == zeros::UNIT_BYTES => zeros::unit(offset, zeros),
-        // A chunk is not split: whoever asks has checked that its parts are subtrees.
+        // A chunk is not split: the caller has checked that its parts are subtrees.
         Node::Zeros | Node::Split => {
             let mut run = Run::inner(offset);
             run.zeros_unless(bytes, zeros)?;
@@ -182,7 +182,7 @@ pub(super) fn subtree(
     }
 }
 
-/// Zeros between two questions whether to go on: a few hundredths of a second.
+/// Zeros between two checks for a stop: a few hundredths of a second.
 const STOP_EVERY_BYTES: u64 = 256 << 20;
 
 /// Separates slices that are no subtree from everything else that is hashed.

@@ -19,7 +19,7 @@ pub(super) fn combine(first: u64, second: u64, second_bytes: u64) -> u64 {
     shift(first, second_bytes) ^ second
 }
 
-/// The CRC of what has `crc`, followed by `bytes` zero bytes.
+/// The CRC of data with the CRC `crc`, followed by `bytes` zero bytes.
 pub(super) fn append_zeros(crc: u64, bytes: u64) -> u64 {
     // The register starts as all ones and is inverted at the end: zeros shift the register, not the CRC.
     !shift(!crc, bytes)

@@ -122,15 +122,15 @@ impl FileDigest {
     /// The digest of the file of `file_bytes` bytes that has the added ranges and zeros everywhere else: the standard
     /// CRC64-NVME, or the hash that `b3sum` prints. [`Digest::NONE`] if the ranges do not [fit](Self::fits).
     ///
-    /// For BLAKE3 `file_bytes` must be the one with which the slices were hashed, and what was never added is hashed
-    /// now, at about 8 GB/s.
+    /// For BLAKE3 `file_bytes` must be the one with which the slices were hashed. Ranges that were never added are hashed now, at about 8
+    /// GB/s.
     pub fn finish(&self, file_bytes: u64) -> Digest {
         self.finish_unless(file_bytes, &|| false)
             .unwrap_or(Digest::NONE)
     }
 
-    /// As [`Self::finish`]; asks `stop` now and then while it hashes what was never added (not before the first 256 MiB
-    /// of it), and gives `None` once that says yes.
+    /// As [`Self::finish`]; asks `stop` now and then while it hashes missing ranges (not before the first 256 MiB of them). Returns `None`
+    /// once `stop` says yes.
     pub fn finish_unless(&self, file_bytes: u64, stop: &dyn Fn() -> bool) -> Option<Digest> {
         if !self.fits(file_bytes) {
             return Some(Digest::NONE);

@@ -1,5 +1,5 @@
 //! Owns giving an entry its metadata: owner, attributes, mode, access lists, times, in the order in which none undoes another.
-//! Does not open anything and does not decide what is asked for.
+//! Does not open anything and does not decide which attributes are wanted.
 //!
 //! Metadata is given under the temporary name, and so synced with the contents. Kinds of metadata that cannot be kept come back
 //! as `Lost`.
@@ -23,7 +23,7 @@ const SET_USER_ID: u32 = 0o4000;
 const SET_GROUP_ID: u32 = 0o2000;
 const OWNER_WRITES: u32 = 0o200;
 
-/// How the entry came to be where it is.
+/// How the entry was made.
 #[derive(Clone, Copy)]
 pub(super) struct Birth<'a> {
     /// It was made with its final mode.
@@ -32,7 +32,8 @@ pub(super) struct Birth<'a> {
     pub(super) is_new: bool,
     /// Its directory may have given it an access list.
     pub(super) inherits: bool,
-    /// Whether a file system that holds the entry's directory was seen to keep what it accepts; without it, each entry is looked at.
+    /// Whether a file system that holds the entry's directory was seen to keep the attributes that it accepts. Without it, each entry is
+    /// checked.
     pub(super) keeps: Option<&'a AtomicBool>,
 }
 
@@ -93,8 +94,8 @@ pub(super) fn apply(
     strict(lost | read_back(target, meta, mode, !listed, birth)?)
 }
 
-/// Which of what the file system has accepted it does not keep. Once it has kept a mode and a time in a directory, only those
-/// are looked at again that not every file system keeps. Of the mode the bits of `compared` count.
+/// The attributes that the file system has accepted but does not keep. Once it has kept a mode and a time in a directory, only attributes
+/// that not every file system keeps are checked again. Of the mode the bits of `compared` count.
 fn read_back(
     target: &Target<'_>,
     meta: &FinalMeta,
@@ -163,7 +164,7 @@ fn give(target: &Target<'_>, meta: &FinalMeta, allowed: Allowed) -> Result<Lost,
             lost |= kind;
             continue;
         }
-        // Somebody who may not give things away may still give them to a group of his own.
+        // A user that may not give files away may still give them to one of the user's groups.
         match target.chown(uid, gid) {
             Ok(()) => {}
             Err(error) if is_refused(error) => lost |= kind,
@@ -221,8 +222,8 @@ fn set_xattrs(
     Ok(lost)
 }
 
-/// A file without write permission, whose owner gave it to itself for the time in which attributes are set: the kernel asks for it
-/// even of an owner who has the file open for writing.
+/// A file without write permission that its owner made writable while attributes are set. The kernel requires it even of an owner who has
+/// the file open for writing.
 #[derive(Default)]
 struct Opened {
     /// The mode before.

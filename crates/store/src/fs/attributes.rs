@@ -1,4 +1,4 @@
-//! Owns the translation between what the kernel tells or takes of an entry and our own types, and what may be applied.
+//! Owns the translation between the kernel's metadata and our own types, and decides which attributes may be applied.
 //! Opens nothing.
 
 use crate::meta::{FinalMeta, Kind, Meta, Timestamp};

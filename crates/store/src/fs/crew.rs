@@ -38,12 +38,12 @@ pub(super) trait Looker: Send + Sync {
     /// Makes the tools of a thread.
     fn tools(&self) -> Self::Tools;
 
-    /// Looks at a name and adds what it found.
+    /// Looks at a name and adds its finds.
     fn look(&self, found: Found<'_>, tools: &mut Self::Tools, finds: &mut Finds);
 }
 
-/// A scan by several threads: helpers, and the one that asks for the finds, which looks at names itself while none are ready.
-/// A directory is given before what is in it.
+/// A scan by several threads: helpers, and the one that asks for the finds, which looks at names itself while none are ready. A directory
+/// comes before its contents.
 pub(super) struct Crew<L: Looker + 'static> {
     shared: Arc<Shared<L>>,
     tools: Tools<L>,
@@ -75,7 +75,7 @@ struct Shared<L> {
 struct Inner {
     state: State,
     helpers: Vec<JoinHandle<()>>,
-    /// How many of them wait, and how many of these for room alone.
+    /// How many helpers wait, and how many of them wait for room alone.
     idle: usize,
     held_up: usize,
     asking_waits: bool,
@@ -333,7 +333,7 @@ impl<L: Looker + 'static> Shared<L> {
         }
     }
 
-    // Waking is a call of the system whether anybody waits or not.
+    // Waking is a system call even if no helper waits.
     fn wake_helpers(&self, inner: &Inner) {
         let wanted = inner.held_up > 0 || inner.state.has_work();
         if inner.idle > 0 && wanted && inner.state.has_room() {
@@ -347,7 +347,7 @@ impl<L: Looker + 'static> Shared<L> {
         }
     }
 
-    /// Carries out a task. Returns what is left of it when what goes with its finds has become too much.
+    /// Carries out a task. Returns the rest of the task when the attributes of its finds have become too many.
     fn perform(
         shared: &Arc<Self>,
         task: Task,

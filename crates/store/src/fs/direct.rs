@@ -33,7 +33,7 @@ struct Alignment {
 }
 
 impl Alignment {
-    /// From what statx(2) says; zeros if it does not say, or that the kernel takes the way through the cache by itself.
+    /// From the figures of statx(2). Zeros mean that statx gives no figure, or that the kernel itself uses the cache.
     fn of(memory: u32, offset: u32) -> Self {
         let at_least = |stated: u32| {
             let believed = stated.is_power_of_two() && stated <= ALIGNMENT_MAX;
@@ -76,7 +76,7 @@ impl Direct {
         Ok(Self { fd, alignment })
     }
 
-    /// Reads what can be read this way from the beginning of `buffer` on; returns how much that was.
+    /// Reads as much as direct I/O can from the beginning of `buffer` on; returns the number of bytes.
     pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         let whole = self.alignment.aligned(offset, buffer);
         let mut filled = 0;
@@ -95,7 +95,7 @@ impl Direct {
         Ok(filled)
     }
 
-    /// Writes what can be written this way from the beginning of `data` on; returns how much that was.
+    /// Writes as much as direct I/O can from the beginning of `data` on; returns the number of bytes.
     pub(super) fn write_at(&self, offset: u64, data: &[u8]) -> Result<usize, Errno> {
         let whole = self.alignment.aligned(offset, data);
         let mut written = 0;

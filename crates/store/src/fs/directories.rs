@@ -1,5 +1,5 @@
 //! Owns the way to a directory beneath the root: every handle is opened without following a link, and the hot ones are kept.
-//! Does not touch what is in a directory; that happens relative to the handles given out here.
+//! Does not touch the contents of a directory; callers do that relative to the handles.
 
 use super::gate::Gate;
 use super::kept::Kept;

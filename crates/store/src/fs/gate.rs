@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Open for good, unless a transfer sets what is to be asked.
+/// Open for good, unless a transfer sets a check.
 #[derive(Clone, Default)]
 pub(super) struct Gate(Arc<OnceLock<Set>>);
 
@@ -24,13 +24,13 @@ pub(super) struct Gate(Arc<OnceLock<Set>>);
 struct Set {
     may: May,
     tag: u64,
-    /// In it is the directory that takes what is removed.
+    /// Removed entries move into a directory here.
     base: RelPath,
     aside: OnceLock<Option<Aside>>,
     moved: AtomicU64,
 }
 
-/// A directory that takes what is removed.
+/// A directory for removed entries.
 struct Aside {
     name: TempName,
     fd: OwnedFd,
@@ -43,7 +43,7 @@ impl fmt::Debug for Gate {
 }
 
 impl Gate {
-    /// From now on `may` is asked; what is about to be removed gets names with this tag, in a directory in `base`.
+    /// From now on `may` is asked; entries to be removed get names with this tag, in a directory in `base`.
     pub(super) fn set(&self, may: May, tag: u64, base: &RelPath) {
         let set = Set {
             may,
@@ -134,7 +134,7 @@ impl Gate {
         let aside = aside.as_fd();
         match rustix::fs::renameat(parent, name, aside, temp.as_bytes()) {
             Err(Errno::NOENT | Errno::STALE) => {
-                // The other directory is gone where somebody has taken over.
+                // The other directory is gone if another node has taken over.
                 self.hold()?;
                 return match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
                     Err(Errno::NOENT) if !parent.is_gone() => Ok(Some(())),
@@ -148,7 +148,7 @@ impl Gate {
             Ok(removed?)
         });
         if removed.is_err() {
-            // If the name is another's by now, what had it before stays under the temporary one.
+            // If another entry has the name by now, the moved entry keeps its temporary name.
             let flags = RenameFlags::NOREPLACE;
             match rustix::fs::renameat_with(aside, temp.as_bytes(), parent, name, flags) {
                 Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
@@ -163,7 +163,7 @@ impl Gate {
         removed.map(Some)
     }
 
-    /// The directory that takes what is removed, made when it is wanted first; None where none can be made.
+    /// The directory for removed entries, made on first use; `None` if it cannot be made.
     fn aside<'a>(
         &self,
         set: &'a Set,
@@ -191,7 +191,7 @@ impl Gate {
         }
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::PATH;
         let fd = rustix::fs::openat(&*base, name.as_bytes(), flags, Mode::empty());
-        // Asked last: what follows is the move.
+        // The last check before the move.
         self.hold().inspect_err(|_| {
             let _ = rustix::fs::unlinkat(&*base, name.as_bytes(), AtFlags::REMOVEDIR);
         })?;
@@ -208,7 +208,7 @@ impl Gate {
         self.hold()?;
         rustix::fs::mkdirat(parent, name, mode)?;
         self.hold().inspect_err(|_| {
-            // It is empty, or somebody's.
+            // It is empty, or another program uses it.
             let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
         })
     }
@@ -246,7 +246,7 @@ fn flags_of(is_directory: bool) -> AtFlags {
     }
 }
 
-/// Removes what has a temporary name. A directory is one that took what a storage removed, and goes with that.
+/// Removes an entry with a temporary name. A directory with such a name holds removed entries, and goes with them.
 fn remove_ours(parent: &Directory, name: &[u8]) -> Result<(), Trouble> {
     match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Err(Errno::NOENT) if !parent.is_gone() => return Ok(()),

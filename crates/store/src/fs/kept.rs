@@ -1,5 +1,5 @@
 //! Owns which handles are kept: those used of late, found by their paths.
-//! Opens nothing, and does not know whether what it keeps is still good.
+//! Opens nothing, and does not know whether a kept value is still valid.
 //!
 //! As many handles are kept as the limit of open files leaves room for, 1,024 at most: those of a batch's directories, from the
 //! writing of its files to their naming.
@@ -75,7 +75,7 @@ impl<T: Clone> Kept<T> {
         }
     }
 
-    /// Lets go of what is kept of `path`.
+    /// Drops the value of `path`.
     pub(super) fn forget(&mut self, path: &[u8]) {
         self.last = None;
         self.young.remove(path);

@@ -1,4 +1,4 @@
-//! Looks at one name: what it is, where it points, what goes with it; or at one path.
+//! Looks at one name: its kind, its target, its attributes; or at one path.
 //! Does not find names (`walk` does) and does not go into directories.
 
 use super::attributes::meta_of;
@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::sync::Arc;
 
-/// Looks at what is chosen and appends it to `out`, its path in `memory`; `None` if it is not.
+/// Looks at a chosen name and appends it to `out`, its path in `memory`; `None` if the name is not chosen.
 pub(super) fn look_chosen(
     found: Found<'_>,
     memory: Vec<u8>,
@@ -170,7 +170,7 @@ impl Look for InRow<'_> {
         {
             Ok(Ok(found)) => Ok(found),
             Ok(Err(_)) => {
-                // The handle may be what is wrong.
+                // The handle may be the cause of the error.
                 self.last = None;
                 stat(self.directories, path)
             }

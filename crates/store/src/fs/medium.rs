@@ -1,4 +1,4 @@
-//! Owns what is known of the medium below a file system: memory, other machines, or a disk that has to seek.
+//! Owns the facts about the medium below a file system: memory, other machines, or a disk that has to seek.
 //! Reads no files of the tree.
 
 use std::fs::read_to_string;
@@ -11,7 +11,7 @@ use rustix::fs::{FsWord, fstat, fstatfs, major, minor};
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 const RAMFS_MAGIC: FsWord = 0x8584_58f6;
 
-/// Types of those that other machines serve, with many disks as a rule: NFS, SMB (both drivers), Ceph, Lustre, Spectrum Scale, BeeGFS.
+/// Types of file systems that other machines serve, usually with many disks: NFS, SMB (both drivers), Ceph, Lustre, Spectrum Scale, BeeGFS.
 const SERVED_MAGIC: [FsWord; 7] = [
     0x6969,
     0xff53_4d42,
@@ -31,8 +31,7 @@ pub(super) fn is_in_memory(fd: impl AsFd) -> bool {
     fstatfs(fd).is_ok_and(|of| matches!(of.f_type, TMPFS_MAGIC | RAMFS_MAGIC))
 }
 
-/// Whether whoever reads two files of this file system at a time has a disk seek between them. So it is taken to be where nothing
-/// is known.
+/// Whether reading two files of this file system at a time makes a disk seek between them. True if nothing is known.
 pub(super) fn has_to_seek(fd: impl AsFd) -> bool {
     let fd = fd.as_fd();
     if is_in_memory(fd) || fstatfs(fd).is_ok_and(|of| SERVED_MAGIC.contains(&of.f_type)) {

@@ -54,7 +54,7 @@ pub enum Confine {
     Local,
 }
 
-/// How a file system storage behaves; `new` has what is usual.
+/// How a file system storage behaves; `new` has the usual options.
 #[derive(Debug, Clone)]
 pub struct FsOptions {
     /// Apply setuid and setgid bits.
@@ -65,9 +65,9 @@ pub struct FsOptions {
     pub allow_privileged_xattrs: bool,
     /// Make device nodes.
     pub allow_devices: bool,
-    /// Scans tell extended attributes.
+    /// Scans report extended attributes.
     pub read_xattrs: bool,
-    /// Scans tell access lists.
+    /// Scans report access lists.
     pub read_acls: bool,
     /// The process cleared its file mode creation mask (`godwit_sys::umask::clear`), so files can be created with their final
     /// mode in one call.
@@ -329,7 +329,7 @@ impl Storage for FsStorage {
         let file = fd
             .and_then(|fd| FsWriteFile::new(fd, path, self.allowed(), self.options.direct))
             .inspect_err(|_| {
-                // A shared file may have another writer here, who still has to hear of failed syncs.
+                // A shared file may have another writer here, which must still learn of failed syncs.
                 if how != Create::Shared {
                     self.sync.end(temp);
                 }

@@ -221,7 +221,7 @@ pub(super) fn give(
     }
     match rustix::fs::linkat(parent, temp.as_bytes(), parent, name, AtFlags::empty()) {
         Ok(()) => return Ok(unlink(parent, temp)?),
-        // Neither this kind of rename nor links: what is left is to look first.
+        // Neither this kind of rename nor links work, so only a check beforehand remains.
         Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {}
         Err(error) => return Err(error.into()),
     }
@@ -332,7 +332,7 @@ pub(super) fn set_directory_meta(
     Ok(set? | withheld)
 }
 
-/// Lets its owner into a directory, if that is us and the mode does not. Tells whether that was necessary.
+/// Lets its owner into a directory, if that is us and the mode does not. Returns whether that was necessary.
 pub(super) fn open_directory(parent: &Directory, name: &[u8]) -> Result<bool, Trouble> {
     let there = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let meta = meta_of(&there);

@@ -1,4 +1,4 @@
-//! Owns what is done with entries that are there already: their names and kinds listed, their attributes compared and set, removed.
+//! Owns the work on existing entries: their names and kinds listed, their attributes compared and set, removed.
 //! Does not decide which of them are wanted, and makes nothing new.
 
 use super::apply::{Birth, Target, apply};
@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// Lists what is below `start`, a directory before what is in it.
+/// Lists the entries below `start`, a directory before its contents.
 pub(super) fn survey(
     walk: &mut Walk,
     directories: &Directories,
@@ -83,7 +83,7 @@ fn surveyed(found: Found<'_>) -> Result<SurveyItem, StoreError> {
     })
 }
 
-/// Whether a file system is mounted at this path, as far as the kernel tells.
+/// Whether a file system is mounted at this path, as far as the kernel knows.
 pub(super) fn is_mount_at(directories: &Directories, path: &RelPath) -> bool {
     let found = directories.within("look at", path, |directory, name| {
         Ok(is_mount(directory, name))
@@ -179,7 +179,7 @@ fn remove(
     }
 }
 
-/// Whether what is there has the attributes that it would get.
+/// Whether the existing entry has the attributes that it would get.
 pub(super) fn agrees(there: &Meta, wanted: &FinalMeta, allowed: Allowed) -> bool {
     let owner = !allowed.owner
         || wanted.uid.is_none_or(|uid| uid == there.uid)

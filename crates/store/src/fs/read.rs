@@ -1,5 +1,5 @@
 //! Owns reading regular files: whole small ones in the fewest calls, large ones by position, and their holes.
-//! Does not decide what is read or when.
+//! Does not decide which files are read, or when.
 
 use super::attributes::meta_of;
 use super::direct::Direct;

@@ -1,5 +1,5 @@
 //! Owns the scan of a tree: looks at each name that a walk finds, and gives the names of one file together.
-//! Does not decide what becomes of the entries.
+//! Does not decide how the entries are used.
 
 use super::crew::{Crew, Finds, Looker};
 use super::directories::Directories;
@@ -27,7 +27,7 @@ pub(super) struct FsScan {
     first: Option<ScanItem>,
     crew: Crew<Eyes>,
     links: Links,
-    /// Reads what goes with entries, where that is wanted.
+    /// Reads the attributes of entries, if they are wanted.
     reader: Option<Reader>,
 }
 
@@ -161,8 +161,8 @@ impl FsScan {
         Some(item)
     }
 
-    /// An entry that was put aside, with what goes with it. Later than its state, so that a change since then is found out
-    /// where it is read.
+    /// An entry that was put aside, with its attributes. They are read later than its state, so that the reader of the contents detects a
+    /// change since then.
     fn complete(&mut self, mut entry: ScanEntry) -> ScanItem {
         let Some(reader) = &mut self.reader else {
             return ScanItem::Entry(entry);

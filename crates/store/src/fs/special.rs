@@ -36,7 +36,7 @@ impl Special {
         }
     }
 
-    /// The kernel's kind and device; an error for what is not special, or not allowed.
+    /// The kernel's kind and device; an error for an entry that is not special, or not allowed.
     fn node(&self) -> Result<(FileType, u64), Trouble> {
         Ok(match self.kind {
             Kind::Fifo => (FileType::Fifo, 0),
@@ -90,7 +90,7 @@ fn complete(
     let handle = with_room(|| rustix::fs::openat(parent, temp.as_bytes(), flags, Mode::empty()))?;
     let target = Target::handle(&handle);
     if kind_of(FileType::from_raw_mode(target.stat()?.st_mode)) != kind_of(kind) {
-        // Somebody else has put something in its place.
+        // Another program has put an entry in its place.
         return Err(StoreErrorKind::Exists.into());
     }
     let birth = Birth {

@@ -33,7 +33,7 @@ pub(super) fn sweep(
         walk.enter(start)?;
     }
     let mut failure = None;
-    // Directories that took what a storage removed.
+    // Directories that held removed entries.
     let mut ours = Vec::new();
     loop {
         let found = match walk.next() {

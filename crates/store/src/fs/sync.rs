@@ -1,4 +1,4 @@
-//! Owns durability: which way a batch is synced, and that a write error once reported is believed by everybody it concerns.
+//! Owns durability: how a batch is synced, and that a reported write error reaches every transfer that it concerns.
 //! Does not decide what makes up a batch.
 
 use super::directories::{Directories, Trouble, lock};
@@ -157,7 +157,7 @@ fn sync_each(directories: &Directories, files: &[(&RelPath, TempName)]) -> Resul
     files.iter().try_for_each(|(path, temp)| {
         directories.within("sync", path, |directory, _| {
             let fd = open_temp(directory, temp, OFlags::RDONLY)?;
-            // Not fdatasync: modes and times belong to what is promised.
+            // Not fdatasync: modes and times are part of the promise.
             Ok(rustix::fs::fsync(&fd)?)
         })
     })
@@ -203,7 +203,7 @@ mod tests {
         state.end(&committed.1);
         state.fail_all();
         state.begin(&after.1);
-        // Writing on does not bring back what was lost.
+        // Further writes do not restore lost data.
         state.begin(&before.1);
         assert!(!state.take_failed(&[borrow(&committed), borrow(&after)]));
         assert!(state.take_failed(&[borrow(&after), borrow(&before)]));

@@ -1,7 +1,7 @@
-//! Owns the syncs of whole file systems: all who wait for one at the same moment share the next.
+//! Owns the syncs of whole file systems: all threads that wait for one at the same moment share the next.
 //! Does not know files; what an error means for them is the business of `sync`.
 //!
-//! A sync serves all who began to wait before it began, because their data was written by then. Its error reaches each of them.
+//! A sync serves all threads that began to wait before it began, because their data was written by then. Its error reaches each of them.
 
 use super::directories::{Directory, lock};
 use rustix::io::Errno;
@@ -11,8 +11,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
 /// The file systems that the storages of a process sync together. Clones are handles of the same set.
 ///
-/// A sync waits for everything that anybody wrote. Storages that have this in common therefore wait for each other's data
-/// once, and not once for each of them.
+/// A sync waits for all written data, of any program. Storages that share this value therefore wait for each other's data once, and not
+/// once for each of them.
 #[derive(Debug, Clone, Default)]
 pub struct Syncs {
     file_systems: Arc<Mutex<HashMap<u64, Weak<FileSystem>>>>,
@@ -46,8 +46,8 @@ impl Syncs {
 
 /// One file system, and the handle that every sync of it uses.
 ///
-/// The kernel reports a failed write-back once to each handle. The group counts what this one reports, and each member
-/// compares the count with what it has seen.
+/// The kernel reports a failed write-back once to each handle. The group counts the failures that this handle reports, and each member
+/// compares the count with the count that it has seen.
 #[derive(Debug)]
 struct FileSystem {
     /// Keeps the device number in use while this directory is open.
@@ -64,8 +64,8 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Makes everything durable that was written before this call. An error is one since the storage last
-    /// [believed](Self::believe) one, or since this call, whoever's sync met it.
+    /// Makes everything durable that was written before this call. An error is one since the storage last [believed](Self::believe) one, or
+    /// since this call, even if another member's sync met it.
     pub(super) fn sync(&self) -> Result<(), Failure> {
         let sync = || rustix::fs::syncfs(&*self.file_system.directory);
         self.file_system.group.sync(&self.seen, sync)
@@ -84,7 +84,7 @@ pub(super) struct Failure {
     pub(super) errno: Errno,
 }
 
-/// Those who sync one file system.
+/// The members that sync one file system.
 #[derive(Debug, Default)]
 struct Group {
     state: Mutex<State>,
@@ -108,7 +108,7 @@ impl Group {
         lock(&self.state).failures
     }
 
-    /// Returns when a `sync` that began after this call is over. One caller runs it for all who wait.
+    /// Returns when a `sync` that began after this call is over. One caller runs it for all waiting callers.
     fn sync(&self, seen: &AtomicU64, sync: impl Fn() -> Result<(), Errno>) -> Result<(), Failure> {
         let mut state = lock(&self.state);
         // Another thread of the same storage may believe a failure meanwhile that concerns this caller too.

@@ -1,5 +1,5 @@
 //! Owns the way through a tree: names, directory by directory, depth first, in bounded memory.
-//! Does not look at what the names stand for; who does hands back the directories to go into.
+//! Does not look at the entries; the caller does, and passes the directories to enter.
 
 use super::directories::Directories;
 use crate::error::StoreError;
@@ -169,7 +169,7 @@ impl Names {
         self.spans.len()
     }
 
-    /// The name at `index`, and what the listing says it is.
+    /// The name at `index`, and its kind according to the listing.
     pub(super) fn get(&self, index: usize) -> (&[u8], FileType) {
         let (start, end, kind) = self.spans[index];
         (&self.bytes[start..end], kind)
@@ -192,7 +192,7 @@ impl Names {
         Ok(false)
     }
 
-    /// Adds what the kernel gives at once, nothing at the directory's end.
+    /// Adds the names that the kernel returns at once, nothing at the directory's end.
     fn fill(&mut self, fd: &OwnedFd, buffer: &mut [MaybeUninit<u8>]) -> Result<(), Errno> {
         let before = self.len();
         let mut entries = RawDir::new(fd, buffer);

@@ -3,7 +3,7 @@
 //!
 //! After writing a slice of a large file to the page cache, the storage asks the kernel to write it to disk (`sync_file_range`), except
 //! with `--no-sync`. Otherwise the disk would be idle until the batch is synced, and the network would be idle during the sync. No promise
-//! rests on that call; the sync says what is durable. Small files have no such call: one sync covers a batch of them.
+//! rests on that call; only the sync makes data durable. Small files have no such call: one sync covers a batch of them.
 
 use super::apply::{Birth, Target, apply};
 use super::attributes::{Allowed, meta_of, mode_of};
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Readable by the owner only.
 const PRIVATE: u32 = 0o600;
-/// How often a temporary name that is taken is freed and tried again; more than once only if somebody keeps taking it.
+/// How often a taken temporary name is freed and tried again; more than once only if another program keeps taking it.
 const ATTEMPTS_MAX: u32 = 8;
 
 /// A temporary file being written.
@@ -156,7 +156,7 @@ impl WriteFile for FsWriteFile {
                 Err(error @ (Errno::NOSPC | Errno::DQUOT)) => {
                     return Err(self.failed("copy to", error));
                 }
-                // Reading and writing tells what is wrong, if something is.
+                // Reading and writing report the error, if there is one.
                 Err(_) => break,
             }
         }
@@ -256,7 +256,7 @@ pub(super) fn create(
     })
 }
 
-/// Opens the temporary file that is there, or makes one; tells whether it was made.
+/// Opens the existing temporary file, or makes one; returns whether it was made.
 fn resume(directory: &Directory, temp: &TempName) -> Result<(OwnedFd, bool), Trouble> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | ENTRY;
     for _ in 0..ATTEMPTS_MAX {
@@ -329,8 +329,8 @@ fn is_ours(stat: &Stat) -> bool {
     meta_of(stat).kind == Kind::File && stat.st_nlink == 1
 }
 
-/// Opens a file of ours whose final mode does not let even us: the mode is lifted for the moment of opening. `None` for what is not
-/// plainly ours.
+/// Opens a file of ours whose final mode forbids even us to open it: the mode is changed for the moment of opening. `None` for a file that
+/// is not plainly ours.
 fn open_forbidden(
     directory: &Directory,
     temp: &TempName,

@@ -1,4 +1,4 @@
-//! Owns reading what goes with an entry: its extended attributes and access lists, in one listing and one call for each found.
+//! Owns reading the extended attributes and access lists of an entry, in one listing and one call for each found.
 //! Applies none of it (`apply`).
 
 use super::acl;
@@ -27,7 +27,7 @@ impl Wanted {
     }
 }
 
-/// Reads what goes with entries, with buffers used again and again.
+/// Reads attributes of entries, and reuses its buffers.
 #[derive(Debug)]
 pub(super) struct Reader {
     wanted: Wanted,
@@ -44,7 +44,7 @@ impl Reader {
         }
     }
 
-    /// Reads what goes with `name` in `directory`; a link is not followed.
+    /// Reads the attributes of `name` in `directory`; a link is not followed.
     pub(super) fn read(
         &mut self,
         directory: impl AsFd,
@@ -149,7 +149,7 @@ enum Value {
     Is(usize),
     /// Removed since.
     Gone,
-    /// Not to be read by us, or by anybody.
+    /// We may not read it, and perhaps no user may.
     Closed,
     /// The mode of the entry does not let us read it.
     Denied,
@@ -161,8 +161,8 @@ pub(super) fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|name| !name.is_empty())
 }
 
-/// A path to a name in an open directory, for calls that take no handles. Only the name itself is left to be resolved, and
-/// whoever uses it does not follow that.
+/// A path to a name in an open directory, for calls that take no handles. Only the name itself is left to be resolved, and the callers do
+/// not follow it.
 pub(super) fn entry_path(directory: impl AsFd, name: &[u8]) -> Vec<u8> {
     let mut path = format!("/proc/self/fd/{}/", directory.as_fd().as_raw_fd()).into_bytes();
     path.extend_from_slice(name);

@@ -1,5 +1,5 @@
-//! Owns the directory of journals: which ones are live, and who may begin.
-//! Does not know what a journal says beyond its header.
+//! Owns the directory of journals: which journals are live, and which transfers may begin.
+//! Does not know the contents of a journal beyond its header.
 //!
 //! Two kinds of locks, both `flock`, which the kernel drops with the process and which hold between two transfers of
 //! one process as well: one of the directory, held while a journal is begun or removed, and one of each journal's
@@ -106,7 +106,7 @@ impl JournalDirectory {
         let journal = self.create(path, &header)?;
         // Others need not wait for the disk.
         drop(lock);
-        // Before anything is made at the destination: what is there must never outlive the mapping that made it.
+        // Before anything is made at the destination: entries there must never outlive the mapping that made them.
         journal.sync()?;
         Ok((journal, Recovered::fresh(header, damage)))
     }
@@ -323,7 +323,7 @@ fn tag_of(journal: &Path) -> Option<u64> {
     tag.filter(|_| is_journal).map(u64::swap_bytes)
 }
 
-/// A lock that somebody else may want at once: given back when dropped.
+/// A lock that another process may want at once: released when dropped.
 struct Locked(File);
 
 impl Drop for Locked {
@@ -332,8 +332,8 @@ impl Drop for Locked {
     }
 }
 
-/// Moves a journal aside that has no usable header, and says so. An empty one is what a crash at the wrong moment
-/// leaves: it never said anything, so nothing is lost with it.
+/// Moves a journal without a usable header aside, and reports it. A crash at the wrong moment leaves an empty journal: it holds nothing, so
+/// nothing is lost.
 fn set_aside(file: &File, path: &Path) -> Result<Option<String>, JournalError> {
     let bytes = file.metadata().map_err(failed("read", path))?.len();
     if bytes == 0 {

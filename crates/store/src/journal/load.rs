@@ -128,7 +128,7 @@ impl<R: Read> Records<R> {
         let Some(head) = Head::decode(&head) else {
             return Ok(Next::Bad);
         };
-        // Grows with what is there: a damaged length takes no memory.
+        // Grows with the bytes read, so a damaged length takes no memory.
         self.body.clear();
         let mut rest = (&mut self.reader).take(head.body_bytes as u64);
         if rest.read_to_end(&mut self.body)? < head.body_bytes {

@@ -33,7 +33,7 @@ pub const MAPPING_BYTES_MAX: usize = 32 << 20;
 pub const LABEL_BYTES_MAX: usize = 4096;
 /// Most bytes of a whole header: mapping, label, and the rest for the destinations, whose paths are longer.
 pub const HEADER_BYTES_MAX: usize = 3 * MAPPING_BYTES_MAX;
-/// Most bytes of any other body: what a torn write can lose at once.
+/// Most bytes of any other body: a torn write can lose this much at once.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 const DONE_BYTES: usize = 32;
 /// Most entries of a `done` record.

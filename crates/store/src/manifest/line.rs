@@ -36,7 +36,7 @@ pub enum LineError {
     /// The name.
     #[error("its name is not valid: {0}")]
     Name(#[from] PathError),
-    /// Another way to write what has one form.
+    /// Another spelling of a value that has one form.
     #[error("it is not written as this program writes it: {0:?} is expected")]
     Form(String),
 }
@@ -71,7 +71,7 @@ pub fn encode_entry(entry: &ManifestEntry, kind: DigestKind, out: &mut Vec<u8>) 
 /// Reads a line without its newline.
 ///
 /// # Errors
-/// What is wrong with it; also what this program would write in another way.
+/// The error in the line; also for a line that this program would write differently.
 pub fn decode_entry(line: &[u8], kind: DigestKind) -> Result<ManifestEntry, LineError> {
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
     let letter = fields.first().copied().unwrap_or_default();
@@ -152,7 +152,7 @@ pub fn decode_entry(line: &[u8], kind: DigestKind) -> Result<ManifestEntry, Line
     }
 }
 
-/// Appends bytes so that they keep to one field: backslash, control characters and what is not UTF-8 are escaped.
+/// Appends bytes so that they keep to one field: backslashes, control characters and invalid UTF-8 are escaped.
 pub fn escape(bytes: &[u8], out: &mut Vec<u8>) {
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {

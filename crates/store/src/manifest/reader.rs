@@ -1,5 +1,5 @@
 //! Owns the reading of a manifest: line by line, and at its end whether all of it came as it was written.
-//! Does not know what is at any place; a signature is handed on to who can judge it.
+//! Does not look at any place; it passes a signature on to the verifier.
 
 use std::io::{self, BufRead, Read};
 
@@ -42,7 +42,7 @@ pub enum ManifestError {
         /// The line that should have followed.
         number: u64,
     },
-    /// Totals or digest do not fit what stands above.
+    /// Totals or digest do not match the lines above.
     #[error(
         "line {number}: {what} does not fit the lines above; the manifest was changed after it was written"
     )]

@@ -83,7 +83,7 @@ fn a_directory_that_cannot_hold_the_overflow_is_an_error_that_loses_nothing() {
 #[test]
 fn a_spill_takes_a_quarter_of_the_room_and_then_says_so() {
     let directory = tempfile::tempdir().unwrap();
-    // As if nothing else changed: what it holds is not free any more.
+    // As if nothing else changed: its own records are no longer free room.
     let room: Room = |_| Some(9_000);
     let full = |error: io::Error| {
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);

@@ -1,4 +1,4 @@
-//! Owns what the tests of the file system storage share: a root, a spill directory, short words for common steps.
+//! Owns the shared parts of the tests of the file system storage: a root, a spill directory, short words for common steps.
 //! Tests nothing itself.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
@@ -34,7 +34,7 @@ impl Tree {
         Self { directory, storage }
     }
 
-    /// Where `path` is for everybody else.
+    /// The path outside of the storage for `path`.
     pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.directory.path().join("root").join(path)
     }

@@ -1,4 +1,4 @@
-//! Tests who may begin a journal: one transfer at a time to a destination, and nothing is left of who was refused.
+//! Tests which transfers may begin a journal: one at a time for each destination, and a refused transfer leaves nothing.
 //! Does not look into the file.
 
 use std::convert::Infallible;

@@ -1,4 +1,4 @@
-//! Journals of the members of a claim: who shares a destination, which epoch counts, and what goes when the claim ends.
+//! Journals of the members of a claim: which transfers share a destination, which epoch counts, and what the end of a claim removes.
 
 use std::convert::Infallible;
 

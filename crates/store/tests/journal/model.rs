@@ -1,4 +1,4 @@
-//! Tests any journal, whole, cut off or damaged anywhere, against a model of what it must say.
+//! Tests any journal, whole, cut off or damaged anywhere, against a model of its contents.
 //! Does not test how journals exclude each other.
 
 use std::fs;
@@ -30,7 +30,7 @@ fn appends() -> impl Strategy<Value = Vec<Append>> {
     prop::collection::vec(one, 0..12)
 }
 
-/// Writes the appends and gives, for the header and after each append, the length of the file and what it says.
+/// Writes the appends. Returns, for the header and after each append, the length of the file and its contents.
 fn written(appends: &[Append]) -> (Vec<u8>, Vec<(usize, Said)>) {
     let (_place, directory) = directory();
     let (journal, _) = begin(&directory, 1, "/data");

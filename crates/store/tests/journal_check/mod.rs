@@ -5,8 +5,7 @@ use std::io::Cursor;
 
 use godwit_store::journal::{Recovered, ReplayError, replay};
 
-/// Replays `bytes`; whatever they are, what is vouched for adds up, and what whole records say remains said when
-/// remains of another follow.
+/// Replays any `bytes`: the vouched ranges add up, and the contents of whole records stay when the rest of another record follows.
 pub(crate) fn check(bytes: &[u8]) -> Option<Recovered> {
     let recovered = match replay(Cursor::new(bytes)) {
         Ok(recovered) => recovered,

@@ -1,4 +1,4 @@
-//! Hashes of long stretches of zeros: made on all processors, and remembered for whoever asks again in this process.
+//! Hashes of long stretches of zeros: made on all processors, and remembered for later calls in this process.
 //! Knows nothing of files.
 //!
 //! BLAKE3 hashes the number of a chunk with the chunk, so subtrees of zeros differ by their offset and none can stand for another one.

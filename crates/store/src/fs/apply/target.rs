@@ -1,4 +1,4 @@
-//! Owns the calls that read and change what goes with one entry, by whatever leads to it.
+//! Owns the calls that read and change the attributes of one entry, by handle or by name.
 //! Does not decide which of them are made.
 
 use crate::extended::XattrClass;
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 /// A file system with less room than this is held to be full.
 const ROOM_BYTES: u64 = 1 << 20;
 
-/// The entry, and what is asked before each call that changes it.
+/// The entry, and the gate to ask before each call that changes it.
 pub(in crate::fs) struct Target<'a> {
     at: At<'a>,
     gate: Option<&'a Gate>,
@@ -181,7 +181,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Whether an attribute could not be set because of what it is, and not because the storage fails or is full.
+    /// Whether an attribute could not be set because of its kind, and not because the storage fails or is full.
     pub(super) fn cannot_hold(&self, name: &[u8], error: Errno) -> bool {
         match error {
             // A security module or a missing capability; of others it says that we may not, not that the file system cannot.

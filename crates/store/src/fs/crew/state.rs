@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Names that a thread takes at once.
 pub(super) const PORTION_NAMES: usize = 128;
-/// Finds that may wait for whoever asked for the scan.
+/// Most finds that may wait for the asking thread.
 const READY_ITEMS_MAX: usize = 4 * SCAN_BATCH_ITEMS;
 /// Most bytes of extended attributes of the finds that are ready.
 const READY_EXTENDED_BYTES_MAX: usize = 4 * SCAN_BATCH_EXTENDED_BYTES;
@@ -24,11 +24,11 @@ const READY_EXTENDED_BYTES_MAX: usize = 4 * SCAN_BATCH_EXTENDED_BYTES;
 pub(in crate::fs) struct Finds {
     /// Items to return.
     pub(in crate::fs) items: Vec<ScanItem>,
-    /// Of these, the directories to go into.
+    /// The directories among the items that the scan enters.
     pub(in crate::fs) enter: Vec<RelPath>,
     /// Files with several names, not among the items, each with the record to remember.
     pub(in crate::fs) aside: Vec<(RelPath, Vec<u8>)>,
-    /// Memory for what goes with the items, in bytes.
+    /// Memory of the items' attributes, in bytes.
     pub(in crate::fs) weight: usize,
     /// Memory for paths of items.
     pub(in crate::fs) paths: Vec<Vec<u8>>,
@@ -68,14 +68,14 @@ pub(super) struct State {
     pending: SpillStack,
     /// Directories of which names are left, or may be.
     opened: Vec<Opened>,
-    /// Files with several names, until somebody takes them.
+    /// Files with several names, until they are taken.
     pub(super) aside: Option<SpillSorter>,
     ready: VecDeque<Finds>,
     ready_items: usize,
     ready_weight: usize,
     /// Memory of paths, ready for reuse.
     paths: Vec<Vec<u8>>,
-    /// Tasks that were taken and are not done: more may come of them.
+    /// Tasks that were taken and are not done: they may lead to more tasks.
     pub(super) busy: usize,
 }
 
@@ -107,7 +107,7 @@ pub(super) struct Portion {
 pub(super) enum Task {
     /// List this directory.
     List(RelPath),
-    /// Go on listing.
+    /// Continue a listing.
     Continue(Arc<Listing>),
     /// Look at these names.
     Look(Portion),
@@ -164,7 +164,7 @@ impl State {
         !self.opened.is_empty() || !self.pending.is_empty()
     }
 
-    /// Something to do: the rest of what was begun before anything new, so that few directories are open.
+    /// The next task: the rest of a started task before a new one, so that few directories are open.
     pub(super) fn take(&mut self) -> Result<Option<Task>, StoreError> {
         let task = match self.opened.pop() {
             None => recall(&mut self.pending)?.map(Task::List),
@@ -213,7 +213,7 @@ impl State {
         }
     }
 
-    /// Moves what is ready to `out`, as far as that has room.
+    /// Moves ready finds to `out`, as far as it has room.
     pub(super) fn give(&mut self, out: &mut Finds) {
         while !out.is_full()
             && let Some(mut finds) = self.ready.pop_front()

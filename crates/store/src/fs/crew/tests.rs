@@ -1,5 +1,5 @@
 //! Tests when a scan takes more threads.
-//! Does not test what it finds (`scan`).
+//! Does not test the finds themselves (`scan`).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
