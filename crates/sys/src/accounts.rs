@@ -29,7 +29,7 @@ pub fn user_name(uid: u32) -> Option<Vec<u8>> {
             )
         };
         answer(errno, found, |found| {
-            // SAFETY: what is found is our entry, filled in.
+            // SAFETY: a found entry is ours, filled in.
             let name = unsafe { (*found).pw_name };
             // SAFETY: the name lies in our buffer, or is static.
             unsafe { name_at(name) }
@@ -53,7 +53,7 @@ pub fn group_name(gid: u32) -> Option<Vec<u8>> {
             )
         };
         answer(errno, found, |found| {
-            // SAFETY: what is found is our entry, filled in.
+            // SAFETY: a found entry is ours, filled in.
             let name = unsafe { (*found).gr_name };
             // SAFETY: the name lies in our buffer, or is static.
             unsafe { name_at(name) }
@@ -77,7 +77,7 @@ pub fn user_id(name: &[u8]) -> Option<u32> {
                 &raw mut found,
             )
         };
-        // SAFETY: what is found is our entry, filled in.
+        // SAFETY: a found entry is ours, filled in.
         answer(errno, found, |found| unsafe { Some((*found).pw_uid) })
     })
 }
@@ -98,7 +98,7 @@ pub fn group_id(name: &[u8]) -> Option<u32> {
                 &raw mut found,
             )
         };
-        // SAFETY: what is found is our entry, filled in.
+        // SAFETY: a found entry is ours, filled in.
         answer(errno, found, |found| unsafe { Some((*found).gr_gid) })
     })
 }

@@ -1,4 +1,4 @@
-//! Owns what the kernel is asked about this machine's interfaces and addresses, and the binding of a socket to one.
+//! Owns queries about this machine's interfaces and addresses, and the binding of a socket to an interface.
 //! Does not know which of them others can reach.
 
 use std::ffi::CStr;
@@ -24,7 +24,7 @@ pub struct InterfaceAddress {
 /// The addresses of all interfaces that are up, without those of loopback and without link-local ones of IPv6.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn addresses() -> io::Result<Vec<IpAddr>> {
     let mut found = Vec::new();
     each(|entry, address| {
@@ -40,7 +40,7 @@ pub fn addresses() -> io::Result<Vec<IpAddr>> {
 /// loopback and without link-local addresses.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn interfaces() -> io::Result<Vec<InterfaceAddress>> {
     let mut found: Vec<InterfaceAddress> = Vec::new();
     each(|entry, address| {
@@ -87,10 +87,10 @@ pub fn bind_to_interface(socket: impl AsFd, interface: &str) -> io::Result<()> {
     crate::check(answer)
 }
 
-/// Lets a socket be bound to an address without taking a port yet: the port is chosen with the peer known.
+/// Lets a socket be bound to an address without taking a port yet: the kernel chooses the port when the peer is known.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn bind_without_port(socket: impl AsFd) -> io::Result<()> {
     set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
 }
@@ -119,7 +119,7 @@ fn set(socket: impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
     crate::check(answer)
 }
 
-/// Calls `tell` for every address that there is.
+/// Calls `tell` for every address.
 #[expect(unsafe_code, reason = "getifaddrs, for which rustix has no form")]
 fn each(mut tell: impl FnMut(&libc::ifaddrs, IpAddr)) -> io::Result<()> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
@@ -171,7 +171,7 @@ unsafe fn read(address: NonNull<libc::sockaddr>) -> Option<IpAddr> {
     let family = unsafe { address.as_ref() }.sa_family;
     match i32::from(family) {
         libc::AF_INET => {
-            // SAFETY: the family says what it is; unaligned, since the kernel promises no more.
+            // SAFETY: the family gives the type; unaligned, since the kernel promises no more.
             let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
             Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into())
         }

@@ -1,4 +1,4 @@
-//! Owns all unsafe code of the project: small safe wrappers of what the kernel offers and `rustix` does not.
+//! Owns all unsafe code of the project: small safe wrappers of kernel calls that `rustix` lacks.
 //! Decides nothing: policy belongs to the callers.
 
 pub mod accounts;

@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code, reason = "there is no safe form of localtime_r")]
 
-/// Seconds by which the local time is ahead of UTC at a moment, given in seconds since 1970. `None` where the C library cannot tell.
+/// Seconds by which the local time is ahead of UTC at a moment, given in seconds since 1970. `None` if the C library does not know.
 #[must_use]
 pub fn offset_at(moment: i64) -> Option<i64> {
     let moment: libc::time_t = moment;

@@ -1,5 +1,5 @@
 //! Owns how files that hold secrets are read: tokens, passwords, private keys, invitations, backups. A file that others can read is refused.
-//! Does not know what is in them. Those that Godwit writes have mode 600.
+//! Does not know the contents of the files. Those that Godwit writes have mode 600.
 
 use std::fmt;
 use std::fs::File;
@@ -91,7 +91,7 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, SecretFileError> {
 /// Whether an open file is closed to others. A file of root may be readable by its group, through which root gives it to a service.
 ///
 /// # Errors
-/// Others may read or change the file, or the system does not tell.
+/// Other users may read or change the file, or the system gives no answer.
 pub fn check(path: &Path, file: &File) -> Result<(), SecretFileError> {
     let meta = file.metadata().map_err(|source| SecretFileError::Read {
         path: path.to_owned(),

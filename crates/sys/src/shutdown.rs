@@ -13,7 +13,7 @@ use rustix::ioctl::{Setter, ioctl};
 pub enum Shutdown {
     /// The file system's journal is flushed first, data is not: names and sizes may outlive contents.
     LogFlush,
-    /// Nothing: what the device holds at this moment is all that there is after the next mount.
+    /// Nothing: only the data that is on the device at this moment exists after the next mount.
     NoLogFlush,
 }
 

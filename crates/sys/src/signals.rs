@@ -1,5 +1,5 @@
 //! Owns the real-time signals, whose numbers only the C library knows.
-//! Decides nothing about what a signal does; the caller names another signal that stands for all of them.
+//! Does not decide how a signal acts; the caller names another signal that stands for all of them.
 #![expect(
     unsafe_code,
     reason = "rustix has no sigaction, for a handler must keep to what a signal may interrupt"
@@ -27,12 +27,12 @@ pub fn real_time_as(signal: Signal) {
     // An interrupted system call resumes after the handler.
     action.sa_flags = libc::SA_RESTART;
     for each in libc::SIGRTMIN()..=libc::SIGRTMAX() {
-        // SAFETY: `action` lives during the call, and its handler keeps to what a signal may interrupt.
+        // SAFETY: `action` lives during the call, and its handler only does what a signal handler may do.
         let _kept = unsafe { libc::sigaction(each, &raw const action, ptr::null_mut()) };
     }
 }
 
-/// Sends the other signal. The call goes to the kernel by itself: it takes no lock, and leaves `errno` alone.
+/// Sends the other signal. The call goes directly to the kernel: it takes no lock, and leaves `errno` alone.
 extern "C" fn pass_on(_signal: c_int) {
     if let Some(signal) = Signal::from_named_raw(STANDS_FOR_THEM.load(Ordering::SeqCst)) {
         // Nothing can be done about a failure here, and this process may always signal itself.
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_real_time_signal_is_passed_on_as_the_other_one() {
-        // CONT does nothing to a process that runs, whatever else becomes of it.
+        // CONT has no effect on a running process.
         real_time_as(Signal::CONT);
         let me = getpid().as_raw_nonzero().get();
         for signal in [libc::SIGRTMIN(), libc::SIGRTMAX()] {

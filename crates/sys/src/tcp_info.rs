@@ -65,7 +65,7 @@ struct Raw {
     snd_mss: u32,
     rcv_mss: u32,
     unacked: u32,
-    // sacked, lost, retrans, fackets, and the times of what was last sent.
+    // sacked, lost, retrans, fackets, and the times of the last packets sent.
     now: [u32; 6],
     since_last_data: u32,
     since_last_ack: u32,
@@ -107,7 +107,7 @@ const _: () = assert!(size_of::<Raw>() == 216);
 /// Reads the statistics of `socket`.
 ///
 /// # Errors
-/// What the kernel says, in particular for a socket that is not TCP.
+/// The kernel's error, in particular for a socket that is not TCP.
 #[expect(
     unsafe_code,
     reason = "getsockopt with a structure rustix has no form for"

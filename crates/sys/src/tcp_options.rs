@@ -8,25 +8,26 @@ use std::os::fd::{AsFd, AsRawFd};
 /// Has the kernel send no more than `bytes_per_second` on `socket`; `u64::MAX` is no bound.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Result<()> {
     set(socket, libc::SO_MAX_PACING_RATE, bytes_per_second)
 }
 
-/// Has the queues of this machine prefer others to `socket`: 1 is the class for what fills gaps.
+/// Makes the queues of this machine prefer other sockets to `socket`: 1 is the class for background traffic.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn set_priority(socket: impl AsFd, priority: u32) -> io::Result<()> {
     set(socket, libc::SO_PRIORITY, priority)
 }
 
-/// Has `socket` be readable from so many bytes on, or once no more can come: who waits for many is not woken for each packet.
+/// Makes `socket` readable from this many bytes on, or once no more can come. So a reader that waits for many bytes is not woken for each
+/// packet.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn set_readable_from(socket: impl AsFd, bytes: u32) -> io::Result<()> {
-    // A C `int`; the kernel takes no more than half of what it may buffer.
+    // A C `int`; the kernel takes no more than half of its possible buffer.
     set(
         socket,
         libc::SO_RCVLOWAT,

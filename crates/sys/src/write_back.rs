@@ -5,12 +5,12 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Has the kernel begin to write what is changed in `range` of `file`, in bytes, from its page cache to its disk; parts of pages at
-/// the ends count whole. Waits for none of it, but may wait for room in the queue of the disk. It promises nothing: fsync(2) does,
-/// and tells what went wrong.
+/// Starts to write the changed data in `range` of `file`, in bytes, from the page cache to the disk; parts of pages at the ends count
+/// whole. The call does not wait for the writes, but may wait for room in the queue of the disk. It promises nothing: only fsync(2) does,
+/// and reports errors.
 ///
 /// # Errors
-/// What the kernel says: `ESPIPE` for what is no file. Also for a range that no file can have.
+/// The kernel's error: `ESPIPE` if `file` is no file. Also if no file can have the range.
 #[expect(unsafe_code, reason = "rustix has no form of sync_file_range")]
 pub fn begin(file: impl AsFd, range: &Range<u64>) -> io::Result<()> {
     let bytes = range.end.saturating_sub(range.start);
