@@ -76,7 +76,7 @@ impl Dirty {
         }
     }
 
-    /// Lays itself over what was read below it at `offset`.
+    /// Applies the cached changes to the data read below them at `offset`.
     pub(super) fn overlay(&self, offset: u64, buffer: &mut [u8]) {
         let seen = self
             .below_bytes
@@ -94,7 +94,7 @@ impl Dirty {
         }
     }
 
-    /// The next stretch of data, given that below it; coarser than a file system would tell.
+    /// The next stretch of data, given that below it; coarser than a file system would report.
     pub(super) fn next_data(&self, offset: u64, below: Option<Range<u64>>) -> Option<Range<u64>> {
         let ours = self
             .writes
@@ -175,7 +175,7 @@ impl Cache {
         }
     }
 
-    /// Makes a shared temporary file of `path` as long as `bytes` if it is shorter by what is cached.
+    /// Makes a shared temporary file of `path` as long as `bytes`, if the cached file is shorter.
     pub(super) fn lengthen(&mut self, path: &RelPath, how: Create, bytes: Option<u64>) {
         let dirty = self.files.get_mut(path).filter(|_| how == Create::Shared);
         let finished = dirty.and_then(|dirty| dirty.finished.as_mut());
@@ -210,12 +210,12 @@ impl Cache {
             .finish(bytes, meta);
     }
 
-    /// Loses what was not synced of the file at `path`.
+    /// Loses the data of the file at `path` that was not synced.
     pub(super) fn lose(&mut self, path: &RelPath) {
         self.files.remove(path);
     }
 
-    /// Writes back what is cached of the file at `path`, as its sync does; its name stays where it is.
+    /// Writes back the cached data of the file at `path`, as its sync does; its name stays where it is.
     pub(super) fn write_back(
         &mut self,
         inner: &dyn Storage,

@@ -1,4 +1,4 @@
-//! Owns the open files and scans of a hostile storage: what they are asked for counts, fails and is cached like the rest.
+//! Owns the open files and scans of a hostile storage: their operations count, fail and are cached like the rest.
 //! Does not decide what fails.
 
 use super::Shared;

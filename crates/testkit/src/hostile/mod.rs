@@ -51,7 +51,7 @@ impl HostileStorage {
         }
     }
 
-    /// Cuts the power: what is cached is lost, though some names may have reached the disk, and every later operation fails.
+    /// Cuts the power: cached data is lost, though some names may have reached the disk, and every later operation fails.
     pub fn crash(&self) {
         self.shared.lock().crash(&*self.shared.inner);
     }
@@ -100,7 +100,7 @@ impl Shared {
         Ok(state)
     }
 
-    /// Counts the operation; tells how it fails, if it does.
+    /// Counts the operation; returns how it fails, if it does.
     fn decide(
         &self,
         operation: Operation,

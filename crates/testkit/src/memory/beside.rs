@@ -23,7 +23,7 @@ pub(super) fn temp_path(
         .map_err(|error| StoreError::from_path(operation, path, error))
 }
 
-/// Makes an empty file under the temporary name, in the place of what had it.
+/// Makes an empty file under the temporary name, in place of any entry there.
 pub(super) fn new_file(
     tree: &mut Tree,
     operation: &'static str,

@@ -45,7 +45,7 @@ impl MemoryStorage {
         }
     }
 
-    /// Puts a complete file there, with the directories above it, in place of what there was.
+    /// Puts a complete file there, with the directories above it, in place of any entry there.
     pub fn put(&self, path: &RelPath, meta: &FinalMeta, content: &[u8]) -> Result<(), StoreError> {
         if let Some(parent) = path.parent() {
             self.make_directory(&parent, 0o755)?;
@@ -64,7 +64,7 @@ impl MemoryStorage {
         (node.meta.kind == Kind::File).then_some(content)
     }
 
-    /// Removes what is at and below `path`.
+    /// Removes the entries at and below `path`.
     pub fn remove(&self, path: &RelPath) {
         let mut tree = lock(&self.tree);
         while let Some((found, _)) = tree.next_below(path, None) {

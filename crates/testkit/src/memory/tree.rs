@@ -1,4 +1,4 @@
-//! Owns the names in memory: which path leads to which node, and what may stand where.
+//! Owns the names in memory: the node behind each path, and the kinds of entries that may be there.
 //! Does not know temporary names or how entries become complete.
 
 use super::beside::absent_is_fine;
@@ -21,13 +21,13 @@ pub(super) struct Node {
     pub(super) extended: Extended,
 }
 
-/// A node, shared between its names and whoever has it open.
+/// A node, shared between its names and its open files.
 pub(super) type Shared = Arc<Mutex<Node>>;
 
 /// All names.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// A directory sorts before what is in it.
+    /// A directory sorts before its contents.
     names: BTreeMap<RelPath, Shared>,
     inodes: u64,
     /// A name is found in other spellings than its own.
@@ -97,7 +97,7 @@ impl Tree {
             .ok_or_else(|| StoreError::new(operation, path, StoreErrorKind::NotFound))
     }
 
-    /// Makes `path` lead to `node`, in place of what it led to.
+    /// Makes `path` lead to `node` instead of its old node.
     pub(super) fn put(
         &mut self,
         operation: &'static str,
@@ -112,7 +112,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes the name away; returns what it led to.
+    /// Takes the name away; returns its node.
     pub(super) fn take(&mut self, path: &RelPath) -> Option<Shared> {
         let path = self.spelled(path).into_owned();
         self.names.remove(&path)
@@ -144,7 +144,7 @@ impl Tree {
         inside.filter_map(move |(parent, name)| (parent == path.as_bytes()).then_some(name))
     }
 
-    /// The path as it is stored, of what is not there with the directory's stored one before it.
+    /// The path as it is stored; for a missing entry, its name after the stored path of its directory.
     fn spelled<'a>(&self, path: &'a RelPath) -> Cow<'a, RelPath> {
         if !self.folds || self.names.contains_key(path) {
             return Cow::Borrowed(path);
