@@ -25,7 +25,7 @@ const REGION_BYTES: usize = 8 << 20;
 #[derive(Debug, Clone, Copy)]
 pub struct MemorySource {
     bytes: u64,
-    /// Since 1970. That of this run, so that no copy of an earlier one passes for what is sent now.
+    /// Since 1970. That of this run, so that no copy of an earlier run passes for this run's data.
     mtime: Duration,
 }
 

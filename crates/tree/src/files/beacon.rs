@@ -1,4 +1,5 @@
-//! The beacon of a destination: a temporary entry whose random name the source looks for, at its root and in what it scans.
+//! The beacon of a destination: a temporary entry with a random name. The source looks for the name at its root and in the directories that
+//! it scans.
 //! Looks for no beacon; `run` does, and the planner meets one that a source has announced.
 //!
 //! Two machines, or two mounts, may see one directory under different device and inode numbers. A name in it they see alike.
@@ -17,7 +18,7 @@ pub struct Beacon {
     storage: Arc<dyn Storage>,
     directory: RelPath,
     name: TempName,
-    /// The state of the directory, to be given back: a beacon that comes and goes changes nothing for users.
+    /// The state of the directory before, to be restored: a beacon that comes and goes changes nothing for users.
     before: Option<Meta>,
     is_lit: AtomicBool,
     /// The source has announced something, so it has looked.
@@ -39,8 +40,8 @@ pub struct BeaconPlace {
 }
 
 impl PreparedDestination {
-    /// Lights a beacon, which burns until everything was sent, also in a dry run: it says what the real run says. `None` where no
-    /// directory at or above the destination takes an entry.
+    /// Lights a beacon until everything was sent, also in a dry run, which reports the same as the real run. `None` if no directory at or
+    /// above the destination takes an entry.
     pub fn light(&mut self) -> Option<BeaconPlace> {
         let config = &self.config;
         let (target, into) = target_of(&config.mapping)?;
@@ -53,7 +54,7 @@ impl PreparedDestination {
         let (directory, before) = levels.find_map(|level| {
             let there = storage.stat(&level).ok()?;
             let there = there.filter(|there| there.kind == Kind::Directory)?;
-            // The name of a mount point means nothing to who sees what is mounted.
+            // The name of a mount point is unknown to a source that sees the mounted file system.
             if *device.get_or_insert(there.device) != there.device {
                 return None;
             }
@@ -158,7 +159,7 @@ impl Beacon {
         }
     }
 
-    /// Removes the beacon that a killed run has left. It was empty, as no file that a run goes on with is.
+    /// Removes the beacon that a killed run has left. It was empty, unlike any file that a run resumes.
     fn put_out_earlier(&self, tag: u64) {
         let storage = &self.storage;
         let mut found = Vec::new();

@@ -72,7 +72,7 @@ pub struct DestinationRequest {
     pub fence: Option<Arc<dyn Fence>>,
     /// Findings and temporary files of earlier attempts of the same job.
     pub earlier: Earlier,
-    /// Names the node that writes, if another one may go on with its job.
+    /// Names the writing node, if another node may continue its job.
     pub node: Vec<u8>,
 }
 
@@ -103,7 +103,7 @@ impl PreparedDestination {
     pub fn put_away(mut self) -> Result<(), JournalError> {
         drop(self.config.beacon.take());
         if let Some(made) = &self.made {
-            // It stays if somebody has put something into it meanwhile.
+            // It stays if another program has put an entry into it meanwhile.
             let _ = self.config.storage.remove_entry(made, true);
         }
         match self.journal {
@@ -161,7 +161,7 @@ pub enum DestinationError {
         "a member of epoch {0} of this claim has written to the destination since; ask the controller of the job for the epoch that counts"
     )]
     Stale(u64),
-    /// The destination argument does not fit what is there.
+    /// The destination argument does not fit the existing entries.
     #[error("{0}")]
     Unsuitable(String),
     /// Its storage.

@@ -93,7 +93,7 @@ pub enum FinishError {
     /// Not everything is durable.
     #[error(transparent)]
     Commit(#[from] CommitError),
-    /// Links, names that waited, or news of what was replaced.
+    /// A list failed: links, names that waited, or reports of replaced entries.
     #[error(transparent)]
     List(#[from] ListError),
     /// Directories.

@@ -19,7 +19,7 @@ use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, TempName};
 
 use crate::files::target::{Target, destination_fault};
 
-/// Tells whether a claim still holds at this node. Must be cheap as a rule: it is asked before each write.
+/// Says whether a claim still holds at this node. The check must usually be cheap: it runs before each write.
 pub trait Fence: Send + Sync {
     /// Whether it does. Once it does not, it never does again. May wait for the answer where this node was away.
     fn holds(&self) -> bool;
@@ -41,7 +41,7 @@ pub struct Membership {
     pub epoch: u64,
     /// It finishes the whole tree.
     pub closer: bool,
-    /// Tells transfers of one sender apart that run at the same time.
+    /// Distinguishes transfers of one sender that run at the same time.
     pub lane: u32,
     /// Whether it may still write.
     pub fence: Arc<dyn Fence>,

@@ -54,7 +54,7 @@ pub struct TreeSinkConfig {
     pub force: bool,
     /// Read every file back before it gets its name.
     pub verify: bool,
-    /// Do not wait for storage: what was delivered may not survive a power cut.
+    /// Do not wait for storage: delivered data may not survive a power cut.
     pub no_sync: bool,
     /// Where what does not fit in memory is kept.
     pub spill_directory: PathBuf,

@@ -125,7 +125,7 @@ impl Target {
         }
     }
 
-    /// The entry stays out because of what was asked for entries that are there, or are not.
+    /// The entry stays out because of the user's choice for existing, or for missing, entries.
     pub(crate) fn stays_out(&self, kind: EntryKind, there: Option<&Meta>) -> bool {
         let comparison = self.comparison();
         match there {
@@ -149,14 +149,14 @@ impl Target {
         self.comparison().delete && (!record.path.is_empty() || self.root_makes_way(path))
     }
 
-    /// Whether what was named as the destination may become another kind of entry. The storage's own root cannot, and a name with a
-    /// slash behind it says what it is.
+    /// Whether the entry named as the destination may become another kind of entry. The storage's own root cannot, and a name that ends
+    /// with a slash must be a directory.
     pub(crate) fn root_makes_way(&self, path: &RelPath) -> bool {
         self.comparison().counterpart && !path.is_root() && !self.config.must_be_directory
     }
 
-    /// Refuses to replace a device, FIFO or socket that has the name of the whole destination: a user who names one wants to write
-    /// into it. Inside a data set it is a copy of something, and gives way.
+    /// Refuses to replace a device, FIFO or socket that has the name of the whole destination: a user who names one wants to write into it.
+    /// Inside a data set such an entry is a copy, and gives way.
     pub(crate) fn spare_special(&self, record: &Record, there: &Meta) -> Result<(), Fault> {
         let (kind, advice) = match there.kind {
             Kind::CharDevice | Kind::BlockDevice => {
@@ -211,7 +211,7 @@ pub(crate) fn spill_error(path: &RelPath, error: &std::io::Error) -> StoreError 
     }
 }
 
-/// The path below `base` of what is at `path`.
+/// The part of `path` below `base`.
 pub(crate) fn below<'a>(base: &RelPath, path: &'a RelPath) -> &'a [u8] {
     let rest = path.as_bytes();
     let rest = rest.strip_prefix(base.as_bytes()).unwrap_or(rest);

@@ -1,5 +1,5 @@
 //! Owns what ends a transfer at its beginning: a source's own directory that can be neither made nor opened at the destination.
-//! Judges nothing below it; there an entry fails by itself.
+//! Judges nothing below it; there each entry fails alone.
 
 use std::sync::OnceLock;
 

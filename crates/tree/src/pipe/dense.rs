@@ -1,4 +1,4 @@
-//! A source whose holes are read as zeros, for who writes in order and must know what comes next.
+//! A source whose holes are read as zeros, for a destination that writes in order and must know the next bytes.
 //! Reads nothing itself.
 
 use std::ops::Range;

@@ -1,5 +1,5 @@
 //! The bytes that come out of a pipe, once and in order, as the one file of a transfer.
-//! Does not decide what becomes of a transfer whose pipe fails.
+//! Does not decide how a transfer ends whose pipe fails.
 //!
 //! The pipe is read one byte ahead, so that the last block is known as such; its size travels in the end record. Blocks are kept until
 //! WRITTEN. The entry may be settled without its bytes (skipped, failed at either end, a dry run). Then the sender closes the source, so
@@ -16,7 +16,7 @@ use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Generation, Record, Sid
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// How often a silent pipe is left, to see whether the transfer goes on.
+/// How often the wait for a silent pipe is interrupted, to see whether the transfer still runs.
 const LOOK_EVERY: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 200_000_000,
@@ -150,7 +150,7 @@ impl SourceFile for PipeSource {
             *first = carry;
             filled = 1;
         }
-        // One byte more than fits tells whether the block is the last.
+        // One byte more than fits shows whether the block is the last.
         let mut more = [0];
         loop {
             let is_full = filled == buffer.len();

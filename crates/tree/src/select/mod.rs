@@ -1,10 +1,10 @@
-//! Which entries of a source are meant: the rules and limits of one transfer, prepared, and the answers to who asks.
+//! Selects entries of a source: the rules and limits of one transfer, prepared, and the answers about single entries.
 //! Reads no lists of names (`names`) and walks nothing (`tree`).
 //!
-//! Both ends have the same selection, since the receiver must know what was not meant to be seen. A scan asks about each name
-//! before it looks at the entry (`store::Choice`), so an excluded name costs nothing and an excluded directory is never opened.
-//! Deletion spares by the same rules what rules exclude. Only the source knows what limits of size and time pass over; where the
-//! receiver deletes, such an entry is announced with a flag, and only its key is noted.
+//! Both ends have the same selection, since the receiver must know which entries the source skips. A scan asks about each name before it
+//! looks at the entry (`store::Choice`), so an excluded name costs nothing and an excluded directory is never opened. Deletion spares by
+//! the same rules what rules exclude. Only the source knows what limits of size and time pass over; where the receiver deletes, such an
+//! entry is announced with a flag, and only its key is noted.
 
 mod pattern;
 mod rules;
@@ -28,7 +28,7 @@ pub use self::text::{RuleError, parse_rule, parse_rules};
 #[derive(Debug, Default)]
 pub struct Select {
     rules: Rules,
-    /// For each rule, whether what it matches is in.
+    /// For each rule, whether it includes or excludes its matches.
     includes: Vec<bool>,
     bytes_min: u64,
     bytes_max: Option<u64>,
@@ -56,7 +56,7 @@ pub enum SelectError {
 }
 
 impl Select {
-    /// Prepares what a client asked for.
+    /// Prepares a client's selection.
     ///
     /// # Errors
     /// Names the pattern at fault.
@@ -91,10 +91,10 @@ impl Select {
         Ok(Arc::new(select))
     }
 
-    /// Whether the rules leave `path` out, by itself or with a directory that it is in. Limits of size and time are no rules.
+    /// Whether the rules leave `path` out, by its own match or with a directory around it. Limits of size and time are no rules.
     ///
-    /// For whoever knows nothing of the directories above, as at the destination, where what is left out at the source is
-    /// protected. `path` is relative to the root; the root itself is always in.
+    /// For callers that know nothing of the directories above, as at the destination, where entries excluded at the source are protected.
+    /// `path` is relative to the root; the root itself is always in.
     pub fn excludes(&self, path: &[u8], is_directory: bool) -> bool {
         if self.includes.is_empty() {
             return false;
@@ -105,7 +105,7 @@ impl Select {
             || self.leaves_out(path, is_directory)
     }
 
-    /// As [`Select::excludes`], for who knows that no directory above is left out, as in a walk from the root down.
+    /// As [`Select::excludes`], for callers that know that no directory above is left out, as in a walk from the root down.
     pub fn leaves_out(&self, path: &[u8], is_directory: bool) -> bool {
         if path.is_empty() || self.includes.is_empty() {
             return false;
@@ -114,7 +114,7 @@ impl Select {
         rule.is_some_and(|rule| !self.includes[rule])
     }
 
-    /// Whether the limits of size (for files) and time (for what is no directory) leave an entry out.
+    /// Whether the limits of size (for files) and time (for all but directories) leave an entry out.
     pub fn passes_over(&self, meta: &Meta) -> bool {
         let is_file = meta.kind == Kind::File;
         let size = is_file
@@ -139,12 +139,12 @@ impl Select {
         !self.includes.is_empty()
     }
 
-    /// Whether what is mounted in a tree does not belong to it.
+    /// Whether file systems mounted in a tree are left out.
     pub fn keeps_to_one_file_system(&self) -> bool {
         self.one_file_system
     }
 
-    /// Whether only what a list names is meant.
+    /// Whether only the names of a list are selected.
     pub fn is_listed(&self) -> bool {
         self.listed
     }

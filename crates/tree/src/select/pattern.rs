@@ -8,7 +8,7 @@ pub(crate) struct Pattern {
     pub(crate) begins: Begins,
     /// Only directories match.
     pub(crate) directories_only: bool,
-    /// It ends in `/***` (or more stars), which is not among the parts: what is below a match matches, too.
+    /// It ends in `/***` (or more stars), which is not among the parts: entries below a match match, too.
     pub(crate) and_below: bool,
     /// The parts of a match, in order.
     pub(crate) parts: Vec<Part>,
@@ -145,7 +145,7 @@ fn parse_parts(mut rest: &[u8]) -> Result<Vec<Part>, PatternError> {
     Ok(parts)
 }
 
-/// Reads what is behind `[`, up to and with `]`.
+/// Reads a class from behind its `[` to its `]`.
 fn parse_class(rest: &mut &[u8]) -> Result<Class, PatternError> {
     let mut class = Class::default();
     let negated = matches!(rest.first(), Some(b'!' | b'^'));

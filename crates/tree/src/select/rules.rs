@@ -1,5 +1,5 @@
 //! Finds the first of many rules that matches a path: plain names by hashing, the others by automata over bytes.
-//! Does not read patterns (`pattern`) and does not know what a rule means.
+//! Does not read patterns (`pattern`) and does not interpret rules.
 //!
 //! The engine is the one beneath `globset`. That crate takes patterns in UTF-8 only and knows `**` as a whole component only,
 //! and rsync's rules, which people have, are neither.

@@ -69,7 +69,7 @@ fn matches(pattern: &[u8], path: &[u8], is_directory: bool) -> bool {
             pattern == text
         }
     };
-    // With three stars at the end a directory is matched as what is in it would be.
+    // With three stars at the end a directory matches as its contents would.
     let path = match is_directory && pattern.ends_with(b"***") {
         true => [path, b"/"].concat(),
         false => path.to_vec(),

@@ -25,11 +25,11 @@ pub enum RuleError {
     TooLong(usize),
 }
 
-/// Reads one rule. `include` is what the flag or file that it is from says; `+ ` in front includes, `- ` excludes and `!`
-/// reverses what would be otherwise. `\!` in front is an ordinary `!`.
+/// Reads one rule. `include` comes from the flag or file of the rule; `+ ` in front includes, `- ` excludes and `!` reverses the default.
+/// `\!` in front is an ordinary `!`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The error in the rule.
 pub fn parse_rule(text: &[u8], include: bool) -> Result<Rule, RuleError> {
     let (text, include) = match text {
         [b'+', b' ', rest @ ..] => (rest, true),
@@ -56,7 +56,7 @@ pub fn parse_rule(text: &[u8], include: bool) -> Result<Rule, RuleError> {
 /// are those that begin with `#` or `;`; a carriage return at the end of a line is no part of it.
 ///
 /// # Errors
-/// Number of the line, from 1, and what is wrong with it.
+/// Number of the line, from 1, and the error in it.
 pub fn parse_rules(
     content: &[u8],
     include: bool,

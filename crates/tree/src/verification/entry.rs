@@ -1,4 +1,4 @@
-//! One entry compared with what it should be: type, size, mode, time, target, contents.
+//! Compares one entry with its expectation: type, size, mode, time, target, contents.
 //! Does not schedule; a file too large for one buffer is handed on.
 
 use std::sync::Arc;
@@ -133,7 +133,7 @@ impl Shared {
             }
             _ => {}
         }
-        // The directory that was asked for belongs to who made it; a link's mode means nothing.
+        // The user that made the requested directory chose its mode; a link's mode means nothing.
         let is_storage_root = path.as_bytes().is_empty();
         if !self.config.contents_only && !is_storage_root && record.kind != EntryKind::HARD_LINK {
             if record.kind != EntryKind::SYMLINK && meta.mode != record.mode & 0o7777 {

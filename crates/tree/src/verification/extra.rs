@@ -13,7 +13,7 @@ use crate::{OwnFiles, TreeRoot};
 /// Names in memory before they are sorted on disk.
 const SORT_BYTES: usize = 16 << 20;
 
-/// Names between two looks whether the search goes on.
+/// Names between two checks for a stop.
 const LOOK_EACH: u64 = 1_024;
 
 /// Behind a name that is expected; less than that of one that was found.
@@ -33,7 +33,7 @@ pub enum ExtraError {
     /// Names beyond the memory bound could not be written to disk.
     #[error("names cannot be sorted on disk: {0}")]
     Spill(#[from] io::Error),
-    /// The tree could not be listed in full, so nothing can be said of what is not in it.
+    /// The tree could not be listed in full, so missing entries are unknown.
     #[error("{0}")]
     Scan(#[from] StoreError),
     /// The caller gave it up.
@@ -50,7 +50,7 @@ impl Expected {
         }
     }
 
-    /// These files are nobody's business, as the manifest that says what is expected.
+    /// These files are left out, as is the manifest with the expectations.
     #[must_use]
     pub fn without(self, own: Arc<OwnFiles>) -> Self {
         Self { own, ..self }

@@ -1,4 +1,4 @@
-//! A large file that several threads read at once, a window each; whoever reads the last one judges it.
+//! A large file that several threads read at once, a window each; the thread that reads the last window judges the file.
 //! Does not compare anything but the digest of the whole.
 
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Reads entries of trees on many threads, takes their digests and compares them with what they should be.
+//! Reads entries of trees on many threads, takes their digests and compares them with the expectations.
 //! Does not know where the expectations come from, nor how the findings are used.
 //!
 //! It serves manifests (digests of skipped entries), `verify` on this machine, and `verify` at a daemon, where expectations come
@@ -46,7 +46,7 @@ pub struct VerifierConfig {
 /// Result for one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
-    /// It is what it should be; of a file, its digest.
+    /// The entry is as expected; for a file, its digest.
     Same(Option<Digest>),
     /// It is not, or it cannot be read.
     Different(Fault),
@@ -209,7 +209,7 @@ impl Verifier {
         }
     }
 
-    /// Gives up: what is not checked yet will not be. Returns at once.
+    /// Gives up: entries that are not checked yet will not be. Returns at once.
     pub fn stop(&self) {
         self.shared.stop(false);
     }
@@ -361,7 +361,7 @@ mod tests {
         verifier.submit(1, vec![Record::default()]);
         verifier.wait_idle();
         assert!(verifier.has_failed());
-        // Nor does anybody who comes later wait.
+        // Later callers do not wait either.
         for number in 0..=BATCHES_MAX as u64 {
             verifier.submit(number, vec![Record::default()]);
         }

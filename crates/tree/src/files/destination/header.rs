@@ -1,4 +1,4 @@
-//! Makes what a journal's header says of a transfer: its label for people, and the bytes of its mapping.
+//! Makes the parts of a journal's header that describe a transfer: its label for people, and the bytes of its mapping.
 //! Does not map names (`destination`).
 
 use godwit_store::RelPath;
@@ -20,7 +20,7 @@ pub(super) fn label(sources: &[Vec<u8>], destination: &[u8]) -> String {
     label + " to " + &shortened(destination)
 }
 
-/// At most [`LABEL_NAME_BYTES`] of a path, the end of it: that is what tells it from others.
+/// At most [`LABEL_NAME_BYTES`] from the end of a path, which is its most distinctive part.
 fn shortened(path: &[u8]) -> String {
     let path = lossy(path);
     match path.len().checked_sub(LABEL_NAME_BYTES) {
@@ -35,7 +35,7 @@ const LABEL_SOURCES: usize = 3;
 /// Longest path in a label.
 const LABEL_NAME_BYTES: usize = 900;
 
-/// The sources, the destination, what stands between them, and a number.
+/// The sources, the destination, the separators, and a number.
 const _: () = assert!((LABEL_SOURCES + 1) * (LABEL_NAME_BYTES + 8) + 64 < LABEL_BYTES_MAX);
 
 pub(super) fn encode_mapping(mapping: &[RelPath]) -> Vec<u8> {

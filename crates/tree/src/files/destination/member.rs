@@ -12,9 +12,9 @@ use super::{DestinationError, DestinationRequest};
 const MEMBER: &[u8] = b"\0member";
 
 impl DestinationRequest {
-    /// The journal's key of these parts. That of a member begins with the tag of its claim, so that the journal vouches for the temporary
-    /// files of the claim; and its digest is part of it, for parts of other digests do not combine. So is this node: what another one that mounts
-    /// the same at the same path is late with has other names.
+    /// The journal's key of these parts. A member's key begins with the tag of its claim, so that the journal vouches for the temporary
+    /// files of the claim. The digest kind is part of the key, because parts with other digests do not combine. The node is part of the key
+    /// too: late writes of another node with the same mount path go to other names.
     pub(super) fn member_key(&self, parts: Vec<&[u8]>) -> JournalKey {
         let Some(member) = &self.member else {
             return JournalKey::of(&parts);

@@ -1,5 +1,5 @@
-//! Tests of requests before anything is written: names, keys, what a refusal leaves.
-//! Does not test what goes on the wire or to a disk.
+//! Tests of requests before anything is written: names, keys, and traces of a refusal.
+//! Tests neither the wire nor the disk.
 
 use std::path::Path;
 
@@ -199,7 +199,7 @@ fn a_later_attempt_at_another_node_has_temporary_names_of_its_own() {
     assert_ne!(elsewhere.config.tag, tag);
     let tag_there = elsewhere.config.tag;
     drop(elsewhere);
-    // Each node goes on with its own journal.
+    // Each node continues its own journal.
     for (node, tag) in [(0, tag), (1, tag_there)] {
         let again = attempt(node, Some(true));
         assert_eq!(again.config.tag, tag);

@@ -1,4 +1,4 @@
-//! Makes what was written durable and final, batch by batch: sync, check, rename, sync directories, journal, acknowledge.
+//! Makes written data durable and final, batch by batch: sync, check, rename, sync directories, journal, acknowledge.
 //! Writes no contents; a batch fills while the one before it is being synced.
 
 mod batch;
@@ -133,7 +133,7 @@ impl Committer {
         room
     }
 
-    /// A place in the batch that fills, for what was written in `epoch`; `None` if a sync has failed since.
+    /// A place in the current batch, for data written in `epoch`; `None` if a sync has failed since.
     pub(crate) fn place(&self, epoch: u64) -> Option<BatchHold<'_>> {
         let state = lock(&self.state);
         self.is_epoch(epoch).then_some(BatchHold(state))
@@ -197,7 +197,7 @@ impl Committer {
         }
     }
 
-    /// Notes in the journal how much has arrived, so that a later run can tell what a crash has cost. Vouches for nothing.
+    /// Notes in the journal how much has arrived, so that a later run can report the loss of a crash. Vouches for nothing.
     fn mark(&self, content: u64) {
         let received = self.received.fetch_add(content, Ordering::Relaxed) + content;
         if received < self.received_marked.load(Ordering::Relaxed) + MARK_BYTES {
@@ -212,7 +212,7 @@ impl Committer {
         }
     }
 
-    /// Forgets what the journal knows of an unfinished file.
+    /// Forgets the journal's records of an unfinished file.
     pub(crate) fn restart(&self, key: PathKey) {
         if let Some(journal) = lock(&self.journal).as_mut()
             && let Err(error) = journal.append_restart(key)
@@ -437,7 +437,7 @@ impl Committer {
         }
     }
 
-    /// A failed sync names no file: what was in the batch, and what was written while it ran, is asked for again.
+    /// A failed sync names no file: data in the batch, and data written while it ran, is requested again.
     fn lose(&self, batch: Batch, error: &StoreError) {
         self.epoch.fetch_add(1, Ordering::SeqCst);
         let second = std::mem::take(&mut lock(&self.state).batch);
@@ -460,13 +460,13 @@ impl Committer {
         }
     }
 
-    /// Files come again although they have their names: what is in the way of them is theirs.
+    /// Files come again although they have their names: the entries in their way are their own.
     fn expect_again<'a>(&self, files: impl Iterator<Item = &'a SmallFile>) {
         let named = files.filter(|file| file.unnamed.is_none());
         lock(&self.replace).extend(named.map(|file| file.id));
     }
 
-    /// Back to what is durable, and to what has been written since the failure.
+    /// Returns to the durable data and the data written since the failure.
     fn forget_undurable(&self, file: &Arc<OpenFile>) {
         let mut progress = lock(&file.progress);
         let mut written: FileDigest = progress.durable.clone();

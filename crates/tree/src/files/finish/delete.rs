@@ -49,7 +49,7 @@ struct Survey {
     looked: Instant,
     /// A directory that has to go, for its name is wanted for something else, and what in it stays.
     stuck: Option<(RelPath, RelPath)>,
-    /// Where file systems are mounted, with the numbers of these directories.
+    /// Mount points of file systems, with the numbers of their directories.
     mounts: Vec<(u64, RelPath)>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Deleter<'a> {
 }
 
 impl Deleter<'_> {
-    /// Removes what was not announced, if that is asked for and nothing speaks against it.
+    /// Removes entries that were not announced, if the user asked for that and nothing forbids it.
     pub(crate) fn delete_extras(&self, ending: &mut Ending<'_>) -> Deletion {
         if !self.target.comparison().delete {
             return Deletion::Done;
@@ -99,7 +99,7 @@ impl Deleter<'_> {
         }
     }
 
-    /// Tells what made way for directories while the transfer ran.
+    /// Reports the entries that made way for directories while the transfer ran.
     pub(crate) fn tell_replaced(&self, ending: &mut Ending<'_>) -> io::Result<()> {
         lock(&self.agenda.replaced).forward(|item| {
             if let Some((kind, path)) = item.split_first() {
@@ -239,7 +239,7 @@ impl Deleter<'_> {
         Ok(Some((survey, extras)))
     }
 
-    /// A directory that has to go at the end, and what is mounted in it or there.
+    /// A directory that has to go at the end, and the mount point at or below it.
     fn mount_in_the_way(&self, survey: &Survey) -> io::Result<Option<(RelPath, RelPath)>> {
         let base = self.target.base();
         for (_, mount) in &survey.mounts {

@@ -197,7 +197,7 @@ impl Finisher {
             let Ok(path) = target.mapped(record.root, &record.path) else {
                 return;
             };
-            // Most are as they should be after a run that changes little; what was made by it is not.
+            // After a run that changes little most directories are right; new ones are not.
             let mut right = false;
             let mut lacked = 0;
             let set = target.config.keeper.final_meta(&record).and_then(|meta| {

@@ -65,7 +65,7 @@ impl Leftovers {
         }
     }
 
-    /// Whether all of the source was seen: what it did not announce is not there any more.
+    /// Whether all of the source was seen: then entries that it did not announce do not exist there any more.
     pub(crate) fn all_seen(&self) -> bool {
         let inner = lock(&self.0);
         inner.unseen.is_empty() && !inner.everything

@@ -1,4 +1,4 @@
-//! Further names of files, links and special files: made at the end, when what they name is there.
+//! Further names of files, links and special files: made at the end, when their first names exist.
 //! Decides nothing about them (`planner`) and makes nothing else.
 //!
 //! A link is made only to a file that this transfer delivered or found to be the same (`undelivered`). Where the first name is
@@ -102,7 +102,7 @@ impl Linker<'_> {
         }
     }
 
-    /// Whether there was anything to do. `last` is for what is known of the directories of both names.
+    /// Whether there was anything to do. `last` holds the facts about the directories of both names.
     fn make_link(
         &self,
         link: &DeferredLink<'_>,
@@ -124,7 +124,7 @@ impl Linker<'_> {
                     "was not delivered, so there is nothing to link to; copy again once that works";
                 return Err(undelivered(FaultCode::NOT_FOUND, why));
             }
-            // The code of the file itself: whoever groups by codes has both in one group.
+            // The code of the file itself: so groups of failures by code hold both.
             Ok(Some(Undelivered::NoRoom)) => {
                 let message = format!(
                     "{name}: its first name {first}: no space left, so there is nothing to link to; copy again once there is room"

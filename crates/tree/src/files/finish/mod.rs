@@ -1,4 +1,4 @@
-//! Owns what makes a tree final: syncs, names, links, deletion, directory times, and the sweep of what is left.
+//! Owns the final steps of a tree: syncs, names, links, deletion, directory times, and the sweep of leftovers.
 //! Writes no contents.
 
 pub(crate) mod commit;

@@ -113,7 +113,7 @@ fn unnamed_file(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// As a section of the wire: what goes with a directory may be long, and has a form there already.
+/// As a section of the wire: a directory's attributes may be long, and have a form there already.
 pub(crate) fn encode_directory(record: &Record) -> io::Result<Vec<u8>> {
     let mut item = Vec::new();
     let written = RecordWriter::new(&mut item).push(record);
@@ -139,7 +139,7 @@ pub(crate) struct DeferredLink<'a> {
     pub(crate) is_there: bool,
 }
 
-/// In the third field of a link: it may replace what has its name.
+/// In the third field of a link: it may replace an entry that has its name.
 const REPLACES: u8 = 1;
 /// In the third field of a link: the entry is there already.
 const IS_THERE: u8 = 2;

@@ -1,11 +1,11 @@
-//! Which files are not at the destination as the source has them, so that nothing is made a further name of what stands there.
+//! Remembers files whose content at the destination is not the source's, so that no further name is made of the entries there.
 //! Decides nothing about the names; `links` does.
 //!
-//! The set holds hashes, the older ones on disk. Times could not tell whether a file is the source's: it may change while it is
-//! read, and some file systems round times.
+//! The set holds hashes, the older ones on disk. Times do not show whether a file is the source's: it may change while it is read, and some
+//! file systems round times.
 //!
-//! A sender that may not read the destination could give a file that it never sent a further name, at a place where somebody may read.
-//! So for such a sender the files are remembered that were brought, or found to have the announced digest, and all others are foreign.
+//! A sender without read permission at the destination could otherwise link a file that it never sent into a readable place. So for such a
+//! sender the files are remembered that were brought, or found to have the announced digest, and all others are foreign.
 
 use std::path::Path;
 use std::sync::Mutex;

@@ -98,7 +98,7 @@ fn directory(id: u64, path: &[u8]) -> Record {
     }
 }
 
-/// The names that are left of those of the claim, when a member has looked at the tree.
+/// The remaining names of the claim's files, when a member has looked at the tree.
 fn left(is_late: bool, closer: bool) -> Vec<String> {
     let mut left = Vec::new();
     let prepare = |tree: &Path, tag| {

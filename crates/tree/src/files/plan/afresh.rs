@@ -24,7 +24,7 @@ pub(crate) fn is_due(target: &Target, there: &Meta) -> bool {
     copies(target) && !comparison.dry_run && there.kind != Kind::Directory && there.links == 1
 }
 
-/// Puts a copy with these attributes in the place of a file; None where it cannot be copied, or somebody changes it meanwhile.
+/// Puts a copy with these attributes in the place of a file; `None` if it cannot be copied, or changes meanwhile.
 pub(crate) fn adjust(
     target: &Target,
     path: &RelPath,

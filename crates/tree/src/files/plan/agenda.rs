@@ -26,7 +26,7 @@ pub(crate) struct Agenda {
     directories: Mutex<SpillList>,
     /// Entries that made way for directories: kind and path of each.
     pub(crate) replaced: Mutex<SpillList>,
-    /// The kind of what has the name of the whole destination, if another kind of entry is to have it.
+    /// The kind of the entry with the name of the whole destination, if another kind of entry is to replace it.
     pub(crate) way_at_root: Mutex<Option<Kind>>,
     /// The announced entries, if anything is to be deleted.
     pub(crate) announced: Announced,

@@ -35,7 +35,7 @@ impl Key {
     }
 }
 
-/// The keys of what was announced so far.
+/// The keys of the entries announced so far.
 pub(crate) struct Announced {
     directory: PathBuf,
     state: Mutex<State>,
@@ -76,7 +76,7 @@ impl Announced {
     /// Counts these as announced.
     pub(crate) fn add(&self, keys: &[Key]) {
         let mut state = lock(&self.state);
-        // A sorter that cannot write a run tries again with each key, and sorts what it has each time.
+        // A sorter that cannot write a run tries again with each key, and sorts its keys each time.
         if state.failure.is_none() {
             let pushed = keys.iter().try_for_each(|key| state.sorter.push(&key.0));
             state.failure = pushed.err().map(KeysError::from);
@@ -120,7 +120,7 @@ impl There {
     }
 }
 
-/// One bit for each entry that is there: set for what was not announced.
+/// One bit for each existing entry: set if the entry was not announced.
 pub(crate) struct Extras {
     bits: Vec<u64>,
     pub(crate) count: u64,

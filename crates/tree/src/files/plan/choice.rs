@@ -1,4 +1,4 @@
-//! Puts the selection of a transfer between a scan and the entries of one root, and counts what is left out.
+//! Applies the selection of a transfer between a scan and the entries of one root, and counts the skipped entries.
 //! Does not decide; `select` does.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use godwit_store::{Choice, Meta, Pick, RelPath};
 use crate::files::read::source::TreeRoot;
 use crate::select::Select;
 
-/// A selection, and where what it leaves out is counted.
+/// A selection, and the counters for skipped entries.
 #[derive(Clone)]
 pub struct Selecting {
     /// The selection rules.
@@ -49,7 +49,7 @@ impl Selecting {
         self.takes_name(start.file_name().unwrap_or_default(), false)
     }
 
-    /// Whether another file system is mounted at this path below a root, so that what is in it is left out.
+    /// Whether another file system is mounted at this path below a root, so that its contents are left out.
     pub(crate) fn ends_at(&self, root: &TreeRoot, path: &RelPath) -> bool {
         self.select.keeps_to_one_file_system() && *path != root.start && root.storage.is_mount(path)
     }

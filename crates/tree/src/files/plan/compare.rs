@@ -1,5 +1,5 @@
-//! Judges what is there against what was announced: the same, the same but for its metadata, or to be replaced.
-//! Makes nothing, but sets metadata of what is the same otherwise.
+//! Compares existing entries with announced ones: the same, the same but for metadata, or to be replaced.
+//! Makes no entries, but sets the metadata of entries that are otherwise the same.
 //!
 //! Entries are compared by size and time, by size alone, or by digest (`engine`, `sender::readers::digests`), as
 //! where the file system cannot keep the time. An entry that
@@ -29,7 +29,7 @@ pub(crate) enum Judgement {
     Wanted,
 }
 
-/// Whether what is there is of that time, as far as it can tell: some file systems and programs keep fewer digits.
+/// Whether the existing entry has this time, as far as can be seen: some file systems and programs keep fewer digits.
 pub(crate) fn has_time(there: &Meta, mtime: Timestamp) -> bool {
     matches!(times::kept(there.mtime, mtime), Kept::Exactly | Kept::Cut)
 }
@@ -46,11 +46,11 @@ pub(crate) fn mtime_of(record: &Record) -> Timestamp {
     }
 }
 
-/// Compares what is there with announced entries.
+/// Compares existing entries with announced ones.
 pub(crate) struct Comparer {
     target: Arc<Target>,
     agenda: Arc<Agenda>,
-    /// Of a forced run, what the forced runs before it have sent.
+    /// In a forced run, the files that earlier forced runs have sent.
     done: DoneSet,
     undelivered: Arc<UndeliveredSet>,
     pub(crate) sharers: Sharers,
@@ -101,7 +101,7 @@ impl Comparer {
         let same = there.bytes == record.bytes
             && match judge {
                 Judge::SIZE => true,
-                // Everybody has the contents of an empty file, which may get others later. So its digest shows nothing.
+                // Any empty file has the same contents, and it may get others later. So its digest shows nothing.
                 Judge::CHECKSUM if record.bytes == 0 => !self.wants_proof(record),
                 Judge::CHECKSUM => match record.digest {
                     None => return Ok(Judgement::Settled(Verdict::Digest)),
@@ -142,7 +142,7 @@ impl Comparer {
         Ok(Judgement::Wanted)
     }
 
-    /// A file is left as it is, or out. Unless it is the same, nothing is made a further name of what stands there.
+    /// A file is left as it is, or out. Unless it is the same, no further name is made of the existing file.
     pub(crate) fn leave(&self, record: &Record, there: Option<&Meta>) {
         let is_same = |there: &Meta| {
             there.kind == Kind::File
@@ -193,7 +193,7 @@ impl Comparer {
         Ok(Judgement::Settled(self.adjusted()))
     }
 
-    /// Whether what is there lacks attributes, and is made again to get them.
+    /// Whether the existing entry lacks attributes, and is made again to get them.
     pub(crate) fn is_to_be_made_again(
         &self,
         path: &RelPath,
@@ -215,7 +215,7 @@ impl Comparer {
         self.target.unless_plain(Verdict::Adjusted, Verdict::Skip)
     }
 
-    /// Sets the metadata of what is the same otherwise, where it differs.
+    /// Sets the metadata of an entry that is otherwise the same, where it differs.
     pub(crate) fn adjust(
         &self,
         path: &RelPath,
@@ -223,7 +223,7 @@ impl Comparer {
         meta: &FinalMeta,
     ) -> Result<Verdict, StoreError> {
         let storage = &self.target.config.storage;
-        // A member leaves what it has not made to the closer: no other name stands between a late call and the file.
+        // A member leaves entries of others to the closer: no other name stands between a late call and the file.
         if storage.agrees(path, there, meta) || !self.target.finishes_tree() {
             return Ok(Verdict::Skip);
         }

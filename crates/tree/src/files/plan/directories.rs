@@ -1,4 +1,4 @@
-//! The directories of a destination: which were made by this transfer, whose names are exact, and what has made way for one.
+//! The directories of a destination: which ones this transfer made, which have exact names, and the entries that made way for one.
 //! Sets no times and no final modes (the finisher does), and writes no contents.
 //!
 //! Lock order: `replacing` comes before everything else here; the other locks are held for one call only.
@@ -32,7 +32,7 @@ pub(crate) struct Directories {
     pub(crate) spelling: Spelling,
     /// Directories that this transfer made: nothing in them needs to be looked at.
     fresh: Mutex<HashSet<Box<[u8]>>>,
-    /// Whether there were any: most runs over what is there make none.
+    /// Whether any were made: most repeated runs make none.
     made_any: AtomicBool,
     /// Held while something makes way for a directory. Of a dry run, what would have made way.
     replacing: Mutex<SeenSet>,
@@ -80,14 +80,14 @@ impl Directories {
         self.opening(path, &|| storage.make_directory(path, 0o700))
     }
 
-    /// Does something in the directory of `path`, and what is needed for that if it cannot be done at once.
+    /// Does an operation in the directory of `path`, and prepares the directory if the operation fails at first.
     pub(crate) fn within_its_directory<T>(
         &self,
         path: &RelPath,
         act: &dyn Fn() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         match self.opening(path, act) {
-            // The manifest with its directory may still be on its way, on another stream; or somebody has removed it since.
+            // The manifest with its directory may still be in flight, on another stream; or another program has removed it since.
             Err(error) if error.kind == StoreErrorKind::NotFound => {
                 self.make_parents(path)?;
                 act()

@@ -1,4 +1,4 @@
-//! Owns the judgement of announced entries: what is there already, what is to be made, and what must wait for the end.
+//! Owns the judgement of announced entries: which ones exist already, which are to be made, and which must wait for the end.
 //! Writes no contents.
 
 pub(crate) mod afresh;

@@ -1,4 +1,5 @@
-//! Compares announced entries with the destination, makes directories and what has no contents, and notes what must wait for the end.
+//! Compares announced entries with the destination, makes directories and entries without contents, and notes work that must wait for the
+//! end.
 //! Writes no file contents (`writer`) and performs nothing that waits for the end (`finisher`).
 
 mod at_once;
@@ -29,7 +30,7 @@ use crate::files::unusable::Unusable;
 use crate::files::write::held::Held;
 use crate::files::write::maker::Maker;
 
-/// Wanted entries whose name is taken already, shared with those who give names.
+/// Wanted entries whose name is taken already, shared with the code that names files.
 pub(crate) type ReplaceSet = Mutex<HashSet<EntryId>>;
 
 /// Gives a verdict on each announced entry.
@@ -86,7 +87,7 @@ impl Planner {
             .collect()
     }
 
-    /// `look` looks at what is there, `path` is memory for the path of the entry, and `last` for what is known of its directory.
+    /// `look` looks at the existing entry, `path` is memory for the path of the entry, and `last` holds the facts about its directory.
     fn plan_one(
         &self,
         record: &Record,
@@ -405,7 +406,7 @@ impl Planner {
         })
     }
 
-    /// The limits pass this entry over at the source. So what has its name here stays, and if that is a directory, so does all that is in it.
+    /// The limits pass this entry over at the source. So an entry with its name here stays, with all its contents if it is a directory.
     fn pass_over(&self, record: &Record) {
         if !self.target.comparison().delete {
             return;

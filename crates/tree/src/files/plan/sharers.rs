@@ -1,5 +1,5 @@
 //! Finds entries that the source has apart and the destination as one file with several names.
-//! Separates none: who asks has the second one sent or made again.
+//! Separates none: the caller has the second one sent or made again.
 //!
 //! Names outside of what this run announces do not count: a tree that shares its files with an older copy keeps doing so.
 
@@ -20,8 +20,8 @@ impl Sharers {
         Self(Mutex::new(SeenSet::new(directory)))
     }
 
-    /// Whether another entry of this run keeps what is there. If none does, this one does from now on. Where that cannot be
-    /// remembered, nothing is separated.
+    /// Whether another entry of this run keeps the existing file. If none does, this one does from now on. If that cannot be remembered,
+    /// nothing is separated.
     pub(crate) fn is_anothers(&self, record: &Record, there: &Meta) -> bool {
         if there.links < 2 {
             return false;

@@ -1,4 +1,4 @@
-//! Directories of the destination that stay with all that is in them, because what has their name at the source was passed over.
+//! Directories of the destination that stay with all their contents, because the source skipped the entry with their name.
 //! Looks at no storage and removes nothing.
 
 use std::collections::HashSet;

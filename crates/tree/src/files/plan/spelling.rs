@@ -1,10 +1,10 @@
-//! Finds out whether what a look has found has exactly the announced name, where a directory takes several spellings for one name.
+//! Finds out whether a found entry has exactly the announced name, where a directory takes several spellings for one name.
 //! Looks only: it replaces, skips and makes nothing.
 //!
-//! First a flipped letter tells, once for each directory, whether the directory folds case. Where it does, and for names that are
-//! not ASCII, only a name that the directory lists exactly so is there. The same holds for the directories above, up to what the
-//! user named. Any other hit is a collision of that entry. A rename that replaces nothing catches collisions of new names, and a
-//! link is checked when it is made.
+//! First a lookup with one letter's case flipped shows, once for each directory, whether the directory folds case. Where it does, and for
+//! names that are not ASCII, only a name that the directory lists exactly so is there. The same holds for the directories above, up to the
+//! path that the user named. Any other hit is a collision of that entry. A rename that replaces nothing catches collisions of new names,
+//! and a link is checked when it is made.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -291,8 +291,8 @@ impl Spelling {
         Ok(if both { Folds::No } else { Folds::Yes })
     }
 
-    /// Whether what a survey found at `path` may be an announced entry in another spelling: its directory takes several for one name, or
-    /// it cannot be found out whether it does.
+    /// Whether the entry that a survey found at `path` may be an announced entry in another spelling: its directory takes several for one
+    /// name, or this is unknown.
     pub(crate) fn may_be_announced(&self, path: &RelPath) -> bool {
         let Some((parent, _)) = path.split() else {
             return false;
@@ -375,7 +375,7 @@ impl Spelling {
 fn has_one_spelling(name: &[u8], folds: Folds) -> bool {
     match folds {
         Folds::No => name.is_ascii(),
-        // Without letters there is no other case, but there are file systems that leave out what is at the end.
+        // Without letters there is no other case, but some file systems ignore characters at the end.
         Folds::Unknown => {
             !matches!(name.last(), Some(b'.' | b' '))
                 && name

@@ -1,8 +1,8 @@
 //! Offers parts of files, and files that are put together of parts, as a controller has cut them.
 //! Cuts no file, and reads none.
 //!
-//! Each item becomes exactly one record, in order, whatever is wrong with its file: reading it says what. So whoever listens knows the
-//! items by the order in which they get their numbers.
+//! Each item becomes exactly one record, in order, whatever is wrong with its file: reading it says what. So a listener knows the items by
+//! the order in which they get their numbers.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl WorkItem {
         Part::find(&self.extension).ok().flatten()
     }
 
-    /// A record of a file of which nothing else is known: reading it tells why.
+    /// A record of a file of which nothing else is known: reading it shows why.
     fn unseen(&self) -> Record {
         Record {
             kind: EntryKind::FILE,
@@ -83,7 +83,7 @@ impl Names for NoNames {
 }
 
 impl ListWork {
-    /// Offers these items before what the list names.
+    /// Offers these items before the names of the list.
     #[must_use]
     pub fn with_items(mut self, items: Vec<WorkItem>) -> Self {
         self.portions = VecDeque::from(items);

@@ -20,7 +20,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Keeps what was asked for.
+    /// Keeps the metadata that the user asked for.
     pub fn new(preserve: Preserve) -> Self {
         Self {
             preserve,
@@ -33,7 +33,7 @@ impl Keeper {
         &self.preserve
     }
 
-    /// Whether scans are to tell more than the state of entries.
+    /// Whether scans are to report more than the state of entries.
     pub fn reads_extended(&self) -> bool {
         self.preserve.xattrs || self.preserve.acls
     }

@@ -1,4 +1,4 @@
-//! Walks a list of names below one root: what each names, the directories that lead there, and with a slash what is in it.
+//! Walks a list of names below one root: the named entries, the directories above them, and with a slash their contents.
 //! Does not read the list (`names`) and does not judge entries (`select`).
 //!
 //! A list is a `Work` like a scan. Entries that were announced already are kept out (`store::seen`).
@@ -28,7 +28,7 @@ const LINKS_BYTES: usize = 1 << 20;
 /// Longest beginning of a name that is repeated in a message.
 const SHOWN_BYTES_MAX: usize = 200;
 
-/// Offers what a list names, each entry once, and never more than a batch of it at a time.
+/// Offers the entries of a list, each once, and never more than a batch at a time.
 pub struct ListWork {
     pub(crate) root: TreeRoot,
     pub(crate) offering: Offering,
@@ -233,7 +233,7 @@ impl ListWork {
         Ok(())
     }
 
-    /// Offers a batch of what is in a directory.
+    /// Offers a batch of the contents of a directory.
     fn go_on_scanning(&mut self, scan: &mut dyn Scan, out: &mut Offers) -> bool {
         let mut items = std::mem::take(&mut self.items);
         let more = scan.next_batch(&mut items);

@@ -1,4 +1,4 @@
-//! Makes offers of what is found below a root: what is meant of it, with what goes with it.
+//! Makes offers of the entries found below a root, as far as they are selected, with their attributes.
 //! Does not look for it: scans do, and lists.
 
 use std::collections::HashMap;
@@ -39,7 +39,7 @@ impl Offering {
         }
     }
 
-    /// Offers what was found below `place`, which is root number `root`, if it is meant.
+    /// Offers an entry found below `place`, which is root number `root`, if it is selected.
     pub(crate) fn offer(&self, place: &TreeRoot, root: u16, item: ScanItem, out: &mut Offers) {
         match item {
             // Where it goes it is not missed either.

@@ -1,4 +1,4 @@
-//! Files that a run itself writes and that may lie in what it looks at: reports, and their drafts.
+//! Files that a run itself writes and that may lie in the trees that it reads: reports, and their drafts.
 //! Writes none of them.
 //!
 //! A scan leaves new reports and drafts out, and announces them as passed over where the receiver deletes.

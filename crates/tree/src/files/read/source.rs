@@ -55,7 +55,7 @@ impl TreeRoot {
     }
 }
 
-/// A root, or why nothing can be read of what the argument names: its entry fails with that.
+/// A root, or the reason why the argument cannot be read: its entry fails with that fault.
 pub type FoundRoot = Result<TreeRoot, Fault>;
 
 /// The fault of a root at which the storage failed.
@@ -84,7 +84,7 @@ impl TreeSource {
         }
     }
 
-    /// Tells what goes with entries that changed, as far as the keeper was asked for it. The same one as that of the work.
+    /// Reports attributes of changed entries, as far as the keeper was asked for them. The same one as that of the work.
     #[must_use]
     pub fn keeping(self, keeper: Arc<Keeper>) -> Self {
         Self { keeper, ..self }

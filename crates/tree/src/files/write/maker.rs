@@ -72,7 +72,7 @@ impl Maker {
         }
     }
 
-    /// Something has the name of what was to be made, although nothing was there before: fine if it was made of the same record.
+    /// The name of a new entry is taken, although nothing was there before: fine if the entry was made from the same record.
     fn made_before(&self, record: &Record, path: &RelPath) -> Result<(), Fault> {
         let stat = self.target.config.storage.stat(path);
         let there = stat.map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))?;
@@ -84,7 +84,7 @@ impl Maker {
         }
     }
 
-    /// Whether what is there is the announced symbolic link or special file, but for its metadata.
+    /// Whether the existing entry is the announced symbolic link or special file, but for its metadata.
     pub(crate) fn is_made(
         &self,
         record: &Record,

@@ -1,4 +1,4 @@
-//! A large file that is not complete yet: what it will be, and how much of it is written and durable.
+//! A large file that is not complete yet: its final state, and how much of it is written and durable.
 //! Writes nothing (`write`) and makes nothing durable (`commit`).
 
 use std::collections::HashMap;
@@ -56,7 +56,7 @@ impl OpenFile {
     pub(crate) fn takes(&self, offset: u64, bytes: u64) -> bool {
         match self.part {
             Some(part) => offset >= part.offset && offset.saturating_add(bytes) <= part.end(),
-            // All of what is assembled is there.
+            // All parts of an assembled file are there.
             None => !self.shared,
         }
     }
@@ -67,7 +67,7 @@ impl OpenFile {
 
     /// The journal's record for the whole file; `None` for a part.
     pub(crate) fn done_record(&self) -> Option<DoneRecord> {
-        // Without holes, as what is received is counted: the difference of the two is what a crash has cost.
+        // Without holes, because received bytes are counted so: the difference of the two is the loss of a crash.
         let bytes = lock(&self.progress).written.covered();
         self.part.is_none().then_some(DoneRecord {
             key: self.key,
@@ -120,8 +120,8 @@ impl Progress {
         self.over && !whole
     }
 
-    /// Nothing more is taken of the file. Unless it is whole, what is known of it goes at once: its slices may wait in a
-    /// batch for long. Gives the content that was counted and is not to be delivered, in bytes.
+    /// Stops the reception of the file. Unless it is whole, its records are dropped at once: its slices may wait in a batch for long.
+    /// Returns the counted bytes that are not to be delivered.
     pub(crate) fn abandon(&mut self) -> u64 {
         if !std::mem::replace(&mut self.over, true) {
             let none = FileDigest::new(self.written.kind());

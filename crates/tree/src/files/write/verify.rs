@@ -8,14 +8,14 @@ use godwit_store::{ReadFile, RelPath, Storage, StoreError, StoreErrorKind, TempN
 /// Unit of reading back: a power of two, so that slices of BLAKE3's tree can be put together.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Read back between two questions whether to go on; a multiple of the chunk.
+/// Bytes read back between two checks for a stop; a multiple of the chunk.
 const STOP_EVERY_BYTES: u64 = 64 << 20;
 
 /// Files up to this size are read in one call.
 const SMALL_BYTES: u64 = 256 << 10;
 
-/// Digest of what is in storage under a temporary name, past the page cache where the file system allows. `None` once
-/// `stop`, which is asked now and then, says yes.
+/// Digest of the data in storage under a temporary name, past the page cache if the file system allows it. `None` once `stop`, which is
+/// asked now and then, says yes.
 pub(crate) fn digest_of(
     storage: &dyn Storage,
     path: &RelPath,
@@ -86,8 +86,7 @@ fn digest_of_opened(
     Ok(whole.finish_unless(bytes, stop))
 }
 
-/// The first of these ranges whose bytes in storage, under a temporary name, have another digest; `None` if all are right or cannot be
-/// read.
+/// The first of these ranges whose data in storage, under a temporary name, has another digest; `None` if all are right or cannot be read.
 pub(crate) fn wrong_range<'a>(
     storage: &dyn Storage,
     (path, temp): (&RelPath, &TempName),

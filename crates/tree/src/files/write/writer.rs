@@ -1,4 +1,4 @@
-//! Writes what arrives under temporary names, and knows of each unfinished file what it still lacks.
+//! Writes received data under temporary names, and knows the missing ranges of each unfinished file.
 //! Compares nothing (`planner`), and makes nothing durable or final (`commit`).
 //!
 //! Lock order: `files`, then `floors` or a file's `progress`, then the committer's own.
@@ -187,7 +187,7 @@ impl Writer {
         Ok(Some(file))
     }
 
-    /// Notes what was written, and passes the file on once it is whole.
+    /// Notes the written range, and passes the file on once it is whole.
     fn note(
         &self,
         file: &Arc<OpenFile>,
@@ -237,7 +237,7 @@ impl Writer {
             .as_ref()
             .is_some_and(|(_, covered)| progress.written.covered() >= *covered);
         progress.over = complete;
-        // Under the progress lock: whoever completes the file must come into a batch after all its slices.
+        // Under the progress lock: the thread that completes the file must add it to a batch after all its slices.
         self.committer.add_slice(
             place,
             file,
@@ -270,7 +270,7 @@ impl Writer {
         lock(&self.replace).remove(&record.id);
         let portion = record.portion().unwrap_or(Portion::Whole);
         if portion != Portion::Whole {
-            // Others write to the temporary file, and what they brought stays.
+            // Others write to the temporary file, and their data stays.
             if !keep {
                 self.committer.restart(key_of(record, part_of(&portion)));
             }
@@ -379,7 +379,7 @@ impl Writer {
                 .target
                 .mapped(record.root, &record.path)
                 .unwrap_or_default();
-            // A whole source may be away for a while, and what has arrived of it is worth keeping.
+            // A whole source may be away for a while, and received data is worth keeping.
             let code = match may_return {
                 true => FaultCode::IO,
                 false => entry::fault_of(record).code,

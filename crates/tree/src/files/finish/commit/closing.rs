@@ -41,12 +41,12 @@ impl Committer {
         lock(&self.state).stopping
     }
 
-    /// Makes what is there durable and stops. The journal stays for a later run, unless none has `begun` and nothing came.
+    /// Makes the received data durable and stops. The journal stays for a later run, unless none has `begun` and nothing came.
     pub(crate) fn stop(&self, begun: bool) {
         lock(&self.state).stopping = true;
         self.changed.notify_all();
         if let Some(thread) = lock(&self.thread).take() {
-            // A panic there has been printed; what was not journalled counts as not written.
+            // A panic there has been printed; data without a journal record counts as not written.
             let _ = thread.join();
         }
         if let Some(journal) = lock(&self.journal).take()
@@ -78,7 +78,7 @@ impl Committer {
             }
         }
         let journal = lock(&self.journal).take();
-        // Another batch of the same member may go on with what this one did not ask for.
+        // Another batch of the same member may resume the files that this one did not ask for.
         let rests = !self.target.finishes_tree() && !rest.is_empty();
         if let Some(journal) = &journal
             && !clean
@@ -96,7 +96,7 @@ impl Committer {
             let _ = thread.join();
         }
         match journal {
-            // With entries missing the transfer is unfinished: the same command goes on from here.
+            // With entries missing the transfer is unfinished: the same command resumes from here.
             Some(journal) if !rests && (clean || !made && leftovers.is_empty()) => {
                 journal.finish().map_err(CloseError::Journal)
             }

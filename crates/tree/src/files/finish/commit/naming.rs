@@ -83,8 +83,8 @@ impl Committer {
         }
     }
 
-    /// Checks a whole file and gives it its size, mode and times, before the sync that makes them durable. False if it
-    /// has failed, or if this end is given up while a large hole is hashed: what has arrived is kept then.
+    /// Checks a whole file and gives it its size, mode and times, before the sync that makes them durable. False if it has failed, or if
+    /// this end gives up while a large hole is hashed: received data is kept then.
     pub(super) fn finalise(&self, seq: Seq, file: &OpenFile) -> bool {
         let progress = lock(&file.progress);
         // A copy: streams need not wait for a large hole to be hashed.
@@ -153,7 +153,7 @@ impl Committer {
         let rereads = file.copied.is_some() || file.shared && rereads_assembled(&self.target);
         let verify = self.target.config.verify || rereads;
         if verify && !self.reads_back(&named, file.bytes(), digest) {
-            // Nothing is wrong with what could not be read to its end: a later run goes on with it.
+            // An incomplete read proves no error: a later run resumes the file.
             if !self.is_stopping() {
                 self.restart(file.key);
             }
@@ -263,7 +263,7 @@ fn differs(target: &Target, file: &Named<'_>, bytes: u64) -> String {
     }
 }
 
-/// The path below its root of what goes to `path`: how the sender calls it.
+/// The path of a destination file below its root, as the sender names it.
 fn below_root<'a>(mapping: &[RelPath], root: u16, path: &'a RelPath) -> &'a [u8] {
     let prefix = mapping
         .get(usize::from(root))
@@ -272,7 +272,7 @@ fn below_root<'a>(mapping: &[RelPath], root: u16, path: &'a RelPath) -> &'a [u8]
     rest.strip_prefix(b"/").unwrap_or(rest)
 }
 
-/// The directories above some names: these are durable when all of those are.
+/// The directories above some names: they are durable when all those names are.
 #[derive(Default)]
 pub(super) struct Ancestors {
     directories: HashSet<RelPath>,

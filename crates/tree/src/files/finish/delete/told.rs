@@ -12,7 +12,7 @@ use crate::files::target::below;
 const HIDDEN: &str = "(a name that you may not list)";
 
 impl Deleter<'_> {
-    /// Counts and tells that an entry was removed, or would be.
+    /// Counts and reports that an entry was removed, or would be.
     pub(super) fn tell_deleted(&self, entry: EntryKind, path: &[u8], ending: &mut Ending<'_>) {
         self.target.counters.entries_deleted.add(1);
         let (entry, text) = match self.target.config.hides_names {

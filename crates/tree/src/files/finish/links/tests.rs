@@ -10,7 +10,7 @@ use godwit_testkit::{Faults, HostileStorage, MemoryStorage};
 
 use crate::files::plan::spelling::tests::{Run, at, put};
 
-/// The destination has a file that the sender names as the first name of a link, which is to be where somebody may read.
+/// The destination has a file that the sender names as the first name of a link. The link goes where another user may read.
 fn linked(announced: Option<&str>, comparison: Option<Comparison>) -> (Option<Vec<u8>>, String) {
     let storage = MemoryStorage::new();
     put(&storage, "out/secret", "secret");
@@ -104,7 +104,7 @@ fn a_file_that_is_there_gets_a_further_name_by_its_digest_alone() {
     assert!(fault.contains("shown by its digest"), "{fault}");
 }
 
-/// Everybody has the contents of an empty file, which may get others later.
+/// Any empty file has the same contents, and it may get others later.
 #[test]
 fn an_empty_file_gets_no_further_name_by_its_digest() {
     let by_digest = Comparison {

@@ -87,7 +87,7 @@ impl Planner {
         Ok(Verdict::Done)
     }
 
-    /// Whether what is there is of this entry alone, or of further names that the source has too.
+    /// Whether the existing file belongs to this entry alone, or to further names that the source has too.
     fn is_its_own(&self, record: &Record, there: &Meta) -> bool {
         record.first_name().is_some() || !self.comparer.sharers.is_anothers(record, there)
     }

@@ -1,5 +1,5 @@
 //! Gives a verdict on parts of files, and on entries that are put together of parts.
-//! Writes nothing; parts are checked against the file that they belong to, and an assemble against what it names.
+//! Writes nothing; parts are checked against their file, and an assemble against the ranges that it names.
 
 use godwit_engine::{entry, lock};
 use godwit_proto::{Fault, FaultCode, HeldRange, Part, Portion, Record, Side, Verdict};
@@ -106,8 +106,8 @@ impl Planner {
         Ok(Verdict::Partial { held: ranges })
     }
 
-    /// Whether the file that a portion belongs to stays as it is, by what the destination has of it (`--existing`, `--ignore-existing`,
-    /// `--update`). The close of the tree decides the same about the whole file.
+    /// Whether the file of a portion stays as it is, because of the existing file (`--existing`, `--ignore-existing`, `--update`). The
+    /// close of the tree decides the same about the whole file.
     fn leaves_whole(&self, record: &Record, there: Option<&Meta>) -> bool {
         let is_newer = |there| self.target.spares_newer(record, there);
         self.target.stays_out(record.kind, there) || there.is_some_and(is_newer)
@@ -146,7 +146,7 @@ fn is_assembled(record: &Record, there: &Meta) -> bool {
     there.kind == Kind::File && there.bytes == record.bytes && has_time(there, mtime_of(record))
 }
 
-/// The first range of the file that is not among `ranges`, which ascend and do not overlap; or what is beyond its end.
+/// The first range of the file that is not among `ranges`, which ascend and do not overlap; or the first range beyond its end.
 fn missing(ranges: &[HeldRange], file_bytes: u64) -> Option<(u64, u64)> {
     let mut at = 0;
     for range in ranges {

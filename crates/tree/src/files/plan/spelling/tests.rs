@@ -275,7 +275,7 @@ fn what_was_planned_before_its_directory_met_another_one_is_not_put_there() {
     let record = run.record(EntryKind::FILE, "sub/f", "ours");
     assert_eq!(run.plan(&record), Verdict::Send);
     assert_eq!(run.directory("Sub"), Verdict::Done);
-    // In a directory that this transfer has made nothing is looked for: it is what the making says.
+    // In a directory that this transfer has made there is no search: the creation itself shows the conflict.
     assert_eq!(run.directory("Sub/In"), Verdict::Done);
     refused(&run.directory("Sub/in"));
     refused(&run.directory("sub"));
@@ -379,7 +379,7 @@ fn what_the_user_has_named_may_be_spelled_in_any_way() {
     has(&storage, "in/new", "one");
 }
 
-/// A second run over what is there; gives how often entries were looked at, and directories listed.
+/// A second run over existing files; returns how often entries were looked at, and directories listed.
 fn second_run(storage: &MemoryStorage, names: &[String]) -> [u64; 2] {
     let counts = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let counting = Arc::clone(&counts);
@@ -470,7 +470,7 @@ fn a_name_that_came_after_a_listing_is_found_by_another_one() {
     run.sink.suspend();
 }
 
-/// A manifest may come before that of the directories around what it names.
+/// A manifest may come before the manifest of its directories.
 #[test]
 fn what_has_yet_to_make_way_for_a_directory_is_no_fault() {
     let place = tempfile::tempdir().unwrap();

@@ -17,8 +17,8 @@ use crate::files::target::destination_fault;
 use crate::files::write::open::{OpenFile, Progress, part_of};
 
 impl Writer {
-    /// Makes the temporary file of an entry, or opens the one that is there.
-    /// None where the transfer ended in the call: another attempt may have gone on without this one, so that what was made goes again.
+    /// Makes the temporary file of an entry, or opens the existing one. `None` if the transfer ended during the call: another attempt may
+    /// have continued without this one, so the new file is removed.
     pub(super) fn create(&self, record: &Record) -> Result<Option<OpenFile>, Fault> {
         let path = self.target.mapped(record.root, &record.path)?;
         self.directories.hold_before_making(record.id, &path)?;
@@ -72,7 +72,7 @@ impl Writer {
             self.copy(record, &path, from, &*file)?;
         }
         if held.is_none() {
-            // Of no other file: whoever writes into the journal waits for it to be synced, and all streams for whoever opens a file.
+            // Only for a file that may be known: an append to the journal waits for its sync, and all streams wait while a file is opened.
             if is_in_journal {
                 self.committer.restart(key);
             }
@@ -137,7 +137,7 @@ impl Writer {
     fn elsewhere(&self, ranges: &[HeldRange]) -> FileDigest {
         let mut digest = FileDigest::new(self.target.config.digest);
         for range in ranges {
-            // One that does not fit leaves a gap, and the digest of the whole tells.
+            // A range that does not fit leaves a gap, and the digest of the whole shows it.
             let _ = digest.add(
                 range.offset,
                 range.bytes,

@@ -161,7 +161,7 @@ fn what_is_made_in_a_call_that_outlasts_the_transfer_goes_again() {
     write_byte(&sink, 1, 1).unwrap();
     write_byte(&sink, 2, 0).unwrap();
     assert!(sink.write_bundle(Seq(7), &[small], &[b"x"]).is_empty());
-    // An open file stays, so that a later run goes on with it.
+    // An open file stays, so that a later run resumes it.
     assert_eq!(names(), before);
     sink.suspend();
 }
