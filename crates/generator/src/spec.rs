@@ -16,9 +16,8 @@ impl Spec {
         self.items.iter().map(|item| item.count).sum()
     }
 
-    /// The same, smaller or larger: `scale` is what the bytes are multiplied by, above 0 and at most
-    /// [`SCALE_MAX`]. Files become fewer or more; of a few files each becomes smaller or larger instead, as do those of
-    /// a tree whose files are counted.
+    /// The same, smaller or larger: `scale` multiplies the bytes, above 0 and at most [`SCALE_MAX`]. The number of files changes. If there
+    /// are only a few files, or a tree whose files are counted, their sizes change instead.
     pub fn scaled(&self, scale: f64) -> Self {
         let items = self.items.iter().map(|item| item.scaled(scale));
         Self {

@@ -100,7 +100,7 @@ struct Run {
 impl Making<'_> {
     fn run(&self, threads: usize, progress: &mut dyn FnMut(Totals)) -> io::Result<Totals> {
         thread::scope(|scope| {
-            // A few reports for each thread, so that none waits for a slow terminal.
+            // A few reports for each thread, so that no thread waits for a slow terminal.
             let (sender, receiver) = sync_channel(threads * 4);
             let workers: Vec<_> = (0..threads)
                 .map(|_| {
