@@ -17,13 +17,13 @@ pub use totals::{HostTotals, Interface, host_totals};
 /// Where RAPL counts energy (Linux powercap); one directory for each package.
 const POWERCAP: &str = "/sys/class/powercap";
 
-/// Tells figures between two looks.
+/// Returns figures between two looks.
 pub struct Host {
     last: Option<(Instant, Counts)>,
 }
 
 impl Host {
-    /// The first look tells nothing but what needs no second one.
+    /// The first look returns only figures that need no second look.
     #[must_use]
     pub fn begin() -> Self {
         Self {

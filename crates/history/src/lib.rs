@@ -1,4 +1,4 @@
-//! Owns what a node keeps of a job beside the state: log, samples with the figures of the host, and the report made of them.
+//! Owns a node's files of a job beside the state: log, samples with the figures of the host, and the report made of them.
 //! Knows no running job, and asks no other node.
 
 mod host;

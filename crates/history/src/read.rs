@@ -1,4 +1,4 @@
-//! Owns the reading of what is kept of jobs beside the state, and its removal.
+//! Owns the reading of a job's files beside the state, and their removal.
 //! Writes nothing; a job whose files are gone runs all the same.
 
 use std::fs::{self, File};
@@ -63,7 +63,7 @@ fn unreadable(path: PathBuf) -> impl FnOnce(io::Error) -> Unreadable {
     move |source| Unreadable { path, source }
 }
 
-/// Lines of attempt `attempt` or later ones after number `after`, at most `limit`. Reads no more of those before than their numbers.
+/// Lines of attempt `attempt` or later ones after number `after`, at most `limit`. Of earlier lines it reads only the numbers.
 fn lines_after(path: &Path, attempt: u32, after: u64, limit: usize) -> io::Result<Vec<LogLine>> {
     let mut lines = Vec::new();
     let Some(mut file) = open(path)? else {
@@ -92,8 +92,8 @@ fn lines_after(path: &Path, attempt: u32, after: u64, limit: usize) -> io::Resul
 /// Less than this is read through.
 const NEAR_BYTES: u64 = 64 << 10;
 
-/// Where to begin to read for the lines after a number. Numbers rise within a log, so half of what is left is passed over at a time: a
-/// question for the end of a long log costs no more than one for its beginning.
+/// Where to begin to read for the lines after a number. Numbers rise within a log, so each step skips half of the rest: a query for the end
+/// of a long log costs no more than one for its beginning.
 fn begin_after(file: &mut File, after: u64) -> io::Result<u64> {
     let (mut low, mut high) = (0, file.metadata()?.len());
     while after > 0 && high - low > NEAR_BYTES {
@@ -216,14 +216,14 @@ pub fn ids(base: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Bytes of what is kept of a job beside the state; what is gone meanwhile has none.
+/// Bytes of a job's files beside the state; a file that is gone meanwhile counts 0.
 pub fn bytes(base: &Path, id: &str) -> u64 {
     let files = fs::read_dir(directory(base, id)).into_iter().flatten();
     let sizes = files.flatten().filter_map(|file| file.metadata().ok());
     sizes.map(|meta| meta.len()).sum()
 }
 
-/// Removes what is kept of a job beside the state.
+/// Removes a job's files beside the state.
 pub fn remove(base: &Path, id: &str) -> io::Result<()> {
     match fs::remove_dir_all(directory(base, id)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

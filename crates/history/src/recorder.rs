@@ -1,4 +1,4 @@
-//! Owns what is written about one attempt of a job: its log and its samples, as JSON lines.
+//! Owns the files of one attempt of a job: its log and its samples, as JSON lines.
 //! Decides nothing by them, and reads nothing for others (`read`).
 
 use std::fs::{self, File, OpenOptions};
@@ -17,7 +17,7 @@ const LOG_BYTES_MAX: u64 = 16 << 20;
 /// Samples of a job; when there are as many, every second one goes, and those that follow come half as often.
 const SAMPLES_MAX: usize = 2_048;
 
-/// Bytes of the samples of a job, after which they are thinned out in the same way: more than twice what a transfer with all figures takes.
+/// Bytes of a job's samples, after which they are thinned out in the same way: more than twice the samples of a transfer with all figures.
 const SAMPLES_BYTES_MAX: usize = 12 << 20;
 
 /// Time between samples at the beginning, in milliseconds.

@@ -1,4 +1,4 @@
-//! Puts together what is known of a job, and sums up its samples.
+//! Joins the facts about a job, and sums up its samples.
 //! Reads no file and no state; draws nothing (`html`).
 
 mod html;

@@ -1,4 +1,4 @@
-//! Reads what the kernel counts, and makes figures of two looks. Pure.
+//! Reads the kernel's counters, and makes figures of two looks. Pure.
 //! Opens no file.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub(super) struct Stat {
     pub(super) softirqs: Option<u64>,
 }
 
-/// Ticks of a processor by what it did.
+/// Ticks of a processor by kind of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Ticks {
     pub(super) user: u64,
@@ -132,7 +132,7 @@ pub(super) fn memory_available(text: &str) -> Option<u64> {
     kib.checked_mul(1_024)
 }
 
-/// Sums what was read and written, in bytes, over the disks of `/proc/diskstats`.
+/// Sums the bytes read and written over the disks of `/proc/diskstats`.
 pub(super) fn disks(text: &str, is_disk: &dyn Fn(&str) -> bool) -> Option<(u64, u64)> {
     let mut sums = None;
     for line in text.lines() {
@@ -154,7 +154,7 @@ pub(super) fn disks(text: &str, is_disk: &dyn Fn(&str) -> bool) -> Option<(u64, 
     sums
 }
 
-/// Sums what was received and sent, in bytes, over the interfaces of `/proc/net/dev` but the loopback.
+/// Sums the bytes received and sent over the interfaces of `/proc/net/dev` but the loopback.
 pub(super) fn network(text: &str) -> Option<(u64, u64)> {
     let mut sums = None;
     for line in text.lines() {

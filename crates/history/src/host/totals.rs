@@ -29,7 +29,7 @@ pub struct Interface {
 /// Counts of the kernel. A figure that the machine does not have is left out.
 #[derive(Clone, Debug, Default)]
 pub struct HostTotals {
-    /// Seconds of each core by what it did.
+    /// Seconds of each core by kind of work.
     pub cores: Vec<[(&'static str, f64); 6]>,
     /// Context switches of all cores.
     pub context_switches: Option<u64>,

@@ -1,4 +1,4 @@
-//! Draws what was sampled of a job: lines over time, the bottleneck over time, and small histograms.
+//! Draws the samples of a job: lines over time, the bottleneck over time, and small histograms.
 //! Chooses no figure but for the page of a report.
 
 use std::fmt::{Result, Write as _};
