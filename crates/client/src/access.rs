@@ -1,5 +1,5 @@
 //! The calls about access rules.
-//! Decides nothing: what a rule allows is the node's.
+//! Decides nothing: the node interprets the rules.
 
 use godwit_api::rest::{AccessView, NewAccess};
 use hyper::Method;

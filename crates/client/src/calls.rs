@@ -1,5 +1,5 @@
 //! The routes of the API, each as a call with its documents.
-//! Decides nothing: what a call means is the node's.
+//! Decides nothing: the node interprets the calls.
 
 use godwit_api::rest::{
     AttemptView, CancelJob, ChangeJob, ExportView, FailureGroup, JobList, JobState, JobView,
@@ -31,7 +31,7 @@ const EXAMPLES_MAX: usize = 4;
 /// Which jobs are listed; an empty filter lists all.
 #[derive(Clone, Debug, Default)]
 pub struct JobFilter {
-    /// Only those in one of these states; empty is any.
+    /// Only jobs in one of these states; empty means any state.
     pub states: Vec<JobState>,
     /// Only those whose id begins so.
     pub id_prefix: Option<String>,
@@ -71,7 +71,7 @@ pub struct Users<'a>(&'a Client);
 pub struct Tokens<'a>(&'a Client);
 
 impl Client {
-    /// The node itself, and who asks.
+    /// The node itself, and the caller as the node sees it.
     ///
     /// # Errors
     /// The node cannot be reached, or refuses.
@@ -241,7 +241,7 @@ impl Jobs<'_> {
         self.0.get(&format!("/jobs/{}", escaped(id)))
     }
 
-    /// Changes what is set of a job.
+    /// Changes the settings of a job.
     ///
     /// # Errors
     /// As [`Jobs::submit`].

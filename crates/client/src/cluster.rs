@@ -1,5 +1,5 @@
 //! The calls about the cluster of the node that is asked.
-//! Means nothing by itself: the documents do.
+//! Interprets nothing: the documents have the meaning.
 
 use godwit_api::rest::{ChangeNode, ClusterView, InviteView, NewInvite};
 

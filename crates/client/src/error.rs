@@ -163,7 +163,7 @@ impl From<ClientError> for Failure {
     }
 }
 
-/// The code of a refusal. The exit code of the command follows the status: a code with another one counts as what the status says.
+/// The code of a refusal. The exit code of the command follows the status: if a code has another exit code, the status decides.
 fn refused(problem: &Problem) -> FailureCode {
     let of_status = match problem.status {
         401 => FailureCode::Unauthorized,

@@ -169,7 +169,7 @@ impl Target {
 /// The problem in an answer; of an answer that holds none, its status and its first words.
 fn problem(status: u16, body: &[u8]) -> Problem {
     let parsed: Option<Problem> = serde_json::from_slice(body).ok();
-    // The status line counts: who wrote the body may not have seen it.
+    // The status line counts: the author of the body may not have seen it.
     if let Some(problem) = parsed {
         return Problem { status, ..problem };
     }

@@ -101,7 +101,7 @@ impl Verifier {
         Self::new(Voucher::Pin(pin), provider)
     }
 
-    /// Accepts what the roots vouch for.
+    /// Accepts certificates that the roots vouch for.
     pub(crate) fn by_roots(
         roots: Arc<WebPkiServerVerifier>,
         provider: Arc<CryptoProvider>,

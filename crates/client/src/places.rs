@@ -1,5 +1,5 @@
 //! The calls about entries at places: of the node that is asked, and of the sites that it knows.
-//! Decides nothing: what a call means is the node's.
+//! Decides nothing: the node interprets the calls.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! The calls about what jobs obey: limits, shares and schedules; and about webhooks, which hear of jobs.
-//! Decides nothing: what a rule means is the node's.
+//! Decides nothing: the node interprets the rules.
 
 use godwit_api::rest::{
     DeliveryView, LimitScopeName, LimitView, NewLimit, NewSchedule, NewShare, NewWebhook,
@@ -94,7 +94,7 @@ impl Limits<'_> {
         self.0.with(Method::PUT, &path, &share)
     }
 
-    /// Removes the share of an owner, who has the weight 1 then.
+    /// Removes the share of an owner, whose weight is then 1.
     ///
     /// # Errors
     /// As [`Limits::remove`].

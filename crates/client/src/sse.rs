@@ -1,5 +1,5 @@
 //! Takes a stream of server-sent events apart: bytes in, events out. Lines end with LF or CRLF.
-//! Reads no socket, and does not know what the events mean.
+//! Reads no socket, and does not interpret the events.
 
 use std::collections::VecDeque;
 

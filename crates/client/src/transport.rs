@@ -39,7 +39,7 @@ pub(crate) struct Target {
     pub(crate) tls: Option<Tls>,
 }
 
-/// TLS, and what it checks.
+/// TLS, and its checks.
 pub(crate) struct Tls {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) verifier: Arc<Verifier>,
@@ -47,7 +47,7 @@ pub(crate) struct Tls {
 }
 
 impl Client {
-    /// A client of the node of this machine with this home directory; the node asks the kernel who calls.
+    /// A client of the node of this machine with this home directory; the node asks the kernel for the caller's identity.
     ///
     /// # Errors
     /// The system gives no resources.

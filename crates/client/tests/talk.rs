@@ -1,4 +1,4 @@
-//! The client against a server of a few lines: what is sent, what becomes of each answer, events, certificates.
+//! The client against a server of a few lines: requests, the result of each answer, events, certificates.
 //! Tests no route of a real node; the tests of the binary do.
 
 use std::fs;
@@ -31,7 +31,7 @@ fn serve(answers: Vec<String>) -> (TempDir, Client, JoinHandle<Vec<String>>) {
         let answer_one = |answer: String| {
             let (stream, _) = listener.accept().expect("a connection");
             let request = read_request(&mut BufReader::new(&stream));
-            // A client that has what it wants may have hung up.
+            // A client that has its answer may have hung up.
             let _ = (&stream).write_all(answer.as_bytes());
             request
         };
