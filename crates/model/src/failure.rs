@@ -17,7 +17,7 @@ pub use code::Code;
 pub enum Scope {
     /// A whole job or command.
     Job,
-    /// One entry of a data set; the others go on.
+    /// One entry of a data set; the other entries continue.
     Entry,
     /// A request of a user, or a question of another node.
     Request,
@@ -94,7 +94,7 @@ pub enum Exit {
     Usage = 2,
     /// Some entries failed and were listed; all others are complete.
     Partial = 3,
-    /// The peer is not who was expected, or does not let us in.
+    /// The peer has another identity than expected, or does not let us in.
     Authentication = 4,
     /// Stopped before the end; the same command resumes it.
     Interrupted = 5,

@@ -18,13 +18,13 @@ pub enum JobState {
     Queued,
     /// The job waits for the time at which it may begin.
     Scheduled,
-    /// A node looks at what there is to copy.
+    /// A node looks for the entries to copy.
     Scanning,
     /// A node copies.
     Running,
     /// A user stopped the job for a time.
     Paused,
-    /// A node compares what was copied.
+    /// A node compares the copied data.
     Verifying,
     /// All of the job is done.
     Complete,

@@ -92,7 +92,7 @@ fn parse_offset(text: &str) -> Option<i64> {
     (hours <= 14 && minutes <= 59).then_some(sign * (hours * 3_600 + minutes * 60))
 }
 
-/// Digits behind a point, as nanoseconds; what is finer is cut.
+/// Digits behind a point, as nanoseconds; further digits are cut.
 fn parse_fraction(digits: &str) -> Option<u32> {
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

@@ -45,7 +45,7 @@ impl Code {
         }
     }
 
-    /// Whether it is one of these.
+    /// Whether `codes` contains this code.
     #[must_use]
     pub fn is_one_of(&self, codes: &[FailureCode]) -> bool {
         self.known().is_some_and(|code| codes.contains(&code))
