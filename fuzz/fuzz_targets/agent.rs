@@ -1,4 +1,4 @@
-//! Owns the fuzz target of what goes through ssh before frames: any bytes hold a message or none, however they are cut.
+//! Owns the fuzz target of the ssh messages before frames: any bytes hold a message or none, however they are cut.
 //! The check itself is shared with the tests.
 #![no_main]
 

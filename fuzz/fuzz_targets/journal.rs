@@ -1,4 +1,4 @@
-//! Owns the fuzz target of the journal: whatever the file holds, it loads or is refused, and what it vouches for adds up.
+//! Owns the fuzz target of the journal: any file loads or is refused, and the vouched ranges add up.
 //! The check itself is shared with the tests. Checksums are not compared here, or no change would get past them.
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Owns the fuzz target of the manifest file: whatever it holds, it is read or refused, and what is read has one form.
+//! Owns the fuzz target of the manifest file: any file is read or refused, and each result has one form.
 //! The check itself is shared with the tests.
 #![no_main]
 

@@ -63,7 +63,7 @@ pub fn check_prelude(data: &[u8]) {
     }
 }
 
-/// Reads what an agent or its client may say first. Cut anywhere it is the same; what is a message encodes to itself.
+/// Reads the first message of an agent or its client. Cuts do not change the result; a message encodes to itself.
 pub fn check_agent(data: &[u8]) {
     let mut reader = MessageReader::default();
     let whole = reader.take(data);

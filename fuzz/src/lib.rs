@@ -1,4 +1,4 @@
-//! Owns what the fuzz targets share.
+//! Owns the shared code of the fuzz targets.
 //! Contains no target; those are in `fuzz_targets/`.
 
 mod check;

@@ -1,5 +1,5 @@
 //! Owns one end of the line: a TUN device made, addressed and brought up inside a network namespace.
-//! Does not forward packets; removes only what it made.
+//! Does not forward packets; removes only its own devices.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use anyhow::{Context as _, bail, ensure};
 use godwit_sys::tun::{Offload, Tun};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// Where an end is and what it is called there: `NETNS:ADDRESS/PREFIX[,ADDRESS/PREFIX]`.
+/// The place and the addresses of an end: `NETNS:ADDRESS/PREFIX[,ADDRESS/PREFIX]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// A name as in `ip netns list`, or a path such as `/proc/4711/ns/net`.

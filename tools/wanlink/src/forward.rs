@@ -17,7 +17,7 @@ use crate::line::{Counters, Line, LineConfig, Time};
 /// Counters of one direction, and the number of packets that the kernel at its far end refused.
 pub(crate) type Sums = (Counters, u64);
 
-/// The two ends and what is between them. Index 0 is left, or from left to right.
+/// The two ends and the link between them. Index 0 is left, or from left to right.
 pub(crate) struct Forwarder {
     ends: [Tun; 2],
     lines: [LineConfig; 2],
@@ -30,7 +30,7 @@ pub(crate) struct Forwarder {
 pub(crate) struct Control<'fd> {
     /// Readable means stop.
     pub(crate) signalled: BorrowedFd<'fd>,
-    /// Its end means stop; what it says does not matter.
+    /// Its end means stop; its contents do not matter.
     pub(crate) input: Option<BorrowedFd<'fd>>,
     /// How often to call `report`.
     pub(crate) report_every: Option<Duration>,
@@ -118,7 +118,7 @@ impl Forwarder {
     }
 }
 
-/// Says when a direction has ended, by an error or a panic too: the other is not to go on without it.
+/// Signals that a direction has ended, by an error or a panic too: the other must not continue without it.
 struct Ending(OwnedFd);
 
 impl Drop for Ending {
@@ -190,7 +190,7 @@ impl<'forwarder> Lane<'forwarder> {
         }
     }
 
-    /// Delivers what is due and takes in what has come. Says whether more may be waiting.
+    /// Delivers due packets and takes in new ones. Returns whether more may be waiting.
     fn round(&mut self, now: Time) -> anyhow::Result<bool> {
         self.deliver(now)
             .with_context(|| format!("the device on the {} is lost", SIDES[1 - self.direction]))?;
@@ -229,7 +229,7 @@ impl<'forwarder> Lane<'forwarder> {
             let packet = self.buffers.packet(buffer, bytes);
             let wire_bytes = bytes.saturating_sub(self.header_bytes);
             let wire_bytes = u32::try_from(wire_bytes).expect("a packet fits its buffer");
-            // Not when the round began: an answer to what was delivered since would arrive before its time.
+            // Not when the round began: an answer to a packet delivered since would arrive before its time.
             let now = self.now();
             if let Err((_refusal, packet)) = self.line.handle_packet(now, wire_bytes, packet) {
                 self.buffers.put_back(packet);

@@ -139,7 +139,7 @@ impl<P> Line<P> {
         }
     }
 
-    /// Takes a packet of `bytes` in, or gives it back. `now` never goes backwards.
+    /// Takes a packet of `bytes` in, or returns it. `now` never decreases.
     pub(crate) fn handle_packet(
         &mut self,
         now: Time,

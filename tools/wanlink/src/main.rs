@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> anyhow::Result<()> {
-    // Signals first: from here on an end by signal removes what was made.
+    // Signals first: from here on an end by signal removes the devices.
     let (signalled, signals) = UnixStream::pair().context("cannot make a socket pair")?;
     for signal in [SIGTERM, SIGINT] {
         let signals = signals.try_clone().context("cannot copy a socket")?;

@@ -1,4 +1,4 @@
-//! Owns the command line: its options, their defaults and what they mean together.
+//! Owns the command line: its options, their defaults and their combined meaning.
 //! Opens nothing.
 
 use std::ffi::OsString;

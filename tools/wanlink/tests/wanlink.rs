@@ -89,7 +89,7 @@ fn a_full_queue_drops_the_rest_of_a_burst() {
                     .expect("the device has room");
             }
         });
-        // 20 packets of 1000 bytes fit the queue, less what the kernels say to find routers; the first ones stay first.
+        // 20 packets of 1000 bytes fit the queue, less the kernels' packets that look for routers; the first ones stay first.
         let mut buffer = [0; 2000];
         for number in 0..18_u8 {
             let (bytes, _) = receiver.recv_from(&mut buffer).expect("it was accepted");

@@ -1,5 +1,5 @@
 //! Owns the house rules that a program can check, over the whole tree; run by `cargo test -p xtask` and `cargo xtask tidy`.
-//! Leaves to clippy and rustfmt what they know.
+//! Leaves the checks of clippy and rustfmt to them.
 
 mod edges;
 mod links;
@@ -56,10 +56,10 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Checks this repository and prints what is wrong.
+/// Checks this repository and prints the findings.
 ///
 /// # Errors
-/// When anything is.
+/// When there are findings.
 pub(crate) fn run() -> anyhow::Result<()> {
     let findings = check(godwit_kit::bench::workspace())?;
     for finding in &findings {

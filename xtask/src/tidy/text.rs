@@ -1,4 +1,4 @@
-//! Owns the rules for a file by itself: its length, its first line, words that must not be in it.
+//! Owns the rules for a single file: its length, its first line, words that must not be in it.
 //! Knows nothing of how files belong together.
 
 use super::Finding;

@@ -1,4 +1,4 @@
-//! Owns the reading of the tree: all text files of the repository, without what was built.
+//! Owns the reading of the tree: all text files of the repository, without build output.
 //! Checks nothing.
 
 use std::fs;
@@ -23,7 +23,7 @@ impl File {
     }
 }
 
-/// Directories of tools and of what was built.
+/// Directories of tools and of build output.
 const SKIPPED: [&str; 6] = [
     ".git",
     "target",

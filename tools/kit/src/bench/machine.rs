@@ -1,4 +1,4 @@
-//! Owns what is said about the machine: its description for the report, and the time that others took from it.
+//! Owns the facts about the machine: its description for the report, and the time that others took from it.
 //! Changes nothing on it.
 
 use std::fs;
@@ -77,7 +77,7 @@ pub(crate) fn describe(world: &World, stage: &Stage, peers: &[&'static Definitio
     facts
 }
 
-/// Whether this is a virtual machine whose host takes back what is free: free page reporting of the virtio balloon.
+/// Whether this is a virtual machine whose host takes free memory back: free page reporting of the virtio balloon.
 pub(crate) fn memory_goes_back() -> bool {
     const REPORTING: usize = 5; // VIRTIO_BALLOON_F_REPORTING of linux/virtio_balloon.h
     let Ok(devices) = fs::read_dir("/sys/bus/virtio/drivers/virtio_balloon") else {
@@ -100,7 +100,7 @@ impl Ticks {
     /// Reads the counters.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// When the kernel gives no counters.
     pub(crate) fn now() -> anyhow::Result<Self> {
         let text = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
         Self::parse(&text).context("/proc/stat has another form")
@@ -112,7 +112,7 @@ impl Ticks {
             .split_whitespace()
             .map_while(|field| field.parse().ok())
             .collect();
-        // user nice system idle iowait irq softirq steal; what follows is part of user and nice.
+        // user nice system idle iowait irq softirq steal; the further fields are part of user and nice.
         let known = fields.get(..8)?;
         Some(Self {
             all: known.iter().sum(),
@@ -150,7 +150,7 @@ fn processor() -> Option<String> {
     ))
 }
 
-/// Of those that ciphers and digests are fast by, the ones that the processor has.
+/// The instruction sets of the processor that speed up ciphers and digests.
 fn instructions() -> Option<String> {
     let has = line_of("/proc/cpuinfo", "flags").or_else(|| line_of("/proc/cpuinfo", "Features"))?;
     let wanted = |name: &&str| FAST_BY.contains(name);

@@ -189,7 +189,7 @@ impl Cache {
     }
 }
 
-/// Builds what is measured as it is released, and this program, which has the pipes, alike.
+/// Builds Godwit as it is released, and this program, which has the pipes, in the same way.
 fn build() -> anyhow::Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Program::new(cargo);
@@ -214,7 +214,7 @@ fn build() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where cargo puts what it builds.
+/// The directory where cargo puts its output.
 fn target_directory() -> anyhow::Result<PathBuf> {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(directory) => Ok(std::path::absolute(PathBuf::from(directory))?),

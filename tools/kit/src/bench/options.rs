@@ -192,7 +192,7 @@ impl Options {
         added.extend(named.map(|peer| peer.name.clone()));
         let mut chosen = cases(self.suite, self.scale, peers, &added);
         if self.suite == Suite::Quick && !self.only.is_empty() {
-            // Cases of memory and distance exist only in the full suite, but who names one wants it.
+            // Cases of memory and distance exist only in the full suite, but a user that names one wants it.
             let only_full =
                 |case: &Case| case.rss_max.is_some() || case.line.is_some() || case.again;
             let full = cases(Suite::Full, self.scale, peers, &added);

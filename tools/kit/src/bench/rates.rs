@@ -1,5 +1,5 @@
-//! Owns what a run comes to: bits and files a second, processor time for what was moved.
-//! Measures nothing, and knows not who ran.
+//! Owns the rates of a run: bits and files a second, processor time for the moved data.
+//! Measures nothing, and does not know the contender.
 
 use serde::Serialize;
 

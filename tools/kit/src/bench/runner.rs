@@ -117,7 +117,7 @@ impl Sets {
     }
 }
 
-/// Runs a case: a round to warm up, then `rounds` in which everybody takes a turn.
+/// Runs a case: a round to warm up, then `rounds` in which each contender takes a turn.
 ///
 /// # Errors
 /// On interruption, or when the place itself fails. A contender that fails is recorded and left out.
@@ -233,7 +233,7 @@ fn fill(into: &Path, source: Option<&Path>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How long others are waited for, by how long who is judged has taken.
+/// How long other contenders may take, given the time of the subject.
 #[derive(Default)]
 struct Patience {
     subject_seconds: Option<f64>,
@@ -302,10 +302,10 @@ impl Turn<'_> {
                 match case.storage {
                     Storage::Memory => {}
                     Storage::DiskRead => set.cool()?,
-                    // The disk gets back what the last one left when the journal is written, which would be in this run.
+                    // The disk gets the space of the last copy back when the journal is written, which would be in this run.
                     Storage::DiskWrite => rustix::fs::syncfs(std::fs::File::open(&into)?)?,
                 }
-                // Last of all, and for everybody alike.
+                // Last of all, and alike for all contenders.
                 world.warm(case.warm_bytes(set.load))?;
                 anyhow::Ok(())
             })?;

@@ -1,11 +1,11 @@
-//! Owns where the time of a benchmark goes: the runs themselves, and what is done around them.
+//! Owns the time account of a benchmark: the runs themselves, and the work around them.
 //! Judges nothing, and no figure of a contender comes from here.
 
 use std::time::{Duration, Instant};
 
 use serde::{Serialize, Serializer};
 
-/// Time of one case, by what it went to.
+/// Time of one case, by kind of work.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(crate) struct Spent {
     /// Making data sets.
@@ -14,7 +14,7 @@ pub(crate) struct Spent {
     /// Contenders at work, with their starts and ends.
     #[serde(serialize_with = "seconds")]
     pub(crate) running: Duration,
-    /// Making copies for second runs, and forgetting what is in memory.
+    /// Making copies for second runs, and dropping caches.
     #[serde(serialize_with = "seconds")]
     pub(crate) preparing: Duration,
     /// Looking at what arrived.

@@ -1,5 +1,5 @@
 //! Owns the statistics: medians with their extremes, and ratios of runs that followed each other.
-//! Knows nothing of what was measured.
+//! Does not know the measured quantity.
 
 use serde::Serialize;
 

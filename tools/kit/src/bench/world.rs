@@ -18,7 +18,7 @@ use super::machine;
 pub(crate) const PEAK_BYTES_MAX: u64 = 14 << 30;
 /// Names beside the data sets: homes, keys, configurations.
 const SPARE_NAMES: u64 = 100_000;
-/// Memory that must stay free beside what the benchmark takes.
+/// Memory that must stay free beside the benchmark's memory.
 const SPARE_BYTES: u64 = 1 << 30;
 
 /// The directories of one benchmark; removed with all that is in them when dropped.
@@ -90,12 +90,12 @@ impl World {
         Ok(path)
     }
 
-    /// Whether somebody wants us to end.
+    /// Whether the user wants us to end.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Fails when somebody wants us to end.
+    /// Fails when the user wants us to end.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         ensure!(!self.is_interrupted(), "interrupted");
         Ok(())
@@ -122,8 +122,8 @@ impl World {
         Ok(())
     }
 
-    /// Uses `bytes` of the memory, or what is free if that is less, once and frees it, where the host takes free memory back:
-    /// what was touched a while ago is as dear as what never was.
+    /// Uses `bytes` of the memory, or the free memory if that is less, once and frees it, where the host takes free memory back. There,
+    /// memory that was touched a while ago costs as much to use as new memory.
     ///
     /// # Errors
     /// When it cannot be used.
@@ -185,7 +185,7 @@ impl Drop for World {
         }
         for root in std::iter::once(&self.root).chain(&self.disk) {
             if let Err(error) = fs::remove_dir_all(root) {
-                // Nothing else can be done: the user must know what is left.
+                // The user must remove the directory: this program cannot.
                 let _ = writeln!(std::io::stderr(), "cannot remove {root:?}: {error}");
             }
         }

@@ -10,9 +10,9 @@ use anyhow::Context as _;
 
 use crate::bench::process::run;
 
-/// Room of the file system: what a state needs to take changes, and as much again.
+/// Room of the file system: the room that a state needs for changes, twice.
 const OPTIONS: &str = "size=128m,mode=0700";
-/// A full one keeps so much, as a disk that others fill: less than changes need, and enough to go on with.
+/// A full one keeps this much free, as a disk that others fill: less than changes need, and enough to keep running.
 const KEPT: u64 = 8 << 20;
 /// One write to the ballast.
 const CHUNK: usize = 1 << 20;

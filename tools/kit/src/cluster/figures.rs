@@ -18,7 +18,7 @@ use super::sites::{Shape, Sites};
 
 /// How long iperf3 runs over all links at once, in seconds.
 const IPERF_SECONDS: &str = "8";
-/// How long the sites are left alone to see what they say to each other without work.
+/// How long the sites are left alone to see their traffic without work.
 const IDLE: Duration = Duration::from_secs(5);
 /// The first column of each row.
 pub(crate) const HEAD: &str = "sources\tdestinations\tMbit/s a link\tdata\tcontents\tiperf3 Mbit/s\tgodwit Mbit/s\tratio\tseconds\tlinks uneven %\tprocessors\tcontrol kB/s\tidle kB/s\tback %\tlog entries\tlog bytes\tstate bytes";
@@ -40,7 +40,7 @@ impl Figures<'_> {
     /// Prints one row for each round.
     ///
     /// # Errors
-    /// A job fails, or what arrives is not what was sent.
+    /// A job fails, or the arrived data differs from the sent data.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let sites = Sites::start(self.program, self.root, &self.shape, self.check)?;
         let source = sites.shared(0).join("set");
@@ -181,7 +181,7 @@ fn iperf(sites: &Sites, check: &dyn Fn() -> anyhow::Result<()>) -> anyhow::Resul
             clients.push(client);
         }
     }
-    // The servers listen soon; who is too early would fail.
+    // The servers listen soon; a client that is too early would fail.
     std::thread::sleep(Duration::from_millis(500));
     check()?;
     let started: std::io::Result<Vec<Child>> =
@@ -201,7 +201,7 @@ struct Reaped(Child);
 
 impl Drop for Reaped {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

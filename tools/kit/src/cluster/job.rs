@@ -64,7 +64,7 @@ impl Job {
         self.began.elapsed()
     }
 
-    /// The document of the job, as a node tells it.
+    /// The document of the job, from a node.
     ///
     /// # Errors
     /// The node does not answer.

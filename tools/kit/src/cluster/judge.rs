@@ -1,4 +1,4 @@
-//! Owns the judgement of a job that has ended: whether what arrived is what was sent, and what was left behind.
+//! Owns the judgement of a job that has ended: whether the arrived data equals the sent data, and which files were left behind.
 //! Moves nothing.
 
 use std::fs;
@@ -14,7 +14,7 @@ use super::sites::Sites;
 /// Differences that are named.
 const NAMED_MAX: usize = 5;
 
-/// How rsync tells that a directory differs by its time alone.
+/// rsync's mark for a directory that differs by its time alone.
 const DIRECTORY_TIME: &str = ".d..t......";
 
 /// When a copy is looked at.
@@ -22,7 +22,7 @@ const DIRECTORY_TIME: &str = ".d..t......";
 pub(crate) enum When {
     /// The job has just ended.
     AtItsEnd,
-    /// All nodes are back. A call that hung in the kernel makes its name when the mount goes on, and the node removes the name: the
+    /// All nodes are back. A call that hung in the kernel makes its name when the mount returns, and the node removes the name. The
     /// directory has another time then, which no program can prevent.
     Later,
 }

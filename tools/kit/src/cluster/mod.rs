@@ -1,4 +1,4 @@
-//! Owns the kit for clusters: two sites of nodes in namespaces, what goes wrong with them, and their figures.
+//! Owns the kit for clusters: two sites of nodes in namespaces, their faults, and their figures.
 //! The kit uses nothing of Godwit but its command line. How it is used is in `tools/kit/README.md`.
 
 mod chaos;
@@ -182,10 +182,10 @@ fn path(name: &'static str, help: &'static str) -> Arg {
         .help(help)
 }
 
-/// Runs what was asked for. All that it starts and makes is gone at its end, however it ends.
+/// Runs the chosen command. All its processes and files are gone at its end, however it ends.
 ///
 /// # Errors
-/// It cannot be carried out, was interrupted, or something was wrong.
+/// The command cannot run, was interrupted, or found an error.
 pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let Some((name, matches)) = matches.subcommand() else {
         anyhow::bail!("nothing to do");

@@ -1,5 +1,5 @@
 //! Owns a mount of one directory at another place, by the program `mergerfs`: a file system of which one node alone can lose the answers.
-//! Does not know who uses it.
+//! Does not know its users.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

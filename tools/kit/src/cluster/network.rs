@@ -48,7 +48,7 @@ impl Network {
     /// before those of the other one. Between the sites nothing is limited.
     ///
     /// # Errors
-    /// Whoever runs this is not root, or `ip` or `tc` is missing.
+    /// The user is not root, or `ip` or `tc` is missing.
     pub(crate) fn make(near: usize, far: usize, rates_mbit: &[u32]) -> anyhow::Result<Self> {
         let hosts = near + far;
         ensure!(hosts <= HOSTS_MAX, "at most {HOSTS_MAX} hosts");
@@ -124,7 +124,7 @@ impl Network {
         command
     }
 
-    /// Cuts a link, or joins it again. Nothing passes a cut link, and neither end notices the cut by itself.
+    /// Cuts a link, or joins it again. Nothing passes a cut link, and neither end gets a signal.
     ///
     /// # Errors
     /// There is no such link.
@@ -205,7 +205,7 @@ fn trunk(site: &str, link: usize) -> String {
     format!("{site}-trunk{link}")
 }
 
-/// Counters of a port of a switch, as what is behind the port sees them.
+/// Counters of a port of a switch, as the host behind the port sees them.
 fn counters(devices: &[Value], name: &str) -> anyhow::Result<Carried> {
     let device = devices.iter().find(|device| device["ifname"] == *name);
     let device = device.with_context(|| format!("no device {name}"))?;

@@ -1,5 +1,5 @@
 //! Owns one node of a cluster under test: its home, its process, the signals that it gets, and questions to it.
-//! Does not know what it is asked for.
+//! Does not know the purpose of its commands.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -108,7 +108,7 @@ impl Node {
     /// Sends a signal to its process, if there is one.
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(child) = &self.child {
-            // A process that ended by itself is found by the judge.
+            // The judge finds a process that has ended already.
             let _ = kill_process(Pid::from_child(child), signal);
         }
     }
@@ -122,7 +122,7 @@ impl Node {
         }
     }
 
-    /// Whether its process has ended by itself.
+    /// Whether its process has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         let child = self.child.as_mut();
         child.is_some_and(|child| !matches!(child.try_wait(), Ok(None)))
@@ -178,11 +178,11 @@ impl Node {
         of(ticks.unwrap_or(0)) / of(rustix::param::clock_ticks_per_second())
     }
 
-    /// Marks the log, so that what follows is seen apart.
+    /// Marks the log, to separate later lines.
     pub(crate) fn note(&self, text: &str) {
         let log = OpenOptions::new().append(true).open(self.log());
         if let Ok(mut log) = log {
-            // Only who reads the log misses it.
+            // Only a reader of the log misses it.
             let _ = writeln!(log, "--- {text}");
         }
     }

@@ -7,7 +7,7 @@ use super::network::{Carried, LINKS};
 
 /// Over how long a rate is taken.
 const WINDOW: Duration = Duration::from_secs(1);
-/// The part of what is to be expected at which a rate is back.
+/// The part of the expected rate at which a rate is back.
 const BACK: f64 = 0.9;
 
 /// Bytes that the destination had received at some times since the start.
@@ -15,7 +15,7 @@ const BACK: f64 = 0.9;
 pub(crate) struct Samples(Vec<(Duration, u64)>);
 
 impl Samples {
-    /// Adds what the links of the destination have carried by now.
+    /// Adds the bytes that the links of the destination have carried by now.
     pub(crate) fn add(&mut self, at: Duration, destination: &[[Carried; LINKS]]) {
         let links = destination.iter().flatten();
         let received = links.map(|link| link.received).sum();

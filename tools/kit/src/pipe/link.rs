@@ -1,5 +1,5 @@
 //! Owns the way bytes take through one connection of a bare pipe: plain TCP here, TLS beside it.
-//! Knows nothing of what the bytes mean.
+//! Does not interpret the bytes.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail, ensure};
 pub(crate) trait Link: Send {
     /// Sends all of it.
     fn send(&mut self, bytes: &[u8]) -> anyhow::Result<()>;
-    /// Receives what is here, at least one byte; 0 is the end.
+    /// Receives the available bytes, at least one; 0 is the end.
     fn receive_some(&mut self, into: &mut [u8]) -> anyhow::Result<usize>;
     /// Nothing more will be sent; the other direction stays open.
     fn finish(&mut self) -> anyhow::Result<()>;

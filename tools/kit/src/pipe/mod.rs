@@ -1,5 +1,5 @@
 //! Owns the bare pipes: the least program that moves the same bytes with the same streams and buffers, the yardstick of the benchmark.
-//! Resumes nothing, and checks only where it is asked to: what Godwit does beyond it is what the comparison shows.
+//! Resumes nothing, and checks only on request: the comparison shows the cost of Godwit's further work.
 
 mod checked;
 mod link;

@@ -1,4 +1,4 @@
-//! Owns what the bare file pipe sends and in which parts: every stream takes the next frame's worth from one cursor, or whole files.
+//! Owns the parts that the bare file pipe sends: every stream takes the next frame's worth from one cursor, or whole files.
 //! Does not read contents.
 
 use std::fs;

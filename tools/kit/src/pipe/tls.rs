@@ -188,7 +188,7 @@ impl<C: Connection> TlsLink<C> {
         if received.len() < whole { 0 } else { whole }
     }
 
-    /// Receives once more, after moving what is left to the front.
+    /// Receives once more, after moving the rest to the front.
     fn fill(&mut self) -> anyhow::Result<()> {
         self.incoming.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -204,8 +204,8 @@ impl<C: Connection> TlsLink<C> {
         Ok(())
     }
 
-    /// Gives rustls one record (or none) and does what it asks for. One at a time, because it would otherwise
-    /// decrypt on and keep what follows.
+    /// Gives rustls one record (or none) and carries out its request. One record at a time, because rustls would otherwise decrypt further
+    /// records and keep them.
     fn step(&mut self, into: &mut [u8]) -> anyhow::Result<Step> {
         let record = self.start..self.start + self.record_bytes();
         let empty = record.is_empty();

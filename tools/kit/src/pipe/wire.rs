@@ -55,7 +55,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Memory for `block_bytes` of contents, with what goes with them.
+    /// Memory for `block_bytes` of contents, with their headers and paths.
     pub(crate) fn new(block_bytes: usize) -> Self {
         Self {
             bytes: vec![0; FRAME_HEADER_BYTES + block_bytes + FRAME_EXTRA_BYTES],

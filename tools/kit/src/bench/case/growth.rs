@@ -5,7 +5,7 @@ use super::super::data::Load;
 use super::table::Table;
 use super::{Bar, Case, Class, Expect, Kind, Suite};
 
-/// Memory that more data may take, and what a byte or a file of more may cost beside one of less.
+/// Memory that more data may take, and the cost of a byte or a file of more data beside that of less.
 const GROWTH: Expect = Expect::Growth {
     bytes_max: 32 << 20,
     cpu_ratio_max: 1.25,
@@ -31,7 +31,7 @@ impl Table<'_> {
         let each = each.map(|(name, load, beside)| {
             let mut case = Case::new(name, Class::Encrypted, load);
             case.beside = Some(beside);
-            // Each is long, and what is asked is far from the noise.
+            // Each run is long, and the bar is far from the noise.
             case.rounds_max = Some(if self.suite == Suite::Quick { 1 } else { 3 });
             case.bars = vec![Bar {
                 reference: Kind::GodwitBeside,

@@ -1,4 +1,4 @@
-//! Owns who can take part in a case, and what they are called.
+//! Owns the contenders of a case, and their names.
 //! How each does its work is in `contender`.
 
 use serde::{Serialize, Serializer};
@@ -11,7 +11,7 @@ const SSH: &[Tool] = &[("ssh", "openssh-client"), ("sshd", "openssh-server")];
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Godwit,
-    /// Godwit with what a case has beside its load.
+    /// Godwit with the load beside the case's main load.
     GodwitBeside,
     /// Godwit through the same emulator, without its delay.
     GodwitNear,
@@ -95,7 +95,7 @@ impl Kind {
         }
     }
 
-    /// Whether it shows what the machine can do, rather than being something to use instead.
+    /// Whether it shows a limit of the machine, rather than being a program to use instead.
     pub(crate) fn is_limit(self) -> bool {
         match self {
             Self::Pipe
@@ -110,12 +110,12 @@ impl Kind {
         }
     }
 
-    /// Whether it is another's program that takes no digests of what it moves, or moves nothing.
+    /// Whether it is another's program that takes no digests of the data it moves, or moves nothing.
     pub(crate) fn is_unchecked(self) -> bool {
         matches!(self, Self::Peer(definition) if !definition.digests)
     }
 
-    /// Whether it moves what the case has beside its load.
+    /// Whether it moves the load beside the case's main load.
     pub(crate) fn moves_beside(self) -> bool {
         matches!(self, Self::GodwitBeside)
     }

@@ -1,4 +1,4 @@
-//! Owns what a case is: what is moved, by whom, and what is expected of it.
+//! Owns the definition of a case: the data, the contenders, and the expectations.
 //! Runs nothing; which cases there are is in `table`.
 
 mod far;
@@ -49,7 +49,7 @@ pub(crate) enum Expect {
 }
 
 /// Lowers a bar beside a program that takes no digests, or transfers nothing. Such a program may be close to the limit of programs that do
-/// both, so that none of these can lead it as far as they lead the others.
+/// both. Then no such program can lead it as far as it leads the others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Ceiling {
     pub(crate) limit: Kind,
@@ -156,7 +156,7 @@ impl Case {
         }
     }
 
-    /// Everybody who takes part, Godwit first.
+    /// All contenders, Godwit first.
     pub(crate) fn contenders(&self) -> Vec<Kind> {
         std::iter::once(self.subject)
             .chain(self.bars.iter().map(|bar| bar.reference))
@@ -176,7 +176,7 @@ impl Case {
         self.subject != Kind::GodwitVerify
     }
 
-    /// Memory that the case takes at its peak: the data sets where they are in memory, and what a run takes beside them.
+    /// Memory that the case takes at its peak: the data sets that are in memory, and the memory of a run beside them.
     pub(crate) fn peak_bytes(&self) -> u64 {
         let loads = || std::iter::once(self.load).chain(self.beside);
         let sets = match self.storage {
@@ -190,15 +190,15 @@ impl Case {
     /// Memory that is used once before a run, for the run to take, where there is as much.
     pub(crate) fn warm_bytes(&self, load: Load) -> u64 {
         match self.storage {
-            // Of these the memory alone is asked.
+            // Such a case only measures the memory.
             _ if self.rss_max.is_some() => 0,
             Storage::Memory => self.run_bytes(load),
-            // The page cache of a disk takes large pages, which are elsewhere in memory than what was freed last.
+            // The page cache of a disk takes large pages, which are elsewhere in memory than the pages freed last.
             Storage::DiskWrite | Storage::DiskRead => 3 * load.footprint(),
         }
     }
 
-    /// Memory that a run takes and that was free before it: what arrives, and what is read from disk or written to it.
+    /// Memory that a run takes and that was free before it: the arriving data, and data read from disk or written to it.
     fn run_bytes(&self, load: Load) -> u64 {
         match self.storage {
             Storage::Memory | Storage::DiskWrite => load.footprint(),

@@ -437,7 +437,7 @@ mod tests {
             for (index, case) in cases.iter().enumerate() {
                 let others = &cases[..index];
                 assert!(others.iter().all(|other| other.name != case.name));
-                // The data and what arrives, or what is read and what arrives.
+                // The data or the data read, and the arriving data.
                 let peaks = 2 * case.load.footprint()..=PEAK_BYTES_MAX;
                 assert!(peaks.contains(&case.peak_bytes()), "{}", case.name);
             }

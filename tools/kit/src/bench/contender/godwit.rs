@@ -108,7 +108,7 @@ impl Godwit {
         Ok(())
     }
 
-    /// Runs a short command and returns what it says.
+    /// Runs a short command and returns its output.
     fn say(&self, command: &mut Command) -> anyhow::Result<String> {
         let output = command
             .output()

@@ -1,4 +1,4 @@
-//! Owns what all contenders have in common: how one run is asked for and what it gives.
+//! Owns the common parts of all contenders: the request for one run and its result.
 //! Knows no contender.
 
 mod certificate;
@@ -66,7 +66,7 @@ pub(crate) struct Job<'a> {
 /// Measurements of a run.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Outcome {
-    /// From the start of the sending process to the end of the last process that ends by itself.
+    /// From the start of the sending process to the end of the last process that ends without a signal.
     pub(crate) seconds: f64,
     pub(crate) source: Usage,
     pub(crate) destination: Usage,
@@ -95,7 +95,7 @@ pub(crate) trait Contender {
 /// Prepares a contender for all its runs in a case, at the `place` of the case.
 ///
 /// # Errors
-/// When it is not there or does not start; the other contenders can go on.
+/// When it is not there or does not start; the other contenders can still run.
 pub(crate) fn prepare(
     kind: Kind,
     case: &Case,

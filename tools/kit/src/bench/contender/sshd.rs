@@ -1,5 +1,5 @@
-//! Owns an sshd for one contender: its own keys, configuration and port, for the user who runs it.
-//! Touches nothing of the system's sshd and nothing in anybody's home.
+//! Owns an sshd for one contender: its own keys, configuration and port, for the user that runs it.
+//! Touches neither the system's sshd nor any home directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ impl Sshd {
         Ok(sshd)
     }
 
-    /// Tells how to come in without questions.
+    /// Gives the options for a login without questions.
     pub(super) fn say(&self, words: &mut Words) {
         let at = self.directory.display();
         let options = format!(
@@ -108,7 +108,7 @@ impl Sshd {
     }
 }
 
-/// The name of the user who runs this.
+/// The name of the user that runs this program.
 pub(super) fn user_name() -> Option<String> {
     let output = command("id").arg("-un").output().ok()?;
     let name = String::from_utf8(output.stdout).ok()?;

@@ -52,8 +52,8 @@ impl Load {
                 }
             }
             Self::Spec { spec, scale, .. } => {
-                // By one thread, as whoever copies or records does it: two put the pages of neighbouring files in turns, and
-                // reading files of 1 MiB takes a third longer then.
+                // By one thread, as a program that copies or records does it. Two threads interleave the pages of neighbouring files, and
+                // reading files of 1 MiB then takes a third longer.
                 let output = command(Path::new("taskset"))
                     .args(["--cpu-list", "0"])
                     .arg(&programs.godwit)

@@ -1,5 +1,5 @@
-//! Owns the loads of the benchmark: what is moved, and how much it is.
-//! Making it is in `make`, what was made in `set`.
+//! Owns the loads of the benchmark: the data, and its size.
+//! `make` makes the data; `set` has the result.
 
 mod make;
 mod set;
@@ -61,7 +61,7 @@ impl Load {
         }
     }
 
-    /// Sum of the sizes of all names, as `stat` tells them.
+    /// Sum of the sizes of all names, as `stat` reports them.
     #[cfg(test)]
     fn sizes(self) -> u64 {
         match self {

@@ -28,7 +28,7 @@ pub(crate) struct Set {
     pub(crate) names: u64,
     /// Bytes of content that are moved.
     pub(crate) bytes: u64,
-    /// Sum of the sizes of all names, as `stat` tells them.
+    /// Sum of the sizes of all names, as `stat` reports them.
     sizes: u64,
 }
 
@@ -109,8 +109,8 @@ impl Set {
         compare(path, &into.join(name))
     }
 
-    /// Has the kernel write and forget the contents of all files, so that they come from the disk next. Names and what
-    /// goes with them stay in memory.
+    /// Has the kernel write and forget the contents of all files, so that they come from the disk next. Names and their attributes stay in
+    /// memory.
     ///
     /// # Errors
     /// When one cannot be opened or synced.

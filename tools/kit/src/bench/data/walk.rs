@@ -1,5 +1,5 @@
-//! Owns work on all files of a tree by as many threads as there are cores: what is outside the clock should not take long.
-//! Decides nothing about what is done with a file.
+//! Owns work on all files of a tree by as many threads as there are cores: work outside the clock should not take long.
+//! Does not decide on the work for a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};

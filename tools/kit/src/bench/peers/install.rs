@@ -1,5 +1,5 @@
 //! Owns the installing of peers: Debian's packages, when they are missing and the user is root.
-//! Does not touch what the tests need: that is `scripts/setup.sh`.
+//! Does not touch the tools of the tests: `scripts/setup.sh` installs them.
 
 use std::process::{Command, Stdio};
 
@@ -17,10 +17,10 @@ const NO_SERVICES: &str = "set -e; made=; policy=/usr/sbin/policy-rc.d; \
 /// A program that the benchmark itself runs, and Debian's package of it.
 pub(crate) type Tool = (&'static str, &'static str);
 
-/// Installs `tools` and what `peers` need, as far as it is not there. Says what it does, and what it cannot do.
+/// Installs `tools` and the programs of `peers`, as far as they are missing. Reports its actions and its failures.
 ///
 /// # Errors
-/// When it may not, or the packages cannot be had. The peers that are there can take part all the same.
+/// When it may not, or the packages cannot be had. The existing peers can take part all the same.
 pub(crate) fn install(
     peers: &[&Definition],
     tools: &[Tool],

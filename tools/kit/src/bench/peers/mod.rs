@@ -18,7 +18,7 @@ use super::process::Side;
 pub(crate) use install::{Tool, install};
 pub(crate) use words::{Words, fill};
 
-/// Whether it is to be beaten, or shows what the machine can do.
+/// Whether it is to be beaten, or shows a limit of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Role {
@@ -80,12 +80,12 @@ pub(crate) struct Server {
     pub(crate) side: Side,
     /// Text that it prints when it is ready; else it is ready when it listens at `{port}`.
     pub(crate) ready: Option<String>,
-    /// Whether it ends by itself with the transfer: then the clock runs until it has.
+    /// Whether it ends with the transfer without a signal: then the clock runs until it has.
     #[serde(default)]
     pub(crate) ends: bool,
 }
 
-/// Shell lines that move what the case has; a load without its line is not for this peer.
+/// Shell lines that move the load of the case; a load without its line is not for this peer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Transfer {
@@ -142,8 +142,7 @@ const BUILT_IN: [&str; 23] = [
     include_str!("fio-read.toml"),
 ];
 
-/// All definitions: ours, and those of the user. They live as long as the program, so that whoever takes part in a
-/// case can be named by a reference.
+/// All definitions: ours, and those of the user. They live as long as the program, so that a case can refer to a contender by a reference.
 ///
 /// # Errors
 /// When a file cannot be read or is no definition, or two have one name.

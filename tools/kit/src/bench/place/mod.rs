@@ -100,7 +100,7 @@ impl Place {
         }
     }
 
-    /// Takes the carrier from a cable, or gives it back, at the far end.
+    /// Takes the carrier from a cable, or restores it, at the far end.
     ///
     /// # Errors
     /// When there is no such cable.

@@ -1,4 +1,4 @@
-//! Owns what the kernel tells of other processes: their descendants, memory, time and sockets.
+//! Owns the kernel's facts about other processes: their descendants, memory, time and sockets.
 //! Changes nothing about them.
 
 use std::fs;
@@ -22,7 +22,7 @@ fn listens_in(table: &str, port: u16) -> bool {
     })
 }
 
-/// A process and all its descendants, as far as the kernel tells.
+/// A process and all its descendants, as far as the kernel knows.
 pub(super) fn family(pid: u32) -> Vec<u32> {
     let mut members = vec![pid];
     let mut next = 0;

@@ -1,5 +1,5 @@
 //! Owns one process under measurement: its start, its output, its processor time and peak memory, its end.
-//! Knows nothing of what the process is for.
+//! Does not know the purpose of the process.
 
 pub(crate) mod kernel;
 
@@ -133,7 +133,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Waits for a line that contains `needle` and returns what follows it.
+    /// Waits for a line that contains `needle` and returns the rest of the line.
     ///
     /// # Errors
     /// When the process ends or stays silent for too long.
@@ -207,7 +207,7 @@ impl Process {
     /// Whether it has ended.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// When the kernel gives no answer.
     pub(crate) fn has_ended(&self) -> anyhow::Result<bool> {
         self.wait(Duration::ZERO)
     }
@@ -256,7 +256,7 @@ impl Process {
         if !self.wait(Duration::ZERO)? {
             // Found while they are still its descendants; afterwards they are nobody's.
             let others = handles(family(self.child.id()).into_iter().skip(1));
-            // It may end by itself between the look and the signal.
+            // It may end between the look and the signal.
             let _ = kill_process(self.pid, Signal::TERM);
             if !self.wait(STOP_LIMIT)? {
                 self.child.kill().context("cannot kill a process")?;

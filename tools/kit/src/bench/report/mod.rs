@@ -1,4 +1,4 @@
-//! Owns the report: what the runs of each case mean, and one JSON file with every sample.
+//! Owns the report: the results of each case, and one JSON file with every sample.
 //! Measures nothing; tables are in `table`, pictures in `plot`.
 
 mod plot;

@@ -16,7 +16,7 @@ const TOP: f64 = 30.0;
 const KEY: f64 = 18.0;
 /// Between two points of a rate.
 const STEP_SECONDS: f64 = 0.5;
-/// Ours first, then the others; people who see fewer colours can distinguish them as well.
+/// Ours first, then the others; the colours stay distinct for people who see fewer colours.
 const COLOURS: [&str; 8] = [
     "#2166ac", "#d95f02", "#7570b3", "#1b9e77", "#e7298a", "#a6761d", "#666666", "#66a61e",
 ];

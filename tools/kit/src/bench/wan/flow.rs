@@ -60,7 +60,7 @@ pub(super) struct Trace {
     /// Seconds at which it began and ended.
     pub(super) began: f64,
     pub(super) ended: f64,
-    /// Whether it ended by itself.
+    /// Whether it ended without being stopped.
     pub(super) complete: bool,
     /// Bytes that had arrived at the other end, according to the program.
     pub(super) arrived: Series,
@@ -215,7 +215,7 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// Begins when it is time, ends when it is, and notes what is to be seen. Returns whether it is over.
+    /// Starts and ends the flow when it is time, and notes observations. Returns whether the flow is over.
     pub(super) fn step(&mut self, started: Instant, seen: &Connections) -> anyhow::Result<bool> {
         let now = || started.elapsed().as_secs_f64();
         if self.ended.is_some() {
@@ -232,7 +232,7 @@ impl<'a> Running<'a> {
         };
         client.sample();
         self.server.sample();
-        // iperf3 ends by itself, a little later, and its first connection carries no data.
+        // iperf3 ends without a signal, a little later, and its first connection carries no data.
         let (patience, idle) = match self.flow.who {
             Who::Iperf { .. } => (20.0, 1),
             Who::Godwit { .. } => (0.0, 0),
@@ -267,10 +267,10 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Stops what still runs and reads what was said.
+    /// Stops the remaining processes and reads their output.
     ///
     /// # Errors
-    /// When it failed, or what arrived is not what was sent.
+    /// When it failed, or the arrived data differs from the sent data.
     pub(super) fn finish(mut self, set: Option<&Set>) -> anyhow::Result<Trace> {
         let mut client = self.client.take().context("it never began")?;
         let complete = client.has_ended()?;

@@ -1,4 +1,4 @@
-//! Owns what the turns of a row mean: the figures that are asked for, and their bars.
+//! Owns the results of a row: its figures, and their bars.
 //! Runs nothing.
 
 use serde::Serialize;
@@ -8,7 +8,8 @@ use super::row::{Cut, Judge, Row};
 use super::series::mean;
 use super::turn::Course;
 
-/// How long a dead channel may go unnoticed, in seconds; and a returned one, until it is as it was, or this part of what is left.
+/// Seconds that a dead channel may go unnoticed. Then seconds until a returned channel has its old rate, or this part of the rest of the
+/// row.
 const NOTICED_SECONDS: f64 = 2.0;
 const BACK_SECONDS: f64 = 5.0;
 const BACK_PART: f64 = 0.5;
@@ -68,7 +69,7 @@ pub(super) fn whole(trace: &Trace) -> Option<f64> {
     trace.arrived.gbits(trace.began, until(trace))
 }
 
-/// Where what is known of it ends: who is stopped says no last word.
+/// The end of the known data: a stopped program prints no last line.
 pub(super) fn until(trace: &Trace) -> f64 {
     if trace.complete {
         trace.ended.min(trace.arrived.end())

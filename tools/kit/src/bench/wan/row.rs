@@ -1,4 +1,4 @@
-//! Owns what a row of the long lines and channels is: the network, who sends over it when, and how it is judged.
+//! Owns the definition of a row of the long links and channels: the network, the senders and their times, and the judgement.
 //! Runs nothing; which rows there are is in `table`.
 
 use super::super::case::LineSpec;
@@ -41,7 +41,7 @@ impl Row {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Net {
     Line(LineSpec),
-    /// So many cables of these rates, as `tc` takes them, the last for all that follow.
+    /// This many cables of these rates, as `tc` takes them; the last rate holds for all further cables.
     Cables(u8, &'static str),
 }
 
@@ -50,7 +50,7 @@ pub(super) enum Net {
 pub(super) struct Turn {
     pub(super) title: String,
     pub(super) flows: Vec<Flow>,
-    /// Largest send and receive buffer of both ends in bytes; `None` leaves what the kernel has.
+    /// Largest send and receive buffer of both ends in bytes; `None` keeps the kernel's setting.
     pub(super) buffer_bytes_max: Option<[u64; 2]>,
     /// A cable that is pulled and put back, at these moments.
     pub(super) cut: Option<Cut>,
@@ -130,7 +130,7 @@ pub(super) enum Judge {
         sum_min: f64,
         uneven_max: Option<f64>,
     },
-    /// A cable is away for a while: what the others carry, beside their part of the first turn's sum.
+    /// A cable is away for a while: the rate of the others, beside their part of the first turn's sum.
     Cut { kept_min: f64 },
     /// A disk is what limits.
     Disk {

@@ -9,7 +9,8 @@ use serde::Serialize;
 pub(super) struct Series(Vec<(f64, f64)>);
 
 impl Series {
-    /// Adds what has arrived by `seconds`. Decreasing values are left out: a program that restarts its count gives no information.
+    /// Adds the bytes that have arrived by `seconds`. Decreasing values are left out: a program that restarts its count gives no
+    /// information.
     pub(super) fn add(&mut self, seconds: f64, bytes: f64) {
         let later = self
             .0
@@ -70,7 +71,7 @@ impl Series {
     }
 }
 
-/// The mean of what was seen between two moments; `None` of nothing.
+/// The mean of the values between two moments; `None` if there are none.
 pub(super) fn mean(points: &[(f64, f64)], from: f64, to: f64) -> Option<f64> {
     let seen = points.iter().filter(|(at, _)| (from..=to).contains(at));
     let (count, sum) = seen.fold((0.0, 0.0), |(count, sum), (_, value)| {

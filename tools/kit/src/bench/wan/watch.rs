@@ -1,5 +1,5 @@
-//! Owns what is seen of a running turn from outside: connections and their round trips as the sender's kernel tells them, bytes
-//! of each device, memory of processes. Works the same for every program.
+//! Owns the observations of a running turn from outside: connections and their round trips from the sender's kernel, bytes of each device,
+//! memory of processes. Works the same for every program.
 //! Starts nothing but `ss`.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub(super) struct Seen {
 /// Connections of one look, by the ports that they have at either end: their round trips in milliseconds.
 pub(super) type Connections = BTreeMap<(Side, u16), Vec<f64>>;
 
-/// Looks at the connections that `ss`, prepared to run at the sending end, tells of.
+/// Looks at the connections that `ss`, prepared to run at the sending end, lists.
 pub(super) fn connections(mut ss: Command) -> Connections {
     ss.args(["-tinHO", "state", "established"]);
     // A failed observation leaves a gap in a picture, and no more.
@@ -80,7 +80,7 @@ pub(super) fn devices(pid: u32, prefix: &str, seconds: f64, sent: &mut BTreeMap<
 fn parse_devices(table: &str) -> impl Iterator<Item = (&str, f64)> {
     table.lines().filter_map(|line| {
         let (name, counters) = line.split_once(':')?;
-        // Eight counters of what came stand before what was sent.
+        // Eight counters of received data come before those of sent data.
         let sent = counters.split_whitespace().nth(8)?.parse().ok()?;
         Some((name.trim(), sent))
     })

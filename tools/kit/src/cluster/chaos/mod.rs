@@ -1,5 +1,5 @@
 //! Runs divided jobs while something happens to one node of them, chosen by a seed; each has to complete, identical, and leave nothing.
-//! Chooses nothing by itself: `plan` does.
+//! Chooses nothing: `plan` does.
 
 mod plan;
 
@@ -19,7 +19,7 @@ use super::sites::{Shape, Sites};
 pub(crate) use plan::{FAULTS, Fault, ROLES, Wish};
 use plan::{Plan, Role};
 
-/// How long a node that is back may take to remove what a hung call had begun.
+/// How long a returned node may take to remove the entries of a hung call.
 const REMOVED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Small files: a first scan takes 4,096 of them, and leaves the other directories to all.
@@ -38,7 +38,7 @@ const WITH_PARTS: Set = Set {
     ..SMALL
 };
 
-/// Sites between which runs go on until one fails.
+/// Sites between which runs repeat until one fails.
 pub(crate) struct Chaos<'a> {
     pub(crate) program: &'a Path,
     pub(crate) root: &'a Path,
@@ -62,7 +62,7 @@ struct Outcome {
     wrong: Vec<String>,
 }
 
-/// How long less than this part of what is left was carried is shown: near the end one node may be alone with a part of a file.
+/// The report shows how long the rate was below this part of the remaining rate: near the end one node may be alone with a part of a file.
 const FLOOR: f64 = 0.6;
 /// Rate of the links of a slow node: next to nothing.
 const SLOW_KBIT: u32 = 64;
