@@ -21,11 +21,11 @@ pub const MEMORY_NAME: &[u8] = b"mem";
 /// Size of the region that a memory source repeats: larger than any second-level cache, as real data would be.
 const REGION_BYTES: usize = 8 << 20;
 
-/// A `mem:` source: one entry of so many pseudo-random bytes.
+/// A `mem:` source: one entry of pseudo-random bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct MemorySource {
     bytes: u64,
-    /// Since 1970. That of this run, so that no copy of an earlier run passes for this run's data.
+    /// Since 1970. The time of this run, so that no copy of an earlier run passes for this run's data.
     mtime: Duration,
 }
 
@@ -149,7 +149,7 @@ impl NullSink {
 }
 
 impl NullSink {
-    /// Counts content of an entry; what an attempt before had brought is content of no file.
+    /// Counts content of an entry; data of an earlier attempt is content of no file.
     fn count(&self, id: EntryId, attempt: u16, bytes: u64) {
         let mut partial = lock(&self.partial);
         let file = partial.entry(id).or_default();
@@ -164,7 +164,7 @@ impl NullSink {
             file.counted += bytes;
             self.counters.bytes_durable.add(bytes);
         }
-        // The oldest of so many is complete: no sender has as many in progress.
+        // The oldest entry is complete then: no sender has this many in progress.
         if partial.len() > limits::LARGE_FILES_OPEN_MAX {
             partial.pop_first();
         }

@@ -1,9 +1,9 @@
-//! Owns what earlier runs of a transfer brought to its destination.
+//! Owns the amounts that earlier runs of a transfer brought to its destination.
 //! Reads no journal: that was read when the destination was prepared.
 
 use super::destination::PreparedDestination;
 
-/// Amounts that earlier runs of a transfer brought, as its journal says.
+/// Amounts that earlier runs of a transfer brought, from its journal.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Arrived {
     /// Content that had arrived and that nothing vouches for: it is sent again.

@@ -12,7 +12,7 @@ use godwit_store::{Create, Kind, Meta, RelPath, Storage, TempName};
 
 use crate::files::destination::PreparedDestination;
 
-/// A beacon that is there; it goes with this value at the latest. That of a killed process has the tag of the transfer, so it is
+/// An existing beacon, which is removed with this value at the latest. The beacon of a killed process has the tag of the transfer, so it is
 /// removed as other temporary files are.
 pub struct Beacon {
     storage: Arc<dyn Storage>,

@@ -1,4 +1,4 @@
-//! Prepares a tree as a destination: maps names once, takes the journal, refuses what another transfer writes to.
+//! Prepares a tree as a destination: maps names once, takes the journal, refuses places that another transfer writes to.
 //! Writes no data.
 
 mod earlier;
@@ -50,7 +50,7 @@ pub struct DestinationRequest {
     pub sender: Vec<u8>,
     /// The source arguments, absolute, in order.
     pub sources: Vec<Vec<u8>>,
-    /// Their names at the destination where they go into a directory; empty for "the contents of it".
+    /// The sources' names at the destination if they go into a directory; empty for "the contents of it".
     pub names: Vec<Vec<u8>>,
     /// Digest of blocks and files, unless an unfinished transfer has one already.
     pub digest: digest::DigestKind,
@@ -60,7 +60,7 @@ pub struct DestinationRequest {
     pub verify: bool,
     /// Do not wait for storage.
     pub no_sync: bool,
-    /// Journals, and what does not fit in memory.
+    /// Journals, and data that does not fit in memory.
     pub journals: PathBuf,
     /// How to treat existing entries, if the sender asked for anything.
     pub comparison: Option<Comparison>,
@@ -80,7 +80,7 @@ pub struct DestinationRequest {
 pub struct PreparedDestination {
     /// For the sink.
     pub config: TreeSinkConfig,
-    /// The transfer's journal, locked; a dry run has none.
+    /// The transfer's journal, locked; `None` for a dry run.
     pub journal: Option<Journal>,
     /// State left by an earlier run.
     pub recovered: Recovered,
@@ -285,7 +285,7 @@ impl DestinationRequest {
         })
     }
 
-    /// Refuses what no client of ours asks for. A journal made for it would fit no transfer.
+    /// Refuses requests that no client of ours makes. A journal made for it would fit no transfer.
     fn check_names(&self) -> Result<(), DestinationError> {
         let (sources, names) = (self.sources.len(), self.names.len());
         if names == 0 || names != sources || names > 1 && self.comparison().counterpart {

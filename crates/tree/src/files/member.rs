@@ -77,7 +77,7 @@ impl Target {
         })
     }
 
-    /// Whether the claim by which this transfer writes has ended. That of a transfer without a fence never does.
+    /// Whether the claim by which this transfer writes has ended. A transfer without a fence has no such end.
     pub(crate) fn is_fenced(&self) -> bool {
         let fence = self.config.fence.as_ref();
         fence.is_some_and(|fence| !fence.holds())
@@ -91,7 +91,7 @@ impl Target {
         }
     }
 
-    /// Whether the end of this transfer does what concerns the whole tree.
+    /// Whether the end of this transfer does the work for the whole tree.
     pub(crate) fn finishes_tree(&self) -> bool {
         self.config
             .member
@@ -100,7 +100,7 @@ impl Target {
     }
 }
 
-/// Whether a file is put together in a copy of what members share.
+/// Whether a file is put together in a copy of the file that members share.
 pub(crate) fn copies(target: &Target) -> bool {
     let member = target.config.member.as_ref();
     member.is_some_and(|member| member.fence.copies())
@@ -113,7 +113,7 @@ pub(crate) fn rereads_assembled(target: &Target) -> bool {
 }
 
 /// Removes temporary files of the claim from a directory whose entries the closer is about to look at, where another node may still rename
-/// them. Its own come again. The mark of the claim stays.
+/// them. The closer sends its own files again. The mark of the claim stays.
 pub(crate) fn take_late(target: &Target, directory: &RelPath) -> Result<(), StoreError> {
     if !target.finishes_tree() || !copies(target) || target.comparison().dry_run {
         return Ok(());

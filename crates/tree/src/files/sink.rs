@@ -56,7 +56,7 @@ pub struct TreeSinkConfig {
     pub verify: bool,
     /// Do not wait for storage: delivered data may not survive a power cut.
     pub no_sync: bool,
-    /// Where what does not fit in memory is kept.
+    /// Directory for data that does not fit in memory.
     pub spill_directory: PathBuf,
     /// How the destination is called in messages.
     pub display: Vec<u8>,
@@ -187,7 +187,7 @@ impl TreeSink {
         }))
     }
 
-    /// A fault for want of room says how much there is.
+    /// Adds the free room to a fault for lack of room.
     fn with_room(&self, mut fault: Fault) -> Fault {
         if fault.code == FaultCode::NO_SPACE
             && let Some(free) = self.target.config.storage.free_bytes()
@@ -230,7 +230,7 @@ impl Sink for TreeSink {
 
     fn write_bundle(&self, seq: Seq, records: &[Record], contents: &[&[u8]]) -> Vec<Fault> {
         if self.is_dry() {
-            // Nothing but news of what failed at the source.
+            // The message only reports failures at the source.
             self.target.acks.durable(&[seq]);
             return Vec::new();
         }

@@ -85,7 +85,7 @@ impl Target {
         )
     }
 
-    /// Says that an entry failed that belongs to no item any more.
+    /// Reports the failure of an entry that belongs to no item any more.
     pub(crate) fn fail(&self, fault: Fault, root: u16, path: &[u8]) {
         let shown = self.display_path(root, path);
         self.acks.fault(Seq(0), fault, root, path, &shown);
@@ -107,7 +107,7 @@ impl Target {
         }
     }
 
-    /// The error says that something stands in the place of a directory, and the transfer may remove it.
+    /// Whether the error means that another entry is in the place of a directory, and the transfer may remove it.
     pub(crate) fn makes_way_for(&self, error: &StoreError) -> bool {
         self.comparison().delete
             && matches!(
@@ -155,8 +155,8 @@ impl Target {
         self.comparison().counterpart && !path.is_root() && !self.config.must_be_directory
     }
 
-    /// Refuses to replace a device, FIFO or socket that has the name of the whole destination: a user who names one wants to write into it.
-    /// Inside a data set such an entry is a copy, and gives way.
+    /// Refuses to replace a device, FIFO or socket that has the name of the whole destination: a user that names one wants to write into
+    /// it. Inside a data set such an entry is a copy, and gives way.
     pub(crate) fn spare_special(&self, record: &Record, there: &Meta) -> Result<(), Fault> {
         let (kind, advice) = match there.kind {
             Kind::CharDevice | Kind::BlockDevice => {

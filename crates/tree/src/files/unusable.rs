@@ -1,4 +1,4 @@
-//! Owns what ends a transfer at its beginning: a source's own directory that can be neither made nor opened at the destination.
+//! Owns errors that end a transfer at its beginning: a source's own directory that can be neither made nor opened at the destination.
 //! Judges nothing below it; there each entry fails alone.
 
 use std::sync::OnceLock;
@@ -17,9 +17,9 @@ impl Unusable {
         self.0.get().map(String::as_str)
     }
 
-    /// Takes note of what prevents a directory. That of a whole source ends the transfer, for all that is in it would fail likewise,
-    /// one by one. Room that is lacking now does not, nor a name that something else has in `sync`; and among several sources only
-    /// what would keep the others out as well: all else is the entry's.
+    /// Notes an error that prevents a directory. For the directory of a whole source it ends the transfer, because all its contents would
+    /// fail likewise, one by one. Lack of room does not end the transfer, nor does a name that another entry has in `sync`. Among several
+    /// sources, only an error that would prevent the others too ends it. Any other error fails its entry alone.
     pub(crate) fn note(
         &self,
         target: &Target,
@@ -72,7 +72,7 @@ fn place(target: &Target, path: &RelPath) -> String {
     String::from_utf8_lossy(&name).into_owned()
 }
 
-/// Whether what prevents the directory of a source keeps out all that is to come.
+/// Whether the error in the directory of a source prevents all later entries.
 fn ends_all(kind: StoreErrorKind, is_one_of_several: bool, counterpart: bool) -> bool {
     match kind {
         StoreErrorKind::NoSpace => false,

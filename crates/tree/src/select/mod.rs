@@ -2,9 +2,9 @@
 //! Reads no lists of names (`names`) and walks nothing (`tree`).
 //!
 //! Both ends have the same selection, since the receiver must know which entries the source skips. A scan asks about each name before it
-//! looks at the entry (`store::Choice`), so an excluded name costs nothing and an excluded directory is never opened. Deletion spares by
-//! the same rules what rules exclude. Only the source knows what limits of size and time pass over; where the receiver deletes, such an
-//! entry is announced with a flag, and only its key is noted.
+//! looks at the entry (`store::Choice`), so an excluded name costs nothing and an excluded directory is never opened. A deletion spares the
+//! excluded entries by the same rules. Only the source knows which entries the limits of size and time skip. If the receiver deletes, such
+//! an entry is announced with a flag, and only its key is noted.
 
 mod pattern;
 mod rules;
@@ -82,7 +82,7 @@ impl Select {
         })
     }
 
-    /// Prepares what an OPEN asks for; without anything asked for, all is in.
+    /// Prepares the selection of an OPEN; without one, all entries are in.
     ///
     /// # Errors
     /// As [`Select::new`].

@@ -1,4 +1,4 @@
-//! Reads patterns: from their bytes to what each part of them matches, with rsync's meaning.
+//! Reads patterns: from their bytes to the matches of each part, with rsync's meaning.
 //! Matches nothing itself (`rules`).
 
 /// A pattern, taken apart.
@@ -19,7 +19,7 @@ pub(crate) struct Pattern {
 pub(crate) enum Begins {
     /// At the beginning.
     AtRoot,
-    /// At the slash that is thought in front of the path.
+    /// At an imagined slash before the path.
     BeforeRoot,
     /// At any component.
     Anywhere,
@@ -107,7 +107,7 @@ impl Pattern {
         })
     }
 
-    /// The bytes that it stands for, if it stands for no others.
+    /// The bytes that it matches, if it matches no others.
     pub(crate) fn literal(&self) -> Option<Vec<u8>> {
         if self.and_below {
             return None;

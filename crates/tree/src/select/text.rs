@@ -52,8 +52,8 @@ pub fn parse_rule(text: &[u8], include: bool) -> Result<Rule, RuleError> {
     })
 }
 
-/// Reads a file of rules, one a line (or, with `from0`, each followed by a zero byte). Without `from0`, empty lines are passed over, and so
-/// are those that begin with `#` or `;`; a carriage return at the end of a line is no part of it.
+/// Reads a file of rules, one a line (or, with `from0`, each followed by a zero byte). Without `from0`, empty lines and lines that begin
+/// with `#` or `;` are skipped; a carriage return at the end of a line is ignored.
 ///
 /// # Errors
 /// Number of the line, from 1, and the error in it.

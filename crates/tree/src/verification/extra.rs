@@ -16,7 +16,7 @@ const SORT_BYTES: usize = 16 << 20;
 /// Names between two checks for a stop.
 const LOOK_EACH: u64 = 1_024;
 
-/// Behind a name that is expected; less than that of one that was found.
+/// Byte behind an expected name; less than the byte of a found name.
 const EXPECTED: u8 = 0;
 /// Behind a name that was found.
 const FOUND: u8 = 1;
@@ -42,7 +42,7 @@ pub enum ExtraError {
 }
 
 impl Expected {
-    /// Nothing is expected yet; what memory shall not hold goes to `spill`.
+    /// Starts without expectations; names that exceed the memory bound go to `spill`.
     pub fn new(spill: &Path) -> Self {
         Self {
             names: SpillSorter::new(spill, SORT_BYTES),
@@ -64,8 +64,8 @@ impl Expected {
         self.names.push(&item(path, EXPECTED))
     }
 
-    /// Calls `each` with every name below `root` that is there and was not expected, in order, until it says no. `goes_on` is asked all
-    /// the while, also where no such name is found.
+    /// Calls `each` with every name below `root` that was not expected, in order, until `each` returns false. `goes_on` is asked
+    /// throughout, even while no such name is found.
     ///
     /// # Errors
     /// Then not all of them were named.

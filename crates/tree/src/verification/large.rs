@@ -1,5 +1,5 @@
 //! A large file that several threads read at once, a window each; the thread that reads the last window judges the file.
-//! Does not compare anything but the digest of the whole.
+//! Compares only the digest of the whole file.
 
 use std::sync::{Arc, Mutex};
 
@@ -165,7 +165,7 @@ impl Shared {
         }
         let digest = std::mem::replace(&mut progress.digest, FileDigest::new(large.kind));
         let fault = progress.fault.take();
-        // Nothing more is taken of it, whatever the fault was.
+        // The file is read no further, whatever the fault was.
         progress.next = u64::MAX;
         drop(progress);
         let finding = large.judge(&digest, fault);

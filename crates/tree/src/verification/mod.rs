@@ -48,7 +48,7 @@ pub struct VerifierConfig {
 pub enum Finding {
     /// The entry is as expected; for a file, its digest.
     Same(Option<Digest>),
-    /// It is not, or it cannot be read.
+    /// The entry differs, or cannot be read.
     Different(Fault),
 }
 
@@ -75,7 +75,7 @@ impl Checked {
     }
 }
 
-/// Is given each batch once all of it was checked, on one of the reading threads.
+/// Gets each batch once all of it was checked, on one of the reading threads.
 pub type OnChecked = Box<dyn Fn(Checked) + Send + Sync>;
 
 /// Threads that check entries until dropped.

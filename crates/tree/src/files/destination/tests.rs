@@ -120,7 +120,7 @@ fn a_member_of_an_earlier_epoch_does_not_resume_what_a_later_one_left() {
     let beside = begin(5, 1).unwrap();
     assert_eq!(first.config.tag, beside.config.tag);
     assert_ne!(first.config.key, beside.config.key);
-    // So has another node that mounts the same at the same path.
+    // Another node that mounts the same place at the same path has its own journal too.
     let elsewhere = begin_at(b"other", 5, 0).unwrap();
     assert_eq!(first.config.tag, elsewhere.config.tag);
     assert_ne!(first.config.key, elsewhere.config.key);
@@ -134,7 +134,7 @@ fn a_member_of_an_earlier_epoch_does_not_resume_what_a_later_one_left() {
     assert!(later.recovered.resumed);
     drop(later);
     assert!(matches!(begin(5, 0), Err(DestinationError::Stale(6))));
-    // The one that counts finds its journal as it was.
+    // The valid request finds its journal unchanged.
     assert!(begin(6, 0).is_ok());
 }
 

@@ -59,7 +59,7 @@ struct State {
     syncing_entries: usize,
     syncing: bool,
     flushing: bool,
-    /// The batch that fills is wanted as it is.
+    /// The current batch is to be committed without waiting for more.
     hurrying: bool,
     stopping: bool,
     failure: Option<CommitError>,

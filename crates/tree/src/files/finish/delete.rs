@@ -47,13 +47,13 @@ struct Survey {
     there: There,
     count: u64,
     looked: Instant,
-    /// A directory that has to go, for its name is wanted for something else, and what in it stays.
+    /// A directory that has to go because another entry needs its name, and an entry in it that stays.
     stuck: Option<(RelPath, RelPath)>,
     /// Mount points of file systems, with the numbers of their directories.
     mounts: Vec<(u64, RelPath)>,
 }
 
-/// Removes what only the destination has.
+/// Removes entries that only the destination has.
 pub(crate) struct Deleter<'a> {
     pub(crate) target: &'a Target,
     pub(crate) agenda: &'a Agenda,

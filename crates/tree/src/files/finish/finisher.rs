@@ -51,7 +51,7 @@ pub(crate) struct Finisher {
 }
 
 impl Finisher {
-    /// Everything was sent: makes all of it durable and final.
+    /// Makes everything durable and final after all data was sent.
     pub(crate) fn finish(&self, ending: &mut Ending<'_>) -> Result<(), FinishError> {
         if self.target.comparison().dry_run {
             let deleter = self.deleter();
@@ -218,7 +218,7 @@ impl Finisher {
                 return;
             }
             match set {
-                // Said when the directory was made, and not in each run that changes something in it.
+                // This was reported when the directory was made, and is not repeated in each run that changes the directory.
                 Ok(lost) if lacked & SET_ID_BITS != 0 => {
                     target.counters.count_lost(lost.without(Lost::SET_ID));
                 }

@@ -1,8 +1,8 @@
 //! Further names of files, links and special files: made at the end, when their first names exist.
 //! Decides nothing about them (`planner`) and makes nothing else.
 //!
-//! A link is made only to a file that this transfer delivered or found to be the same (`undelivered`). Where the first name is
-//! left as it is, the answer to its links is `digest`, and the sender announces them again as files.
+//! A link is made only to a file that this transfer delivered or found to be the same (`undelivered`). If the first name is skipped, the
+//! answer to its links is `digest`, and the sender announces them again as files.
 
 use std::sync::Arc;
 

@@ -155,7 +155,7 @@ pub(crate) fn encode_first(record: &Record, first: &[u8]) -> Vec<u8> {
     encode(record, first, REPLACES | IS_THERE)
 }
 
-/// A hard link: its number, its root, what kind of link, its path with the length before it, and the first name.
+/// A hard link: its number, its root, its kind, its path with the length before it, and the first name.
 fn encode(record: &Record, first: &[u8], how: u8) -> Vec<u8> {
     let mut item = Vec::with_capacity(16 + record.path.len() + first.len());
     item.extend(record.id.0.to_le_bytes());

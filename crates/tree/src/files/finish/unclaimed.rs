@@ -74,7 +74,8 @@ pub(crate) fn unswept(target: &Target, error: StoreError) -> CloseError {
     CloseError::Sweep(StoreError { path, ..error })
 }
 
-/// Removes what earlier attempts of the job left under their own tags. None of them writes any more: the job is another runner's.
+/// Removes temporary files that earlier attempts of the job left under their own tags. No earlier attempt writes any more: the job has
+/// another runner.
 pub(crate) fn sweep_earlier(target: &Target) -> Result<(), StoreError> {
     let config = &target.config;
     for tag in config.earlier_tags.iter().filter(|tag| **tag != config.tag) {

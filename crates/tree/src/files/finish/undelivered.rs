@@ -22,7 +22,7 @@ use crate::files::error::KeysError;
 pub(crate) enum Undelivered {
     /// It failed, at either end.
     Failed,
-    /// It was to be left as it is.
+    /// The user's choice for existing files left it unchanged.
     Left,
     /// The destination had no room for it.
     NoRoom,
@@ -57,7 +57,7 @@ struct Inner {
 }
 
 impl UndeliveredSet {
-    /// An empty set; what does not fit memory goes to a nameless file in `directory`. With `is_blind` the sender may not read the
+    /// An empty set; keys that do not fit in memory go to a nameless file in `directory`. With `is_blind` the sender may not read the
     /// destination.
     pub(crate) fn new(directory: &Path, is_blind: bool) -> Self {
         let proven = || SeenSet::with_memory(directory, PROVEN_IN_MEMORY);

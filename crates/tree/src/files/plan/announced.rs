@@ -1,4 +1,4 @@
-//! Remembers every announced entry in 16 bytes, in sorted runs on disk beyond a bound, and finds what only the destination has.
+//! Remembers every announced entry in 16 bytes, in sorted runs on disk beyond a bound, and finds entries that only the destination has.
 //! Removes nothing, and does not know how names are mapped.
 //!
 //! A key is 127 bits of a hash, and whether the entry is a directory. The keys of all announced entries are sorted on disk. A

@@ -86,7 +86,7 @@ impl Comparer {
             return Ok(Judgement::Settled(Verdict::Skip));
         }
         let mut judge = comparison.judge();
-        // The time says nothing there. Only a sender that was asked to compare sends a digest.
+        // The time proves nothing there. Only a sender that was asked to compare sends a digest.
         if ![Judge::SIZE, Judge::CHECKSUM].contains(&judge)
             && self.target.config.comparison.is_some()
             && times::kept(there.mtime, meta.mtime) == Kept::Clamped
@@ -142,7 +142,7 @@ impl Comparer {
         Ok(Judgement::Wanted)
     }
 
-    /// A file is left as it is, or out. Unless it is the same, no further name is made of the existing file.
+    /// A file is skipped, because it exists or because it does not. Unless it is the same, no further name is made of the existing file.
     pub(crate) fn leave(&self, record: &Record, there: Option<&Meta>) {
         let is_same = |there: &Meta| {
             there.kind == Kind::File
@@ -169,7 +169,7 @@ impl Comparer {
             && !self.target.comparison().dry_run
     }
 
-    /// Whether a further name of a file is there as such, and the file seems to stay as it is.
+    /// Whether a further name of a file exists as a link to it, and the file seems to stay unchanged.
     pub(crate) fn is_linked(&self, record: &Record, there: &Meta, first: &RelPath) -> bool {
         there.kind == Kind::File
             && has_time(there, mtime_of(record))

@@ -34,7 +34,7 @@ pub(crate) struct Directories {
     fresh: Mutex<HashSet<Box<[u8]>>>,
     /// Whether any were made: most repeated runs make none.
     made_any: AtomicBool,
-    /// Held while something makes way for a directory. Of a dry run, what would have made way.
+    /// Held while something makes way for a directory. For a dry run, the entries that would have made way.
     replacing: Mutex<SeenSet>,
 }
 
@@ -122,8 +122,8 @@ impl Directories {
         }
     }
 
-    /// Looks at `path`. If a directory above it is closed to its owner although its mode is this transfer's to set, the owner is let
-    /// in first: the manifest with that directory may still be on its way, on another stream.
+    /// Looks at `path`. If a directory above it is closed to its owner although this transfer sets its mode, the owner is let in first. The
+    /// manifest with that directory may still be in flight, on another stream.
     pub(crate) fn looking(
         &self,
         path: &RelPath,
@@ -184,8 +184,8 @@ impl Directories {
         }
     }
 
-    /// Makes the directories above `path` that were announced, in place of what else has their names: a manifest that says so
-    /// may still be on its way, on another stream.
+    /// Makes the announced directories above `path`, in place of other entries with their names. The manifest with these directories may
+    /// still be in flight, on another stream.
     fn make_way(&self, path: &RelPath) -> Result<(), StoreError> {
         let Some(base) = self.target.config.mapping.first() else {
             return Ok(());
@@ -240,7 +240,7 @@ impl Directories {
             });
         }
         if comparison.dry_run {
-            // It is there still, and is counted here: the survey is not to find it as well.
+            // The entry still exists, and is counted here: the survey must not find it as well.
             let noted = replaced.insert(path.as_bytes());
             noted.map_err(|error| spill_error(path, &error))?;
             self.agenda.announced.add(&[Key::new(0, below, false)]);

@@ -58,7 +58,7 @@ pub(crate) struct PlannerParts<'a> {
 }
 
 impl Planner {
-    /// `done` is what forced runs before this one have sent, where this run is forced, too.
+    /// `done` holds the entries that earlier forced runs have sent, if this run is forced, too.
     pub(crate) fn new(parts: &PlannerParts<'_>, done: DoneSet) -> Self {
         Self {
             target: Arc::clone(parts.target),
@@ -382,7 +382,7 @@ impl Planner {
         Ok(verdict)
     }
 
-    /// Whether the file that this is a further name of is left as it is, or out, so that there is nothing to link to.
+    /// Whether the file with the first name is skipped, so that there is nothing to link to.
     fn leaves_first(&self, record: &Record, first: &RelPath) -> Result<bool, StoreError> {
         let comparison = self.target.comparison();
         if !comparison.existing && !comparison.ignore_existing && !comparison.update {

@@ -1,7 +1,7 @@
 //! Finds entries that the source has apart and the destination as one file with several names.
 //! Separates none: the caller has the second one sent or made again.
 //!
-//! Names outside of what this run announces do not count: a tree that shares its files with an older copy keeps doing so.
+//! Names that this run does not announce do not count: a tree that shares its files with an older copy keeps doing so.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use godwit_store::seen::SeenSet;
 pub(crate) struct Sharers(Mutex<SeenSet>);
 
 impl Sharers {
-    /// None yet; what does not fit memory goes to a nameless file in `directory`.
+    /// No sharers yet; keys that do not fit in memory go to a nameless file in `directory`.
     pub(crate) fn new(directory: &Path) -> Self {
         Self(Mutex::new(SeenSet::new(directory)))
     }

@@ -1,10 +1,10 @@
 //! Finds out whether a found entry has exactly the announced name, where a directory takes several spellings for one name.
 //! Looks only: it replaces, skips and makes nothing.
 //!
-//! First a lookup with one letter's case flipped shows, once for each directory, whether the directory folds case. Where it does, and for
-//! names that are not ASCII, only a name that the directory lists exactly so is there. The same holds for the directories above, up to the
-//! path that the user named. Any other hit is a collision of that entry. A rename that replaces nothing catches collisions of new names,
-//! and a link is checked when it is made.
+//! First a lookup with one letter's case flipped shows, once for each directory, whether the directory folds case. If it does, and for
+//! names that are not ASCII, a name exists only if the directory lists exactly this spelling. The same holds for the directories above, up
+//! to the path that the user named. Any other hit is a collision of that entry. A rename that replaces nothing catches collisions of new
+//! names, and a link is checked when it is made.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -57,7 +57,7 @@ const NOTHING: Known = Known {
     folds: Folds::Unknown,
 };
 
-/// The directory that was asked about last: most often that of the next entry too.
+/// The directory of the last question, which usually is the directory of the next entry too.
 #[derive(Default)]
 pub(crate) struct LastDirectory(Option<Last>);
 
@@ -145,7 +145,7 @@ impl Spelling {
             turned => {
                 *turned = None;
                 let Some(known) = self.known_of(parent)? else {
-                    // The directory is not there, so nothing in it is, or it has gone since.
+                    // The directory does not exist, so nothing in it does, or it has gone since.
                     return Ok(true);
                 };
                 turned.insert(Last {

@@ -1,8 +1,8 @@
 //! Offers parts of files, and files that are put together of parts, as a controller has cut them.
 //! Cuts no file, and reads none.
 //!
-//! Each item becomes exactly one record, in order, whatever is wrong with its file: reading it says what. So a listener knows the items by
-//! the order in which they get their numbers.
+//! Each item becomes exactly one record, in order, whatever error its file has: reading the file reports the error. So a listener knows the
+//! items by the order in which they get their numbers.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -107,7 +107,7 @@ impl ListWork {
         true
     }
 
-    /// The record of the item's file as it is now, if it is still the one that was cut.
+    /// The record of the item's file in its present state, if it is still the file that was cut.
     fn seen_now(&self, item: &WorkItem) -> Option<Record> {
         RelPath::parse(&item.path).ok()?;
         let (path, meta) = self.look(&item.path).ok().flatten()?;

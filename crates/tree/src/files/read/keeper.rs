@@ -48,7 +48,7 @@ impl Keeper {
         })
     }
 
-    /// The extensions of an entry's record, and what of it does not fit there.
+    /// The extensions of an entry's record, and the kinds of attributes that do not fit there.
     pub(crate) fn extensions(&self, meta: &Meta, extended: &Extended) -> (Vec<u8>, Lost) {
         let device = matches!(meta.kind, Kind::CharDevice | Kind::BlockDevice);
         let named = (self.preserve.owner || self.preserve.group) && !self.preserve.numeric_ids;

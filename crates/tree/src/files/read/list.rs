@@ -151,7 +151,7 @@ impl ListWork {
             self.offer(&path, &meta, out)?;
         }
         if is_directory && deeper {
-            // The key of a name with its slash is another than that of the name.
+            // A name with a slash has another key than the name without it.
             let contents = [below, b"/"].concat();
             if self.see(&contents)? {
                 let selecting = &self.offering.selecting;
@@ -413,7 +413,7 @@ fn clean(name: &[u8]) -> Result<Wanted, &'static str> {
         })
 }
 
-/// A name that no path stands for.
+/// A name that is no valid path.
 fn refused(name: &[u8], why: &str) -> Unoffered {
     let shown = &name[..name.len().min(SHOWN_BYTES_MAX)];
     let more = if shown.len() < name.len() { "…" } else { "" };

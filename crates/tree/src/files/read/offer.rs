@@ -118,7 +118,7 @@ impl Offering {
         out.entries.push(record);
     }
 
-    /// Says in the record of a link or special file whether it has a name already.
+    /// Notes in the record of a link or special file whether it has a name already.
     fn name_first(&self, root: u16, meta: &Meta, record: &mut Record) {
         if matches!(meta.kind, Kind::File | Kind::Directory) || meta.links < 2 {
             return;

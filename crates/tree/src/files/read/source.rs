@@ -27,7 +27,7 @@ pub struct TreeRoot {
 }
 
 impl TreeRoot {
-    /// The path in the storage of what lies `below` the root; `None` if that is no path.
+    /// The storage path of `below` the root; `None` if it is no valid path.
     pub(crate) fn path(&self, below: &[u8]) -> Option<RelPath> {
         if below.is_empty() {
             Some(self.start.clone())
@@ -84,7 +84,7 @@ impl TreeSource {
         }
     }
 
-    /// Reports attributes of changed entries, as far as the keeper was asked for them. The same one as that of the work.
+    /// Reports attributes of changed entries, as far as the keeper was asked for them. Pass the same keeper as to the work.
     #[must_use]
     pub fn keeping(self, keeper: Arc<Keeper>) -> Self {
         Self { keeper, ..self }
@@ -235,7 +235,7 @@ impl TreeWork {
         Self::choosing(roots, Selecting::all())
     }
 
-    /// As [`TreeWork::new`]; what `selecting` leaves out is not looked at.
+    /// As [`TreeWork::new`]; entries that `selecting` excludes are not looked at.
     pub fn choosing(roots: Vec<TreeRoot>, selecting: Selecting) -> Self {
         Self::found(roots.into_iter().map(Ok).collect(), selecting)
     }

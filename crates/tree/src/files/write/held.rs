@@ -43,7 +43,7 @@ impl Held {
         lock(&self.partial).remove(key)
     }
 
-    /// Looks at what an earlier run brought of the file, if it brought anything.
+    /// Looks at the data that an earlier run brought of the file, if any.
     pub(crate) fn with<T>(
         &self,
         key: &PathKey,

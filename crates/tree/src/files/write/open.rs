@@ -27,13 +27,13 @@ pub(crate) struct OpenFile {
     pub(crate) shared: bool,
     /// The file that it is a copy of, which others may still write.
     pub(crate) copied: Option<TempName>,
-    /// The range that this transfer brings of it, if it is not all.
+    /// The range that this transfer brings, if it is not the whole file.
     pub(crate) part: Option<Part>,
-    /// The ranges that it is put together of, if it is.
+    /// The ranges of a file that is put together.
     pub(crate) elsewhere: Vec<HeldRange>,
     pub(crate) key: PathKey,
     pub(crate) generation: u64,
-    /// Of the whole; [`UNKNOWN_BYTES`] until the last record says.
+    /// Size of the whole file; [`UNKNOWN_BYTES`] until the last record.
     pub(crate) bytes: AtomicU64,
     pub(crate) attempt: u16,
     pub(crate) replace: Replace,
@@ -111,7 +111,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Nothing more is taken of it, and it is not whole.
+    /// Whether the file takes no more data although it is not whole.
     pub(crate) fn is_stale(&self) -> bool {
         let whole = self
             .end

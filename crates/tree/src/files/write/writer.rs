@@ -44,7 +44,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Places a slice, as [`godwit_engine::Sink::write_slice`] says.
+    /// Places a slice: see [`godwit_engine::Sink::write_slice`].
     pub(crate) fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault> {
         let seq = slice.header.seq;
         let epoch = self.committer.epoch();
@@ -94,7 +94,7 @@ impl Writer {
         result
     }
 
-    /// Places the files of a bundle, as [`godwit_engine::Sink::write_bundle`] says.
+    /// Places the files of a bundle: see [`godwit_engine::Sink::write_bundle`].
     pub(crate) fn write_bundle(
         &self,
         seq: Seq,
@@ -321,7 +321,7 @@ impl Writer {
         }
         let is_named = match written {
             Ok((lost, is_named)) => {
-                // The claim may have ended in the call, and so may what would take the file away.
+                // The claim may have ended during the call, and so may the sweep that would remove the file.
                 if !is_named && let Err(fault) = self.target.hold_fence(record.id) {
                     let _ = storage.discard(path, &temp);
                     return Err(fault);
@@ -394,7 +394,7 @@ impl Writer {
             && lock(&self.files).contains_key(&record.id)
     }
 
-    /// This end is given up unfinished. Files that no later run can resume are removed.
+    /// Gives this end up unfinished. Files that no later run can resume are removed.
     pub(crate) fn suspend(&self) {
         let files = std::mem::take(&mut *lock(&self.files));
         if !self.held.comes_once() {

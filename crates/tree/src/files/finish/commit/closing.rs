@@ -31,12 +31,12 @@ impl Committer {
         }
     }
 
-    /// Why nothing more becomes durable, if that is so.
+    /// The reason why nothing more becomes durable, if there is one.
     pub(crate) fn failure(&self) -> Option<CommitError> {
         lock(&self.state).failure.clone()
     }
 
-    /// This end is given up: what takes long is left to a later run.
+    /// This end gives up: long work is left to a later run.
     pub(super) fn is_stopping(&self) -> bool {
         lock(&self.state).stopping
     }

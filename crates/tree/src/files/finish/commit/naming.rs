@@ -276,7 +276,7 @@ fn below_root<'a>(mapping: &[RelPath], root: u16, path: &'a RelPath) -> &'a [u8]
 #[derive(Default)]
 pub(super) struct Ancestors {
     directories: HashSet<RelPath>,
-    /// The directory of the last name: most often that of the next one too.
+    /// The directory of the last name, which usually is the directory of the next one too.
     last: Option<Vec<u8>>,
 }
 

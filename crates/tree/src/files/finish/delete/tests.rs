@@ -10,7 +10,7 @@ use godwit_testkit::MemoryStorage;
 
 use crate::files::plan::spelling::tests::{Run, at, put};
 
-/// Deletes until so many entries are gone; how many of the five are left, and whether the transfer was finished.
+/// Deletes until this many entries are gone; returns how many of the five are left, and whether the transfer was finished.
 fn left_of_five(deleted_most: u32) -> (usize, bool) {
     let storage = MemoryStorage::new();
     let names: Vec<String> = (0..5).map(|n| format!("out/extra{n}")).collect();

@@ -8,7 +8,7 @@ use godwit_store::StoreError;
 use super::Deleter;
 use crate::files::target::below;
 
-/// Stands for the name of an entry that only the destination has, for a peer that may not list it: one for each such entry.
+/// Replaces the name of an entry that only the destination has, for a peer that may not list it: one for each such entry.
 const HIDDEN: &str = "(a name that you may not list)";
 
 impl Deleter<'_> {

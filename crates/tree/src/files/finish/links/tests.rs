@@ -120,7 +120,7 @@ fn an_empty_file_gets_no_further_name_by_its_digest() {
     assert_eq!(run.plan(&link), Verdict::Done);
     let told = run.finish();
     assert_eq!(storage.content(&at("out/public")), None, "{told:?}");
-    // The sender says that it gets some: its own empty file takes the place.
+    // The sender claims that the file gets contents: its own empty file takes the place.
     let mut run = Run::blind(Arc::new(storage), Some(by_digest));
     let mut file = run.record(EntryKind::FILE, "secret", "");
     file.flags = RecordFlags::HAS_NAMES;

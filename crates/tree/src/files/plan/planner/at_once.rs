@@ -26,7 +26,7 @@ impl Planner {
         self.plan_at_once(record, path, last)
     }
 
-    /// Makes what needs no contents, unless it is there.
+    /// Makes an entry without contents, unless it exists.
     pub(super) fn plan_at_once(
         &self,
         record: &Record,

@@ -458,7 +458,7 @@ fn a_name_that_came_after_a_listing_is_found_by_another_one() {
     put(&storage, "out/Second", "2");
     assert!(suits("out/Second"));
     assert!(!suits("out/second"));
-    // So does a directory of which nothing could be known before.
+    // A missing directory suits too; once it exists, it is looked at again.
     assert!(spelling.suits(&at("out/D/f"), false, &mut last).unwrap());
     put(&storage, "out/d/f", "3");
     assert!(!spelling.suits(&at("out/D/f"), true, &mut last).unwrap());

@@ -117,7 +117,7 @@ impl Writer {
         }))
     }
 
-    /// Copies what members have written of a file, but for its holes.
+    /// Copies the data that members have written of a file, but for its holes.
     fn copy(
         &self,
         record: &Record,
@@ -128,7 +128,7 @@ impl Writer {
         let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
         let storage = &self.target.config.storage;
         let from = storage.open_temp(path, from).map_err(fault)?;
-        // Another node has written a part of it.
+        // Another node may have written a part of the file.
         from.drop_cache();
         copy_contents(&self.target, path, &*from, to).map_err(fault)
     }
