@@ -20,7 +20,7 @@ pub enum AccountKind {
     Group,
 }
 
-/// Answers of the system's databases, remembered. The superuser's id stands for itself everywhere and has no name here.
+/// Answers of the system's databases, remembered. The superuser's id is the same everywhere, so it has no name here.
 #[derive(Debug, Default)]
 pub struct Accounts {
     names: Known<u32, Vec<u8>>,
@@ -45,7 +45,7 @@ impl Accounts {
         })
     }
 
-    /// The id that a name has here; `None` if it has none.
+    /// The id that belongs to a name here; `None` if there is no such account.
     pub fn id(&self, kind: AccountKind, name: &[u8]) -> Option<u32> {
         if name.is_empty() || name.len() > ACCOUNT_NAME_BYTES_MAX {
             return None;

@@ -17,7 +17,7 @@ mod file;
 
 pub use file::{Added, FileDigest};
 
-/// The instructions by which this processor takes digests of that kind, where the library says so.
+/// The instructions that this processor uses for digests of that kind, if the library reports them.
 pub fn implementation(kind: DigestKind) -> Option<String> {
     match kind {
         DigestKind::Crc64Nvme => Some(crc64::implementation()),
@@ -36,12 +36,12 @@ pub enum DigestKind {
 }
 
 impl DigestKind {
-    /// The number that stands for this kind in messages and journals.
+    /// The number of this kind in messages and journals.
     pub fn number(self) -> u8 {
         self as u8
     }
 
-    /// The kind that `number` stands for, if it is known here.
+    /// The kind with `number`, if it is known here.
     pub fn from_number(number: u8) -> Option<Self> {
         match number {
             1 => Some(Self::Crc64Nvme),
@@ -79,7 +79,7 @@ impl DigestKind {
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// Stands for "there is no digest": no file and no slice has this one.
+    /// Means "there is no digest": no file and no slice has this one.
     pub const NONE: Self = Self([0xff; 32]);
 
     fn from_crc(crc: u64) -> Self {
@@ -115,8 +115,8 @@ pub fn digest_slice(kind: DigestKind, offset: u64, file_bytes: u64, data: &[u8])
 /// The digest of the `length` bytes at `offset` of a file of `file_bytes` bytes, as [`digest_slice`] gives it, when
 /// only `pieces` of them are data and all others are zeros.
 ///
-/// A piece is its absolute offset and its bytes. Pieces ascend, do not overlap and lie inside the slice; what does not
-/// keep to that gives [`Digest::NONE`].
+/// A piece is its absolute offset and its bytes. Pieces ascend, do not overlap and lie inside the slice; other pieces give
+/// [`Digest::NONE`].
 pub fn digest_sparse_slice(
     kind: DigestKind,
     offset: u64,

@@ -22,7 +22,7 @@ pub enum StoreErrorKind {
     Exists,
     /// Another kind of entry stands where this one should be.
     TypeConflict,
-    /// A symbolic link on the way: following it could leave the root.
+    /// A symbolic link within the path: following it could leave the root.
     Escape,
     /// The file system does not take a name this long.
     NameTooLong,

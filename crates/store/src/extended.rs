@@ -1,5 +1,5 @@
-//! Owns what an entry may carry beyond mode, times and owner: extended attributes and access lists; and what could not be kept.
-//! Reads and applies none of it.
+//! Owns the metadata of an entry beyond mode, times and owner: extended attributes and access lists; and the kinds that could not be kept.
+//! Reads and applies no metadata.
 
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
@@ -32,7 +32,7 @@ pub struct Xattr {
     pub value: Vec<u8>,
 }
 
-/// POSIX access lists; an empty one says no more than the mode does, and is the same as none.
+/// POSIX access lists; an empty list grants no more than the mode does, and equals no list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Acls {
     /// Permissions of the entry itself.
@@ -74,7 +74,7 @@ pub enum XattrClass {
     User,
     /// `security.*` and `trusted.*`: the superuser, with consequences for the whole machine.
     Privileged,
-    /// Access lists, and what belongs to one file system; not copied as attributes.
+    /// Access lists, and attributes that belong to one file system; not copied as attributes.
     System,
 }
 
@@ -177,7 +177,7 @@ impl Lost {
         Self::MODE,
     ];
 
-    /// All of it but `kinds`.
+    /// The set without `kinds`.
     #[must_use]
     pub const fn without(self, kinds: Self) -> Self {
         Self(self.0 & !kinds.0)

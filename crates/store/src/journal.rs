@@ -1,9 +1,9 @@
 //! Owns the journal of a transfer at its receiving side: an append-only, checksummed log of durable data.
 //! Does not make any data durable: the caller has done so before appending a record.
 //!
-//! A journal is one file, `<64 hex digits of its key>.journal`, locked by the kernel (`flock`) for as long as its
-//! transfer lives, so that a process that dies leaves no lock behind. Loading stops at the first record that is not
-//! whole, cuts the file there and says so: what comes after it is received again. The format is in `record`.
+//! A journal is one file, `<64 hex digits of its key>.journal`, locked by the kernel (`flock`) for as long as its transfer lives, so that a
+//! process that dies leaves no lock behind. Loading stops at the first record that is not whole, cuts the file there and reports it: later
+//! data is received again. The format is in `record`.
 //!
 //! The key is made of the sender's identity, the sources and the destination argument. The header remembers how names were mapped, so that
 //! the same command resumes. The lock also keeps two transfers from one destination. A run with `--force` is noted: it sends again what
@@ -31,12 +31,12 @@ pub use load::{ReplayError, replay};
 use record::Kind;
 pub use record::{HEADER_BYTES_MAX, LABEL_BYTES_MAX, MAPPING_BYTES_MAX};
 
-/// Names a journal: the same transfer, given again, has the same key.
+/// Names a journal: the same transfer, started again, has the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JournalKey(pub [u8; 32]);
 
 impl JournalKey {
-    /// The key of what `parts` identify together. Their order and borders matter.
+    /// The key of the transfer that `parts` identify together. Their order and borders matter.
     pub fn of(parts: &[&[u8]]) -> Self {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
@@ -137,13 +137,13 @@ pub struct Partial {
 pub struct Recovered {
     /// Whether there was an unfinished journal; everything below but the header is empty otherwise.
     pub resumed: bool,
-    /// The header that counts: that of the unfinished journal if there was one.
+    /// The valid header: the header of the unfinished journal if there was one.
     pub header: JournalHeader,
     /// Entries of which some ranges are durable.
     pub partial: HashMap<PathKey, Partial>,
     /// Whether the last run was forced: it sent existing entries too.
     pub forced: bool,
-    /// Entries that it has made complete, together with the runs before it that were forced or not as it was.
+    /// Entries that the last run has completed, together with all earlier runs that were forced as it was, or not forced as it was not.
     pub done: DoneSet,
     /// The last progress mark: bytes of content received since the transfer first began.
     pub received_bytes: u64,
@@ -151,9 +151,9 @@ pub struct Recovered {
     pub vouched_bytes: u64,
     /// How many files the records say to be complete.
     pub vouched_files: u64,
-    /// The highest epoch of the claim in which a run of it began; 0 if it was no member.
+    /// The highest epoch of the claim in which a run of this transfer began; 0 if the transfer was no member.
     pub epoch: u64,
-    /// In words, what of the journal could not be used, if anything.
+    /// A description of the unusable part of the journal, if any.
     pub damage: Option<String>,
 }
 
@@ -265,7 +265,7 @@ impl Journal {
         })
     }
 
-    /// Records that another run begins, forced or not. A journal begins as that of one that is not.
+    /// Records that another run begins, forced or not. A new journal counts as that of a run that is not forced.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -303,7 +303,7 @@ impl Journal {
     /// Removes the journal, durably: the transfer is complete.
     ///
     /// # Errors
-    /// When it cannot be removed. The transfer is complete all the same, only its journal is left.
+    /// When it cannot be removed. The transfer is still complete; only its journal is left.
     pub fn finish(self) -> Result<(), JournalError> {
         let removed = self.directory.remove(&self.path);
         removed.map_err(|source| self.error("remove", source))

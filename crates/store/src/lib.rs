@@ -1,4 +1,4 @@
-//! Owns what holds data: storages and their entries, digests, the journal of a transfer, manifest files, the pool of blocks.
+//! Owns the keepers of data: storages and their entries, digests, the journal of a transfer, manifest files, the pool of blocks.
 //! Knows nothing of the wire, of peers, or of the order in which a transfer does things.
 
 pub mod accounts;

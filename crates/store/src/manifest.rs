@@ -62,14 +62,14 @@ pub struct Trailer {
     pub bytes: u64,
     /// Entries that belong to the data set and are not in the manifest, because they failed.
     pub failed: u64,
-    /// BLAKE3 of everything above the line that says it.
+    /// BLAKE3 of all bytes above the digest's line.
     pub digest: [u8; 32],
     /// The text after `#signature` and a tab if the manifest is signed; the verifier knows its form.
     pub signature: Option<String>,
 }
 
 impl EntryType {
-    /// The letter that stands for it.
+    /// The letter of this type.
     pub fn letter(self) -> u8 {
         match self {
             Self::File => b'f',

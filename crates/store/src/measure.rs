@@ -33,10 +33,10 @@ pub struct Measured {
     pub read_bytes_per_second: u64,
 }
 
-/// Writes to `file`, which must be empty, and reads it back.
+/// Writes to `file`, which must be empty, and reads the data again.
 ///
 /// # Errors
-/// What writing or reading ran into; [`io::ErrorKind::StorageFull`] if there is less room than [`ROOM_BYTES_MIN`].
+/// Errors of writing and reading; [`io::ErrorKind::StorageFull`] if there is less room than [`ROOM_BYTES_MIN`].
 pub fn measure(file: &File, limits: MeasureLimits) -> io::Result<Measured> {
     let room = fstatvfs(file)?;
     let free_bytes = room.f_bavail.saturating_mul(room.f_frsize);

@@ -80,9 +80,9 @@ pub struct Meta {
 impl Meta {
     /// A number that differs, but for chance, whenever kind, size, mtime, ctime or inode differ; the same in every process.
     ///
-    /// The device number is left out: clients of one NFS server see different ones, and a reboot may change it. Either would
-    /// void what an interrupted transfer has brought. A change of this function has the same effect once, for journals keep
-    /// these numbers: bytes of two numbers are never mixed.
+    /// The device number is left out: clients of one NFS server see different ones, and a reboot may change it. Otherwise either would void
+    /// the data of an interrupted transfer. A change of this function has the same effect once, for journals keep these numbers: bytes of
+    /// two numbers are never mixed.
     pub fn generation(&self) -> u64 {
         [
             self.kind as u64,
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn generation_is_the_same_in_every_release() {
         assert_eq!(meta().generation(), 9_330_823_618_046_240_337);
-        // That of releases which counted the device: their journals do not vouch for anything under today's number.
+        // Older releases counted the device: their journals do not vouch for anything under today's number.
         assert_ne!(meta().generation(), 10_386_696_868_977_146_259);
     }
 }

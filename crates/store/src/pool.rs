@@ -12,7 +12,7 @@ use godwit_sys::page_buffer::PageBuffer;
 ///
 /// The pool calls it under its lock, so it must not use the pool.
 pub trait Allowance: fmt::Debug + Send + Sync {
-    /// Whether the pool may allocate `bytes`; if so, it has them. It has none in use and cannot wait for any if it `must`.
+    /// Whether the pool may allocate `bytes`; if so, it has them. With `must`, the pool has no block in use and cannot wait for one.
     fn grow(&self, bytes: usize, must: bool) -> bool;
 
     /// The pool has freed `bytes`.
@@ -143,7 +143,7 @@ impl Pool {
     }
 
     /// Like [`take`](Self::take), but gives up when `keep_waiting` says no. It is asked before each wait: code that changes its answer
-    /// calls [`wake`](Self::wake) afterwards. It runs under the pool's lock: it must not use the pool, nor drop a block of it.
+    /// calls [`wake`](Self::wake) afterwards. `keep_waiting` runs under the pool's lock: it must not use the pool, nor drop a block of it.
     pub fn take_while(&self, mut keep_waiting: impl FnMut() -> bool) -> Option<Block> {
         self.wait_for_block(|| keep_waiting().then_some(Duration::MAX))
     }
@@ -201,7 +201,7 @@ impl Pool {
         }
     }
 
-    /// `patience` says before each wait how long it may last; `None` ends the waiting.
+    /// `patience` returns before each wait how long the wait may last; `None` ends the waiting.
     fn wait_for_block(&self, mut patience: impl FnMut() -> Option<Duration>) -> Option<Block> {
         let shared = &*self.shared;
         let mut state = shared.lock();

@@ -42,12 +42,12 @@ struct Run {
 }
 
 impl SeenSet {
-    /// An empty set; what does not fit memory goes to a nameless file in `directory`.
+    /// An empty set; keys that do not fit in memory go to a nameless file in `directory`.
     pub fn new(directory: &Path) -> Self {
         Self::with_memory(directory, MEMORY_KEYS)
     }
 
-    /// As [`SeenSet::new`], with at most so many names in memory, at some 36 bytes each.
+    /// As [`SeenSet::new`], with at most this many names in memory, at some 36 bytes each.
     pub fn with_memory(directory: &Path, memory_keys: usize) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -158,7 +158,7 @@ fn key_of(name: &[u8]) -> u128 {
     u128::from_be_bytes(key)
 }
 
-/// Four bits of a filter of so many words, each taken from another quarter of the key.
+/// Four bits of a filter of `words` words, each taken from another quarter of the key.
 fn filter_bits(key: u128, words: usize) -> [(usize, u64); 4] {
     let bits = words as u128 * 64;
     [0, 32, 64, 96].map(|shift| {

@@ -24,10 +24,10 @@ const RUN_READ_BYTES: usize = 64 << 10;
 /// Part of a file system's free room that one spill takes at most. Peers choose how many records there are, so a spill must not fill
 /// the disk; ten of them at once leave a fifth of the room.
 const SHARE_OF_ROOM: u64 = 4;
-/// Length in front of (or behind) each record.
+/// Length before (or behind) each record.
 const LENGTH_BYTES: usize = size_of::<u32>();
 
-/// A file without a name in `directory`: it is gone when it is closed, whatever happens to the process.
+/// A file without a name in `directory`: it vanishes when it is closed, whatever happens to the process.
 ///
 /// # Errors
 /// The directory cannot hold it.

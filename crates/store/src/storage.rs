@@ -1,8 +1,8 @@
 //! Owns the narrow interface between the engine and any place that holds entries: the `Storage` trait and the types it uses.
-//! Implements none of it; knows nothing of the wire, of transfers, or of digests.
+//! Implements no storage; knows nothing of the wire, of transfers, or of digests.
 //!
-//! The trait says nothing of inodes or of paths outside its root, so that object parts (a slice is a part, commit completes) and
-//! raw extents can implement it.
+//! The trait has no inodes and no paths outside its root, so that object parts (a slice is a part, commit completes) and raw extents can
+//! implement it.
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
@@ -28,7 +28,7 @@ pub struct Known {
     pub generation: u64,
 }
 
-/// Looks at entries, one after the other. It may keep at hand what several have in common, so it is not to be kept itself.
+/// Looks at entries, one after the other. It may keep handles that several entries share, so do not keep it for long.
 pub trait Look {
     /// As [`Storage::stat`].
     fn stat(&mut self, path: &RelPath) -> Result<Option<Meta>, StoreError>;
@@ -43,13 +43,13 @@ impl<S: Storage + ?Sized> Look for Each<'_, S> {
     }
 }
 
-/// Says whether a transfer may still give and take names. Must be cheap; once it says no, it never says yes again.
+/// Decides whether a transfer may still add and remove names. Must be cheap; once it says no, it never says yes again.
 pub type May = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A place that holds a tree of entries. Calls may come from any number of threads at once.
 ///
-/// Paths are relative to the storage's root. No call follows a symbolic link, on the way or at the end.
-/// An entry comes into being under a [`TempName`] in the directory of its final name and gets that name by [`Storage::commit`].
+/// Paths are relative to the storage's root. No call follows a symbolic link, within the path or at the end. An entry comes into being
+/// under a [`TempName`] in the directory of its final name and gets that name by [`Storage::commit`].
 pub trait Storage: Send + Sync {
     /// Begins to list everything at and below `start`, in order: `start` itself first, a directory before its contents. A `start` that is
     /// not a directory yields only itself.
@@ -134,8 +134,8 @@ pub trait Storage: Send + Sync {
         replace: Replace,
     ) -> Result<Lost, StoreError>;
 
-    /// Makes a FIFO, a socket or a device node atomically, by way of `temp`; `rdev` is that of [`Meta`].
-    /// `Permission` for device nodes where they are not allowed. Returns what of `meta` could not be kept.
+    /// Makes a FIFO, a socket or a device node atomically, by way of `temp`; `rdev` is as in [`Meta`]. `Permission` for device nodes where
+    /// they are not allowed. Returns the kinds of attributes of `meta` that could not be kept.
     fn make_special(
         &self,
         path: &RelPath,
@@ -166,8 +166,8 @@ pub trait Storage: Send + Sync {
         bytes: Option<u64>,
     ) -> Result<Box<dyn WriteFile>, StoreError>;
 
-    /// Writes the whole temporary file of `path`, with its final metadata, in the fewest calls; an old one is replaced.
-    /// Returns what of `meta` could not be kept.
+    /// Writes the whole temporary file of `path`, with its final metadata, in the fewest calls; an old one is replaced. Returns the kinds
+    /// of attributes of `meta` that could not be kept.
     fn write_whole(
         &self,
         path: &RelPath,
@@ -211,7 +211,7 @@ pub trait Storage: Send + Sync {
     /// Removes a temporary file; an absent one is fine.
     fn discard(&self, path: &RelPath, temp: &TempName) -> Result<(), StoreError>;
 
-    /// Gives a directory its metadata, when nothing more will be put into it. Returns what of it could not be kept.
+    /// Gives a directory its metadata, when no more entries will be added to it. Returns the kinds of attributes that could not be kept.
     fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError>;
 
     /// Gives the directory at `path` back the time that it had before an entry came and went.
@@ -224,8 +224,8 @@ pub trait Storage: Send + Sync {
         ))
     }
 
-    /// Removes the temporary files with this tag at and below `start`, but for those of which `keep` says yes, by their own
-    /// paths; returns how many it has removed.
+    /// Removes the temporary files with this tag at and below `start`, except those whose own path `keep` accepts; returns how many it has
+    /// removed.
     fn sweep(
         &self,
         start: &RelPath,
@@ -247,14 +247,14 @@ pub trait Storage: Send + Sync {
         false
     }
 
-    /// Lists the names in the directory at `path`, as they are spelled there, temporary ones too. An absent directory has none.
+    /// Lists the names in the directory at `path`, as they are spelled there, temporary ones too. An absent directory has no names.
     fn names_in(&self, path: &RelPath, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError>;
 
     /// Whether the entry at `path`, whose metadata is `there`, has the attributes that `wanted` would give it, as far as this storage
     /// applies them.
     fn agrees(&self, path: &RelPath, there: &Meta, wanted: &FinalMeta) -> bool;
 
-    /// Gives an entry that is there and is no directory its metadata. Returns what of it could not be kept.
+    /// Gives an existing entry that is no directory its metadata. Returns the kinds of attributes that could not be kept.
     fn set_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError>;
 
     /// Afterwards attributes that were set by [`Storage::set_meta`] would survive a power cut.
@@ -270,8 +270,8 @@ pub trait Storage: Send + Sync {
         Err(StoreError::new("rename", from, StoreErrorKind::Unsupported))
     }
 
-    /// A new file without a name in the directory at `path`, to measure this storage with: it is gone when it is closed.
-    /// `Unsupported` where there is no such thing.
+    /// A new file without a name in the directory at `path`, to measure this storage with: it vanishes when it is closed. `Unsupported` if
+    /// the storage has no such files.
     fn scratch(&self, path: &RelPath) -> Result<File, StoreError> {
         Err(StoreError::new(
             "measure",
@@ -320,9 +320,9 @@ pub trait Choice: Send + Sync {
 pub enum Pick {
     /// The scan returns the entry and, for a directory, its contents.
     Take,
-    /// It is given; if it is a directory, nothing that is in it is.
+    /// The scan returns the entry; if it is a directory, none of its contents.
     TakeAlone,
-    /// It is left out, with all that is in it.
+    /// The scan skips the entry, with all its contents.
     Leave,
 }
 
@@ -376,8 +376,8 @@ pub struct ScanEntry {
 /// How to treat an existing temporary file when it is to be created, and what the caller promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Create {
-    /// The file is empty and new. An old file loses its name, and so does the file of another writer: the caller is the only writer,
-    /// because it holds the lock of the transfer's journal.
+    /// The file is empty and new. An old file loses its name, even if another writer made it: the caller is the only writer, because it
+    /// holds the lock of the transfer's journal.
     Fresh,
     /// An old file is opened with its contents and its length; if there is none, a new file is made. The caller is the only writer, as for
     /// `Fresh`. If another kind of entry has the name, it is removed and the call fails with `NotFound`.
@@ -436,11 +436,11 @@ pub trait WriteFile: Send + Sync {
     /// Takes the room for `range` now, where the storage can; `NoSpace` if there is none.
     fn preallocate(&self, range: Range<u64>) -> Result<(), StoreError>;
 
-    /// Writes all of `data` at `offset`; what lies between writes is a hole.
+    /// Writes all of `data` at `offset`; ranges between writes are holes.
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), StoreError>;
 
     /// Copies a range of another file to the same place here, by the means of the file system: it may share the blocks of both. Returns how
-    /// many bytes of it are copied, from its start; the rest has to be read and written.
+    /// many bytes are copied, from the start of the range; the rest has to be read and written.
     fn copy_from(&self, from: &dyn ReadFile, range: Range<u64>) -> Result<u64, StoreError> {
         let _ = (from, range);
         Ok(0)
@@ -450,7 +450,7 @@ pub trait WriteFile: Send + Sync {
     /// for room in a queue. The sync reports any error.
     fn write_out(&self, range: Range<u64>);
 
-    /// Sets the final length and metadata. The file still has to be synced and committed.
-    /// Returns what of `meta` could not be kept.
+    /// Sets the final length and metadata. The file still has to be synced and committed. Returns the kinds of attributes of `meta` that
+    /// could not be kept.
     fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<Lost, StoreError>;
 }

@@ -33,7 +33,7 @@ fn each(check: impl Fn(&str, &dyn Storage)) {
     );
 }
 
-/// Commits the temporary file of `big` and reads what then has the name.
+/// Commits the temporary file of `big` and reads the file that then has the name.
 fn committed(storage: &dyn Storage) -> Vec<u8> {
     let (path, temp) = (rel("big"), temp_of(&rel("big")));
     storage.sync_batch(&[(&path, temp)], 1).unwrap();

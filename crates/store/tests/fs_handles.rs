@@ -1,5 +1,5 @@
 //! Tests a file system storage when the process may open no more handles.
-//! One test, because the limit is that of the whole process.
+//! One test, because the limit belongs to the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 

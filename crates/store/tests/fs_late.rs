@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A tree with a file of the user, whose gate is open for so many calls.
+/// A tree with a file of the user, whose gate is open for this many calls.
 fn tree(open_for: u32) -> Tree {
     let tree = Tree::new();
     fs::write(tree.at("user"), "edited").unwrap();
@@ -83,8 +83,8 @@ fn all_that_is_to_go_goes() {
     assert_eq!(names(), 0);
 }
 
-/// A tree in which a call hangs that the gate lets pass as the one of this number: what others do meanwhile is done before it takes effect.
-/// The gate is shut from then on.
+/// A tree in which the call with this number hangs after the gate has let it pass. Other work meanwhile is done before the call takes
+/// effect. The gate is shut from then on.
 fn tree_that_hangs(
     number: u32,
     meanwhile: impl Fn(&FsStorage, &Path) + Send + Sync + 'static,

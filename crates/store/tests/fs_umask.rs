@@ -32,7 +32,7 @@ fn modes_are_exact_with_a_cleared_mask_even_under_a_default_access_list() {
         0o777
     );
     tree.storage.make_directory(&rel("listed"), 0o777).unwrap();
-    // Where access lists are not known there is nothing to undo, and the modes must be exact all the same.
+    // Without access lists there is nothing to undo, and the modes must still be exact.
     let _ = rustix::fs::setxattr(
         tree.at("listed"),
         "system.posix_acl_default",

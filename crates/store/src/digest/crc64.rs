@@ -1,8 +1,8 @@
 //! Owns the arithmetic of CRC-64/NVME: concatenation and runs of zeros, in time logarithmic in the length.
 //! Does not compute the CRC of data: `crc-fast` does.
 //!
-//! CRCs are polynomials over GF(2) in reflected order: bit 63 is the coefficient of x^0. Appending n bytes multiplies
-//! what came before by x^(8n) modulo the generator.
+//! CRCs are polynomials over GF(2) in reflected order: bit 63 is the coefficient of x^0. Appending n bytes multiplies the CRC before by
+//! x^(8n) modulo the generator.
 
 /// The CRC of `data`; of nothing it is 0.
 pub(super) fn of(data: &[u8]) -> u64 {

@@ -13,9 +13,9 @@ use super::{Digest, DigestKind, crc64};
 pub enum Added {
     /// It was added.
     New,
-    /// All of it had been added before; nothing changed.
+    /// The whole range had been added before; nothing changed.
     Duplicate,
-    /// Some of it had been added before, some not; nothing changed.
+    /// A part of the range had been added before; nothing changed.
     Overlap,
     /// It ends beyond the largest offset, or is no subtree of a BLAKE3 tree; nothing changed.
     Misfit,
@@ -102,7 +102,7 @@ impl FileDigest {
             .collect()
     }
 
-    /// How many ranges [`Self::ranges`] would give: what this takes in memory.
+    /// Number of ranges that [`Self::ranges`] returns, which decides the memory of this value.
     pub fn range_count(&self) -> usize {
         self.parts.len()
     }
@@ -187,7 +187,7 @@ impl FileDigest {
         Digest::from_crc(crc64::append_zeros(crc, end - at))
     }
 
-    /// A function that says what this digest knows of each subtree.
+    /// Returns the function that looks up each subtree.
     fn node(&self) -> impl Fn(u64, u64) -> Node {
         |offset, bytes| match self.parts.get(&offset) {
             Some(part) if part.bytes == bytes => Node::Known(part.digest.0),
@@ -238,8 +238,8 @@ impl FileDigest {
         self.parts.insert(start, run);
     }
 
-    /// BLAKE3: siblings become their parent. The part at offset 0 stays as it is: it alone could grow to be the whole
-    /// file, whose digest is not a chaining value, and one part more is all that this costs.
+    /// BLAKE3: siblings become their parent. The part at offset 0 is not joined: it alone could grow to be the whole file, whose digest is
+    /// not a chaining value. This costs only one more part.
     fn insert_subtree(&mut self, offset: u64, part: Part) {
         let mut start = offset;
         let mut node = part;

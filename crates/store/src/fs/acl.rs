@@ -5,7 +5,7 @@ use crate::extended::{ACL_ENTRIES_MAX, AclEntry, AclWho};
 
 /// Attribute that holds the access list of an entry.
 pub(super) const ACCESS: &str = "system.posix_acl_access";
-/// Attribute that holds what entries in a directory begin with.
+/// Attribute that holds the access list that new entries in a directory inherit.
 pub(super) const DEFAULT: &str = "system.posix_acl_default";
 
 const VERSION: u32 = 2;
@@ -15,7 +15,7 @@ const OWNING_GROUP: u16 = 0x04;
 const GROUP: u16 = 0x08;
 const MASK: u16 = 0x10;
 const OTHERS: u16 = 0x20;
-/// The id of an entry that has none.
+/// The id of an entry without one.
 const NO_ID: u32 = u32::MAX;
 
 /// The value of the attribute. Entries go in the order that the kernel asks for.

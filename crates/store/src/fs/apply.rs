@@ -37,7 +37,7 @@ pub(super) struct Birth<'a> {
     pub(super) keeps: Option<&'a AtomicBool>,
 }
 
-/// Gives the entry what `meta` asks for. Returns what of it could not be kept; an error instead if `meta` is strict.
+/// Gives the entry the attributes in `meta`. Returns the kinds that could not be kept; an error instead if `meta` is strict.
 pub(super) fn apply(
     target: &Target<'_>,
     meta: &FinalMeta,

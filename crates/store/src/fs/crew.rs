@@ -23,11 +23,11 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Most threads beside the asking one where looks keep the processor busy: what reads and sends has to keep up with them.
+/// Most threads beside the asking one where looks keep the processor busy: the threads that read and send have to keep up.
 const HELPERS_BUSY_MAX: usize = 3;
 /// Most where looks wait, for a server or a disk.
 const HELPERS_WAITING_MAX: usize = 15;
-/// A look that takes longer has waited: one that finds all it needs in memory takes a hundredth of it.
+/// A longer look has waited: a look that finds all data in memory takes a hundredth of this.
 const LOOK_WAITED: Duration = Duration::from_micros(100);
 
 /// Looks at names, in several threads at once.

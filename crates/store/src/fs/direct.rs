@@ -1,9 +1,8 @@
 //! Owns the way past the page cache: a second handle of an open file, and which part of a read or write may take it.
 //! Leaves the rest of a read or write to the first handle, which goes through the cache.
 //!
-//! The second handle takes what begins and ends with a page (or with what else `statx` says that the file system wants), in the
-//! file and in memory. Blocks lie on page boundaries anyway, so nothing above knows of it. `--direct` is off by default: see
-//! `docs/decisions/direct-io.md`.
+//! The second handle takes blocks that begin and end at a page boundary, or at the alignment in `statx`, in the file and in memory. Blocks
+//! lie on page boundaries anyway, so the code above does not need to know. `--direct` is off by default: see `docs/decisions/direct-io.md`.
 
 use crate::handles::with_room;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -58,14 +57,14 @@ impl Alignment {
 }
 
 impl Direct {
-    /// Opens once more what `file` is a handle of, whatever has its name by now. `flags` say what for.
+    /// Opens the file behind `file` once more, even if another file has its name by now. `flags` give the access.
     ///
     /// `INVAL` if the file system has no direct I/O.
     pub(super) fn open(file: &OwnedFd, flags: OFlags) -> Result<Self, Errno> {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let flags = flags | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = with_room(|| rustix::fs::open(path.as_str(), flags, Mode::empty()))?;
-        // Before Linux 6.1 it is not said.
+        // Before Linux 6.1 the kernel does not report it.
         let stated = rustix::fs::statx(&fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
             .ok()
             .filter(|stat| stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0)

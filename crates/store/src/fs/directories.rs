@@ -88,7 +88,7 @@ impl Directory {
         self.search_only
     }
 
-    /// Whether its file system keeps all in memory: nothing of it outlasts the machine, and nothing can be synced.
+    /// Whether its file system keeps all data in memory: nothing outlasts the machine, and nothing can be synced.
     pub(super) fn is_in_memory(&self) -> bool {
         *self.in_memory.get_or_init(|| medium::is_in_memory(self))
     }
@@ -112,7 +112,7 @@ impl Directory {
 /// Error of an operation within a directory, before it is reported with the name.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The system said so.
+    /// An error of the system.
     Errno(Errno),
     /// We found it.
     Kind(StoreErrorKind),
@@ -156,10 +156,10 @@ pub(super) struct Directories {
     openat2: bool,
     gate: Gate,
     kept: Arc<Mutex<Kept<Arc<Directory>>>>,
-    /// From so many open directories of this process on, fewer are kept.
+    /// From this many open directories of this process on, fewer are kept.
     open_max: usize,
-    /// Every file system met, joined before anything was written there through this storage, so that a sync of it reports
-    /// every write error since.
+    /// Every file system met. Each is joined before anything was written there through this storage, so that a sync of it reports every
+    /// write error since.
     devices: Mutex<HashMap<u64, Device>>,
     syncs: Syncs,
 }

@@ -139,7 +139,7 @@ mod tests {
     }
 
     proptest! {
-        /// Steps: what to do, and with which of a few paths.
+        /// Steps: the operation, and the number of one of a few paths.
         #[test]
         fn what_is_found_was_kept_last_and_there_are_never_too_many(
             capacity in 0_usize..10,

@@ -22,8 +22,8 @@ const SERVED_MAGIC: [FsWord; 7] = [
     0x1983_0326,
 ];
 
-/// A disk that reads so far ahead is an array, or a virtual one that says it turns: a seek of 10 ms for each 4 MiB costs less than a
-/// third of the time that reading them takes.
+/// A disk with this much read-ahead is an array, or a virtual disk that claims to rotate. A seek of 10 ms for each 4 MiB costs less than a
+/// third of the time to read them.
 const READ_AHEAD_KIB: u64 = 4096;
 
 /// Whether a file is in a file system that keeps all in memory.
@@ -39,7 +39,7 @@ pub(super) fn has_to_seek(fd: impl AsFd) -> bool {
     }
     let Ok(of) = fstat(fd) else { return true };
     let device = format!("/sys/dev/block/{}:{}", major(of.st_dev), minor(of.st_dev));
-    // The queue of a partition is that of its disk.
+    // A partition has the queue of its disk.
     let queues = ["queue", "../queue"].map(|queue| Path::new(&device).join(queue));
     queues.iter().all(|queue| seeks(queue))
 }

@@ -76,7 +76,7 @@ pub struct FsOptions {
     pub directories_max: usize,
     /// About how many bytes a scan remembers in memory before it uses the spill directory, for each of two purposes.
     pub spill_bytes: usize,
-    /// Read and write large files past the page cache, but for what does not begin or end with a page. A file system that cannot
+    /// Read and write large files past the page cache, except for parts that do not begin or end with a page. A file system that cannot
     /// makes that an error.
     pub direct: bool,
     /// Use `openat2` where the kernel has it.

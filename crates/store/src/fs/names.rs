@@ -1,4 +1,4 @@
-//! Owns what gives entries their names and takes them away: directories, links, renames, removals, attributes of directories.
+//! Owns the calls that add and remove names: directories, links, renames, removals, attributes of directories.
 //! Does not write contents and does not sync.
 
 use super::apply::{Birth, Target, apply};
@@ -83,7 +83,7 @@ pub(super) fn make_symlink(
             && meta().is_ok_and(|meta| meta.st_nlink == 1)
     };
     parent.gate().hold()?;
-    // One that another may set late is made again, so that what comes late meets none that has a name.
+    // A link that a late call may change is made again, so that the late call meets no link with a name.
     if replace == Replace::Atomically && !parent.gate().is_set() && is_there() {
         return apply(&Target::link(parent, name), meta, allowed, birth(false));
     }

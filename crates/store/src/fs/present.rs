@@ -97,7 +97,7 @@ fn is_mount(directory: impl AsFd, name: &[u8]) -> bool {
     seen.is_ok_and(|seen| seen.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
-/// Lists the names in one directory; an absent one has none.
+/// Lists the names in one directory; an absent directory has no names.
 pub(super) fn names_in(
     directories: &Directories,
     path: &RelPath,

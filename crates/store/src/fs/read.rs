@@ -28,7 +28,7 @@ pub(super) struct FsReadFile {
 }
 
 impl FsReadFile {
-    /// Reads past the page cache if `direct` names the directories whose kept handles may be given up for that.
+    /// Reads past the page cache if `direct` is set.
     pub(super) fn new(fd: OwnedFd, path: &RelPath, direct: bool) -> Result<Self, StoreError> {
         let open = || match Direct::open(&fd, OFlags::RDONLY) {
             // A file of ours that its final mode does not let even us read: it was opened by other means.
@@ -102,7 +102,7 @@ impl ReadFile for FsReadFile {
     }
 }
 
-/// No handle past the page cache: said, and not done another way.
+/// There is no handle past the page cache: an error, not a fallback.
 pub(super) fn no_direct(path: &RelPath, errno: Errno) -> StoreError {
     const OPERATION: &str = "open past the page cache (--direct)";
     match errno {
@@ -122,7 +122,7 @@ pub(super) fn open_regular(directory: &Directory, name: &[u8]) -> Result<(OwnedF
     Ok((fd, meta))
 }
 
-/// Reads a file that fits into `buffer`, and makes sure that it was one state of it.
+/// Reads a file that fits into `buffer`, and checks that the file did not change meanwhile.
 pub(super) fn read_whole(
     directory: &Directory,
     name: &[u8],
@@ -138,7 +138,7 @@ pub(super) fn read_whole(
     })
 }
 
-/// The same of a file that is known: it is looked at once, after it was read.
+/// The same for a known file: one look, after the read.
 pub(super) fn read_known(
     directory: &Directory,
     name: &[u8],

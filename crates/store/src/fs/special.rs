@@ -53,7 +53,7 @@ impl Special {
     }
 }
 
-/// Makes it by way of its temporary name. Nothing is left of it after an error.
+/// Makes the special file by way of its temporary name. After an error nothing is left.
 pub(super) fn make(
     parent: &Directory,
     name: &[u8],

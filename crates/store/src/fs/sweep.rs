@@ -1,5 +1,5 @@
 //! Owns the removal of temporary files that an earlier transfer left.
-//! Does not know which transfers still need theirs; the tag says whose they are.
+//! Does not know which transfers still need their files; the tag shows their owner.
 
 use super::directories::Directories;
 use super::walk::{Found, Step, Walk};

@@ -1,5 +1,5 @@
 //! Owns durability: how a batch is synced, and that a reported write error reaches every transfer that it concerns.
-//! Does not decide what makes up a batch.
+//! Does not decide which files form a batch.
 
 use super::directories::{Directories, Trouble, lock};
 use super::write::open_temp;
@@ -48,7 +48,7 @@ impl SyncState {
     /// Whether a failed sync concerned one of `files`. Their failure then counts as reported.
     fn take_failed(&self, files: &[(&RelPath, TempName)]) -> bool {
         let mut live = lock(&self.live);
-        // Looking each of them up would cost as much as writing them down did.
+        // Looking up each file would cost as much as adding it did.
         live.any_failed
             && files.iter().fold(false, |failed, (_, temp)| {
                 live.files.get_mut(temp).is_some_and(std::mem::take) || failed
@@ -130,7 +130,7 @@ impl SyncState {
         let Some(devices) = directories.devices() else {
             return Err(StoreError::from_errno("sync", path, Errno::XDEV));
         };
-        // All of them, even after an error: it must be known what else failed.
+        // All of them, even after an error: every failure must be known.
         let failures: Vec<_> = devices
             .iter()
             .filter_map(|device| Some((device, device.sync().err()?)))

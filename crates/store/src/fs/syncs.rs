@@ -1,5 +1,5 @@
 //! Owns the syncs of whole file systems: all threads that wait for one at the same moment share the next.
-//! Does not know files; what an error means for them is the business of `sync`.
+//! Does not know files; `sync` decides how an error concerns them.
 //!
 //! A sync serves all threads that began to wait before it began, because their data was written by then. Its error reaches each of them.
 
@@ -113,7 +113,7 @@ impl Group {
         let mut state = lock(&self.state);
         // Another thread of the same storage may believe a failure meanwhile that concerns this caller too.
         let seen = seen.load(Ordering::SeqCst).min(state.failures);
-        // One that runs may have passed by what this caller wrote.
+        // A sync that runs may have passed this caller's data already.
         let wanted = state.begun + 1;
         while state.over < wanted {
             if state.running {

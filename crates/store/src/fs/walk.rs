@@ -93,7 +93,7 @@ impl Found<'_> {
 }
 
 impl Walk {
-    /// A walk that begins nowhere: `enter` says where.
+    /// A walk without a start: `enter` sets the start.
     pub(super) fn new(directories: &Arc<Directories>, spill: &Path, spill_bytes: usize) -> Self {
         Self {
             directories: Arc::clone(directories),

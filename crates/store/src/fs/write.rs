@@ -48,7 +48,7 @@ pub(super) struct Opened {
 }
 
 impl FsWriteFile {
-    /// Writes past the page cache if `direct` names the directories whose kept handles may be given up for that.
+    /// Writes past the page cache if `direct` is set.
     pub(super) fn new(
         opened: Opened,
         path: &RelPath,
@@ -351,12 +351,12 @@ fn open_forbidden(
     fd.map(Some)
 }
 
-/// A path that leads to what an open handle refers to, for calls that do not take handles without access rights.
+/// A path to the file behind an open handle, for calls that do not take handles without access rights.
 pub(super) fn handle_path(handle: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", handle.as_raw_fd())
 }
 
-/// Writes a temporary file as a whole. Nothing is left of it after an error.
+/// Writes a temporary file as a whole. After an error nothing is left.
 pub(super) fn write_whole(
     directory: &Directory,
     temp: &TempName,

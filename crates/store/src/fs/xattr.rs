@@ -1,5 +1,5 @@
 //! Owns reading the extended attributes and access lists of an entry, in one listing and one call for each found.
-//! Applies none of it (`apply`).
+//! Applies no attribute (`apply`).
 
 use super::acl;
 use crate::extended::{
@@ -145,7 +145,7 @@ impl Reader {
 
 /// State of a listed name.
 enum Value {
-    /// So many bytes, in the buffer.
+    /// The length of the value, in the buffer.
     Is(usize),
     /// Removed since.
     Gone,

@@ -40,7 +40,7 @@ pub enum BeginError<E> {
         label: String,
         /// Where it writes.
         destination: PathBuf,
-        /// It has the same key: the same transfer, started twice.
+        /// The other transfer has the same key: it is the same transfer, started twice.
         same: bool,
     },
     /// The caller could not give a header for a new journal.
@@ -72,9 +72,9 @@ impl JournalDirectory {
 
     /// Begins or resumes the transfer with this key and locks its journal.
     ///
-    /// If there is an unfinished journal, its header counts and `fresh` is not called. One whose header is damaged is
-    /// moved aside to `….journal.damaged`, said in [`Recovered::damage`], and a new one takes its place, durably. No other
-    /// journal can begin in the meantime, so `fresh` should be quick; it must not use this directory.
+    /// If there is an unfinished journal, its header counts and `fresh` is not called. A journal with a damaged header is moved aside to
+    /// `….journal.damaged` and reported in [`Recovered::damage`]. A new journal takes its place, durably. No other journal can begin in the
+    /// meantime, so `fresh` should be quick; it must not use this directory.
     ///
     /// # Errors
     /// See [`BeginError`]; nothing has changed then.
@@ -197,7 +197,7 @@ impl JournalDirectory {
         }
     }
 
-    /// Looks for a live transfer other than that of `ours` whose destinations overlap those of `header`.
+    /// Looks for another live transfer than `ours` whose destinations overlap those of `header`.
     fn check_free<E>(&self, ours: &Path, header: &JournalHeader) -> Result<(), BeginError<E>> {
         let entries =
             open_with_room(|| fs::read_dir(&self.path)).map_err(failed("list", &self.path))?;

@@ -1,5 +1,5 @@
 //! Owns the reading of a journal: its records one after the other, up to the first that is not whole.
-//! Does not repair the file: it says how much of it is good.
+//! Does not repair the file: it returns how much of the file is good.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -22,12 +22,12 @@ pub enum ReplayError {
 /// Reads a journal from its beginning, as a resume would, and changes nothing.
 ///
 /// # Errors
-/// When it has no header, or reading fails. Anything wrong behind the header is said in [`Recovered::damage`].
+/// When it has no header, or reading fails. [`Recovered::damage`] reports any error behind the header.
 pub fn replay(reader: impl Read) -> Result<Recovered, ReplayError> {
     load(reader).map(|loaded| loaded.recovered)
 }
 
-/// A journal as it was read.
+/// The contents of a journal after reading.
 pub(super) struct Loaded {
     pub(super) recovered: Recovered,
     /// How many of its bytes are good.

@@ -145,7 +145,7 @@ impl Head {
     /// The checksum for the next record to continue, if this head belongs to `body` and continues `chain`.
     pub(super) fn verify(&self, chain: u64, body: &[u8]) -> Option<u64> {
         let checksum = crc(&[&chain.to_le_bytes(), &self.prefix, body]);
-        // A fuzzer cannot find checksums; it shall see what lies behind them.
+        // A fuzzer cannot find checksums, and it must reach the code behind them.
         (checksum == self.checksum || cfg!(fuzzing)).then_some(checksum)
     }
 }

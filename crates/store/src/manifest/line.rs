@@ -25,7 +25,7 @@ pub enum LineError {
         /// How many there should be.
         expected: usize,
     },
-    /// A field that is not what belongs there.
+    /// A field has an invalid value.
     #[error("its {field} {text:?} is not valid")]
     Field {
         /// Which one.

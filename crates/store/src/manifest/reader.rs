@@ -1,4 +1,4 @@
-//! Owns the reading of a manifest: line by line, and at its end whether all of it came as it was written.
+//! Owns the reading of a manifest: line by line, and at its end the check that all of it came unchanged.
 //! Does not look at any place; it passes a signature on to the verifier.
 
 use std::io::{self, BufRead, Read};

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::{DIGEST, END, EntryType, MAGIC, ManifestEntry, SIGNATURE, Trailer, VERSION, line};
 use crate::digest::DigestKind;
 
-/// Makes the signature of a manifest's digest, as it is to stand in its line.
+/// Makes the signature of a manifest's digest, in the form of its line.
 pub type Sign<'a> = &'a dyn Fn(&[u8; 32]) -> String;
 
 /// Writes a manifest; memory does not grow with it.

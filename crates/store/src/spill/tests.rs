@@ -1,4 +1,4 @@
-//! Tests of what overflows to disk: it comes back as it was, and leaves room to others.
+//! Tests of data that overflows to disk: it returns unchanged, and leaves room to others.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Owns what holds for any bytes as a journal. Shared by the fuzz target and the test that replays its corpus.
+//! Owns the checks that hold for any bytes as a journal. Shared by the fuzz target and the test that replays its corpus.
 //! Does not choose the bytes.
 
 use std::io::Cursor;

@@ -12,7 +12,7 @@ use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Gid, Stat, StatVfs, Uid, XattrFlags};
 use rustix::io::Errno;
 
-/// A file system with less room than this is held to be full.
+/// A file system with less room than this counts as full.
 const ROOM_BYTES: u64 = 1 << 20;
 
 /// The entry, and the gate to ask before each call that changes it.
@@ -184,9 +184,10 @@ impl<'a> Target<'a> {
     /// Whether an attribute could not be set because of its kind, and not because the storage fails or is full.
     pub(super) fn cannot_hold(&self, name: &[u8], error: Errno) -> bool {
         match error {
-            // A security module or a missing capability; of others it says that we may not, not that the file system cannot.
+            // A security module or a missing capability. For other attributes the error means that we may not, not that the file system
+            // cannot.
             Errno::ACCESS => XattrClass::of(name) == XattrClass::Privileged,
-            // Said by some file systems of attributes that are too long for them.
+            // Some file systems return this for attributes that are too long for them.
             Errno::NOSPC => self.room().is_ok_and(|room| room >= ROOM_BYTES),
             Errno::TOOBIG | Errno::RANGE | Errno::NAMETOOLONG => true,
             error => is_refused(error),

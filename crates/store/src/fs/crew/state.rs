@@ -1,4 +1,4 @@
-//! Owns what waits between the threads of a scan: directories to list, names to look at, finds to give.
+//! Owns the queues between the threads of a scan: directories to list, names to look at, finds to return.
 //! Starts no thread and looks at nothing.
 
 use crate::error::StoreError;
@@ -180,7 +180,7 @@ impl State {
         Ok(task)
     }
 
-    /// Keeps the directories and the files with several names; what cannot be kept becomes a fault.
+    /// Keeps the directories and the files with several names; a failure to keep one becomes a fault.
     pub(super) fn keep(&mut self, finds: &mut Finds) {
         for path in finds.enter.drain(..) {
             if let Err(error) = remember(&mut self.pending, &path) {

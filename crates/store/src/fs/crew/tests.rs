@@ -54,7 +54,7 @@ impl Looker for Busy {
     }
 }
 
-/// Looks at `names` files, and gives the crew as it is at the end.
+/// Looks at `names` files, and returns the crew in its final state.
 fn crew_of<L: Looker + 'static>(looker: L, names: usize) -> Crew<L> {
     let place = tempfile::tempdir().unwrap();
     for name in 0..names {

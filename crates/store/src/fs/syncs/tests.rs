@@ -93,11 +93,11 @@ fn an_error_reaches_all_who_waited_and_everybody_else_at_the_next_sync() {
     for caller in late {
         assert_eq!(caller.join().unwrap().unwrap_err().errno, Errno::IO);
     }
-    // The kernel has reported it by now, and says no more of it.
+    // The kernel has reported the failure by now, and does not repeat it.
     end.send(Ok(())).unwrap();
     let failure = disk.sync(&absent).join().unwrap().unwrap_err();
     assert_eq!(failure.errno, Errno::IO);
-    // Until it is believed it is reported: another thread of the storage may have met it.
+    // The failure is reported until it is believed: another thread of the storage may have met it.
     end.send(Ok(())).unwrap();
     assert!(disk.sync(&absent).join().unwrap().is_err());
     absent.store(failure.number, Ordering::SeqCst);
