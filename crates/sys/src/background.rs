@@ -1,7 +1,8 @@
 //! Owns the priority of the calling thread for processors and disks.
 //! Changes no other thread.
 
-/// Lets other threads and programs go first: a lower priority for processors, the lowest ordinary one for disks. Where the kernel refuses, all stays as it is: it is a courtesy.
+/// Lets other threads and programs go first: a lower priority for processors, the lowest ordinary one for disks. If the kernel refuses,
+/// nothing changes: the call is a courtesy.
 #[expect(unsafe_code, reason = "there is no safe form of ioprio_set")]
 pub fn lower_thread() {
     const WHO_PROCESS: libc::c_int = 1;

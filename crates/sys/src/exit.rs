@@ -1,4 +1,4 @@
-//! Owns the end of the process while threads of it still run.
+//! Owns the end of the process while its threads still run.
 //! Does not flush buffered data; the caller has done so.
 
 #![expect(

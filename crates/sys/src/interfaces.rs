@@ -70,7 +70,7 @@ pub fn interfaces() -> io::Result<Vec<InterfaceAddress>> {
 /// not bound yet.
 ///
 /// # Errors
-/// `PermissionDenied` where it is not allowed, `NotFound` or the like for an interface that there is not.
+/// `PermissionDenied` if it is not allowed, `NotFound` or a similar error if there is no such interface.
 #[expect(unsafe_code, reason = "setsockopt, for which rustix has no form")]
 pub fn bind_to_interface(socket: impl AsFd, interface: &str) -> io::Result<()> {
     let length = libc::socklen_t::try_from(interface.len()).map_err(io::Error::other)?;
@@ -132,7 +132,7 @@ fn each(mut tell: impl FnMut(&libc::ifaddrs, IpAddr)) -> io::Result<()> {
         let entry = unsafe { entry.as_ref() };
         next = NonNull::new(entry.ifa_next);
         let address = NonNull::new(entry.ifa_addr)
-            // SAFETY: the address of an entry of the list, which is as long as its family says.
+            // SAFETY: the address of an entry of the list, which has the length of its family.
             .and_then(|address| unsafe { read(address) });
         if let Some(address) = address {
             tell(entry, address);
@@ -155,7 +155,7 @@ fn name(entry: &libc::ifaddrs) -> Option<(String, u32)> {
 #[expect(unsafe_code, reason = "an address is read by its family")]
 fn prefix(entry: &libc::ifaddrs) -> Option<u8> {
     let mask = NonNull::new(entry.ifa_netmask)?;
-    // SAFETY: the mask of an entry of the list is an address, as long as its family says.
+    // SAFETY: the mask of an entry of the list is an address with the length of its family.
     let ones = match unsafe { read(mask) }? {
         IpAddr::V4(mask) => u32::from(mask).leading_ones(),
         IpAddr::V6(mask) => u128::from(mask).leading_ones(),
@@ -164,7 +164,7 @@ fn prefix(entry: &libc::ifaddrs) -> Option<u8> {
 }
 
 /// # Safety
-/// It must be an address as `getifaddrs` gives them: as long as its family says.
+/// The address must come from `getifaddrs`, with the length of its family.
 #[expect(unsafe_code, reason = "an address is read by its family")]
 unsafe fn read(address: NonNull<libc::sockaddr>) -> Option<IpAddr> {
     // SAFETY: every address has a family.
@@ -189,7 +189,7 @@ struct List(*mut libc::ifaddrs);
 impl Drop for List {
     #[expect(unsafe_code, reason = "freeifaddrs")]
     fn drop(&mut self) {
-        // SAFETY: what getifaddrs gave, freed once.
+        // SAFETY: the list comes from getifaddrs, and is freed once.
         unsafe { libc::freeifaddrs(self.0) };
     }
 }

@@ -9,8 +9,8 @@ use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// A fixed run of bytes whose first one lies on a page boundary. Zero at first; a page takes memory when it is
-/// touched, and all of it goes back to the system when the buffer is dropped.
+/// A fixed run of bytes whose first one lies on a page boundary. Zero at first; a page takes memory when it is touched, and dropping the
+/// buffer returns all memory to the system.
 #[derive(Debug)]
 pub struct PageBuffer {
     start: NonNull<u8>,

@@ -11,11 +11,10 @@ use std::{mem, ptr};
 
 use rustix::process::{Signal, getpid, kill_process};
 
-/// The signal that stands for the real-time ones.
+/// The signal that replaces the real-time ones.
 static STANDS_FOR_THEM: AtomicI32 = AtomicI32::new(0);
 
-/// Has each real-time signal do in this process what `signal` does. One that a tool keeps for itself, as valgrind does, stays as it
-/// is.
+/// Makes each real-time signal act in this process as `signal` does. A signal that a tool reserves, as valgrind does, is not changed.
 ///
 /// This costs one call of the kernel for each of some 30 signals; libraries that can take a handler away again cost a thousand times
 /// as much.

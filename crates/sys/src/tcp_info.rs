@@ -53,7 +53,7 @@ pub struct TcpInfo {
     pub retransmitted_bytes: u64,
 }
 
-/// `struct tcp_info` of linux/tcp.h up to `tcpi_bytes_retrans`: the C libraries know less of it.
+/// `struct tcp_info` of linux/tcp.h up to `tcpi_bytes_retrans`: the C libraries have fewer fields.
 #[repr(C)]
 struct Raw {
     // State, phase, retransmits, probes, backoff, options, window scales.

@@ -22,8 +22,8 @@ pub const VNET_HEADER_BYTES: usize = 10;
 pub enum Offload {
     /// Every packet is complete and no larger than the MTU; nothing precedes it.
     Off,
-    /// TCP segments of up to 64 KiB and unfinished checksums cross as they are; each packet follows a header of
-    /// [`VNET_HEADER_BYTES`], which says what remains to be done to it.
+    /// TCP segments of up to 64 KiB and unfinished checksums cross unchanged. Each packet follows a header of [`VNET_HEADER_BYTES`], which
+    /// describes the remaining work.
     On,
 }
 
