@@ -1,4 +1,4 @@
-//! Owns the storages of tests: one in memory, and one that fails, loses and crashes as a test says. And the line of a skipped test.
+//! Owns the storages of tests: one in memory, and one that fails, loses and crashes as a test wants. And the line of a skipped test.
 //! Is no part of the program: other crates use it as a dev-dependency only.
 
 mod hostile;

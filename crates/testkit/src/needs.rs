@@ -1,9 +1,9 @@
 //! Owns the line of a test that cannot run where it is: without root, without FUSE, without namespaces.
-//! Does not look for what `scripts/setup.sh` installs: a test that misses such a program fails.
+//! Does not look for programs that `scripts/setup.sh` installs: a test that misses such a program fails.
 
 use std::fs::OpenOptions;
 
-/// Says that the calling test, or a part of it, cannot run here. `scripts/test.sh` counts each test that says so as skipped.
+/// Reports that the calling test, or a part of it, cannot run here. `scripts/test.sh` counts each such test as skipped.
 #[allow(
     clippy::print_stdout,
     reason = "the runner reads the output of the test"

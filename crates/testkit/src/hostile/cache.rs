@@ -1,4 +1,4 @@
-//! Owns what writers believe to have written while it is in a cache only: contents, final metadata, names.
+//! Owns data that a writer has written and that is in a cache only: contents, final metadata, names.
 //! Decides neither when it is written back nor when it is lost.
 
 use godwit_store::error::{StoreError, StoreErrorKind};
@@ -25,7 +25,7 @@ pub(super) struct Dirty {
     named: bool,
     writes: Vec<(u64, Vec<u8>)>,
     finished: Option<(u64, FinalMeta)>,
-    /// Beyond this nothing of what lies below is seen: the file was this short once.
+    /// Data below is hidden beyond this offset: the file was this short once.
     below_bytes: u64,
 }
 
@@ -131,7 +131,7 @@ impl Dirty {
         }
     }
 
-    /// Writes back what already has its final name, by way of a copy.
+    /// Writes back a file that already has its final name, by way of a copy.
     fn write_back_named(self, inner: &dyn Storage, path: &RelPath) -> Result<(), StoreError> {
         let old = inner.open(path)?;
         let file = inner.create(path, &self.temp, Create::Fresh, None)?;
@@ -265,8 +265,8 @@ impl Cache {
             .map_or(Ok(()), |(temp, replace)| inner.commit(path, &temp, replace))
     }
 
-    /// Writes back the names in a directory, as its sync does. Contents that were not synced stay in the cache: nothing but
-    /// the writer's own order keeps a name from being durable before them.
+    /// Writes back the names in a directory, as its sync does. Contents that were not synced stay in the cache: only the writer's own order
+    /// keeps a name from being durable before them.
     pub(super) fn settle_names(
         &mut self,
         inner: &dyn Storage,

@@ -62,7 +62,7 @@ pub enum When {
     Nth(u64),
     /// Every time from this one on, the first being 1.
     From(u64),
-    /// So many times in a million, by the seed.
+    /// This many times in a million, by the seed.
     Chance(u32),
 }
 
@@ -146,7 +146,7 @@ pub(super) struct Progress {
 pub(super) enum Fate {
     Works,
     Fails(StoreErrorKind),
-    /// It fails, and so does everything after it.
+    /// The operation fails, and so does every later one.
     Crashes,
 }
 

@@ -1,5 +1,5 @@
 //! Owns the open files and scans of a hostile storage: their operations count, fail and are cached like the rest.
-//! Does not decide what fails.
+//! Does not decide which operations fail.
 
 use super::Shared;
 use super::cache::Dirty;

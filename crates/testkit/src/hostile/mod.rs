@@ -37,7 +37,7 @@ struct State {
 }
 
 impl HostileStorage {
-    /// Wraps `inner`, which sees only what survives.
+    /// Wraps `inner`, which sees only data that survives.
     pub fn new(inner: Arc<dyn Storage>, faults: Faults) -> Self {
         let state = State {
             progress: Progress::new(faults),
@@ -330,7 +330,7 @@ impl Storage for HostileStorage {
         let (mut state, fails) = self.shared.decide(Operation::Write, path);
         let (bytes, fails) = state.cut(content.len(), fails);
         match fails {
-            // As in a file system: what cannot be written as a whole is removed.
+            // As in a file system: a file that cannot be written as a whole is removed.
             Some(kind) => Err(failed(Operation::Write, path, kind)),
             None if state.caches() => {
                 state.settle_around(self.inner(), Operation::Write, path)?;

@@ -67,7 +67,7 @@ impl WriteFile for MemoryFile {
     }
 }
 
-/// A listing; what changes meanwhile may or may not be seen. Holds the names of files with several names.
+/// A listing; changes meanwhile may or may not be seen. Holds the names of files with several names.
 pub(super) struct MemoryScan {
     tree: Arc<Mutex<Tree>>,
     start: RelPath,

@@ -218,7 +218,7 @@ impl Node {
         self.meta.sparse = self.content.is_sparse();
     }
 
-    /// Sets mode, mtime, owner, and what else is given.
+    /// Sets mode, mtime, owner, and the other attributes in `meta`.
     pub(super) fn apply(&mut self, meta: &FinalMeta) {
         self.meta.mode = meta.mode & 0o7777;
         self.meta.mtime = meta.mtime;
