@@ -18,7 +18,7 @@ pub enum Texture {
     Random,
     /// Repeats within 64 bytes: about two thirds are saved.
     Repeating,
-    /// So many hundredths of each 800 bytes are zeros, from 0 to 100: about that much is saved.
+    /// This many hundredths of each 800 bytes are zeros, from 0 to 100: compression saves about that much.
     Zeros(u8),
 }
 

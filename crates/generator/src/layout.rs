@@ -1,4 +1,4 @@
-//! Owns what each generated file and directory is: name, size, mode, time, from its number alone.
+//! Owns the properties of each generated file and directory: name, size, mode, time, from its number alone.
 //! Remembers nothing, so that a data set may have any number of files.
 
 use super::content::{Purpose, draw};

@@ -13,10 +13,10 @@
 //!
 //! - `4000x1MiB`: 4,000 files of 1 MiB.
 //! - `3000x1KiB..64KiB`: sizes between the two, as many from 1 to 2 KiB as from 32 to 64.
-//! - `500x~8MiB*4`: log-normal sizes around a median; a third of them more than a factor away from it, 4 if not said.
-//! - `100000x8KiB/100`: 100 files in each directory; 1,000 if not said.
-//! - `tree:20000x100..30kB`: like a source tree: directories in directories, 12 files in each if not said, names with
-//!   endings, some files executable.
+//! - `500x~8MiB*4`: log-normal sizes around a median; a third of them more than a factor away from it, by default 4.
+//! - `100000x8KiB/100`: 100 files in each directory; by default 1,000.
+//! - `tree:20000x100..30kB`: like a source tree: directories in directories, by default 12 files in each, names with endings, some files
+//!   executable.
 //! - `source:20000`: `tree:20000x~4KiB*4`, the sizes of source code. `climate:2000`: `2000x~16MiB*6/100`, those of the
 //!   files of climate models.
 //! - `esnet-small`: the trees that ESnet measures with: 25 × 25 directories `a` to `y`, three files in each, of 1, 2

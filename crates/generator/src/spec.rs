@@ -3,7 +3,7 @@
 
 use super::content::Texture;
 
-/// A data set: what to make, in order.
+/// A data set: the items to make, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// The items; each gets its own directory.
@@ -25,7 +25,7 @@ impl Spec {
         }
     }
 
-    /// The same with so many hundredths of the contents zeros, where an item does not say anything else.
+    /// The same with this many hundredths of the contents zeros, unless an item has its own setting.
     pub fn with_zeros(mut self, hundredths: u8) -> Self {
         for item in &mut self.items {
             if item.texture == Texture::Random {
@@ -79,7 +79,7 @@ impl Item {
     }
 }
 
-/// Doubles are the same on every machine, and so is this.
+/// Arithmetic on doubles is the same on every machine, so the result is too.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -125,7 +125,7 @@ pub enum Shape {
      source:20000, climate:2000, esnet-small"
 )]
 pub struct SpecError {
-    /// The item, as it was given.
+    /// The item, as the user wrote it.
     pub item: String,
     /// Description of the error.
     pub problem: &'static str,
@@ -134,7 +134,7 @@ pub struct SpecError {
 /// Reads a specification.
 ///
 /// # Errors
-/// When an item is not as the [module](super) says.
+/// When an item does not follow the grammar of the [module](super).
 pub fn parse(text: &str) -> Result<Spec, SpecError> {
     let items = text.split(',').map(|item| {
         let item = item.trim();
@@ -288,7 +288,7 @@ const COUNT_MAX: u64 = 10_000_000_000;
 
 /// The largest scale.
 pub const SCALE_MAX: f64 = 1000.0;
-/// So many files are not made fewer.
+/// An item with this many files keeps its number of files.
 const FEW_FILES: u64 = 40;
 
 /// Names of items have two digits.

@@ -294,7 +294,7 @@ fn at(path: &Path) -> impl Fn(io::Error) -> io::Error {
 /// Stays in the second-level cache.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Enough that handing out runs costs nothing, few enough that all threads have work in one directory.
+/// Large enough that handing out runs costs nothing, small enough that all threads have work in one directory.
 const RUN_FILES: u64 = 32;
 
 /// How often a large file is reported.
