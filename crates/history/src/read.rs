@@ -1,5 +1,5 @@
 //! Owns the reading of a job's files beside the state, and their removal.
-//! Writes nothing; a job whose files are gone runs all the same.
+//! Writes nothing; a job whose files are gone still runs.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
@@ -125,7 +125,7 @@ fn first_after(file: &mut File, from: u64, until: u64) -> io::Result<Option<(u64
     Ok(None)
 }
 
-/// The number of a line as the recorder writes it: in front of all else.
+/// The number of a line as the recorder writes it: before all other fields.
 fn number_of(line: &[u8]) -> Option<u64> {
     let rest = line.strip_prefix(b"{\"seq\":")?;
     let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;

@@ -38,7 +38,7 @@ const TIME_LINE_MAX: usize = 1_000;
 pub struct Known {
     /// The job as the state has it.
     pub job: JobView,
-    /// As it was submitted.
+    /// The job as it was submitted.
     pub description: NewJob,
     /// The first one first.
     pub attempts: Vec<AttemptView>,

@@ -1,4 +1,4 @@
-//! Sums up what each node did that brought a divided job.
+//! Sums up the work of each node in a divided job.
 //! Draws nothing.
 
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ pub(super) fn evenness(nodes: &[NodeShare]) -> Option<f64> {
     (nodes.len() > 1 && greatest > 0.0).then(|| parts().fold(greatest, f64::min) / greatest)
 }
 
-/// Seconds between the end of the first node that had no more to do and that of the last one.
+/// Seconds between the end of the first node without more work and the end of the last node.
 pub(super) fn spread(nodes: &[NodeShare]) -> f64 {
     let ends = || nodes.iter().map(|node| node.ended.0);
     let (first, last) = (ends().min(), ends().max());

@@ -188,7 +188,7 @@ fn bottlenecks(page: &mut String, samples: &[SampleView], time: &Time) -> Result
     let mut from = 0;
     for run in samples.chunk_by(|a, b| key(a) == key(b)) {
         let next = from + run.len();
-        // Up to the next sample of the attempt: what limited it lasts until then.
+        // Up to the next sample of the attempt: the bottleneck lasts until then.
         let until = samples
             .get(next)
             .filter(|sample| sample.attempt == run[0].attempt);
