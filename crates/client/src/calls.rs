@@ -307,7 +307,7 @@ impl Jobs<'_> {
             .get(&format!("/jobs/{id}/log?after={after}&limit={limit}"))
     }
 
-    /// The work of a divided job; None where the job has none now, or the node knows no such work.
+    /// The work of a divided job; `None` if the job has no work now, or the node does not know it.
     ///
     /// # Errors
     /// As [`Jobs::submit`].

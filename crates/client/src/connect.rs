@@ -54,7 +54,7 @@ impl Target {
         let (sender, connection) = handshake(TokioIo::new(stream))
             .await
             .map_err(|error| self.unreachable(error))?;
-        // It ends when the sender and the answer are dropped; a fault of it shows there.
+        // The task ends when the sender and the answer are dropped, and they report its errors.
         tokio::spawn(async move {
             let _ = connection.await;
         });

@@ -14,7 +14,7 @@ use crate::http::{ANSWER_DEADLINE, Ask};
 use crate::sse::{Parser, ServerEvent};
 use crate::transport::Client;
 
-/// A stream that is silent for so long is taken for dead: a node says something at least every 15 s, and two may be late.
+/// A stream that is silent for this long counts as dead: a node sends something at least every 15 s, and two messages may be late.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
 /// The pause before the first new connection; each further one takes twice as long, up to the longest.

@@ -1,4 +1,4 @@
-//! The certificate of a node: its fingerprints, and the check of it while TLS begins.
+//! The certificate of a node: its fingerprints, and the check during the TLS handshake.
 //! Opens no connection.
 //!
 //! A certificate has two fingerprints: its own, which browsers show, and that of its key, which stays when a node renews its

@@ -1,4 +1,4 @@
-//! The calls about what jobs obey: limits, shares and schedules; and about webhooks, which hear of jobs.
+//! The calls about limits, shares and schedules of jobs, and about webhooks that report jobs.
 //! Decides nothing: the node interprets the rules.
 
 use godwit_api::rest::{

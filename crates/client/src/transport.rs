@@ -1,4 +1,4 @@
-//! The client itself: which node, by what right, and the thread that runs its requests.
+//! The client itself: the node, the credentials, and the thread that runs its requests.
 //! Knows no route.
 
 use std::future::Future;
@@ -32,7 +32,7 @@ pub struct Client {
     pub(crate) target: Target,
 }
 
-/// Which node, and by what right.
+/// The node, and the credentials.
 pub(crate) struct Target {
     pub(crate) address: NodeAddress,
     pub(crate) token: Option<Token>,

@@ -400,7 +400,7 @@ fn another_certificate_is_refused_before_the_token_is_sent() {
         let (node, [_, key], server) = tls_server();
         let client = match Client::remote(node, token(), trust) {
             Ok(client) => client,
-            // A system without authorities says so.
+            // A system without authorities reports this.
             Err(error) => {
                 assert!(error.to_string().contains("--fingerprint"), "{error}");
                 continue;
