@@ -38,7 +38,7 @@ pub enum Culprit {
     Peer,
     /// The user who gave the command.
     User,
-    /// The machine that says it.
+    /// The machine that reports the failure.
     ThisMachine,
     /// The authors of the program.
     Bug,
@@ -132,7 +132,7 @@ impl FailureCode {
         self.row().scope
     }
 
-    /// Its number: an error code of the wire if it is a job's, a fault code if it is an entry's; `None` for a code that travels as its word.
+    /// The number: an error code of the wire for a job, a fault code for an entry; `None` for a code that travels as its word.
     #[must_use]
     pub fn number(self) -> Option<u32> {
         self.row().number

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::failure::Code;
 
-/// Where a job is on its way.
+/// The state of a job.
 #[derive(
     Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, ToSchema,
 )]

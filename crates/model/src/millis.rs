@@ -8,7 +8,7 @@ use crate::Timestamp;
 /// Writes the number.
 ///
 /// # Errors
-/// As the serializer says.
+/// The serializer's error.
 pub fn serialize<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     time.0.serialize(serializer)
 }
@@ -28,7 +28,7 @@ pub mod option {
     /// Writes the number, or null.
     ///
     /// # Errors
-    /// As the serializer says.
+    /// The serializer's error.
     pub fn serialize<S: Serializer>(
         time: &Option<Timestamp>,
         serializer: S,
@@ -54,7 +54,7 @@ pub mod named {
     /// Writes each name with its number.
     ///
     /// # Errors
-    /// As the serializer says.
+    /// The serializer's error.
     pub fn serialize<S: Serializer>(
         times: &[(String, Timestamp)],
         serializer: S,

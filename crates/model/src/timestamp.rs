@@ -1,4 +1,4 @@
-//! Owns the time of what happens: milliseconds since 1970, in the API a text of RFC 3339.
+//! Owns times of events: milliseconds since 1970, in the API a text of RFC 3339.
 //! Reads no clock.
 
 use std::borrow::Cow;
