@@ -10,8 +10,8 @@ use godwit_proto::{Frame, FrameKind, PRELUDE_BYTES, Part, Prelude, decode};
 /// Where the header of a block states the length of its payload.
 const PAYLOAD_BYTES_AT: usize = 60;
 
-/// Reads `head` as a frame of this kind. If it is one, encoding it gives `head` again (fixed layouts), or bytes that
-/// read and encode to themselves (protobuf, where fields that are not known here get lost).
+/// Reads `head` as a frame of this kind. If it is one, encoding it gives `head` again (fixed layouts). For protobuf, where unknown fields
+/// get lost, the encoding reads and encodes to itself.
 pub fn check(kind: FrameKind, head: &[u8]) {
     let Some(prelude) = prelude(kind, head) else {
         return;

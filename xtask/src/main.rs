@@ -1,5 +1,5 @@
 //! Owns the project's chores, run as `cargo xtask …`: the house rules, and the kit that measures.
-//! No part of what users install.
+//! Users do not install it.
 
 mod tidy;
 

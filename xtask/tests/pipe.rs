@@ -1,4 +1,4 @@
-//! Runs the two ends of a bare pipe as processes and compares what arrived.
+//! Runs the two ends of a bare pipe as processes and compares the received data.
 //! Measures nothing.
 
 use std::fs;

@@ -1,5 +1,5 @@
 //! Owns the kit that measures Godwit: the benchmark against others, and the worlds of many nodes.
-//! No part of what users install; uses nothing of Godwit but its command line.
+//! Users do not install it; it uses nothing of Godwit but the command line.
 
 pub mod bench;
 pub mod cluster;

@@ -160,7 +160,7 @@ impl MadeNamespaces {
 impl Drop for MadeNamespaces {
     fn drop(&mut self) {
         for name in &self.names {
-            // Nothing is left to do about a failure: `ip` says it on standard error.
+            // Nothing can be done about a failure: `ip` reports it on standard error.
             let _ = Command::new("ip").args(["netns", "del", name]).status();
         }
     }

@@ -1,9 +1,8 @@
 //! Owns the model of one direction of a line: random loss, a bottleneck of fixed rate behind a drop-tail queue, delay.
 //! Performs no IO and reads no clock: time comes in as an argument, packets come in and go out.
 //!
-//! The order is that of `netem loss` before `tbf` before `netem delay`. Whether the k-th packet offered is lost depends
-//! on the seed alone, so that the same packets offered again meet the same losses.
-//! Packets leave in the order in which they came.
+//! The order is that of `netem loss` before `tbf` before `netem delay`. Whether the k-th packet offered is lost depends on the seed alone.
+//! So the same packets offered again meet the same losses. Packets leave in the order in which they came.
 
 use godwit_seeded::Seeded;
 use std::collections::VecDeque;
@@ -105,7 +104,7 @@ pub(crate) struct Counters {
     pub(crate) queue_bytes_max: u64,
 }
 
-/// One direction. `P` is whatever stands for a packet.
+/// One direction. `P` is the type of a packet.
 #[derive(Debug)]
 pub(crate) struct Line<P> {
     config: LineConfig,
@@ -198,7 +197,7 @@ impl<P> Line<P> {
             .map_or(0, |rate| rate.bytes_in(Duration::from_nanos(wait)))
     }
 
-    /// Accepts a packet for transmission and says when its last bit is out.
+    /// Accepts a packet for transmission and returns when its last bit is out.
     fn transmit(&mut self, now: Time, size: u64) -> Time {
         let Some(rate) = self.config.rate else {
             return now;

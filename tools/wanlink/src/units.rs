@@ -60,7 +60,7 @@ pub(crate) fn parse_loss(text: &str) -> Result<Loss, String> {
         .ok_or_else(|| format!("`{text}` is more than 100%"))
 }
 
-/// A decimal number with one of the `units`, each worth so many of the base unit. Fractions of the base unit are cut off.
+/// A decimal number with one of the `units`, each with its worth in the base unit. Fractions of the base unit are cut off.
 fn scaled(text: &str, units: &[(&str, u64)], expected: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not {expected}");
     let (number, unit) = units

@@ -1,4 +1,4 @@
-//! Owns the comparison of the emulator with what ping, iperf3 and real sockets see of it.
+//! Owns the comparison of the emulator with measurements by ping, iperf3 and real sockets.
 //! Does not test the model: its simulations are beside it.
 
 #[path = "../../../crates/cli/tests/support/netns.rs"]

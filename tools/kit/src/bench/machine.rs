@@ -12,7 +12,7 @@ use super::contender::Stage;
 use super::peers::Definition;
 use super::world::World;
 
-/// Pairs of what and how, in the order in which they are printed.
+/// Pairs of a name and a value, in the order in which they are printed.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Fact {
     pub(crate) what: &'static str,

@@ -22,7 +22,7 @@ pub(crate) struct CpuCost {
 }
 
 impl Rates {
-    /// Of a run that moved so much in so many seconds, with what each side took for it.
+    /// Rates of a run, given its data, its seconds, and the resources of each side.
     #[expect(clippy::cast_precision_loss, reason = "figures for people")]
     pub(crate) fn of(bytes: u64, files: u64, seconds: f64, sides: [Usage; 2]) -> Self {
         let gigabytes = bytes as f64 / 1e9;

@@ -33,7 +33,7 @@ const SLOW_SECONDS_MIN: f64 = 3.0;
 pub(crate) const GIVEN_UP: f64 = 30.0;
 const GIVEN_UP_AFTER_MIN: Duration = Duration::from_secs(60);
 
-/// One run as it was; none is thrown away unseen.
+/// One run with its measurements; no run is thrown away unseen.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Sample {
     /// 0 warms up and does not count.
@@ -351,7 +351,7 @@ impl Turn<'_> {
     }
 }
 
-/// Looks at what arrived, outside the clock: contents once for each contender and case, sizes always.
+/// Checks the copy, outside the clock: contents once for each contender and case, sizes always.
 fn check(set: &Set, into: &Path, arrival: Arrival, first: bool) -> anyhow::Result<()> {
     if set.path.is_none() || arrival == Arrival::Nothing {
         return Ok(());

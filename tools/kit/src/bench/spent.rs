@@ -17,7 +17,7 @@ pub(crate) struct Spent {
     /// Making copies for second runs, and dropping caches.
     #[serde(serialize_with = "seconds")]
     pub(crate) preparing: Duration,
-    /// Looking at what arrived.
+    /// Checking the copies.
     #[serde(serialize_with = "seconds")]
     pub(crate) checking: Duration,
     /// Removing it.
@@ -26,7 +26,7 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// All of it.
+    /// The sum.
     pub(crate) fn total(&self) -> Duration {
         self.making + self.running + self.preparing + self.checking + self.removing
     }

@@ -74,7 +74,7 @@ impl World {
             .context("there is no directory on disk: use --disk")
     }
 
-    /// A directory for keys, homes and the like.
+    /// A directory for keys, homes and similar files.
     pub(crate) fn scratch(&self, name: &str) -> anyhow::Result<PathBuf> {
         let path = self.root.join("scratch").join(name);
         fs::create_dir_all(&path).with_context(|| format!("cannot make {path:?}"))?;

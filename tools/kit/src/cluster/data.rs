@@ -1,4 +1,4 @@
-//! Owns the data sets that the sites move: small files in directories, large files, and what only the close of a tree brings.
+//! Owns the data sets that the sites move: small files in directories, large files, and entries that only the close of a tree makes.
 //! Compares nothing.
 
 use std::fs::{self, File};

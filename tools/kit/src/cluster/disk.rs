@@ -1,5 +1,5 @@
 //! Owns a small file system of a node's own, for its state, which can be filled and emptied.
-//! Does not know what else is on it.
+//! Does not know the other files on it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;

@@ -72,7 +72,7 @@ impl Job {
         sites.nodes[asked].document(&["job", "show", &self.id, "--json"])
     }
 
-    /// Takes samples until `is_over` says so of the document of the job, or the time is over; the last document.
+    /// Takes samples until `is_over` accepts the document of the job, or the time is over; returns the last document.
     ///
     /// # Errors
     /// `check` fails, or the job is stuck.

@@ -115,7 +115,7 @@ impl Network {
         format!("10.79.{link}.{}", host + 10)
     }
 
-    /// A command that runs at a host, with nothing on its standard input. Its process id is that of the program.
+    /// A command that runs at a host, with nothing on its standard input. The process id of the command is that of the program.
     pub(crate) fn inside(&self, host: usize, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         let namespace = format!("--net=/run/netns/{}", self.namespace(host));
@@ -169,7 +169,7 @@ impl Network {
         let devices = self.devices()?;
         let mut sum = Carried::default();
         for link in 0..LINKS {
-            // Its own end of the trunk counts what arrives from the other site.
+            // The site's own end of the trunk counts the bytes that arrive from the other site.
             let carried = counters(&devices, &trunk(SITES[0], link))?;
             sum.sent += carried.received;
             sum.received += carried.sent;

@@ -1,4 +1,4 @@
-//! Owns what arrives at the destination over time, and when a rate is back after a fault.
+//! Owns the bytes that arrive at the destination over time, and the moment when a rate is back after a fault.
 //! Reads no counters itself.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Owns numbers that look random and are the same for the same seed.
+//! Owns pseudo-random numbers, which are the same for the same seed.
 //! Good for choices and contents, and for nothing secret.
 
 /// A sequence of numbers (splitmix64).

@@ -75,7 +75,7 @@ impl Sites {
     /// Starts all nodes, joins those of each site, and introduces the sites to each other.
     ///
     /// # Errors
-    /// Any of that fails, or `check` says that it is to end.
+    /// A step fails, or `check` asks for the end.
     pub(crate) fn start(
         program: &Path,
         root: &Path,
@@ -223,7 +223,7 @@ impl Sites {
         self.root.join(site)
     }
 
-    /// How the cluster of a node is, as the node says.
+    /// The state of a node's cluster, from the node.
     ///
     /// # Errors
     /// It does not answer.
@@ -246,10 +246,10 @@ impl Sites {
             .find(|node| self.nodes[*node].name == name)
     }
 
-    /// Waits until every node of a site sees all nodes of it up.
+    /// Waits until every node of a site sees all nodes of the site up.
     ///
     /// # Errors
-    /// That does not come.
+    /// That does not happen in time.
     pub(crate) fn wait_until_up(
         &self,
         check: &dyn Fn() -> anyhow::Result<()>,
@@ -292,7 +292,7 @@ impl Sites {
         self.nodes.iter().map(Node::cpu_seconds).sum()
     }
 
-    /// Copies what all nodes printed to a directory.
+    /// Copies the output of all nodes to a directory.
     ///
     /// # Errors
     /// It cannot be written.

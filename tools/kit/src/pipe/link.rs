@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail, ensure};
 
 /// One connection, blocking, used by one thread.
 pub(crate) trait Link: Send {
-    /// Sends all of it.
+    /// Sends all bytes.
     fn send(&mut self, bytes: &[u8]) -> anyhow::Result<()>;
     /// Receives the available bytes, at least one; 0 is the end.
     fn receive_some(&mut self, into: &mut [u8]) -> anyhow::Result<usize>;
@@ -44,7 +44,7 @@ pub(crate) trait Link: Send {
     }
 }
 
-/// TCP as it is.
+/// Plain TCP.
 pub(crate) struct PlainLink {
     socket: TcpStream,
 }

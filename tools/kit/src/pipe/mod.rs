@@ -27,8 +27,7 @@ pub(crate) struct Shape {
     pub(crate) streams: usize,
     /// Buffer of each stream, in bytes.
     pub(crate) block_bytes: usize,
-    /// Give whole files what Godwit gives them, by the same calls: written under a temporary name, with mode and times,
-    /// and renamed.
+    /// Treat whole files as Godwit does, by the same calls: written under a temporary name, with mode and times, and renamed.
     pub(crate) commit: bool,
     /// Sync a file before it is closed.
     pub(crate) sync: bool,

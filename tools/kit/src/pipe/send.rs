@@ -18,11 +18,11 @@ use super::plan::{Part, Plan, PlanFile};
 use super::wire::{Frame, Stamp};
 use super::{Load, SendArgs, tls};
 
-/// Sent from in rotation when there are no files: larger than L2, as real data would be, and as large as what Godwit sends from, since a
-/// third-level cache may hold the one and not the other.
+/// Sent from in rotation when there are no files: larger than L2, as real data would be, and as large as Godwit's send memory. Otherwise a
+/// third-level cache might hold only one of the two.
 const MEMORY_BYTES: usize = 8 << 20;
 
-/// Sends everything and waits until the receiver says that it has it.
+/// Sends everything and waits until the receiver confirms it.
 pub(super) fn run(args: &SendArgs) -> anyhow::Result<()> {
     match &args.load {
         Load::Memory(bytes) => send_memory(args, *bytes),

@@ -19,7 +19,7 @@ use super::link::Link;
 
 /// The name in the certificate; it is never looked up.
 const SERVER_NAME: &str = "pipe.invalid";
-/// Type, version, length: what precedes every TLS record.
+/// Type, version, length: the header of every TLS record.
 const RECORD_HEADER_BYTES: usize = 5;
 /// Payload of a full TLS record.
 const RECORD_PAYLOAD_BYTES: usize = 16 << 10;
@@ -128,7 +128,7 @@ enum Step {
     Starved,
     /// May send and receive.
     Ready,
-    /// Decrypted bytes: how many were copied out; what did not fit is left over.
+    /// Decrypted bytes: how many were copied out; the rest is left over.
     Plain(usize),
     /// The peer has closed in order.
     Ended,

@@ -3,11 +3,11 @@
 
 use anyhow::{Context as _, ensure};
 
-/// Bytes in front of a frame: its length.
+/// Bytes before a frame: its length.
 pub(crate) const FRAME_HEADER_BYTES: usize = 4;
 /// Bytes of a record before its path: path length (u16), 1 if a whole file with a stamp (u16), content length (u32), offset (u64).
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
-/// Bytes of a stamp, in front of the content: seconds (i64), nanoseconds (u32), mode (u32).
+/// Bytes of a stamp, before the content: seconds (i64), nanoseconds (u32), mode (u32).
 pub(crate) const STAMP_BYTES: usize = 16;
 /// Bytes in a frame beyond one block of contents: record headers and paths.
 pub(crate) const FRAME_EXTRA_BYTES: usize = 64 << 10;

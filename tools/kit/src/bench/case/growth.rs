@@ -1,4 +1,4 @@
-//! Owns the cases of growth: what many files and bytes cost beside few.
+//! Owns the cases of growth: the cost of many files and bytes beside few.
 //! Measures nothing.
 
 use super::super::data::Load;

@@ -37,7 +37,7 @@ pub(crate) enum Kind {
     Scan,
     /// The usual program that hashes files, with as many threads as there are cores.
     B3sum,
-    /// Whatever a definition says.
+    /// A peer with a definition.
     Peer(&'static Definition),
 }
 

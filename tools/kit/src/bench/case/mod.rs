@@ -15,7 +15,7 @@ pub(crate) use kind::Kind;
 pub(crate) use table::cases;
 pub(crate) use title::size;
 
-/// Whether contents are encrypted on the way; only equals are compared.
+/// Whether contents are encrypted in transit; only equals are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Class {
@@ -35,7 +35,7 @@ pub(crate) struct Bar {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "expect")]
 pub(crate) enum Expect {
-    /// Speed over that of the reference, and processor time of both sides over that of the reference.
+    /// Speed divided by the reference's speed, and processor time of both sides divided by the reference's.
     Speed {
         /// `None` only reports.
         ratio_min: Option<f64>,
@@ -44,7 +44,7 @@ pub(crate) enum Expect {
     },
     /// Seconds longer than the reference.
     Extra { seconds_max: f64 },
-    /// The reference moves less of the same: what each byte or file costs, and the memory that more of them takes.
+    /// The reference moves less of the same data: the cost of each byte or file, and the memory for more of them.
     Growth { bytes_max: u64, cpu_ratio_max: f64 },
 }
 
@@ -64,7 +64,7 @@ impl Ceiling {
 }
 
 impl Bar {
-    /// Godwit at least so many times as fast.
+    /// Godwit at least this many times as fast.
     fn ratio(reference: Kind, ratio_min: Option<f64>) -> Self {
         let expect = Expect::Speed {
             ratio_min,
@@ -206,7 +206,7 @@ impl Case {
         }
     }
 
-    /// Names in memory while it runs: the source and what arrives.
+    /// Names in memory during the run: the source and the copy.
     pub(crate) fn peak_names(&self) -> u64 {
         let load = self.load.names();
         let beside = self.beside.map_or(0, Load::names);

@@ -7,7 +7,7 @@ use super::far::far_title;
 use super::title::size;
 use super::{Bar, Case, Ceiling, Class, Expect, Kind, LineSpec, Storage, Suite};
 
-/// Godwit's speed over that of the bare pipe with digests, by class: memory, and files of any size that is not small.
+/// Godwit's speed divided by that of the bare pipe with digests, by class: memory, and files that are not small.
 const MEMORY_RATIO_MIN: [f64; 2] = [0.95, 0.92];
 const FILES_RATIO_MIN: f64 = 0.95;
 /// Godwit's speed over that of each peer, by class: large files, and small ones.
@@ -40,7 +40,7 @@ const FAR: LineSpec = LineSpec {
     rate: Some("1Gbit"),
     ..LineSpec::DIRECT
 };
-/// The line of the cases of one small file by ssh, and what that may cost beside `ssh HOST true`.
+/// The link of the cases of one small file by ssh, and their allowed cost beside `ssh HOST true`.
 const SSH: LineSpec = LineSpec {
     rtt_ms: 200,
     ..LineSpec::DIRECT
@@ -49,7 +49,7 @@ const SSH_ROUND_TRIPS_MAX: u32 = 3;
 const SSH_EXTRA_MS_MAX: u32 = 150;
 /// Resident memory of each side, whatever the data set.
 const RSS_MAX: u64 = 256 << 20;
-/// Peers that stand for the others where there is no time for all: the fastest with small files, by class.
+/// Peers that represent the others where there is no time for all: the fastest with small files, by class.
 const BEST: [&str; 2] = ["tar-socat", "tar-ssh"];
 /// Cases that the quick suite has only when they are named: others are nearly the same.
 const NOT_QUICK: [&str; 6] = [
@@ -370,7 +370,7 @@ impl Table<'_> {
         }
     }
 
-    /// Adds a limit: it is shown, and no bar stands against it unless the case says so.
+    /// Adds a limit: it is shown, and no bar depends on it unless the case adds one.
     fn limit(&self, name: &str, case: &mut Case) {
         let found = self.peers.iter().find(|limit| limit.name == name);
         case.bars

@@ -1,4 +1,4 @@
-//! Owns how loads and sizes are said to people.
+//! Owns the texts for loads and sizes.
 //! Decides nothing.
 
 use super::super::data::Load;

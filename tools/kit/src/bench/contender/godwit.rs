@@ -1,5 +1,5 @@
 //! Owns Godwit as a contender: two homes that know each other, a daemon for each run, `godwit cp` under the clock.
-//! Uses nothing of it but its command line.
+//! Uses only its command line.
 
 use std::ffi::OsString;
 use std::fs;

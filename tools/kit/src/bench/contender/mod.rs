@@ -56,9 +56,9 @@ pub(crate) struct Job<'a> {
     pub(crate) set: &'a Set,
     /// `None` for loads that are no files.
     pub(crate) source: Option<&'a Path>,
-    /// Empty at the start, or with a copy of the source where the case says so.
+    /// Empty at the start, or with a copy of the source if the case needs it.
     pub(crate) into: &'a Path,
-    /// It is given up after this.
+    /// The run is given up after this time.
     pub(crate) limit: Duration,
     pub(crate) world: &'a World,
 }
@@ -88,7 +88,7 @@ pub(crate) trait Contender {
     /// Moves the data once.
     ///
     /// # Errors
-    /// When any part of it fails.
+    /// When any part of the run fails.
     fn run(&mut self, job: &Job<'_>) -> anyhow::Result<Outcome>;
 }
 
@@ -208,7 +208,7 @@ pub(crate) fn shell(line: &str) -> Command {
 /// Where daemons are.
 const SYSTEM_PATHS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// A port that was free a moment ago, for what cannot choose one itself.
+/// A port that was free a moment ago, for a program that cannot choose one itself.
 pub(crate) fn free_port() -> anyhow::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
     Ok(listener.local_addr()?.port())

@@ -1,4 +1,4 @@
-//! Owns a peer at work: what its definition says, with this case's values, at the two ends of a place.
+//! Owns a peer at work: its definition, with this case's values, at the two ends of a place.
 //! Knows no peer by name.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Owns what reads files and moves none: `godwit verify`, and `b3sum` on the same files.
+//! Owns the contenders that read files and move none: `godwit verify`, and `b3sum` on the same files.
 //! Uses nothing of either but its command line.
 
 use std::path::{Path, PathBuf};

@@ -73,10 +73,10 @@ fn each<T: Default + Send>(
     })
 }
 
-/// Removes a directory with all that is below it.
+/// Removes a directory with all its contents.
 ///
 /// # Errors
-/// When something of it cannot be removed.
+/// When an entry cannot be removed.
 pub(crate) fn remove(root: &Path) -> anyhow::Result<()> {
     let directories = directories(root)?;
     each(&directories, &|directory: &Path, (): &mut ()| {

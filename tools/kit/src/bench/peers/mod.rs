@@ -46,7 +46,7 @@ pub(crate) struct Definition {
     pub(crate) version: String,
     /// The metadata that arrives beside names and contents, and other remarks for the reader.
     pub(crate) note: String,
-    /// Whether it takes digests of contents at both ends and compares them; what encryption checks is none.
+    /// Whether it takes digests of contents at both ends and compares them; the checks of encryption do not count.
     #[serde(default)]
     pub(crate) digests: bool,
     /// The reason why it may take too long to wait for, if it is known.
@@ -168,7 +168,7 @@ impl Definition {
     /// Reads a definition.
     ///
     /// # Errors
-    /// When it is not as `tools/kit/README.md` says.
+    /// When the text does not follow the format in `tools/kit/README.md`.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let definition: Self = toml::from_str(text).context("no definition of a peer")?;
         let name = &definition.name;
@@ -220,7 +220,7 @@ impl Definition {
         self.programs.iter().all(|program| is_there(program))
     }
 
-    /// The first line that says its version.
+    /// The line of its output with the version.
     pub(crate) fn version_line(&self) -> Option<String> {
         let output = super::contender::shell(&self.version).output().ok()?;
         let text = [output.stdout, output.stderr].concat();

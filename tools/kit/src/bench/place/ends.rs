@@ -14,7 +14,7 @@ static PLACES: AtomicU32 = AtomicU32::new(0);
 /// Files in a namespace's directory here replace the same files of `/etc` for commands of `ip netns exec`.
 const ETC: &str = "/etc/netns";
 
-/// The names of two namespaces; what commands in them see of `/etc` lasts as long as this.
+/// The names of two namespaces; their files of `/etc` exist as long as this value.
 pub(super) struct Ends {
     pub(super) near: String,
     pub(super) far: String,

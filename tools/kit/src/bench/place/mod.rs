@@ -29,7 +29,7 @@ pub(crate) enum PlaceSpec {
 }
 
 impl PlaceSpec {
-    /// As the report says it.
+    /// The text of the report.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Loopback => "both ends on loopback".to_owned(),
@@ -49,7 +49,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Makes the place of a case: its line if it has one, else what `spec` says.
+    /// Makes the place of a case: its link if it has one, else the place in `spec`.
     ///
     /// # Errors
     /// When the user may not make namespaces, or a program for it is missing.

@@ -1,5 +1,5 @@
 //! Owns two namespaces joined by pairs of virtual Ethernet devices, each of them a cable of a rate.
-//! Delays nothing: that is what lines are for.
+//! Delays nothing: `wanlink` does that.
 
 use std::time::{Duration, Instant};
 

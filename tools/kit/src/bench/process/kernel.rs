@@ -17,7 +17,7 @@ fn listens_in(table: &str, port: u16) -> bool {
     table.lines().any(|line| {
         let mut fields = line.split_whitespace().skip(1);
         let local = fields.next().is_some_and(|local| local.ends_with(&port));
-        // The state 0A is that of a listener.
+        // The state 0A means a listener.
         local && fields.nth(1) == Some("0A")
     })
 }

@@ -79,7 +79,7 @@ pub(crate) struct Process {
     child: Child,
     pid: Pid,
     pidfd: OwnedFd,
-    /// Peak resident bytes of it and its descendants, by process id.
+    /// Peak resident bytes of the process and its descendants, by process id.
     peaks: BTreeMap<u32, u64>,
     lines: Receiver<String>,
     kept: Arc<Mutex<VecDeque<String>>>,
@@ -199,7 +199,7 @@ impl Process {
         }
     }
 
-    /// Its number, which is that of the program even where it was started in another namespace.
+    /// The process id, which belongs to the program even if it was started in another namespace.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -212,7 +212,7 @@ impl Process {
         self.wait(Duration::ZERO)
     }
 
-    /// Looks at the memory of it and its descendants.
+    /// Measures the memory of the process and its descendants.
     pub(crate) fn sample(&mut self) {
         for pid in family(self.child.id()) {
             if let Some(bytes) = peak_rss(pid) {
@@ -247,8 +247,8 @@ impl Process {
         Ok(poll(&mut watched, Some(&limit)).context("cannot wait for a process")? > 0)
     }
 
-    /// Collects a process that has ended; a process that must be stopped first is asked, then killed, and so is
-    /// whatever it has started.
+    /// Collects a process that has ended. A process that must be stopped first is asked, then killed, with all processes that it has
+    /// started.
     pub(crate) fn collect(&mut self) -> anyhow::Result<ExitStatus> {
         if let Some(status) = self.ended {
             return Ok(status);
@@ -306,11 +306,11 @@ impl Drop for Process {
     }
 }
 
-/// Waits until all of `foreground` have ended well, sampling them and `background`; then stops the latter.
-/// Returns the time since `started` and what each side took.
+/// Waits until all of `foreground` have ended well, sampling them and `background`; then stops the latter. Returns the time since `started`
+/// and the resources of each side.
 ///
 /// # Errors
-/// When one of them fails, when `interrupted` says so, or after `limit`.
+/// When one of them fails, when `interrupted` is set, or after `limit`.
 pub(crate) fn conduct(
     started: Instant,
     foreground: &mut [Process],

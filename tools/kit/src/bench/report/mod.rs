@@ -64,9 +64,9 @@ struct Comparison {
     /// The lowered bar, where the limit leads the other by no more.
     #[serde(skip_serializing_if = "Option::is_none")]
     reach: Option<Reach>,
-    /// Peak memory over that of the other's, of the side where it is more.
+    /// Peak memory minus that of the other, on the side where the difference is larger.
     extra_bytes: Option<i64>,
-    /// It was so slow that it was given up.
+    /// The contender was so slow that it was given up.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     given_up: bool,
     /// `None` where there is no bar, or nothing to hold against it.

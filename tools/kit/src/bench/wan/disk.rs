@@ -1,5 +1,5 @@
-//! Owns a disk that takes only so many bytes a second: a file in memory behind a loop device, throttled by the kernel's block layer
-//! (`blkio.throttle.write_bps_device` of the first control group, version 1), with ext4 on it.
+//! Owns a disk with a limited write rate: a file in memory behind a loop device with ext4. The kernel's block layer throttles it
+//! (`blkio.throttle.write_bps_device` of the first control group, version 1).
 //! Changes nothing for other devices.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Owns one flow at work: its server, its client, and what both say of it.
+//! Owns one flow at work: its server, its client, and the output of both.
 //! Does not look at it from outside: that is `watch`.
 
 use std::fs::{self, File};
@@ -79,7 +79,7 @@ pub(super) struct Trace {
     pub(super) events: Vec<Value>,
 }
 
-/// Files of what client and server print.
+/// Files with the output of client and server.
 const SAID: [&str; 2] = ["said-by-client", "said-by-server"];
 /// Events kept of one flow.
 const EVENTS_MAX: usize = 2000;

@@ -1,4 +1,4 @@
-//! Owns the rows over long lines and several channels, which are judged by what happens over time: rounds, turns, figures.
+//! Owns the rows over long links and several channels, which are judged over time: rounds, turns, figures.
 //! Cases that are judged by their whole time are in `bench::case`.
 
 mod curves;
@@ -76,7 +76,7 @@ pub(crate) fn run(
     Ok(report)
 }
 
-/// Takes a turn until it was not disturbed, or the attempts are used up. All are kept; what went wrong ends them.
+/// Takes a turn until it was not disturbed, or the attempts are used up. All attempts are kept; an error ends them.
 fn attempts(mut take: impl FnMut() -> anyhow::Result<Course>) -> (Vec<Course>, anyhow::Result<()>) {
     let mut taken = Vec::new();
     for _ in 0..ATTEMPTS_MAX {
@@ -99,7 +99,7 @@ mod tests {
     use super::judge::tests::{course, flow};
     use super::*;
 
-    /// Turns that are disturbed as said, in a round of the first row.
+    /// Turns that are disturbed as listed, in a round of the first row.
     fn taken(disturbed: &[bool]) -> Vec<Course> {
         let mut next = disturbed.iter();
         let (taken, end) = attempts(|| {

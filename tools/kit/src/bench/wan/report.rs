@@ -1,4 +1,4 @@
-//! Owns the report of a row: its figures over all rounds, a table of its flows, and a picture of what happened over time.
+//! Owns the report of a row: its figures over all rounds, a table of its flows, and a picture of the course over time.
 //! Measures nothing; the picture is drawn in `curves`.
 
 use std::fmt::Write as _;

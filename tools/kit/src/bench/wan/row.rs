@@ -69,7 +69,7 @@ pub(super) struct Cut {
 pub(super) struct Flow {
     pub(super) title: String,
     pub(super) who: Who,
-    /// When it begins, and when it is stopped if it has not ended; seconds.
+    /// Start of the flow, and the time at which it is stopped if it has not ended; seconds.
     pub(super) from: f64,
     pub(super) until: f64,
 }
@@ -77,7 +77,7 @@ pub(super) struct Flow {
 /// The program that moves data: from the source to the destination, whichever of them has the client.
 #[derive(Debug, Clone)]
 pub(super) enum Who {
-    /// From memory to memory, with so many connections over that cable; its client sends.
+    /// From memory to memory, with this many connections over that cable; its client sends.
     Iperf {
         streams: u32,
         cable: u8,
@@ -111,7 +111,7 @@ pub(super) enum What {
     Memory { bytes: u64 },
     /// Files from memory to memory.
     Files { files: u64, bytes: u64 },
-    /// A file to a disk that takes so many bytes a second.
+    /// A file to a disk with this write rate in bytes a second.
     SlowDisk { bytes: u64, rate: u64 },
 }
 
@@ -132,17 +132,17 @@ pub(super) enum Judge {
     },
     /// A cable is away for a while: the rate of the others, beside their part of the first turn's sum.
     Cut { kept_min: f64 },
-    /// A disk is what limits.
+    /// A disk is the bottleneck.
     Disk {
         streams_max: f64,
         memory_mib_max: f64,
     },
-    /// A second flow joins, at this second: what each has, beside half, and both together beside the first turn.
+    /// A second flow joins, at this second: the share of each, beside half, and both together beside the first turn.
     Joins {
         at: f64,
         uneven_max: f64,
         sum_min: f64,
     },
-    /// The last flow of the last turn beside that of the first turn, which has the network for itself; from this second on.
+    /// The last flow of the last turn beside that of the first turn, which has the network alone; from this second on.
     Foreground { from: f64, kept_min: f64 },
 }

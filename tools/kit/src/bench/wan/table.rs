@@ -1,4 +1,4 @@
-//! Owns the table of rows: long lines, channels, and what shares them; the bars.
+//! Owns the table of rows: long links, channels, and the flows that share them; the bars.
 //! Runs nothing.
 
 use super::super::case::LineSpec;
@@ -20,7 +20,7 @@ const DISK_BYTES_PER_SECOND: u64 = 37_500_000;
 /// of its kernel.
 const PULLED: [&str; 3] = ["rtt-100-one", "loss-0.1-cubic", "buffers"];
 
-/// All rows, with runs of about so many seconds.
+/// All rows, with runs of about this many seconds.
 pub(crate) fn rows(seconds: f64) -> Vec<Row> {
     let table = Table { seconds };
     let mut rows = table.distances();

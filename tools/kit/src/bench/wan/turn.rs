@@ -154,7 +154,7 @@ fn network(row: &Row, turn: &Turn, stage: &Stage) -> anyhow::Result<Place> {
     Ok(place)
 }
 
-/// A cable on its way out and back in.
+/// A cable that is pulled and restored.
 struct Cutting {
     cut: Cut,
     is_up: bool,

@@ -36,7 +36,7 @@ fn parse(text: &str) -> Connections {
     for line in text.lines() {
         let mut words = line.split_whitespace();
         let ends = [Side::Source, Side::Destination].into_iter();
-        // Ours stands before that of the peer, both behind what waits in the queues.
+        // Our address comes before that of the peer, both behind the queue lengths.
         let ports: Vec<(Side, u16)> = ends
             .zip(words.by_ref().skip(2))
             .filter_map(|(end, address)| Some((end, address.rsplit_once(':')?.1.parse().ok()?)))

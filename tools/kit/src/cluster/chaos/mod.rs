@@ -66,7 +66,7 @@ struct Outcome {
 const FLOOR: f64 = 0.6;
 /// Rate of the links of a slow node: next to nothing.
 const SLOW_KBIT: u32 = 64;
-/// Less than this part of it is a job that stands still, which it may do for so long.
+/// A job below this part of the rate stands still, which it may do for this long.
 const STILL: f64 = 0.1;
 const STILL_MAX: Duration = Duration::from_secs(20);
 
@@ -74,7 +74,7 @@ impl Chaos<'_> {
     /// Runs these seeds one after the other.
     ///
     /// # Errors
-    /// A run failed; the others were made all the same.
+    /// A run failed; the other runs were still made.
     pub(crate) fn run(&self, seeds: std::ops::Range<u64>) -> anyhow::Result<()> {
         (self.say)(
             "seed\tnode\twhat\tafter %\tparts\tseconds\tback after s\tbelow 0.6 for s\toutcome",

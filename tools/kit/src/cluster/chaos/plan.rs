@@ -1,5 +1,5 @@
-//! Decides by a seed what happens in one run: to which node, what, when, and for how long.
-//! Does none of it.
+//! Decides by a seed the faults of one run: the node, the fault, the time and the duration.
+//! Causes no faults.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const SPARE_NODES: usize = 3;
 const WHEN_PERCENT: (u64, u64) = (15, 50);
 /// Shortest and longest fault, in milliseconds.
 const DURING_MS: (u64, u64) = (500, 12_000);
-/// One fault of so many lasts long instead.
+/// One fault of this many lasts long instead.
 const LONG_ONE_OF: u64 = 6;
 const LONG: Duration = Duration::from_secs(60);
 
