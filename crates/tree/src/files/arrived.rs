@@ -8,7 +8,7 @@ use super::destination::PreparedDestination;
 pub struct Arrived {
     /// Content that had arrived and that nothing vouches for: it is sent again.
     pub lost_bytes: u64,
-    /// Content that is there.
+    /// Bytes of content that the destination has.
     pub held_bytes: u64,
     /// Files that are complete.
     pub held_files: u64,

@@ -159,7 +159,7 @@ impl Beacon {
         }
     }
 
-    /// Removes the beacon that a killed run has left. It was empty, unlike any file that a run resumes.
+    /// Removes the beacon that a killed run has left. The beacon was empty, unlike any file that a run resumes.
     fn put_out_earlier(&self, tag: u64) {
         let storage = &self.storage;
         let mut found = Vec::new();

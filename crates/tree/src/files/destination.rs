@@ -103,7 +103,7 @@ impl PreparedDestination {
     pub fn put_away(mut self) -> Result<(), JournalError> {
         drop(self.config.beacon.take());
         if let Some(made) = &self.made {
-            // It stays if another program has put an entry into it meanwhile.
+            // The directory stays if another program has put an entry into it meanwhile.
             let _ = self.config.storage.remove_entry(made, true);
         }
         match self.journal {
@@ -153,7 +153,7 @@ pub enum DestinationError {
         destination: String,
         /// The transfer that writes.
         label: String,
-        /// It is the same transfer, started twice.
+        /// The other transfer is the same one, started twice.
         same: bool,
     },
     /// A run of a later epoch of the claim wrote to the journal.
@@ -285,7 +285,7 @@ impl DestinationRequest {
         })
     }
 
-    /// Refuses requests that no client of ours makes. A journal made for it would fit no transfer.
+    /// Refuses requests that no client of ours makes. A journal for such a request would fit no transfer.
     fn check_names(&self) -> Result<(), DestinationError> {
         let (sources, names) = (self.sources.len(), self.names.len());
         if names == 0 || names != sources || names > 1 && self.comparison().counterpart {
@@ -384,7 +384,7 @@ impl DestinationRequest {
         let inside = home.strip_prefix(self.place.storage_path.as_slice())?;
         let inside = match inside.strip_prefix(b"/") {
             Some(inside) => inside,
-            // Of the root directory itself.
+            // The root directory itself.
             None if self.place.storage_path.ends_with(b"/") => inside,
             None => return None,
         };

@@ -239,7 +239,7 @@ impl Sink for TreeSink {
         faults.map(|fault| self.with_room(fault)).collect()
     }
 
-    /// The kernel lets one thread at a time write into a file, and has the others spin for it.
+    /// The kernel lets one thread at a time write into a file, and the others spin.
     fn one_writer_an_entry(&self) -> bool {
         true
     }

@@ -47,7 +47,7 @@ struct Part {
 }
 
 impl PipeSink {
-    /// Starts the thread that writes to `out`; at most about `bytes_max` wait for it. In a dry run nothing comes, and that is no
+    /// Starts the thread that writes to `out`; at most about `bytes_max` wait in the queue. In a dry run no data comes, and that is no
     /// failure.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ pub(crate) struct Pattern {
     pub(crate) begins: Begins,
     /// Only directories match.
     pub(crate) directories_only: bool,
-    /// It ends in `/***` (or more stars), which is not among the parts: entries below a match match, too.
+    /// The pattern ends in `/***` (or more stars), which is not among the parts: entries below a match match, too.
     pub(crate) and_below: bool,
     /// The parts of a match, in order.
     pub(crate) parts: Vec<Part>,

@@ -26,7 +26,7 @@ use crate::TreeRoot;
 /// Unit of reading: a power of two, so that BLAKE3's tree can be put together, and small enough for a core's own cache.
 const CHUNK_BYTES: usize = 512 << 10;
 
-/// Batches that are being checked or wait for it.
+/// Most batches that are being checked or wait for a check.
 pub const BATCHES_MAX: usize = 64;
 
 /// Configuration of a verifier.
@@ -162,8 +162,7 @@ impl Verifier {
         lock(&self.shared.state).in_flight < BATCHES_MAX
     }
 
-    /// Gives entries to be checked; waits while [`BATCHES_MAX`] are under way. Of a file without a digest the contents may
-    /// be any.
+    /// Submits entries for checking; waits while [`BATCHES_MAX`] are in progress. A file without a digest may have any contents.
     pub fn submit(&self, number: u64, records: Vec<Record>) {
         let count = records.len();
         if count == 0 {

@@ -285,7 +285,7 @@ impl Deleter<'_> {
         }
         let is_temporary = path.file_name().is_some_and(TempName::is_temp);
         let key = if is_temporary && kind != Kind::Directory {
-            // Of some transfer that did not end: it goes with its directory, and stays where that stays.
+            // The temporary file of an unfinished transfer goes with its directory, or stays with it.
             let parent = below.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
             Key::new(0, &below[..parent], true)
         } else {

@@ -135,13 +135,13 @@ pub(crate) struct DeferredLink<'a> {
     pub(crate) first: &'a [u8],
     /// Whether the name was taken when it was looked at.
     pub(crate) replace: Replace,
-    /// The entry is there under both names already. Where it cannot be linked, the two stay apart.
+    /// The entry exists under both names already. If it cannot be linked, the two stay apart.
     pub(crate) is_there: bool,
 }
 
 /// In the third field of a link: it may replace an entry that has its name.
 const REPLACES: u8 = 1;
-/// In the third field of a link: the entry is there already.
+/// In the third field of a link: the entry exists already.
 const IS_THERE: u8 = 2;
 
 /// A further name of a file.

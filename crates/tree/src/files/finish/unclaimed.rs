@@ -65,7 +65,7 @@ pub(crate) fn sweep_unclaimed(target: &Target, now: SystemTime) {
     }
 }
 
-/// Why a sweep failed. It goes everywhere below the destination, also where the source has nothing.
+/// Why a sweep failed. The sweep covers all below the destination, also where the source has nothing.
 pub(crate) fn unswept(target: &Target, error: StoreError) -> CloseError {
     let path = match target.config.hides_names {
         true => target.base(),

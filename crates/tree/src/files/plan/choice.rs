@@ -14,7 +14,7 @@ use crate::select::Select;
 pub struct Selecting {
     /// The selection rules.
     pub select: Arc<Select>,
-    /// Of the sending end.
+    /// Counters of the sending end.
     pub counters: Arc<Counters>,
     /// Whether entries that the limits skip are announced as such, because the receiver deletes entries that it does not know.
     pub announces_passed: bool,

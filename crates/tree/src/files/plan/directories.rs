@@ -311,7 +311,7 @@ impl Directories {
         self.hold_to_spelling(entry, path, false, &mut LastDirectory::default())
     }
 
-    /// As [`Directories::hold_to_spelling`], for an entry that is there, as an error of the storage.
+    /// As [`Directories::hold_to_spelling`], for an existing entry, as an error of the storage.
     fn hold_what_is_there(&self, path: &RelPath) -> Result<(), StoreError> {
         let mut last = LastDirectory::default();
         if self.spelling.suits(path, true, &mut last)? {

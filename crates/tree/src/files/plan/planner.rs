@@ -182,11 +182,11 @@ impl Planner {
                 Verdict::Done
             }
             _ => {
-                // Its own mode comes at the end: until then files must be made in it.
+                // The directory's own mode comes at the end: until then files must be made in it.
                 if dry || self.directories.make_directory(path).map_err(fault)? {
                     self.directories.remember_fresh(path);
                 } else {
-                    // It has come since, with something in it or under another name.
+                    // The directory has appeared since, with contents or under another name.
                     self.directories
                         .hold_to_spelling(record.id, path, true, last)?;
                 }
@@ -323,7 +323,7 @@ impl Planner {
         })
     }
 
-    /// Notes a further name of a file, which is made once that is there.
+    /// Notes a further name of a file, which is made once the file exists.
     fn plan_link(
         &self,
         record: &Record,
@@ -391,7 +391,7 @@ impl Planner {
         if let Ok(Some(Undelivered::Left)) = self.undelivered.find(record.root, &record.target) {
             return Ok(true);
         }
-        // Its manifest may come after this one, or have come so long ago that the file is there.
+        // The manifest of the first name may come after this one, or have come so long ago that the file exists.
         let look = self
             .directories
             .looking(first, &mut || self.target.config.storage.stat(first));
@@ -430,7 +430,7 @@ fn by_itself(record: &Record) -> Result<Verdict, Fault> {
     if record.digest.is_none() {
         return Ok(Verdict::Digest);
     }
-    // It has been asked before.
+    // The sender was asked for it before.
     let message = "what has its first name stays as it is, and the sender cannot send this name by itself; a newer godwit there can";
     let code = FaultCode::UNSUPPORTED;
     Err(destination_fault(record.id, code, message.to_owned()))

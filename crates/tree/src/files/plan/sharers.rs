@@ -29,7 +29,7 @@ impl Sharers {
         let file = [there.device.to_le_bytes(), there.inode.to_le_bytes()].concat();
         let entry = [&file[..], &record.root.to_le_bytes(), &record.path].concat();
         let mut seen = lock(&self.0);
-        // It may be announced again, with its digest for example.
+        // The entry may be announced again, with its digest for example.
         if !matches!(seen.contains(&entry), Ok(false)) {
             return false;
         }

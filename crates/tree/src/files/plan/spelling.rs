@@ -22,7 +22,7 @@ use crate::files::target::destination_fault;
 /// Directories of which the answers are remembered; beyond it they are asked again.
 const DIRECTORIES_MAX: usize = 32 * 1024;
 
-/// Listings that are kept for the next manifest, beside the one that each manifest holds while it is planned.
+/// Listings that are kept for the next manifest, beside the listing that each manifest holds while it is planned.
 const LISTINGS_MAX: usize = 8;
 
 /// Names of one listing in memory, about 600 KiB; the rest is on disk.
@@ -38,7 +38,7 @@ const FOLDED: u8 = b'/';
 /// Whether a directory takes an ASCII letter in either case for the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Folds {
-    /// It was not asked yet.
+    /// Not asked yet.
     Unknown,
     No,
     Yes,
@@ -47,7 +47,7 @@ enum Folds {
 /// Facts about a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
-    /// Its own name, and those above it, are spelled as they were announced. If not it is another one.
+    /// Whether its own name, and the names above it, are spelled as they were announced. Otherwise the directory is another one.
     is_exact: bool,
     folds: Folds,
 }
@@ -130,7 +130,7 @@ impl Spelling {
         }
     }
 
-    /// Whether `path` leads to the announced entry and no other one: `found` says that something is there.
+    /// Whether `path` leads to the announced entry and no other one: `found` means that an entry exists.
     pub(crate) fn suits(
         &self,
         path: &RelPath,
@@ -331,7 +331,7 @@ impl Spelling {
             if folds == Folds::Yes && names.contains(&folded(name)).map_err(failed)? {
                 return Ok(false);
             }
-            // It may have been made since.
+            // The name may have been made since.
             *again += 1;
             if *again > RELISTED_MAX {
                 return Ok(false);

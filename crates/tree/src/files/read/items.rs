@@ -19,7 +19,7 @@ use crate::files::read::list::{ListWork, bare};
 pub struct WorkItem {
     /// Below the source.
     path: Vec<u8>,
-    /// Of the file when it was cut. The file in another generation fails the item.
+    /// Generation of the file when it was cut. If the file has another generation, the item fails.
     generation: u64,
     /// The least size of the file.
     reach: u64,

@@ -42,7 +42,7 @@ pub struct ListWork {
     done: usize,
     /// The directory whose contents are offered.
     scan: Option<Box<dyn Scan>>,
-    /// Of the scans that are over.
+    /// Processor time of the scans that are over.
     helpers_cpu: Duration,
     items: Vec<ScanItem>,
     seen: SeenSet,
@@ -143,7 +143,7 @@ impl ListWork {
             );
             return Err(source_fault(EntryId(0), FaultCode::NOT_FOUND, message));
         }
-        // It may have led to another name, and still be left out itself.
+        // The name may have led to another name, and still be left out itself.
         if !self.offering.selecting.takes_name(below, is_directory) {
             return Ok(());
         }

@@ -1,5 +1,5 @@
 //! Makes offers of the entries found below a root, as far as they are selected, with their attributes.
-//! Does not look for it: scans do, and lists.
+//! Does not look for entries: scans do, and lists.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -222,10 +222,10 @@ pub struct TreeWork {
     offering: Offering,
     next: usize,
     scan: Option<(u16, Box<dyn Scan>)>,
-    /// Files with several names, by device and inode: the root that each was found in first. Of several roots only.
+    /// Files with several names, by device and inode: the root in which each was found first. Only used with several roots.
     several: HashMap<(u64, u64), u16>,
     items: Vec<ScanItem>,
-    /// Of the scans that are over.
+    /// Processor time of the scans that are over.
     helpers_cpu: Duration,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct SmallFile {
     pub(crate) bytes: u64,
     /// The record as received, if an observer wants it.
     pub(crate) record: Option<Box<Record>>,
-    /// It is to be made durable and named. Without this it has its name.
+    /// Facts for making the file durable and naming it; `None` if the file has its name.
     pub(crate) unnamed: Option<Box<Unnamed>>,
 }
 

@@ -103,7 +103,7 @@ impl Planner {
         })
     }
 
-    /// Notes that the entry becomes a further name of the one that has its first name, which is made or at least planned.
+    /// Notes that the entry becomes a further name of the entry with its first name, which is made or at least planned.
     fn link_later(&self, record: &Record) -> Result<(), StoreError> {
         match record.first_name() {
             Some(first) if !self.target.comparison().dry_run => {

@@ -356,7 +356,7 @@ fn what_the_user_has_named_may_be_spelled_in_any_way() {
     let storage = MemoryStorage::folding();
     put(&storage, "in/README", "old");
     put(&storage, "in/Dir/f", "old");
-    // One file onto a name that is there, as cp does.
+    // One file onto an existing name, as cp does.
     let mut run = Run::to(Arc::new(storage.clone()), "in/readme", &["x"], None);
     assert_eq!(run.file("", "newer"), Verdict::Send);
     assert!(run.finish().is_empty());
