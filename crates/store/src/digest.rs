@@ -31,7 +31,7 @@ pub fn implementation(kind: DigestKind) -> Option<String> {
 pub enum DigestKind {
     /// CRC-64/NVME: finds accidents, at memory speed.
     Crc64Nvme = 1,
-    /// BLAKE3: finds intent as well; a file's digest is the one that `b3sum` prints.
+    /// BLAKE3: detects intentional changes as well; `b3sum` prints the same digest of a file.
     Blake3 = 2,
 }
 

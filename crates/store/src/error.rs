@@ -14,7 +14,7 @@ pub enum StoreErrorKind {
     Permission,
     /// The file system is mounted read-only.
     ReadOnly,
-    /// It is not there (any more).
+    /// The entry does not exist (any more).
     NotFound,
     /// Not a regular file: a device, socket, FIFO, directory or link.
     NotRegular,
@@ -47,7 +47,7 @@ pub struct StoreError {
     pub path: RelPath,
     /// Kind of the error.
     pub kind: StoreErrorKind,
-    /// The system's number for it, where it came from the system.
+    /// The system's error number, if the system reported the error.
     pub errno: Option<i32>,
 }
 

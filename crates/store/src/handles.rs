@@ -60,7 +60,7 @@ pub(crate) fn with_room<T>(mut open: impl FnMut() -> Result<T, Errno>) -> Result
 /// The same for files that the standard library opens.
 ///
 /// # Errors
-/// Those of `open`.
+/// The errors of `open`.
 pub fn open_with_room<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut other = None;
     let opened = with_room(|| {

@@ -98,7 +98,7 @@ impl EntryType {
         })
     }
 
-    /// The word for it in messages.
+    /// The name of this type in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::File => "file",

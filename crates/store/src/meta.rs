@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The word for it in messages.
+    /// The name of this kind in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -73,7 +73,7 @@ pub struct Meta {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// Of a device node the number of its device, as the kernel packs it; else 0. No part of the generation.
+    /// The device number of a device node, as the kernel packs it; else 0. No part of the generation.
     pub rdev: u64,
 }
 

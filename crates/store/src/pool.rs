@@ -142,8 +142,9 @@ impl Pool {
         }
     }
 
-    /// Like [`take`](Self::take), but gives up when `keep_waiting` says no. It is asked before each wait: code that changes its answer
-    /// calls [`wake`](Self::wake) afterwards. `keep_waiting` runs under the pool's lock: it must not use the pool, nor drop a block of it.
+    /// Like [`take`](Self::take), but gives up when `keep_waiting` says no. `keep_waiting` is asked before each wait: code that changes its
+    /// answer calls [`wake`](Self::wake) afterwards. `keep_waiting` runs under the pool's lock: it must not use the pool, nor drop a block
+    /// of it.
     pub fn take_while(&self, mut keep_waiting: impl FnMut() -> bool) -> Option<Block> {
         self.wait_for_block(|| keep_waiting().then_some(Duration::MAX))
     }

@@ -28,7 +28,7 @@ pub struct Known {
     pub generation: u64,
 }
 
-/// Looks at entries, one after the other. It may keep handles that several entries share, so do not keep it for long.
+/// Looks at entries, one after the other. A look may keep handles that several entries share, so do not keep it for long.
 pub trait Look {
     /// As [`Storage::stat`].
     fn stat(&mut self, path: &RelPath) -> Result<Option<Meta>, StoreError>;
@@ -115,8 +115,8 @@ pub trait Storage: Send + Sync {
         }
     }
 
-    /// Makes a directory with `mode_now`, and those above it that are missing. Returns whether it was made; one that
-    /// is there is fine and keeps its mode, any other entry there is `TypeConflict`.
+    /// Makes a directory with `mode_now`, and the missing directories above it. Returns whether it was made. An existing directory is fine
+    /// and keeps its mode; any other entry there is `TypeConflict`.
     fn make_directory(&self, path: &RelPath, mode_now: u32) -> Result<bool, StoreError>;
 
     /// Lets its owner work in the directory at `path`, which [`Storage::set_directory_meta`] closes again; does nothing where
@@ -146,8 +146,8 @@ pub trait Storage: Send + Sync {
         replace: Replace,
     ) -> Result<Lost, StoreError>;
 
-    /// Makes `path` a further name of the file `first` atomically, by way of `temp` if something is there. The same file already
-    /// there is fine.
+    /// Makes `path` a further name of the file `first` atomically, by way of `temp` if an entry exists there. An existing link to the same
+    /// file is fine.
     fn make_link(
         &self,
         path: &RelPath,
@@ -392,7 +392,7 @@ pub enum Create {
 /// How to treat an entry that already has the final name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Replace {
-    /// It stays, and the operation fails with `Exists`.
+    /// The old entry stays, and the operation fails with `Exists`.
     Never,
     /// The new one takes its place in one step.
     Atomically,

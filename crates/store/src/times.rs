@@ -1,4 +1,4 @@
-//! Owns how a time that a file system keeps relates to the one that it was given: the same, cut, or its limit.
+//! Owns the relation between a given time and the time that a file system keeps: the same, cut, or its limit.
 //! Reads and sets no times, and knows no file system by name.
 
 use crate::meta::Timestamp;

@@ -13,7 +13,7 @@ fn leave_one_handle() {
     let used: BTreeSet<u64> = fs::read_dir("/proc/self/fd")
         .unwrap()
         .map(|entry| entry.unwrap())
-        // Not the one that lists them.
+        // Leaves out the handle that lists them.
         .filter(|entry| !fs::read_link(entry.path()).is_ok_and(|to| to.starts_with("/proc")))
         .map(|entry| entry.file_name().to_str().unwrap().parse().unwrap())
         .collect();

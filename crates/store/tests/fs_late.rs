@@ -159,7 +159,7 @@ fn a_removal_that_hangs_meets_nothing_of_a_later_user() {
                 tree.storage.remove_entry(&rel(before), false).unwrap();
             }
             assert_fenced(tree.storage.remove_entry(&rel(path), is_directory));
-            // It was not even moved for a moment.
+            // The entry was not even moved for a moment.
             assert_eq!(Some(seen(&tree.at(path))), *then.lock().unwrap());
         }
     }
@@ -192,7 +192,7 @@ fn a_link_that_hangs_brings_no_name_back() {
         linked.unwrap_err();
         assert!(tree.at("new").symlink_metadata().is_err());
     }
-    // One that is there already is made again, and keeps its time if that comes late.
+    // An existing entry is made again, and keeps its time if the call takes effect late.
     let then = Arc::new(Mutex::new(None));
     let noted = Arc::clone(&then);
     let tree = tree_that_hangs(1, move |storage, root| {

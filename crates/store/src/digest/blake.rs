@@ -143,7 +143,7 @@ pub(super) fn root(
 pub(super) enum Node {
     /// Its chaining value.
     Known(ChainingValue),
-    /// It is all zeros.
+    /// The subtree is all zeros.
     Zeros,
     /// Its halves must be asked.
     Split,

@@ -11,13 +11,13 @@ use super::{Digest, DigestKind, crc64};
 /// Result of [`FileDigest::add`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
-    /// It was added.
+    /// The range was added.
     New,
     /// The whole range had been added before; nothing changed.
     Duplicate,
     /// A part of the range had been added before; nothing changed.
     Overlap,
-    /// It ends beyond the largest offset, or is no subtree of a BLAKE3 tree; nothing changed.
+    /// The range ends beyond the largest offset, or is no subtree of a BLAKE3 tree; nothing changed.
     Misfit,
 }
 
@@ -53,8 +53,8 @@ impl FileDigest {
         self.kind
     }
 
-    /// Adds the range of `bytes` bytes at `offset` with the `digest` that [`digest_slice`](super::digest_slice) or
-    /// [`ranges`](Self::ranges) gave for it. An empty range changes nothing and counts as new.
+    /// Adds the range of `bytes` bytes at `offset` with its `digest` from [`digest_slice`](super::digest_slice) or
+    /// [`ranges`](Self::ranges). An empty range changes nothing and counts as new.
     pub fn add(&mut self, offset: u64, bytes: u64, digest: Digest) -> Added {
         let Some(end) = offset.checked_add(bytes) else {
             return Added::Misfit;

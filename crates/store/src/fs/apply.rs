@@ -26,7 +26,7 @@ const OWNER_WRITES: u32 = 0o200;
 /// How the entry was made.
 #[derive(Clone, Copy)]
 pub(super) struct Birth<'a> {
-    /// It was made with its final mode.
+    /// The entry was made with its final mode.
     pub(super) has_mode: bool,
     /// We created the entry, and no other program has set its attributes since.
     pub(super) is_new: bool,
@@ -95,7 +95,7 @@ pub(super) fn apply(
 }
 
 /// The attributes that the file system has accepted but does not keep. Once it has kept a mode and a time in a directory, only attributes
-/// that not every file system keeps are checked again. Of the mode the bits of `compared` count.
+/// that not every file system keeps are checked again. Only the bits of `compared` of the mode count.
 fn read_back(
     target: &Target<'_>,
     meta: &FinalMeta,
@@ -255,7 +255,7 @@ impl Opened {
         Ok(true)
     }
 
-    /// Puts the mode back. The error that counts is the one that led here.
+    /// Restores the mode. The error that led here takes precedence.
     fn close(&self, target: &Target<'_>) {
         if let Some(mode) = self.from {
             let _ = target.chmod(mode);

@@ -42,8 +42,8 @@ pub(super) trait Looker: Send + Sync {
     fn look(&self, found: Found<'_>, tools: &mut Self::Tools, finds: &mut Finds);
 }
 
-/// A scan by several threads: helpers, and the one that asks for the finds, which looks at names itself while none are ready. A directory
-/// comes before its contents.
+/// A scan by several threads: helpers, and the asking thread, which looks at names itself while no find is ready. A directory comes before
+/// its contents.
 pub(super) struct Crew<L: Looker + 'static> {
     shared: Arc<Shared<L>>,
     tools: Tools<L>,

@@ -1,4 +1,4 @@
-//! Owns which handles are kept: those used of late, found by their paths.
+//! Owns the choice of kept handles: the recently used ones, found by their paths.
 //! Opens nothing, and does not know whether a kept value is still valid.
 //!
 //! As many handles are kept as the limit of open files leaves room for, 1,024 at most: those of a batch's directories, from the

@@ -184,7 +184,7 @@ pub(super) fn agrees(there: &Meta, wanted: &FinalMeta, allowed: Allowed) -> bool
     let owner = !allowed.owner
         || wanted.uid.is_none_or(|uid| uid == there.uid)
             && wanted.gid.is_none_or(|gid| gid == there.gid);
-    // Those of a directory stay as they are where they may not be set.
+    // A directory's set-id bits stay unchanged if they may not be set.
     let unset = if there.kind == Kind::Directory && !allowed.set_id {
         SET_ID_BITS
     } else {
@@ -194,7 +194,7 @@ pub(super) fn agrees(there: &Meta, wanted: &FinalMeta, allowed: Allowed) -> bool
     owner && mode && there.mtime == wanted.mtime
 }
 
-/// Gives an entry that is there and is no directory its metadata.
+/// Gives an existing entry that is no directory its metadata.
 pub(super) fn set_meta(
     parent: &Directory,
     name: &[u8],

@@ -90,7 +90,7 @@ impl ReadFile for FsReadFile {
         };
         match rustix::fs::seek(&self.fd, SeekFrom::Hole(start)) {
             Ok(end) => Ok(Some(start..end)),
-            // It was cut off between the two calls.
+            // The file was cut off between the two calls.
             Err(Errno::NXIO) => Ok(None),
             Err(error) => Err(self.failed("find the holes of", error)),
         }

@@ -17,7 +17,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 /// The special file to make.
 pub(super) struct Special {
     pub(super) kind: Kind,
-    /// Of a device node, its device.
+    /// The device of a device node.
     pub(super) rdev: u64,
     /// Device nodes may be made at all.
     pub(super) devices_allowed: bool,

@@ -236,7 +236,7 @@ pub(super) fn unlink(directory: &Directory, temp: &TempName) -> Result<(), Errno
     }
 }
 
-/// Creates a temporary file for writing, or opens the one that is there.
+/// Creates a temporary file for writing, or opens the existing one.
 pub(super) fn create(
     directory: &Directory,
     temp: &TempName,
@@ -278,7 +278,7 @@ fn share(directory: &Directory, temp: &TempName, bytes: Option<u64>) -> Result<O
     let flags = OFlags::RDWR | OFlags::CREATE | ENTRY;
     let found = match rustix::fs::openat(directory, temp.as_bytes(), flags, mode_of(PRIVATE)) {
         Err(Errno::ACCESS) => match open_forbidden(directory, temp, OFlags::RDWR) {
-            // It is the directory that may not be written to.
+            // The directory is not writable.
             Err(Errno::NOENT) => return Err(Errno::ACCESS.into()),
             result => result?,
         },

@@ -182,7 +182,7 @@ impl JournalDirectory {
         Ok(tags)
     }
 
-    /// Opens and locks the journal at `path` if it is there and no live transfer's.
+    /// Opens and locks the journal at `path` if it exists and belongs to no live transfer.
     fn open_idle<E>(&self, path: &Path) -> Result<Option<File>, BeginError<E>> {
         let mut options = OpenOptions::new();
         let file = match open_with_room(|| options.read(true).write(true).open(path)) {

@@ -77,7 +77,7 @@ impl<R: BufRead> ManifestReader<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// It is no manifest, or cannot be read.
+    /// The input is no manifest, or cannot be read.
     pub fn new(input: R) -> Result<Self, ManifestError> {
         let mut reader = Self {
             input,

@@ -37,7 +37,7 @@ impl<W: Write> ManifestWriter<W> {
         Ok(writer)
     }
 
-    /// Of its files.
+    /// The digest kind of the manifest's files.
     #[must_use]
     pub fn digest_kind(&self) -> DigestKind {
         self.kind

@@ -99,7 +99,7 @@ pub(super) struct Opened {
 pub(super) struct Portion {
     pub(super) listing: Arc<Listing>,
     pub(super) names: Arc<Names>,
-    /// Those of the names that are left.
+    /// The range of the remaining names.
     pub(super) range: Range<usize>,
 }
 
@@ -204,7 +204,7 @@ impl State {
         self.ready_items += finds.items.len();
         self.ready_weight += finds.weight;
         match self.ready.back_mut() {
-            // Of directories with few names each.
+            // Finds of directories with few names each are joined.
             Some(last) if last.items.len() + finds.items.len() <= PORTION_NAMES => {
                 last.items.append(&mut finds.items);
                 last.weight += finds.weight;
