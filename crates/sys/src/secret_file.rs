@@ -1,5 +1,5 @@
 //! Owns how files that hold secrets are read: tokens, passwords, private keys, invitations, backups. A file that others can read is refused.
-//! Does not know the contents of the files. Those that Godwit writes have mode 600.
+//! Does not know the contents of the files. Secret files that Godwit writes have mode 600.
 
 use std::fmt;
 use std::fs::File;

@@ -34,7 +34,7 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Creates the device `name` in the network namespace of the calling thread. It is down and has no address.
+    /// Creates the device `name` in the network namespace of the calling thread. The device is down and has no address.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
 //! Owns the process's file mode creation mask.
-//! Does not decide what modes files get.
+//! Does not decide the modes of files.
 
 /// Clears the mask for the whole process, so that files are created with exactly the mode that is asked for, without a second
 /// call for each. Returns the mask that there was. For the binary's start, before threads create files.
