@@ -1,4 +1,5 @@
-//! Owns the storages of tests: one in memory, and one that fails, loses and crashes as a test wants. And the line of a skipped test.
+//! Owns the storages of tests: one in memory, and one that fails, loses and crashes as a test wants. Also owns the printed line of a
+//! skipped test.
 //! Is no part of the program: other crates use it as a dev-dependency only.
 
 mod hostile;

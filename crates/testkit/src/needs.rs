@@ -1,4 +1,4 @@
-//! Owns the line of a test that cannot run where it is: without root, without FUSE, without namespaces.
+//! Owns the printed line of a test that cannot run here: without root, without FUSE, without namespaces.
 //! Does not look for programs that `scripts/setup.sh` installs: a test that misses such a program fails.
 
 use std::fs::OpenOptions;
