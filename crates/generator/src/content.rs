@@ -33,7 +33,7 @@ impl Content {
 
     /// Fills `buffer` with the bytes at `offset`.
     pub fn fill(&self, offset: u64, buffer: &mut [u8]) {
-        // Up to the first whole word, whole words, the rest.
+        // Bytes up to the first whole word, whole words, the rest.
         let head = (offset.wrapping_neg() % WORD) as usize;
         let (head, body) = buffer.split_at_mut(head.min(buffer.len()));
         if !head.is_empty() {
