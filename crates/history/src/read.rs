@@ -36,7 +36,7 @@ pub(crate) fn directory(base: &Path, id: &str) -> PathBuf {
     base.join(id)
 }
 
-/// Opens a file, if it is there.
+/// Opens a file, if it exists.
 fn open(path: &Path) -> io::Result<Option<File>> {
     match File::open(path) {
         Ok(file) => Ok(Some(file)),
@@ -63,7 +63,7 @@ fn unreadable(path: PathBuf) -> impl FnOnce(io::Error) -> Unreadable {
     move |source| Unreadable { path, source }
 }
 
-/// Lines of attempt `attempt` or later ones after number `after`, at most `limit`. Of earlier lines it reads only the numbers.
+/// Lines of attempt `attempt` or later ones after number `after`, at most `limit`. It reads only the numbers of earlier lines.
 fn lines_after(path: &Path, attempt: u32, after: u64, limit: usize) -> io::Result<Vec<LogLine>> {
     let mut lines = Vec::new();
     let Some(mut file) = open(path)? else {
@@ -111,7 +111,7 @@ fn first_after(file: &mut File, from: u64, until: u64) -> io::Result<Option<(u64
     file.seek(SeekFrom::Start(from))?;
     let mut reader = BufReader::new(file);
     let mut text = Vec::new();
-    // The rest of the line that is there.
+    // The rest of the current line.
     let mut at = from + reader.read_until(b'\n', &mut text)? as u64;
     while at < until {
         text.clear();

@@ -79,7 +79,7 @@ impl Recorder {
         recorder
     }
 
-    /// The distance of the samples that are there.
+    /// The usual distance of the existing samples.
     fn usual_distance(&self) -> i64 {
         let distances = self
             .samples
@@ -245,7 +245,7 @@ fn bytes_of(sample: &SampleView) -> usize {
     size(sample) + 1
 }
 
-/// The number of the last whole line of a log, and the origin of the last one that another site wrote.
+/// The number of the last whole line of a log, and the origin of the last line that another site wrote.
 fn last_lines(path: &Path) -> (u64, Option<LineOrigin>) {
     let mut lines = read_lines::<LogLine>(path).unwrap_or_default();
     let seq = lines.last().map_or(0, |line| line.seq);
