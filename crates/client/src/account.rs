@@ -37,7 +37,7 @@ impl Account<'_> {
         self.0.send(ask)
     }
 
-    /// Ends all sessions and log-ins but the one that asks; with `made`, all tokens as well.
+    /// Ends all sessions and log-ins except the caller's; with `made`, all tokens as well.
     ///
     /// # Errors
     /// As [`Account::show`].

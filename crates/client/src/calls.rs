@@ -439,11 +439,11 @@ pub fn idempotency_key() -> Result<String, ClientError> {
     Ok(data_encoding::HEXLOWER.encode(&random))
 }
 
-/// The word of the API for a state.
+/// The name of a state in the API.
 fn word(state: JobState) -> String {
     match serde_json::to_value(state) {
         Ok(serde_json::Value::String(word)) => word,
-        // It is always a word.
+        // A state is always a string.
         _ => String::new(),
     }
 }

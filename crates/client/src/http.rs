@@ -54,7 +54,7 @@ impl Ask {
         }
     }
 
-    /// Leaves the node so much time for the whole answer.
+    /// Sets the time that the node has for the whole answer.
     pub(crate) fn within(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self

@@ -54,7 +54,7 @@ impl Places<'_> {
         self.get("/stat", &format!("place={}", escaped_bytes(place)))
     }
 
-    /// The exports of a site, or the one of the place, with their room.
+    /// The exports of a site, or only the export of the place, with their room.
     ///
     /// # Errors
     /// As [`Places::list`].
