@@ -66,9 +66,9 @@ impl Culprit {
 /// Whether the same job may succeed later with nothing changed by anyone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Retry {
-    /// It may.
+    /// A retry may work.
     Transient,
-    /// It does not.
+    /// A retry does not work.
     Permanent,
 }
 
@@ -132,7 +132,7 @@ impl FailureCode {
         self.row().scope
     }
 
-    /// The number: an error code of the wire for a job, a fault code for an entry; `None` for a code that travels as its word.
+    /// The number: an error code of the wire for a job, a fault code for an entry; `None` for a code that travels as text.
     #[must_use]
     pub fn number(self) -> Option<u32> {
         self.row().number

@@ -1,5 +1,5 @@
-//! A code as programs exchange and keep it: one of the catalogue, or the word of another version of this program.
-//! Knows no meaning of a foreign word.
+//! A code as programs exchange and keep it: a code of the catalogue, or the word of another version of this program.
+//! Does not know the meaning of foreign words.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Display};
@@ -8,19 +8,19 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::FailureCode;
 
-/// A code that was heard or read. A word that the catalogue does not have stays as it came.
+/// A code from a peer or a file. A word outside the catalogue is kept unchanged.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Code(Form);
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Form {
     Known(FailureCode),
-    /// Never a word of the catalogue.
+    /// A word that is not in the catalogue.
     Foreign(Box<str>),
 }
 
 impl Code {
-    /// The code of a word that was heard or read.
+    /// The code of a word from a peer or a file.
     #[must_use]
     pub fn of_word(word: &str) -> Self {
         let foreign = || Form::Foreign(word.into());
