@@ -29,7 +29,7 @@ impl FromStr for Place {
         // The first colon ends the name: those of an IPv6 address come later.
         let (namespace, addresses) = text.split_once(':').ok_or_else(wrong)?;
         let addresses: Vec<String> = addresses.split(',').map(str::to_owned).collect();
-        // `ip -batch` takes a line of words: nothing but an address may get into it.
+        // `ip -batch` splits a line into words, so only an address may get into it.
         let valid = |address: &String| {
             let parts = address.split_once('/');
             parts.is_some_and(|(host, prefix)| {

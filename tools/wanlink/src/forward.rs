@@ -40,7 +40,7 @@ impl Control<'_> {
     /// Waits for a stop, or until `ended` has come to its end.
     fn wait(&self, ended: &OwnedFd, report: impl Fn()) -> io::Result<()> {
         let mut report_at = self.report_every.map(|every| Instant::now() + every);
-        // Without an input the signals stand in for it.
+        // Without an input the signals replace it.
         let input = self.input.unwrap_or(self.signalled);
         loop {
             let mut files = [ended.as_fd(), self.signalled, input]
@@ -123,7 +123,7 @@ struct Ending(OwnedFd);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        // The pipe is empty, and its other end is there as long as any direction.
+        // The pipe is empty, and its other end exists as long as any direction.
         let _ = rustix::io::write(&self.0, &[0]);
     }
 }

@@ -1,4 +1,4 @@
-//! Owns the rule that each link of a document leads to a file and a heading that are there.
+//! Owns the rule that each link of a document leads to an existing file and heading.
 //! Opens no address outside the repository.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -77,7 +77,7 @@ fn count(files: &[File]) -> BTreeMap<(&str, &str), usize> {
         let places = declared
             .get(&(package, name))
             .map_or(&[][..], Vec::as_slice);
-        // Of several types of one name that is meant which is declared nearest.
+        // If several types have one name, the nearest declaration is meant.
         let place = places
             .iter()
             .copied()

@@ -35,7 +35,7 @@ pub(crate) fn describe(world: &World, stage: &Stage, peers: &[&'static Definitio
     );
     add("processor", processor());
     add("instructions", instructions());
-    // Page tables of the kernel's own make each system call dear.
+    // Separate page tables of the kernel make each system call expensive.
     add(
         "meltdown",
         file("/sys/devices/system/cpu/vulnerabilities/meltdown"),

@@ -9,7 +9,7 @@ use super::process::Usage;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct Rates {
     pub(crate) gbit_s: Option<f64>,
-    /// Of more than one file.
+    /// Files a second, if there is more than one file.
     pub(crate) files_s: Option<f64>,
     pub(crate) cpu_seconds_per_gb: Option<CpuCost>,
 }

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Files have the same inode numbers through each mount, and all of their times.
 const OPTIONS: &str = "use_ino,inodecalc=passthrough,category.create=ff,minfreespace=0";
-/// How long it may take until it is there.
+/// How long a mount may take to appear.
 const MOUNTED_WITHIN: Duration = Duration::from_secs(10);
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -67,7 +67,7 @@ impl Node {
     /// Starts the node and waits until it answers. Its output is appended to the log.
     ///
     /// # Errors
-    /// It ends, or does not answer in time.
+    /// The node ends, or does not answer in time.
     pub(crate) fn start(&mut self, network: &Network, more: &[&str]) -> anyhow::Result<()> {
         let log = OpenOptions::new()
             .create(true)

@@ -183,10 +183,10 @@ impl Sites {
         Ok(())
     }
 
-    /// Starts a node again that was killed.
+    /// Restarts a node that was killed.
     ///
     /// # Errors
-    /// It does not answer.
+    /// The node does not answer.
     pub(crate) fn restart(&mut self, node: usize) -> anyhow::Result<()> {
         let plain = ["--encryption", "any"];
         let more: &[&str] = if self.shape.is_plain { &plain } else { &[] };
@@ -226,7 +226,7 @@ impl Sites {
     /// The state of a node's cluster, from the node.
     ///
     /// # Errors
-    /// It does not answer.
+    /// The node does not answer.
     pub(crate) fn view(&self, node: usize) -> anyhow::Result<Value> {
         self.nodes[node].document(&["cluster", "status", "--json"])
     }

@@ -15,12 +15,12 @@ pub(crate) trait Link: Send {
     /// Nothing more will be sent; the other direction stays open.
     fn finish(&mut self) -> anyhow::Result<()>;
 
-    /// The receiver's last word: it has everything.
+    /// The receiver's last message: it has everything.
     fn confirm(&mut self) -> anyhow::Result<()> {
         self.send(&[1])
     }
 
-    /// Waits for that word.
+    /// Waits for that message.
     fn await_confirmation(&mut self) -> anyhow::Result<()> {
         let mut confirmed = [0];
         ensure!(

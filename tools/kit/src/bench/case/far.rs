@@ -1,5 +1,5 @@
 //! Owns the cases over long lines in which all peers take part.
-//! Those that are judged by their rate over time are in `bench::wan`.
+//! Cases that are judged by their rate over time are in `bench::wan`.
 
 use super::super::data::Load;
 use super::table::{CLASSES, Table};

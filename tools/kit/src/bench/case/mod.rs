@@ -49,11 +49,12 @@ pub(crate) enum Expect {
 }
 
 /// Lowers a bar beside a program that takes no digests, or transfers nothing. Such a program may be close to the limit of programs that do
-/// both. Then no such program can lead it as far as it leads the others.
+/// both. Then Godwit cannot lead it by as much as it leads the others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Ceiling {
     pub(crate) limit: Kind,
-    /// Of the limit's speed. No bar beside such a program asks for more, nor for less processor time than the limit's, divided by this.
+    /// Part of the limit's speed. No bar beside such a program asks for more, nor for less processor time than the limit's, divided by
+    /// this.
     pub(crate) share: f64,
 }
 

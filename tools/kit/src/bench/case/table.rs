@@ -29,12 +29,12 @@ const DELAY_ROUND_TRIPS_MAX: u32 = 30;
 const SCAN_RATIO_MAX: f64 = 1.3;
 /// Round trips that the delay may cost a second run.
 const AGAIN_ROUND_TRIPS_MAX: u32 = 20;
-/// The line of the delay cases.
+/// The link of the delay cases.
 const DELAY: LineSpec = LineSpec {
     rtt_ms: DELAY_MS,
     ..LineSpec::DIRECT
 };
-/// The line of the memory cases that are far apart.
+/// The link of the memory cases with distant ends.
 const FAR: LineSpec = LineSpec {
     rtt_ms: 100,
     rate: Some("1Gbit"),

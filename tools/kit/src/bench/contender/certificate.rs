@@ -18,7 +18,7 @@ pub(super) struct Certificate {
 }
 
 impl Certificate {
-    /// Makes a certificate for `names` in `directory`, unless it is there already.
+    /// Makes a certificate for `names` in `directory`, unless it exists.
     pub(super) fn make(directory: &Path, names: &[&str]) -> anyhow::Result<Self> {
         let made = Self {
             certificate: directory.join("certificate.pem"),

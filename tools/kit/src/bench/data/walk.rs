@@ -9,7 +9,7 @@ use std::thread;
 use anyhow::Context as _;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 
-/// `path`, which may be a file, and all directories below it, each behind the one that it is in.
+/// `path`, which may be a file, and all directories below it, each after its parent.
 fn directories(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = vec![path.to_owned()];
     let mut next = 0;

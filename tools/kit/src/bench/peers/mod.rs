@@ -215,7 +215,7 @@ impl Definition {
         line.as_deref()
     }
 
-    /// Whether all its programs are there.
+    /// Whether all its programs are installed.
     pub(crate) fn is_there(&self) -> bool {
         self.programs.iter().all(|program| is_there(program))
     }

@@ -19,7 +19,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Makes two namespaces and a line of `spec` between them.
+    /// Makes two namespaces and a link of `spec` between them.
     ///
     /// # Errors
     /// When the user may not, or `wanlink` is not built.
@@ -40,7 +40,7 @@ impl Line {
         if let Some(loss) = spec.loss {
             wanlink.args(["--loss", loss]);
         }
-        // Of neither side: its processor time is the line's.
+        // `wanlink` belongs to neither side: its processor time is the link's.
         let wanlink = Process::start("wanlink", Side::Source, wanlink, true)?;
         wanlink
             .line_after("ready")

@@ -46,7 +46,7 @@ impl CableSpec {
     }
 }
 
-/// Namespaces and cables that are there as long as this lives.
+/// Namespaces and cables that exist as long as this value.
 pub(crate) struct Cables {
     ends: Ends,
     near: Vec<String>,

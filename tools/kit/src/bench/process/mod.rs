@@ -283,7 +283,7 @@ fn stop(processes: &[OwnedFd]) -> anyhow::Result<()> {
     for (signal, limit) in [(Signal::TERM, STOP_LIMIT), (Signal::KILL, STOP_LIMIT)] {
         let deadline = Instant::now() + limit;
         for process in processes {
-            // Most have ended with the one that started them.
+            // Most have ended with their parent.
             let _ = pidfd_send_signal(process, signal);
         }
         let mut left = 0;

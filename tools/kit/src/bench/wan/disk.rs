@@ -13,7 +13,7 @@ use super::super::contender::command;
 /// Where limits are set.
 const LIMITS: &str = "/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device";
 
-/// A mounted disk that is there as long as this lives.
+/// A mounted disk that exists as long as this value.
 pub(super) struct SlowDisk {
     mounted: PathBuf,
     device: String,

@@ -1,5 +1,5 @@
 //! Owns one flow at work: its server, its client, and the output of both.
-//! Does not look at it from outside: that is `watch`.
+//! Does not observe it from outside: `watch` does.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ pub(super) struct Trace {
     /// The rates of the whole flow.
     #[serde(flatten)]
     pub(super) rates: Rates,
-    /// The program's last word.
+    /// The program's summary at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) summary: Option<Value>,
     /// The program's decisions and messages, with its progress at each.
@@ -309,7 +309,7 @@ impl<'a> Running<'a> {
         };
         match self.flow.who {
             Who::Iperf { .. } => {
-                // It ends with its test.
+                // The server ends with its test.
                 self.server.wait(Duration::from_secs(10))?;
                 self.server.collect()?;
                 trace.take_iperf(&self.said[1])?;

@@ -13,7 +13,7 @@ use super::turn::Course;
 const NOTICED_SECONDS: f64 = 2.0;
 const BACK_SECONDS: f64 = 5.0;
 const BACK_PART: f64 = 0.5;
-/// How long two flows may take to share, or this part of the time that both are there if that is less.
+/// How long two flows may take to share, or this part of the time with both flows if that is less.
 const SHARED_SECONDS: f64 = 5.0;
 const SHARED_PART: f64 = 1.0 / 3.0;
 

@@ -107,7 +107,7 @@ impl Who {
 pub(super) enum What {
     /// Memory, until it is stopped.
     Endless,
-    /// So much memory.
+    /// This much memory.
     Memory { bytes: u64 },
     /// Files from memory to memory.
     Files { files: u64, bytes: u64 },

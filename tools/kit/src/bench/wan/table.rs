@@ -16,8 +16,7 @@ const BUFFERS_LARGE: [u64; 2] = [256 << 20, 256 << 20];
 /// Rate of the limited disk: 300 Mbit/s.
 const DISK_BYTES_PER_SECOND: u64 = 37_500_000;
 
-/// Rows that are there a second time, as a pull: a large file, losses, small buffers. In a pull the tuner works from the other end's report
-/// of its kernel.
+/// Rows that also run as a pull: a large file, losses, small buffers. In a pull the tuner works from the other end's report of its kernel.
 const PULLED: [&str; 3] = ["rtt-100-one", "loss-0.1-cubic", "buffers"];
 
 /// All rows, with runs of about this many seconds.

@@ -67,7 +67,7 @@ impl Seen {
     }
 }
 
-/// Adds what each device whose name begins with `prefix` has sent, in the namespace of process `pid`.
+/// Adds the bytes that each device whose name begins with `prefix` has sent, in the namespace of process `pid`.
 pub(super) fn devices(pid: u32, prefix: &str, seconds: f64, sent: &mut BTreeMap<String, Series>) {
     let table = fs::read_to_string(format!("/proc/{pid}/net/dev")).unwrap_or_default();
     for (name, bytes) in parse_devices(&table) {
