@@ -30,9 +30,9 @@ pub struct EndConfig {
     pub digest: DigestKind,
     /// Contents of one block.
     pub block_bytes: u32,
-    /// What is asked of the comparison, if anything.
+    /// The comparison that was asked for, if any.
     pub comparison: Option<Comparison>,
-    /// Tell what becomes of each entry.
+    /// Report the outcome of each entry.
     pub itemise: bool,
     /// How the transfer behaves towards others.
     pub share: Share,
@@ -42,7 +42,7 @@ pub struct EndConfig {
     pub observer: Arc<dyn Observer>,
     /// Tells what the process uses.
     pub resources: Resources,
-    /// What this end counts.
+    /// Counters of this end.
     pub counters: Arc<Counters>,
 }
 
@@ -81,11 +81,11 @@ pub struct Trees {
     pub names: Option<Box<dyn Names>>,
     /// For what memory shall not hold.
     pub spill: PathBuf,
-    /// What is kept of metadata.
+    /// The metadata to preserve.
     pub preserve: Preserve,
     /// Which entries are meant.
     pub select: Arc<Select>,
-    /// Entries that are left out are announced, so that nothing of them is deleted.
+    /// Skipped entries are announced, so that the receiver does not delete them.
     pub announces_passed: bool,
     /// Files that are never sent.
     pub own: Arc<OwnFiles>,
@@ -93,7 +93,7 @@ pub struct Trees {
     pub items: Vec<WorkItem>,
 }
 
-/// What only a sending end needs to know.
+/// Settings that only a sending end needs.
 pub struct Sending {
     /// Memory for blocks.
     pub pool_bytes: usize,

@@ -1,4 +1,4 @@
-//! What can be said against a job before anything is opened: settings and endpoints that contradict each other.
+//! Refuses settings and endpoints that contradict each other, before anything is opened.
 //! Looks at no file and no machine.
 
 use godwit_api::endpoint::{Endpoint, NodePlace};
@@ -121,14 +121,14 @@ fn check_ends(
     route::check(sources, destination).map_err(Failure::usage)
 }
 
-/// The first that is given of what lets an entry count as done although nobody knows whether it is there and the same.
+/// The first given flag that counts an entry as done without a look whether the destination has the same.
 fn leaves_unseen(comparison: &ComparisonSettings) -> Option<&'static str> {
     let given = [
         (comparison.existing, "--existing"),
         (comparison.ignore_existing, "--ignore-existing"),
         (comparison.update, "--update"),
         (comparison.judge == Judge::Size, "--size-only"),
-        // What is looked at first would stand in it twice.
+        // --delete-before looks at the source twice, so the manifest would list entries twice.
         (comparison.delete_before, "--delete-before"),
     ];
     given

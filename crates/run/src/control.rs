@@ -1,4 +1,4 @@
-//! What is wanted of a job while it runs, and how far it is: asked for from any thread, done by the thread that runs the job.
+//! The wishes for a running job and its progress. Any thread asks; the thread that runs the job acts.
 //! Moves no data.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +42,7 @@ pub struct Figures {
     pub bytes: u64,
 }
 
-/// Why nobody knows whether a new limit or priority is obeyed.
+/// Why a new limit or priority is not confirmed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Unconfirmed {
     /// The job has ended.
@@ -100,16 +100,16 @@ impl Control {
     pub fn set_limit(&self, limit: u64) {
         let mut state = self.lock();
         state.wanted = Some(limit);
-        // What was known is of before.
+        // The known limit is the old one.
         state.figures.limit = None;
-        // Who waits for another limit waits in vain.
+        // A wait for an earlier limit is now in vain.
         self.shared.changed.notify_all();
     }
 
     /// Changes the limit and waits until the sending end obeys it.
     ///
     /// # Errors
-    /// Nobody knows whether it does.
+    /// Obedience to the limit is not confirmed.
     pub fn confirm_limit(&self, limit: u64, deadline: Duration) -> Result<(), Unconfirmed> {
         self.set_limit(limit);
         self.confirm(deadline, &|state| {
@@ -156,7 +156,7 @@ impl Control {
     /// Changes the priority and waits until the sending end obeys it.
     ///
     /// # Errors
-    /// Nobody knows whether it does.
+    /// Obedience to the priority is not confirmed.
     pub fn confirm_background(
         &self,
         background: bool,
@@ -174,7 +174,7 @@ impl Control {
         self.lock().background
     }
 
-    /// A transfer begins, perhaps anew: nothing is known of it.
+    /// A transfer begins, perhaps again. Nothing is known of the transfer yet.
     pub(crate) fn begins(&self) {
         let mut state = self.lock();
         state.figures.limit = None;

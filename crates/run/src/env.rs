@@ -1,4 +1,4 @@
-//! What a job is given by the process that it runs in: places, streams, and ways to other machines.
+//! Everything that a process gives to its jobs: places, streams, and paths to other machines.
 //! Holds no settings; those are in the description of the job.
 
 use std::ffi::OsStr;
@@ -30,7 +30,7 @@ pub const SOFTWARE: &str = concat!("godwit ", env!("CARGO_PKG_VERSION"));
 /// The beginning of the message on two machines that cannot reach each other.
 pub const UNREACHABLE: &str = "no connection for data to";
 
-/// What all transfers of a process have in common. Clones are handles of the same things.
+/// State shared by all transfers of a process. Clones are handles of the same state.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
     /// Divides memory, threads and open files.
@@ -50,7 +50,7 @@ impl Process {
     }
 }
 
-/// What a job is given by its process. Several jobs may share one.
+/// Everything that a process gives to a job. Several jobs may share one.
 pub struct Env {
     /// The same for every job of the process.
     pub process: Process,
@@ -78,9 +78,9 @@ pub struct Env {
     pub list: Option<GivenList>,
     /// Further files that are neither sent nor deleted, each with its name in messages.
     pub kept_out: Vec<(String, PathBuf)>,
-    /// What the receiver of the events writes reports from.
+    /// Details of the events, for a receiver that writes reports.
     pub tells: Option<EventDetail>,
-    /// What this is done for, such as the id of a job: the other side writes it into its log.
+    /// A name for the purpose of this transfer, such as the id of a job. The other side writes the name into its log.
     pub label: Option<String>,
     /// The job of another node that this is done for. The other side admits it by the access of that job, and by nothing else.
     pub mandate: Option<Mandate>,
@@ -88,17 +88,17 @@ pub struct Env {
     pub hides_names: bool,
     /// The asker may not read the destination: a further name is made only of a file that the source has, too.
     pub hides_contents: bool,
-    /// What the attempts of one job tell each other, if several runners may make them.
+    /// The memory that all attempts of one job share, if several runners may make attempts.
     pub attempts: Option<Arc<dyn Attempts>>,
 }
 
-/// What the attempts of one job tell each other about its destination. Each may be another machine's, with journals of its own.
+/// The shared memory of all attempts of one job. Each attempt may run on another machine, with other journals.
 pub trait Attempts: Send + Sync {
-    /// What earlier attempts found and left.
+    /// The findings of earlier attempts.
     fn earlier(&self) -> Earlier;
 
-    /// This attempt has its destination: sources go into it, or the only one becomes it, and `tag` marks temporary files. Told before
-    /// anything is written there.
+    /// Called before this attempt writes to its destination. With `into`, sources go into the destination; otherwise the only source
+    /// becomes it. `tag` marks temporary files.
     fn placed(&self, into: bool, tag: u64);
 
     /// Tells whether this attempt may still write to a destination here, if that ends.
@@ -146,7 +146,7 @@ impl ListBytes for Memory {
     }
 }
 
-/// What the receiver of the events writes reports from.
+/// Details that the events carry for reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EventDetail {
     /// The line that each complete entry has in a manifest.
@@ -169,7 +169,7 @@ pub trait Connectors: Send + Sync {
     /// There is no agent.
     fn start_agent(&self, way: SshWay<'_>, order: &AgentOrder) -> Result<StartedAgent, Refusal>;
 
-    /// Who the node at this address must be, whatever is known of the address elsewhere; None leaves that to the known peers of the home.
+    /// The required identity of the node at this address, whatever the known peers say; None leaves the choice to the known peers.
     ///
     /// # Errors
     /// The job has nothing to do with that address.
@@ -177,7 +177,7 @@ pub trait Connectors: Send + Sync {
         Ok(None)
     }
 
-    /// Whether a node that is not known is to be trusted from now on. Nobody to ask means no.
+    /// Returns whether to trust an unknown node from now on. Without a user to ask, the answer is no.
     ///
     /// # Errors
     /// The user cannot be asked.
@@ -188,7 +188,7 @@ pub trait Connectors: Send + Sync {
 pub struct SshWay<'a> {
     /// Which machine, as whom.
     pub login: &'a Login,
-    /// What reaches other machines, with its options.
+    /// The remote shell program, with its options.
     pub rsh: &'a OsStr,
     /// How this program is called there.
     pub remote_command: &'a OsStr,
@@ -208,7 +208,7 @@ pub struct SshWay<'a> {
     pub cancelled: Arc<AtomicBool>,
 }
 
-/// Who reaches a machine by ssh.
+/// The client of a machine reached by ssh.
 pub struct SshClient {
     /// The name of the transfer's sender in the key of a journal.
     pub sender: String,
@@ -218,10 +218,10 @@ pub struct SshClient {
     pub tls: ClientTls,
 }
 
-/// What an agent is started for.
+/// The order for a started agent.
 #[derive(Clone, Debug)]
 pub struct AgentOrder {
-    /// Who will connect; `None` if the agent is to be the client.
+    /// The identity of the client that will connect; `None` if the agent is to be the client.
     pub client: Option<IdentityId>,
     /// The name of the transfer's sender in the key of a journal.
     pub sender: String,
@@ -233,13 +233,13 @@ pub struct AgentOrder {
 pub struct StartedAgent {
     /// Its ssh.
     pub process: Arc<dyn AgentProcess>,
-    /// What ssh carries.
+    /// The socket that ssh carries.
     pub socket: UnixStream,
-    /// Who it is.
+    /// The identity of the agent.
     pub identity: IdentityId,
     /// Where it may be reached, the likeliest first.
     pub targets: Vec<SocketAddr>,
-    /// What it can do.
+    /// The capabilities of the agent.
     pub capabilities: u64,
 }
 

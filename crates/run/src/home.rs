@@ -28,7 +28,7 @@ impl Home {
         make(&self.path)
     }
 
-    /// Who this node is; the key is made the first time.
+    /// The identity of this node; the first call makes the key.
     ///
     /// # Errors
     /// The key cannot be read or made.

@@ -201,7 +201,7 @@ fn would_go(source: &str, destination: &str, why: &str) -> String {
     format!("{source}{INSIDE}{destination}, so --delete would delete it{why}")
 }
 
-/// What is inside another directory is said so with these words.
+/// Words of a reason that says that one directory is inside another.
 const INSIDE: &str = " is inside the destination ";
 
 /// The same reason without a path of this machine, for users and peers.

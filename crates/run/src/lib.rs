@@ -1,5 +1,5 @@
-//! Runs a job from its description to its end: both ends of a transfer, the reports, and what is told of it.
-//! Prints nothing, asks nobody, and changes nothing of the process that it runs in.
+//! Runs a job from its description to its end: both ends of a transfer, the reports, and the events.
+//! Prints nothing, prompts no user, and changes nothing of the process that it runs in.
 //!
 //! Commands, agents and the jobs of a node all run a transfer by [`Runner`]. The description (`JobSpec`) says what is to be done,
 //! [`Env`] what the place where the job runs gives to it, and [`Control`] changes it from any thread. Signals, terminal, working
@@ -42,8 +42,8 @@ pub use transfer::{STAGE_FIGURES, bounds_of, ciphers, client_tls, refusal_of};
 pub struct Runner;
 
 impl Runner {
-    /// Runs one job to its end on the calling thread. Everything that happens is told to `events`, the summary last; a job that makes
-    /// no sense has no summary.
+    /// Runs one job to its end on the calling thread. `events` receives every event, the summary last. A contradictory job has no
+    /// summary.
     ///
     /// # Errors
     /// The job was not done, or was stopped. A job of which single entries failed is done.

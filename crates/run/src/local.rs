@@ -1,5 +1,5 @@
 //! Paths of a user's own file system as sources and destinations: which storage, which place in it, which name elsewhere.
-//! Reads no contents, and restricts nobody: what the process may do, it may do here.
+//! Reads no contents and adds no access rules: a job may do here what the process may do.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -78,15 +78,15 @@ pub trait ExportedFiles: Send + Sync {
     /// There is no such export, or it cannot be opened.
     fn destination(&self, path: &Path, access: Access) -> Result<DestinationPlace, LocalError>;
 
-    /// Bytes that this process may still write to the export of the path; None where nobody knows.
+    /// Bytes that this process may still write to the export of the path; None if unknown.
     fn free_bytes(&self, path: &Path) -> Option<u64>;
 
-    /// How long the file system of an export of this name has not answered; None where it answers, or nobody watches it.
+    /// How long the file system of an export of this name has not answered; None if it answers or is not watched.
     fn silent_for(&self, _export: &str) -> Option<Duration> {
         None
     }
 
-    /// Why nobody but the members of a job may write to these absolute paths now, if that is so.
+    /// The reason why only members of a job may write to these absolute paths now, if one claims them.
     fn claimed(&self, _destinations: &[Vec<u8>]) -> Option<String> {
         None
     }
@@ -109,17 +109,17 @@ pub struct LocalSource {
     pub shown: Vec<u8>,
 }
 
-/// What a transfer wants of the storage at a place.
+/// The needs of a transfer from the storage at a place.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Access {
-    /// How much of metadata is told.
+    /// The metadata to read and write.
     pub preserve: Preserve,
     /// Contents of large files go past the page cache.
     pub direct: bool,
 }
 
 impl Access {
-    /// What a client asks for.
+    /// The access that a client asks for.
     pub fn asked(request: &Open) -> Self {
         Self {
             preserve: request.preserve.unwrap_or_default(),
@@ -144,7 +144,7 @@ pub struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// Nothing is open yet. What does not fit memory goes to files in `spill`. Relative paths are relative to `base`, or else to
+    /// Nothing is open yet. Data that does not fit into memory goes to files in `spill`. Relative paths start at `base`, or else at
     /// the working directory of the process.
     pub fn new(spill: &'a Path, base: Option<&'a Path>, access: Access) -> Self {
         Self {
@@ -260,7 +260,7 @@ pub fn destination(
     let bytes = path.as_os_str().as_bytes();
     let is_directory = bytes.ends_with(b"/") || last_name(path).is_none();
     let there = based(path, base);
-    // What is a link to a directory, or has no name of its own, is taken for what it leads to.
+    // A link to a directory, or a path without a last name, stands for the directory that it leads to.
     let real = if there.is_dir() {
         canonical(&there)?
     } else {
@@ -281,7 +281,7 @@ pub fn destination(
         shown.into_os_string().into_vec()
     };
     Ok(DestinationPlace {
-        // What the key and the lock are for is what is written to, even if a link leads elsewhere a moment later.
+        // Key, lock and writes concern the same directory, even if a link leads elsewhere a moment later.
         storage: open_as(&storage_path, &parent, spill, access, syncs)?,
         storage_path: storage_path.into_os_string().into_vec(),
         base: name,
@@ -290,7 +290,7 @@ pub fn destination(
     })
 }
 
-/// What somebody may have meant who named a source that is not there.
+/// A guess at what the user meant by a source that does not exist.
 pub fn hint(path: &[u8]) -> &'static str {
     if path.iter().any(|byte| b"*?[".contains(byte)) {
         "; patterns are not expanded in names: name the directory, and what to take of it by --include and --exclude"

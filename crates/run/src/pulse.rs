@@ -1,7 +1,7 @@
 //! Counts how often this process stood still: it was stopped, or its machine slept. Others may have taken its work over meanwhile.
 //! Decides nothing about that work.
 //!
-//! A thread beats. Whoever asks while the last beat is too old counts that itself, so a thread that wakes first cannot hide it.
+//! A thread beats. A caller that asks while the last beat is too old counts the standstill, so a thread that wakes first cannot hide it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};

@@ -1,5 +1,5 @@
-//! What is written about a transfer besides what is printed: its manifest, and the list of what failed.
-//! Moves no data; the engine tells it of entries.
+//! Written reports about a transfer: its manifest, and the list of failed entries.
+//! Moves no data; the engine reports the entries.
 //!
 //! An observer at the client's end hears of each entry once it is durable, with its digest, and writes a line. Entries that were
 //! there already wait on disk for threads that read this side's copy. Nothing of a report travels.
@@ -42,9 +42,9 @@ use godwit_api::failure::Failure;
 pub(crate) struct Reports {
     failed: Option<FailedList>,
     keeper: Option<Arc<Keeper>>,
-    /// Another godwit, which is told of failed entries.
+    /// Another godwit that receives the failed entries.
     listener: Option<Arc<dyn EventSink>>,
-    /// What stands before names in reports, for each root.
+    /// The prefix of names in reports, for each root.
     prefixes: Mutex<Vec<Vec<u8>>>,
     /// A transfer has begun.
     began: AtomicBool,
@@ -137,7 +137,7 @@ impl Reports {
         })
     }
 
-    /// The transfer begins, or begins anew: what was noted before is void.
+    /// The transfer begins or restarts. Earlier notes are void.
     pub(crate) fn begin(&self, roots: ReportRoots, digest: DigestKind) -> Result<(), Failure> {
         let prefixes = if roots.names.len() > 1 {
             roots.names
@@ -155,7 +155,7 @@ impl Reports {
         }
     }
 
-    /// What of the sources is theirs.
+    /// Report files that lie in the sources.
     pub(crate) fn own_files(&self) -> Arc<OwnFiles> {
         self.own.files()
     }
@@ -169,7 +169,7 @@ impl Reports {
         self.own.refuse_deletion(destination, select)
     }
 
-    /// Whether complete entries are to be told.
+    /// Whether the reports need complete entries.
     pub(crate) fn wants_entries(&self) -> bool {
         self.keeper.is_some()
     }
@@ -217,7 +217,7 @@ impl Reports {
         }
     }
 
-    /// Whether failed entries are to be told by name.
+    /// Whether the reports need the names of failed entries.
     pub(crate) fn wants_faults(&self) -> bool {
         self.failed.is_some() || self.keeper.is_some()
     }

@@ -14,7 +14,7 @@ use godwit_store::TempName;
 /// Names of a directory that are looked at by its path.
 const LISTED_MAX: usize = 100_000;
 
-/// What this node sees of a directory, by its path.
+/// Inodes of the chosen entries that this node sees in a directory.
 ///
 /// # Errors
 /// The directory cannot be listed.

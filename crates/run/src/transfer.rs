@@ -1,4 +1,4 @@
-//! One transfer from its description to its end: which ends it has, and what is told at its end.
+//! One transfer from its description to its end: its two ends, its summary and its reports.
 //! Moves no data itself, and prints nothing.
 
 mod admission;
@@ -65,7 +65,7 @@ pub(crate) struct Job<'a> {
     chosen: Chosen,
     /// Parts of files to send, and files to put together.
     items: Vec<WorkItem>,
-    /// The source is standard input, the destination standard output: neither can be begun anew.
+    /// The source is standard input, the destination standard output. Neither can be read or written again.
     from_input: bool,
     to_output: bool,
     /// How many sources were named.
@@ -183,7 +183,7 @@ impl Job<'_> {
             return ended.map(|mut report| {
                 report.summary.bytes = before.bytes;
                 report.summary.resent_bytes = before.resent_bytes;
-                // What the job delivered before a pause is found by what comes after it.
+                // The part after a pause finds the files that the job delivered earlier.
                 let earlier = before.files - report.summary.files;
                 report.summary.files = before.files;
                 report.summary.skipped = report.summary.skipped.saturating_sub(earlier);
@@ -210,7 +210,7 @@ impl Job<'_> {
         }
     }
 
-    /// What is told and written at the end.
+    /// Reports the end of the transfer, and writes its reports.
     fn conclude(&self, ended: Result<Report, Failure>) -> Result<Summary, Failure> {
         let report = ended.unwrap_or_else(|failure| {
             self.run.events.error(&failure);
@@ -249,7 +249,7 @@ impl Job<'_> {
         failure.map_or(Ok(summary), Err)
     }
 
-    /// What comes from a pipe, or has gone into one, cannot be taken up again.
+    /// Makes a failure final if the transfer used a pipe, because a pipe cannot resume.
     fn without_resuming(&self, mut report: Report) -> Report {
         if let Some(failure) = &mut report.failure
             && failure.code.is_interruption()
@@ -266,7 +266,7 @@ impl Job<'_> {
         report
     }
 
-    /// Writes what is to be written about the transfer; what cannot be is told, and never passes for success.
+    /// Writes the reports of the transfer. A report that cannot be written is an error, never a success.
     fn finish_reports(&self, mut report: Report) -> Report {
         let whole = report.summary.began && report.failure.is_none();
         let failed = report.summary.failed;
@@ -318,7 +318,7 @@ impl Job<'_> {
         if self.to_output { &b"-"[..] } else { b"null:" }.to_vec()
     }
 
-    /// What the user is told instead of a transfer being opened anew.
+    /// The message of a transfer that cannot restart, if this is one.
     fn once(&self) -> Option<&'static str> {
         if self.from_input {
             Some(INPUT_IS_GONE)
@@ -348,13 +348,13 @@ impl Job<'_> {
     }
 }
 
-/// Why a transfer from standard input is not opened anew.
+/// Why a transfer from standard input does not restart.
 const INPUT_IS_GONE: &str = "the other end is gone or forgot the transfer, and standard input cannot be read again; give the whole input once more";
 
-/// Why one to standard output is not.
+/// Why a transfer to standard output does not restart.
 const OUTPUT_IS_GONE: &str = "the other end is gone or forgot the transfer, and what standard output got of it cannot be taken back; begin anew";
 
-/// What is told where the user has stopped a job.
+/// The message for a job that the user stopped.
 const INTERRUPTED: &str = "interrupted by the user";
 
 fn stopped() -> Failure {

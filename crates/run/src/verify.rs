@@ -248,7 +248,7 @@ fn check(
     })))
 }
 
-/// What every kind of check needs.
+/// The inputs of every kind of check.
 struct Asked<'a> {
     settings: &'a VerifySettings,
     env: &'a Env,

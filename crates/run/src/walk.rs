@@ -56,7 +56,7 @@ impl Default for WalkLimits {
     }
 }
 
-/// What a walk met.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub struct Walked {
     /// Small files below the source, each with a zero byte behind it.
@@ -122,7 +122,8 @@ impl Walk {
         })
     }
 
-    /// What this node sees of the source: see [`godwit_api::sight`]. Of an earlier sight the same entries are looked at, where there are some.
+    /// The inodes that this node sees of the source: see [`godwit_api::sight`]. With an `earlier` sight, looks at the same entries if
+    /// they exist.
     ///
     /// # Errors
     /// The directory cannot be listed.

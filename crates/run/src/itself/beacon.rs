@@ -61,7 +61,7 @@ fn above_of(prepared: &PreparedDestination, directory: &RelPath) -> Vec<u8> {
 
 /// A source, for the look.
 pub struct Sought<'a> {
-    /// What is read.
+    /// The tree to read.
     pub root: &'a TreeRoot,
     /// Its real path.
     pub real: &'a [u8],
@@ -73,11 +73,11 @@ pub struct Sought<'a> {
 
 /// Looks for a beacon at sources.
 pub struct Look<'a> {
-    /// What is looked for.
+    /// The beacon to look for.
     pub beacon: &'a Beacon,
     /// The transfer deletes what only the destination has.
     pub deletes: bool,
-    /// What is mounted in a source does not belong to it.
+    /// The transfer skips file systems mounted in a source.
     pub bounded: bool,
     /// The sources are in exports. Above these only the beacon is looked for, whose random name a peer cannot know unless it is there.
     pub is_exported: bool,
@@ -188,7 +188,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// What stands at a path.
+/// The file or directory at a path.
 struct There {
     device: u64,
     is_directory: bool,
@@ -250,7 +250,7 @@ fn real_of<'a>(real: &'a [u8], path: &[u8], directory: &[u8]) -> &'a [u8] {
     }
 }
 
-/// What is below a directory of a path in it.
+/// The part of `path` below `directory`.
 fn below<'a>(directory: &[u8], path: &'a [u8]) -> &'a [u8] {
     let rest = path.strip_prefix(directory).unwrap_or(path);
     rest.strip_prefix(b"/").unwrap_or(rest)

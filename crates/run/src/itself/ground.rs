@@ -172,7 +172,7 @@ impl Ids {
     }
 }
 
-/// What was found of a [`Ground`].
+/// The traces of a [`Ground`] found so far.
 #[derive(Debug, Default)]
 struct Found {
     tops: Ids,
@@ -187,7 +187,7 @@ pub(super) struct Mount {
     id: Vec<u8>,
     /// Of the file system; the kernel has one such number for all its subvolumes and for every mount of it.
     pub(super) device: Vec<u8>,
-    /// What of the file system is mounted.
+    /// The mounted part of the file system.
     pub(super) root: Vec<u8>,
     pub(super) point: Vec<u8>,
     is_pseudo: bool,
@@ -207,7 +207,7 @@ impl Mount {
             device,
             root,
             point,
-            // What an automounter would mount is not known.
+            // The file system that an automounter would mount is not known.
             is_own: OWN.contains(&kind) || kind != b"autofs" && PSEUDO.contains(&kind),
             is_pseudo: PSEUDO.contains(&kind),
         })

@@ -27,7 +27,7 @@ struct Inner {
     /// `None` where the names go into a device or FIFO: beside one there is no place for more.
     reasons: Option<Draft>,
     count: u64,
-    /// What was noted before the transfer began: lengths of names and reasons, and how many.
+    /// The state before the transfer began: lengths of names and reasons, and the count.
     before: Option<(u64, u64, u64)>,
     error: Option<std::io::Error>,
 }
@@ -120,14 +120,14 @@ impl FailedList {
         })
     }
 
-    /// What they are written to, and what they will be called.
+    /// The files that the list is written to, and their final names.
     pub(super) fn places(&self) -> Vec<PathBuf> {
         let inner = locked(&self.inner);
         let drafts = inner.names.iter().chain(&inner.reasons);
         drafts.flat_map(|draft| draft.target.places()).collect()
     }
 
-    /// The transfer begins; or anew: what failed in it before may not fail now.
+    /// The transfer begins or restarts. A restart drops the failures of the transfer so far, because those entries may not fail now.
     pub(super) fn begin(&self) {
         let mut inner = locked(&self.inner);
         let inner = &mut *inner;
@@ -143,7 +143,7 @@ impl FailedList {
                 let (_, _, count) = *inner.before.get_or_insert((names, reasons, inner.count));
                 inner.count = count;
             }
-            // What is in a pipe stays there.
+            // Bytes in a pipe stay there.
             Err(_) if before.is_none() => {}
             Err(error) => {
                 inner.error.get_or_insert(error);

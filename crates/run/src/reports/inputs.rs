@@ -1,7 +1,7 @@
 //! Refuses reports in the place of what the same run reads: lists, rules, files of a source.
 //! Writes nothing.
 //!
-//! Files are told apart by device and inode.
+//! Files are compared by device and inode.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Seek as _};
@@ -21,7 +21,7 @@ use godwit_api::failure::Failure;
 /// A file, whatever name leads to it: device and inode.
 pub(super) type FileKey = (u64, u64);
 
-/// What a report of each kind looks like.
+/// The format of a report.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
     Manifest,
@@ -31,7 +31,7 @@ enum Form {
 }
 
 struct Report {
-    /// What was typed for it.
+    /// The flag that the user typed for the report.
     flag: &'static str,
     path: PathBuf,
     form: Form,
@@ -117,7 +117,7 @@ fn refuse_in(flag: &str, path: &Path, form: Form, source: &Path) -> Result<(), F
     ).trim_start().to_owned()))
 }
 
-/// What this run is going to write; only what regular files hold can be lost.
+/// The reports that this run will write. Only regular files can lose contents.
 fn reports(settings: &ReportSettings) -> Vec<Report> {
     let report = |flag, path: &PathBuf, form| Report {
         flag,

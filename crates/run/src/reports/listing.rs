@@ -81,7 +81,7 @@ pub(crate) fn join(prefix: &[u8], path: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What is told of a manifest that is written.
+/// The event for a manifest that is written.
 pub(super) fn done(path: &Path, bytes: u64, trailer: &Trailer) -> ManifestDone {
     let digest = data_encoding::HEXLOWER.encode(&trailer.digest);
     ManifestDone {

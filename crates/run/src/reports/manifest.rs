@@ -44,14 +44,14 @@ pub enum ManifestPlace {
         path: PathBuf,
         /// By name.
         sorted: bool,
-        /// Who signs it.
+        /// The key that signs the manifest.
         signer: Option<Signer>,
     },
     /// To another godwit, a line at a time: it keeps the manifest.
     Events(Arc<dyn EventSink>),
 }
 
-/// What a keeper is told at its beginning.
+/// Options of a new keeper.
 pub struct KeeperOptions {
     /// Where the manifest goes.
     pub place: ManifestPlace,
@@ -151,7 +151,7 @@ impl Keeper {
         Ok(Arc::new(keeper))
     }
 
-    /// What it writes to, or will.
+    /// The files that the manifest is written to, now or later.
     pub fn places(&self) -> Vec<PathBuf> {
         self.target.as_ref().map_or_else(Vec::new, Target::places)
     }
@@ -163,7 +163,7 @@ impl Keeper {
         }
     }
 
-    /// Begins, or begins anew.
+    /// Begins or restarts the manifest.
     pub fn begin(
         self: &Arc<Self>,
         prefixes: Vec<Vec<u8>>,

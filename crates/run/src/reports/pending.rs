@@ -1,5 +1,5 @@
 //! The forms in which an entry waits on disk: for its digest, and for its place among sorted ones.
-//! Lives as long as one process: nobody else reads it.
+//! Lives as long as one process, and only that process reads the forms.
 
 use godwit_proto::{EntryKind, Record};
 use godwit_store::digest::DigestKind;
@@ -17,7 +17,7 @@ pub(super) fn encode(record: &Record) -> Vec<u8> {
     item
 }
 
-/// What was encoded.
+/// Decodes an encoded record.
 pub(super) fn decode(item: &[u8]) -> Option<Record> {
     let (root, rest) = item.split_first_chunk()?;
     let (bytes, rest) = rest.split_first_chunk()?;
@@ -44,7 +44,7 @@ pub(super) fn sorted_item(entry: &ManifestEntry, kind: DigestKind) -> Vec<u8> {
     item
 }
 
-/// What it stands for.
+/// Decodes a sorted item.
 pub(super) fn sorted_entry(item: &[u8], kind: DigestKind) -> Option<ManifestEntry> {
     let at = item.iter().position(|byte| *byte == 0)?;
     let line = item[at + 1..].strip_suffix(b"\n")?;

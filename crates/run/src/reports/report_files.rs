@@ -48,12 +48,12 @@ impl ReportFiles {
         }
     }
 
-    /// What a scan leaves out.
+    /// The report files, which a scan leaves out.
     pub fn files(&self) -> Arc<OwnFiles> {
         Arc::clone(&self.files)
     }
 
-    /// What is to be said of those that a scan has left out.
+    /// Notes on the report files that a scan has left out.
     pub fn notes(&self) -> Vec<String> {
         let note = |report: &Report| {
             let met = report.numbers.iter().map(|number| self.files.met(*number));

@@ -30,8 +30,7 @@ impl Signer {
     }
 }
 
-/// Who signed the manifest with this end; a signature that does not count is an error, and so is another signer than
-/// `expected`.
+/// Returns the signer of the manifest with this trailer. A bad signature is an error, and so is a signer other than `expected`.
 pub(crate) fn check_signature(
     trailer: &Trailer,
     expected: Option<&IdentityId>,

@@ -15,7 +15,7 @@ use rustix::fs::OFlags;
 /// A draft may have to be emptied and written again.
 const OWNER_WRITES: u32 = 0o200;
 
-/// What a new file gets, but for what the user takes away.
+/// Mode of a new file, before the umask.
 const READ_AND_WRITE: u32 = 0o666;
 
 /// Drafts that were made by this process.
@@ -34,7 +34,7 @@ pub(super) struct Target {
 enum End {
     /// The draft gets this name.
     Name(PathBuf),
-    /// What is in the draft goes into this device or FIFO, or to where this process writes anyway.
+    /// The contents of the draft go into this device or FIFO, or into the open output of this process.
     Contents(File),
 }
 
@@ -61,7 +61,7 @@ impl Target {
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Ok(meta) if !meta.is_file() => Ok(into(File::options().write(true).open(path)?)),
-            // What cannot be looked at, or is not there yet, shows when the draft is made.
+            // A path that is missing or unreadable fails later, when the draft is made.
             _ => match through_links(path) {
                 Led::Place(place) => Ok(Self {
                     draft: part(place.clone().into_os_string()),
@@ -78,7 +78,7 @@ impl Target {
         &self.draft
     }
 
-    /// Makes the draft, or empties it. What an earlier report was kept from is kept from this one, too.
+    /// Makes the draft, or empties it. Like the final file, the draft gets no mode bit that the umask removes.
     ///
     /// # Errors
     /// It cannot be made; a link that somebody has put in its place is not followed.
@@ -127,11 +127,11 @@ impl Target {
     }
 }
 
-/// What a name leads to.
+/// The end of a chain of links.
 pub(super) enum Led {
     /// A place, whether something is there or not.
     Place(PathBuf),
-    /// An open file of a process, by its name in `/proc`: whoever opened it sees nothing of a new file by the old name.
+    /// An open file of a process, by its name in `/proc`. A new file with the old name would not reach the process that opened it.
     Descriptor(PathBuf),
 }
 

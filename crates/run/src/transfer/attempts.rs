@@ -1,4 +1,4 @@
-//! What attempts of one job tell each other about its destination: asked of, and told to, whoever keeps it.
+//! The record that attempts of one job share about its destination: reads it and adds to it.
 //! Keeps nothing; the job's owner does.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use godwit_tree::{Earlier, Fence, PreparedDestination};
 use super::Job;
 
 impl Job<'_> {
-    /// What earlier attempts found and left.
+    /// The findings of earlier attempts.
     pub(super) fn earlier(&self) -> Earlier {
         let attempts = self.env.attempts.as_ref();
         attempts.map_or_else(Earlier::default, |attempts| attempts.earlier())

@@ -1,4 +1,4 @@
-//! Transfers with another machine by ssh: which paths mean what there, and who is told to whom.
+//! Transfers with another machine by ssh: the meaning of paths there, and the identities of both ends.
 //! Starts no ssh itself; the connectors of the job do.
 
 use std::ffi::OsStr;
@@ -96,7 +96,7 @@ pub(super) fn way_to<'a>(job: &'a Job<'_>, login: &'a Login) -> SshWay<'a> {
     }
 }
 
-/// Who we are for an agent: who we are for good names the transfer, who we are on the network is new each time.
+/// Our identities for an agent. The lasting one names the transfer; the one on the network is new each time.
 pub(crate) fn ssh_client(home: &Home, cipher: Cipher) -> Result<SshClient, Failure> {
     let known = home.identity()?;
     let once =

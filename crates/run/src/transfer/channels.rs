@@ -1,4 +1,4 @@
-//! What a transfer tells of its channels, where it has several: shares while it runs, changes at once, and all at the end.
+//! Reports the channels of a transfer with several: shares while it runs, changes at once, and all at the end.
 //! Measures nothing.
 
 use std::collections::BTreeMap;
@@ -12,21 +12,21 @@ use godwit_engine::ChannelFigures;
 use super::connection::tenths;
 use super::elapsed_seconds;
 
-/// How often shares are told while the transfer runs.
+/// Interval between reports of shares.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What was told last.
+/// The last reported state.
 #[derive(Debug, Default)]
 pub(super) struct ChannelsTold {
     at: Option<Instant>,
     bytes: BTreeMap<u32, u64>,
-    /// How many streams each had lost when it was told to be lost.
+    /// How many streams each lost channel had lost when its loss was reported.
     dead: BTreeMap<u32, u64>,
-    /// Those that have no stream, since when, and whether that was told.
+    /// Channels without a stream, since when, and whether the loss was reported.
     away: BTreeMap<u32, (Instant, bool)>,
 }
 
-/// Streams that break come back at once where the channel lives; one without a stream for this long is lost, whoever closed them.
+/// A broken stream of a live channel returns at once. A channel without a stream for this long is lost, whichever side closed it.
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
 /// Tells what each channel carried altogether; a transfer with one has nothing to tell.
@@ -50,7 +50,7 @@ pub(super) fn tell_at_end(
     }
 }
 
-/// The channels as they are told.
+/// The channels in the form of events.
 pub(super) fn shown(channels: Vec<ChannelFigures>) -> Vec<Channel> {
     channels
         .into_iter()
@@ -124,7 +124,7 @@ impl ChannelsTold {
             let cut = channel.cuts > cuts;
             if *told || !any_lives || !(cut || lost_for >= LOST_AFTER) {
                 if !any_lives {
-                    // It is told if it stays away when another is back.
+                    // A channel that stays away is reported when another one is back.
                     self.dead.insert(channel.number, cuts);
                 }
                 continue;
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// What is told of channel 1 of two, a look a second; each look is the streams of both and the cuts of the second.
+    /// Reports on channel 1 of two, with a look each second. Each look has the streams of both and the cuts of that second.
     fn told(looks: &[(u32, u32, u64)]) -> Vec<Vec<String>> {
         let mut told = ChannelsTold::default();
         let began = Instant::now();

@@ -1,5 +1,5 @@
 //! Whether the other end is there: lost, silent or reached, from what the session and the counters say.
-//! Time is an argument; makes no connection and tells nobody itself.
+//! Time is an argument. Makes no connection and sends no event.
 
 use std::time::{Duration, Instant};
 
@@ -9,16 +9,16 @@ use godwit_engine::session::Outage;
 /// A healthy peer sends its counters twice a second: ten that are missing are no chance.
 pub(super) const SILENT_AFTER: Duration = Duration::from_secs(5);
 
-/// A loss that lasts is told again this often: a log of it has twelve lines a minute.
+/// Interval between repeated reports of a lasting loss: twelve log lines a minute.
 const AGAIN_EVERY: Duration = Duration::from_secs(5);
 
 /// More time than this between two looks, which come five times a second, is no silence of the peer: this process stood still.
 pub(super) const LOOK_MAX: Duration = Duration::from_secs(1);
 
-/// What one look at a transfer found.
+/// The findings of one look at a transfer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Look {
-    /// The age that the other end told last.
+    /// The age that the other end reported last.
     pub(super) peer_elapsed_ns: u64,
     /// Bytes that passed over the network, as the kernel of this side knows.
     pub(super) bytes: u64,
@@ -45,7 +45,7 @@ struct LastContact {
     unanswered: Duration,
 }
 
-/// A loss that was told.
+/// A reported loss.
 struct Lost {
     /// When it began.
     began: Instant,
@@ -55,12 +55,12 @@ struct Lost {
 }
 
 impl Following {
-    /// Whether figures of this moment mean nothing, for nobody is reached.
+    /// Whether the other end is out of reach, which makes current figures meaningless.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.is_some()
     }
 
-    /// How things stand now; `look` is `None` while there is no engine. Gives what is to be told, but for its seconds.
+    /// Updates the state; `look` is `None` while there is no engine. Returns the event to report, without its seconds.
     pub(super) fn follow(
         &mut self,
         now: Instant,
@@ -84,7 +84,7 @@ impl Following {
             let since = now.checked_sub(unanswered).unwrap_or(now);
             return self.lose(now, since, retry_for, true, NO_ANSWER);
         }
-        // While a transfer is being opened nobody has answered.
+        // The other end has not answered while a transfer is being opened.
         look?;
         self.regain(now)
     }

@@ -1,5 +1,5 @@
 //! Makes the two ends of a transfer on this machine: senders from local sources, receivers to local destinations.
-//! Dials nobody.
+//! Opens no connection.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use super::{INPUT_IS_GONE, Job, OUTPUT_IS_GONE, memory_bytes, places};
 use crate::reports::ReportRoots;
 use godwit_api::failure::{Failure, FailureCode};
 
-/// What a local side sends.
+/// The input of a local sender.
 #[derive(Clone)]
 pub(super) enum SenderInput {
     /// `mem:`
@@ -165,7 +165,7 @@ impl<'a> Ends<'a> {
         ))
     }
 
-    /// What is sent, how many sources are missing, their names, absolute paths, and as typed.
+    /// The inputs to send, the count of missing sources, and the names, absolute paths and typed forms of the sources.
     #[expect(
         clippy::type_complexity,
         reason = "five views of one list, taken apart at once by the three callers"
@@ -220,7 +220,7 @@ impl<'a> Ends<'a> {
         } in found
         {
             trees.push(root);
-            // What a list names goes to the destination itself.
+            // An entry of a list goes to the destination itself.
             names.push(if self.job.chosen.is_listed() {
                 Vec::new()
             } else {
@@ -270,7 +270,7 @@ impl<'a> Ends<'a> {
             put_away.map_err(|error| Failure::new(FailureCode::JournalUnusable, error))?;
             return Err(Failure::new(FailureCode::BusyDestination, why).about(path.display()));
         }
-        // Told here, it need not be told by the sink.
+        // This note replaces the one of the sink.
         if let Some(damage) = prepared.recovered.damage.take() {
             self.job.run.events.note(&damage);
         }
@@ -396,7 +396,7 @@ impl<'a> Ends<'a> {
     }
 }
 
-/// What standard input is called in a directory.
+/// Name of standard input in a directory.
 const INPUT_NAME: &[u8] = b"stdin";
 
 impl Ends<'_> {
@@ -434,7 +434,7 @@ impl Observer for Quiet {
     fn entry_failed(&self, _failed: &godwit_engine::FailedEntry<'_>) {}
 }
 
-/// Whether a source is a directory: a storage of its own, or a directory below an export.
+/// Whether a source is a directory: the root of a storage, or a directory below an export.
 fn is_directory(source: &LocalSource) -> bool {
     let TreeRoot { storage, start } = &source.root;
     let there = || storage.stat(start).ok().flatten();

@@ -1,4 +1,4 @@
-//! What is asked of the comparison with the destination, and what is told of each entry.
+//! The requested comparison with the destination, and the events of each entry.
 //! Decides nothing about entries.
 
 use std::sync::Arc;
@@ -24,9 +24,9 @@ pub(super) struct EntryEvents {
     roots: Vec<Vec<u8>>,
     /// Which side is another machine, and its name.
     far: Option<(Side, String)>,
-    /// Everything that is decided is told, or only what is deleted.
+    /// Reports every decision, or only deletions.
     itemise: bool,
-    /// What is skipped is told, too.
+    /// Reports skipped entries, too.
     verbose: bool,
     /// Tells of the items of the job, if it has any.
     work: Option<Telling>,
@@ -124,7 +124,7 @@ impl Observer for EntryEvents {
     }
 }
 
-/// A failed entry as it is told.
+/// A failed entry as an event.
 pub(super) fn told_of(failed: &FailedEntry<'_>, message: String) -> Failed {
     let fault = failed.fault;
     Failed {
@@ -159,7 +159,7 @@ impl Job<'_> {
         self.settings.verbose || self.settings.comparison.dry_run
     }
 
-    /// What is asked of the receiving end. A default one has it answer more exactly, and compare contents where times say nothing.
+    /// The comparison for the receiving end. A default one has it answer more exactly, and compare contents where times say nothing.
     pub(super) fn comparison(&self) -> Comparison {
         let asked = self.settings.comparison;
         let judge = match asked.judge {

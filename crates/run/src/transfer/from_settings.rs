@@ -1,4 +1,4 @@
-//! What settings say, in the terms of the engine, the wire and the storage.
+//! Translates settings into the terms of the engine, the wire and the storage.
 //! Decides nothing.
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) fn wire_preserve_of(settings: &CpSettings) -> Preserve {
     }
 }
 
-/// What the storage of this side is asked for.
+/// The access that this side asks of its storage.
 pub(crate) fn access_of(settings: &CpSettings) -> Access {
     Access {
         preserve: wire_preserve_of(settings),
@@ -66,7 +66,7 @@ pub(super) fn shown_of(remote: &Remote) -> Vec<u8> {
     shown.into_bytes()
 }
 
-/// What was set, for the tuner.
+/// The set bounds, for the tuner.
 #[must_use]
 pub fn bounds_of(set: settings::Bounds) -> Bounds {
     Bounds {
@@ -83,8 +83,7 @@ pub(super) fn lying_at(destinations: &[Vec<u8>], request: Open) -> Open {
     }
 }
 
-/// What another node hears of the path of a source in an export. It tells the sources of one job from those of another one by it, and
-/// learns no path.
+/// The concealed path of a source in an export, for another node. The node can tell the sources of two jobs apart, but learns no path.
 pub(super) fn concealed(path: &[u8]) -> Vec<u8> {
     const SIGNS: usize = 32;
     let mut hasher =
@@ -94,7 +93,7 @@ pub(super) fn concealed(path: &[u8]) -> Vec<u8> {
     format!("source-{}", &digest[..SIGNS]).into_bytes()
 }
 
-/// The request with where things go, for an other end that sees the same files. What not all fits is not told.
+/// The request with its destination paths, for another end that sees the same files. Oversized paths are left out.
 pub(super) fn going_to(destinations: &[Vec<u8>], names: &[Vec<u8>], request: Open) -> Open {
     let (destination, into) = match (destinations, names) {
         ([only], _) => (only.clone(), false),
@@ -113,7 +112,7 @@ pub(super) fn going_to(destinations: &[Vec<u8>], names: &[Vec<u8>], request: Ope
     }
 }
 
-/// What a source is called in the journal: "its contents" are another thing than itself.
+/// The journal's name of a source. A directory and "its contents" have different names.
 pub(super) fn key_of(place: &NodePlace) -> Vec<u8> {
     let mut key = place.to_wire();
     if matches!(place, NodePlace::Export { contents: true, .. }) {

@@ -1,10 +1,10 @@
-//! What could not be kept of entries' metadata: counts for programs, one note for each kind for people.
+//! Metadata of entries that could not be kept: counts for programs, one note for each kind for people.
 //! Counts nothing itself.
 
 use godwit_api::event::NotKept;
 use godwit_engine::Snapshot;
 
-/// What both ends counted.
+/// The sum of both ends' counts.
 pub(super) fn not_kept_of(ends: [Option<&Snapshot>; 2]) -> NotKept {
     let sum = |field: fn(&Snapshot) -> u64| ends.into_iter().flatten().map(field).sum();
     NotKept {

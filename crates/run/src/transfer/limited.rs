@@ -1,4 +1,4 @@
-//! From what the engine finds to what is told of what limits a transfer, with what the user has chosen for it.
+//! Turns the engine's finding of the bottleneck into an event, with the settings that the user chose.
 //! Finds nothing out itself.
 
 use godwit_api::event::{Limited, LimitedTold};
@@ -21,8 +21,8 @@ pub(super) fn limited_here(finding: Finding) -> Option<Limited> {
     (finding.stage != Bottleneck::Network).then(|| limited(finding))
 }
 
-/// What is in force, as far as advice depends on it. `sends` tells that this end sends over a network: of another machine's kernel
-/// nothing is known here.
+/// The settings in force, as far as advice depends on them. `sends` says that this end sends over a network. The kernel of another
+/// machine is unknown here.
 pub(super) fn chosen(settings: &CpSettings, sends: bool) -> Chosen {
     let free = |bounds: godwit_api::settings::Bounds| bounds.least < bounds.most;
     let sharing = &settings.sharing;

@@ -15,7 +15,7 @@ use super::entry_events::told_of;
 use super::from_settings::access_of;
 use godwit_api::failure::{Failure, FailureCode};
 
-/// The local sources; those that do not exist are told, and counted.
+/// The local sources. Missing ones are reported and counted.
 pub(super) fn sources(
     job: &Job<'_>,
     sources: &[Endpoint],

@@ -1,4 +1,4 @@
-//! How far a transfer is, told while it runs.
+//! Reports the progress of a running transfer.
 //! Measures nothing itself.
 
 use std::cell::Cell;
@@ -59,7 +59,7 @@ impl Totals {
             .sum()
     }
 
-    /// The sum over all engines but the last: what was done before the transfer was opened anew.
+    /// The sum over all engines but the last: the work before the last restart.
     pub(super) fn earlier(&self, field: impl Fn(&Snapshot) -> u64) -> u64 {
         let inner = self.lock();
         let engines = inner.engines.split_last();
@@ -89,14 +89,14 @@ pub(super) struct Progressing<'a> {
     files_rate: RecentRate,
     channels: ChannelsTold,
     local: bool,
-    /// Bytes shown last: what is sent once more, or begun anew, does not take them back.
+    /// Bytes shown last. Bytes that are sent again never lower this figure.
     shown: u64,
     connection: Following,
     /// Bytes of a block, as both ends agreed.
     block_bytes: u64,
-    /// What advice depends on.
+    /// Settings that advice depends on.
     chosen: Option<Chosen>,
-    /// What was told last: it is told again, without a rate, while there is no engine.
+    /// The last report; repeated without a rate while there is no engine.
     told: Option<Progress>,
 }
 
@@ -177,7 +177,7 @@ impl<'a> Progressing<'a> {
             Event::ConnectionLost(lost) => lost.seconds = now,
             Event::ConnectionRegained(regained) => {
                 regained.seconds = now;
-                // What moved before the loss says nothing of what moves from here on.
+                // The rate before the loss does not predict the rate from now on.
                 self.rate = RecentRate::new();
                 self.files_rate = RecentRate::new();
                 self.window = Window::default();
@@ -269,19 +269,19 @@ impl<'a> Progressing<'a> {
             .max(last.bytes_durable)
             .saturating_add(last.bytes_skipped)
             .saturating_add(unmoved);
-        // What was sent more than once is done with only once.
+        // Bytes that were sent more than once count only once.
         self.shown = settled.min(bytes_total.unwrap_or(u64::MAX)).max(self.shown);
         let bytes = self.shown;
         self.job.run.control.watch(engine, bytes);
-        // What is done with and did not move comes at once, and is no rate.
+        // Bytes that are settled without a move come at once, and are no rate.
         let moved = self.totals.sum(|counters| counters.bytes_written);
         let rate = self.rate.follow(Instant::now(), moved);
         let delivered_before = self.totals.earlier(|counters| counters.files_done);
         let files = delivered_before.saturating_add(last.files_done);
-        // Files that were delivered before the transfer was opened anew are there now.
+        // Files delivered before a restart exist now.
         let settled_files = files.max(last.files_done.saturating_add(last.files_skipped));
         let files_rate = self.files_rate.follow(Instant::now(), settled_files);
-        // Nobody is reached: figures of a moment ago are no longer true.
+        // During a loss, the last figures are no longer true.
         let lost = self.connection.is_lost();
         let progress = Progress {
             bytes,

@@ -24,7 +24,7 @@ impl RecentRate {
 
     /// Notes how many bytes there were at a time; times do not go back.
     pub(super) fn add(&mut self, now: Instant, bytes: u64) {
-        // What comes faster than samples are kept replaces the newest one, not the oldest.
+        // A sample that comes too early replaces the newest one, not the oldest.
         if self.samples.len() >= 2
             && let Some((before, _)) = self.samples.get(self.samples.len() - 2)
             && now.saturating_duration_since(*before) < SAMPLE_INTERVAL

@@ -21,14 +21,14 @@ use crate::env::Env;
 /// The other end of a transfer, as this side has to do with it.
 pub(crate) struct OtherEnd {
     pub(crate) client: Client,
-    /// Who it is, in the key of a journal here.
+    /// The name of the other end, in the key of a journal here.
     pub(super) name: Vec<u8>,
-    /// What stands before its paths in messages.
+    /// The prefix of the other end's paths in messages.
     pub(super) prefix: String,
 }
 
 impl OtherEnd {
-    /// What it is called in messages.
+    /// The name of the other end in messages.
     pub(super) fn shown(&self) -> String {
         self.prefix.trim_end_matches(['/', ':']).to_owned()
     }
@@ -75,7 +75,7 @@ pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<OtherEnd, Failur
     })
 }
 
-/// What the user says of channels.
+/// The channels that the user asks for.
 pub(crate) fn wishes(texts: &[String]) -> Result<Vec<ChannelWish>, Failure> {
     let mut seen = HashSet::new();
     if let Some(text) = texts.iter().find(|text| !seen.insert(*text)) {
@@ -91,7 +91,7 @@ pub(crate) fn wishes(texts: &[String]) -> Result<Vec<ChannelWish>, Failure> {
         .collect()
 }
 
-/// Who the daemon must be: known, or trusted by the user who is asked once.
+/// The identity that the daemon must have. An unknown one needs the trust of the user, asked once.
 fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<IdentityId, Failure> {
     if let Some(identity) = how.env.connectors.pinned(address)? {
         // A job of a node whose site is away waits in the queue and says so, rather than retrying as if it ran. The transfers of a divided

@@ -114,7 +114,7 @@ impl<'a> WithNode<'a> {
         }
         let open = Open {
             direction: Direction::PUSH.0,
-            // What is read from an input lies nowhere.
+            // Standard input lies nowhere.
             ground: (!job.from_input).then(|| ground(&absolute)),
             sources: match conceals {
                 true => absolute.iter().map(|path| concealed(path)).collect(),
@@ -197,7 +197,7 @@ impl<'a> WithNode<'a> {
         for source in wanted {
             paths.push(source.path);
             keys.push(source.key);
-            // What a list names goes to the destination itself.
+            // An entry of a list goes to the destination itself.
             names.push(if job.chosen.is_listed() {
                 Vec::new()
             } else {
@@ -414,7 +414,7 @@ impl<'a> WithNode<'a> {
 pub(super) struct Wanted {
     /// Its path there.
     pub(super) path: Vec<u8>,
-    /// What it is called in the journal.
+    /// Its name in the journal.
     pub(super) key: Vec<u8>,
     /// Its name where it goes into a directory; empty for "its contents".
     pub(super) name: Vec<u8>,

@@ -1,4 +1,4 @@
-//! From counters to what people and programs are told at the end: a summary and an exit code.
+//! Turns counters into the final report for people and programs: a summary and an exit code.
 //! Measures nothing itself.
 
 use godwit_api::event::{ErrorTold, NotKept, Sides, Status, TransferSummary};
@@ -48,8 +48,8 @@ impl Report {
         }
     }
 
-    /// Both ends were elsewhere. `told` is the last error of the one that told of it, `code` what its process ended with: an older
-    /// version says no more.
+    /// The report of a transfer with both ends on other machines. `told` is the last error that the sending agent reported; `code` is
+    /// the exit code of its process, for older versions that report no more.
     pub(super) fn retold(
         summary: TransferSummary,
         shares: Shares,
@@ -208,7 +208,7 @@ impl Report {
             files: done(finished.map(|finished| finished.files), &|counters| {
                 counters.files_done
             }),
-            // Files that were delivered before the transfer was opened anew were there then.
+            // Files delivered before a restart of the transfer are not skipped files.
             skipped: totals.last().map_or(0, |last| {
                 let delivered = totals.earlier(|counters| counters.files_done);
                 last.files_skipped.saturating_sub(delivered)

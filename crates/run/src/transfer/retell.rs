@@ -1,5 +1,5 @@
-//! What another machine's godwit tells as events, told on as if it were ours.
-//! Trusts nothing in them: names are bytes, numbers are numbers, and what is no event is passed over.
+//! Passes on the events of a godwit on another machine as if they were ours.
+//! Trusts nothing in them: names are bytes, numbers are numbers, and lines that are no events are skipped.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::env::UNREACHABLE;
 use crate::reports::{ReportRoots, Reports};
 use godwit_api::failure::{Failure, FailureCode};
 
-/// What outlives one attempt.
+/// State that outlives one attempt.
 pub(super) struct AcrossAttempts {
     connection: Following,
     progress: Option<Progress>,
@@ -74,7 +74,7 @@ fn tell_lost(
     }
 }
 
-/// What was told so far.
+/// The events passed on so far.
 pub(super) struct Retold<'a> {
     events: &'a dyn EventSink,
     /// When the seconds of our events begin.
@@ -86,7 +86,7 @@ pub(super) struct Retold<'a> {
     prefix: String,
     /// The connection to that machine, over all attempts.
     connection: &'a mut Following,
-    /// What was told last of how far it is.
+    /// The last reported progress.
     progress: &'a mut Option<Progress>,
     retry_for: Duration,
     moved: bool,
@@ -175,7 +175,7 @@ impl<'a> Retold<'a> {
         std::mem::take(&mut self.error)
     }
 
-    /// This side cannot note what it is told.
+    /// The failure of this side to note an event, if there was one.
     pub(super) fn failure(&mut self) -> Option<Failure> {
         self.failure.take()
     }
@@ -262,7 +262,7 @@ impl<'a> Retold<'a> {
         [self.prefix.as_bytes(), name].concat()
     }
 
-    /// It begins, or begins anew: what was noted before is void.
+    /// The transfer begins or restarts. Earlier notes are void.
     fn begins(&mut self) {
         self.joined = Some(Instant::now());
         self.ended = false;

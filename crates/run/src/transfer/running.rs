@@ -1,4 +1,4 @@
-//! The run of one transfer: whether it goes on, pauses or ends, and whoever is told of that.
+//! The run of one transfer: whether it continues, pauses or ends, and the receivers of these events.
 //! Has no ends and moves no data.
 
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use godwit_api::failure::Failure;
 use crate::control::Control;
 use crate::reports::Reports;
 
-/// What is told of a transfer, and what the user wants of it meanwhile.
+/// The receivers of a transfer's events, and the user's control of the transfer.
 pub(super) struct Run<'a> {
     pub(super) control: &'a Control,
     pub(super) events: Arc<dyn EventSink>,
     pub(super) reports: Arc<Reports>,
-    /// It can begin anew. Bytes that were read from a pipe, or written into one, cannot be had again.
+    /// The transfer can restart. Bytes read from a pipe, or written into one, cannot be had again.
     repeatable: bool,
     /// An attempt was stopped because the job is to pause.
     stopped_to_pause: AtomicBool,
@@ -38,7 +38,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The transfer begins, perhaps anew.
+    /// The transfer begins, perhaps again.
     pub(super) fn begins(&self, started: Started) {
         self.control.begins();
         self.events.tell(Event::Started(started));

@@ -1,4 +1,4 @@
-//! What is meant of the sources, as this end and the other end need it: patterns prepared, the list at hand.
+//! The selected part of the sources, as this end and the other end need it: patterns prepared, the list at hand.
 //! Looks at no source, and reads no file.
 
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use godwit_tree::select::{RuleError, Select};
 use super::memory_bytes;
 use crate::env::GivenList;
 
-/// What is meant of the sources.
+/// The selected part of the sources.
 pub(super) struct Chosen {
-    /// As the other end is told; `None` if everything is meant.
+    /// In the form for the other end; `None` selects everything.
     pub(super) wire: Option<Selection>,
     /// As this end uses it.
     pub(super) select: Arc<Select>,
@@ -88,7 +88,7 @@ impl Chosen {
     }
 }
 
-/// What is meant, as a walk of this machine asks.
+/// The selection, for a walk on this machine.
 pub(crate) fn select_of(selection: Option<&job::Selection>) -> Result<Arc<Select>, Failure> {
     let wire = selection.map(wire_of).transpose()?;
     Select::of(wire.as_ref()).map_err(Failure::usage)

@@ -39,7 +39,7 @@ pub const STAGE_FIGURES: [&str; 30] = [
     "commit_files_per_second",
 ];
 
-/// The figures by their names, which `docs/events.md` lists. What was not counted is missing.
+/// The figures by the names in `docs/events.md`. Figures that were not counted are missing.
 pub(super) fn stages(shares: &Shares) -> BTreeMap<String, f64> {
     let mut figures = Figures(BTreeMap::new());
     if let Some(source) = &shares.source {

@@ -1,10 +1,14 @@
-//! Transfers between two other machines: an agent on each, told of each other, and data straight between them.
-//! Moves no data and speaks no frame; what the sending agent tells is told on.
+//! Transfers between two other machines: an agent on each, both with the addresses of the other, and data straight between them.
+//! Moves no data and speaks no frame. Passes on the events of the sending agent.
 //!
-//! This machine decides what is meant of the sources (rules, moments, the list of names, which follows the errand in parts), and
-//! the sending agent applies it. Manifests and lists of failures are written here, from lines that the agent tells, because the
-//! agent has the copy to take digests from. The sending agent cannot know that the receiving one is gone. This machine sees its
-//! ssh end and the streams gone, and begins both anew.
+//! This machine decides which part of the sources is selected (rules, moments, the list of names, which follows the errand in
+//! parts). The sending agent applies the selection.
+//!
+//! This machine also writes manifests and lists of failures. It takes them from lines of the sending agent, which has the copy to
+//! take digests from.
+//!
+//! The sending agent cannot know that the receiving one is gone. This machine sees the end of that agent's ssh and of the streams,
+//! and restarts both agents.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -214,7 +218,7 @@ impl<'a> Between<'a> {
             told,
         );
         let lost = self.retell(&carrier, &taker, &mut retold).map_err(io)?;
-        // Whoever writes to it is done.
+        // Ends every writer to the socket.
         let _ = carrier.socket.shutdown(Shutdown::Both);
         if let Some(error) = list.and_then(ListSender::end) {
             return Ok(Ended::Failed(Failure::new(
@@ -232,7 +236,7 @@ impl<'a> Between<'a> {
         Ok(ended(&carrier, retold, peer))
     }
 
-    /// Tells on what the agent tells, until it hangs up or there is nobody any more whom it could send to.
+    /// Passes on the events of the agent, until it hangs up or the receiving agent is gone.
     fn retell(
         &self,
         carrier: &StartedAgent,
@@ -268,7 +272,7 @@ impl<'a> Between<'a> {
                     line.clear();
                     quiet = Duration::ZERO;
                 }
-                // The end, or a line that nobody of ours writes.
+                // The end, or a line that no agent writes.
                 Ok(_) => return Ok(Lost::Nothing),
                 Err(error) if is_later(&error) => {}
                 Err(_) => return Ok(Lost::Nothing),
@@ -277,11 +281,11 @@ impl<'a> Between<'a> {
     }
 }
 
-/// What was set for this job and concerns those who carry it out.
+/// The settings of this job that concern the agents.
 fn settings_for_others(spec: &JobSpec) -> BTreeMap<String, Vec<Text>> {
     let is_theirs = |name: &str| {
         let setting = Setting::find(spec.scope(), name);
-        // Figures are told here, and counted there.
+        // Figures are printed here, and counted there.
         name == "stats" || setting.is_some_and(|found| found.obeyed_by == ObeyedBy::Sender)
     };
     let settings = spec.settings.iter();
@@ -299,7 +303,7 @@ fn source_there(path: &[u8]) -> Text {
     };
     let text = OsString::from_vec(below.to_vec());
     let meant = Endpoint::Local(PathBuf::from(&text));
-    // What would be read as another kind of endpoint is a path with this in front.
+    // This prefix makes a path of text that would parse as another kind of endpoint.
     if Endpoint::parse(&text) == Ok(meant) {
         Text::from(text)
     } else {
@@ -307,9 +311,9 @@ fn source_there(path: &[u8]) -> Text {
     }
 }
 
-/// Who is not there any more.
+/// The agent that is gone.
 enum Lost {
-    /// Nobody, or whoever tells what happens.
+    /// Neither agent, or the sending one.
     Nothing,
     /// The one that takes the data: its ssh has ended, and the other machine has no connection to it.
     Taker,

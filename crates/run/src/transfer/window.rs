@@ -1,5 +1,4 @@
-//! What both ends counted over the last few seconds, and what channels carried in them: what limits a transfer now is not
-//! what limited it an hour ago.
+//! The counts of both ends and the bytes of channels over the last few seconds, which show what limits a transfer now.
 //! Judges nothing.
 
 use std::collections::VecDeque;
@@ -7,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use godwit_engine::{ChannelFigures, ChannelRate, Shares};
 
-/// What is judged together. The other end tells of itself twice a second.
+/// The time that is judged together. The other end reports twice a second.
 const WINDOW: Duration = Duration::from_secs(4);
 
 /// Time between two samples that are kept.

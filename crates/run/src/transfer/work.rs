@@ -1,5 +1,5 @@
-//! The items of a job that is a member of a claim: in the terms of the tree, and told by their numbers once they are settled.
-//! Sends nothing and hands out no items; whoever describes the job does.
+//! The items of a job that is a member of a claim: in the terms of the tree, and reported by number once they are settled.
+//! Sends nothing and hands out no items; the describer of the job does.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -60,7 +60,7 @@ pub(crate) fn check(
     Err(Failure::usage(why))
 }
 
-/// What OPEN says of a member.
+/// The fields of OPEN for a member.
 pub(super) fn member_of(spec: &JobSpec) -> Option<Member> {
     spec.member.as_ref().map(|member| Member {
         claim: member.claim.0.to_vec(),

@@ -1,4 +1,4 @@
-//! What a verification says: how far it is, each entry that differs, and a summary.
+//! The events of a verification: progress, each different entry, and a summary.
 //! Judges nothing. May be called from any thread.
 
 use std::sync::{Arc, Mutex};
@@ -22,13 +22,13 @@ pub(super) struct Findings {
     events: Arc<dyn EventSink>,
     started: Instant,
     whole: Whole,
-    /// What the threads that read a copy here have read.
+    /// Counters of the threads that read a copy here.
     counters: Arc<Counters>,
     totals: Mutex<Totals>,
     told: Mutex<LastReport>,
 }
 
-/// What there is to check.
+/// The amount to check.
 #[derive(Clone, Copy)]
 pub(super) struct Whole {
     /// Contents of all files.
@@ -36,13 +36,13 @@ pub(super) struct Whole {
     pub(super) files: u64,
 }
 
-/// Progress as it was told last.
+/// The last reported progress.
 struct LastReport {
     at: Instant,
     done: u64,
 }
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Totals {
     /// Entries checked.
@@ -55,7 +55,7 @@ pub(super) struct Totals {
     pub(super) bytes: u64,
     /// Those that are not what they should be.
     pub(super) different: u64,
-    /// Entries that nobody expected.
+    /// Entries that were not expected.
     pub(super) extra: u64,
 }
 
@@ -74,12 +74,12 @@ impl Findings {
         }
     }
 
-    /// What whoever reads a copy here counts.
+    /// The counters for the readers of a copy here.
     pub(super) fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
 
-    /// Tells how far the verification is at `now`, if it was not told a moment ago.
+    /// Reports progress at `now`, unless the last report is too recent.
     pub(super) fn progress(&self, now: Instant) {
         let mut told = locked(&self.told);
         let passed = now.saturating_duration_since(told.at);
@@ -164,7 +164,7 @@ impl Findings {
     }
 }
 
-/// The root has no name of its own.
+/// The path for messages: the root, whose path is empty, shows as a dot.
 fn shown(path: &[u8]) -> Vec<u8> {
     if path.is_empty() {
         b".".to_vec()

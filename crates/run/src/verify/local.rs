@@ -1,5 +1,5 @@
 //! A copy on this machine.
-//! Dials nobody.
+//! Opens no connection.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ pub(super) fn check(
     };
     let (sender, receiver) = std::sync::mpsc::sync_channel::<Checked>(CHECKED_MAX);
     let told = Box::new(move |checked| {
-        // Nobody listens any more once it was interrupted.
+        // After an interrupt the receiver is gone.
         let _ = sender.send(checked);
     });
     let verifier =
@@ -154,7 +154,7 @@ pub(crate) fn threads(asked: u32) -> usize {
     }
 }
 
-/// Batches that are checked or wait to be told; so the threads never wait to tell.
+/// Batches that are checked or wait for their report. The threads never wait to report one.
 const CHECKED_MAX: usize = 2 * godwit_tree::verification::BATCHES_MAX;
 
 /// Longest wait before an interrupt is looked at.
