@@ -77,7 +77,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     }
 }
 
-/// What this program is for its caller.
+/// The prepared role of this program.
 enum Prepared {
     /// With how much content the client takes through ssh while there is no other way; `None` is all.
     Agent(Agent, Started, Option<u64>),
@@ -137,7 +137,7 @@ fn prepare(start: &Start) -> Result<(Agent, Started), Failure> {
     Ok((agent, started(&identity, port)))
 }
 
-/// Who we are and where we listen.
+/// Our identity and our listening addresses.
 fn started(identity: &Identity, port: u16) -> Started {
     let addresses = own_targets(ssh_connection().map(|(_, server)| server), port);
     Started {
@@ -196,13 +196,13 @@ fn serve(
         .name("gw-over".to_owned())
         .spawn(move || {
             watched.wait_for_transfer();
-            // Who waits for a transfer's end on this stream only, learns of it by its closing.
+            // A client that waits for the end of a transfer on this stream alone sees the stream close.
             let _ = closing.shutdown(std::net::Shutdown::Both);
         })
         .map_err(Failure::local)?;
     agent.serve(stream);
     agent.finish();
-    // What was said last must be out before this process ends; an ssh that takes nothing any more does not hold it.
+    // The last messages must be out before this process ends. An ssh that takes no more data does not delay the end.
     let _ = last.shutdown(std::net::Shutdown::Both);
     let _ = is_out.recv_timeout(LAST_WORDS_PATIENCE);
     Ok(Exit::Complete)
@@ -243,7 +243,7 @@ fn relay(port: u16, input: File, mut output: File) -> Result<Exit, Failure> {
     Ok(Exit::Complete)
 }
 
-/// What the peer can be dialled at: where ssh came from, then what it says itself.
+/// Addresses to dial the peer at: the origin of the ssh connection first, then the addresses that the peer names.
 fn dial_targets(start: &Start, from_ssh: Option<IpAddr>) -> Vec<SocketAddr> {
     let port = u16::try_from(start.port).unwrap_or_default();
     let mut targets: Vec<SocketAddr> = Vec::new();
@@ -263,7 +263,7 @@ fn dial_targets(start: &Start, from_ssh: Option<IpAddr>) -> Vec<SocketAddr> {
     targets
 }
 
-/// What relative paths are relative to: the home, as ssh and its likes have it.
+/// The directory that relative paths start at: the home, as with ssh and similar programs.
 fn base() -> Result<PathBuf, Failure> {
     match std::env::var_os("HOME").map(PathBuf::from) {
         Some(home) if home.is_absolute() => Ok(home),
@@ -301,7 +301,7 @@ fn hear<M: AgentMessage>(input: &mut File) -> Result<M, Failure> {
     M::from_body(reader.body().unwrap_or_default()).map_err(broken)
 }
 
-/// What the client said makes no sense.
+/// The failure for a nonsensical message of the client.
 fn broken(what: impl std::fmt::Display) -> Failure {
     Failure::new(FailureCode::ProtocolViolation, what)
 }

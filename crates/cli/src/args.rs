@@ -101,7 +101,7 @@ fn whole(make: Make) -> Command {
         .subcommand(agent())
 }
 
-/// What was typed for the settings of a command.
+/// The values that the user typed for the settings of a command.
 pub(crate) fn typed(scope: Scope, matches: &ArgMatches) -> Typed {
     typed_of(Setting::all_of(scope), matches)
 }

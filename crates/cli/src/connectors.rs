@@ -13,7 +13,7 @@ use crate::ssh::{Order, Rsh, SshConnector, SshOptions, start};
 
 /// The ways of a command that a user has typed.
 pub(crate) struct Ways {
-    /// Nobody is there to be asked.
+    /// The user cannot be asked.
     pub(crate) quiet: bool,
 }
 

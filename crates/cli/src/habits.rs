@@ -1,4 +1,4 @@
-//! What flags of rsync, scp and rclone are called here, or why they are not needed: a hint for who types them.
+//! The names of flags of rsync, scp and rclone here, or why they are not needed: hints for their users.
 //! Parses nothing; `args` does.
 
 use std::ffi::OsString;
@@ -316,7 +316,7 @@ const HABITS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// What to do instead of what this error is about, if it is about one of these flags; `words` is the whole command line.
+/// The hint for an error about one of these flags; `words` is the whole command line.
 pub(crate) fn hint(error: &Error, words: &[OsString]) -> Option<String> {
     if error.kind() == ErrorKind::DisplayHelp {
         return misplaced_help(words);

@@ -1,4 +1,4 @@
-//! The list of names that the user gives, as a file or a pipe: read as it comes, and again from the beginning when a transfer is opened anew.
+//! The user's list of names, as a file or a pipe: read as it arrives, and again from the beginning when a transfer restarts.
 //! Does not look at the names.
 
 use std::fs::File;
@@ -49,7 +49,7 @@ enum ListInput {
     Stream(Mutex<Stream>),
 }
 
-/// What comes, and what came.
+/// The input of a list, and the names read so far.
 struct Stream {
     input: File,
     kept: File,

@@ -27,8 +27,8 @@ use exit::Exit;
 fn main() {
     undumpable::protect();
     let exit = run();
-    // Threads may still wait for an input that does not end, or dial a machine that is not needed any more. What is printed last,
-    // where nobody reads it, was told by `is_cut_short`.
+    // Threads may still wait for an endless input, or dial a machine that is no longer needed. `is_cut_short` has already found a
+    // reader of standard output that is gone.
     let _ = std::io::stdout().flush();
     godwit_node::outlet::drain();
     godwit_sys::exit::exit(exit as u8);
@@ -58,7 +58,7 @@ fn run() -> Exit {
         },
     };
     match commands::run(&matches, started) {
-        // Who reads what is printed shall not take a part of it for the whole.
+        // A reader must not take a part of the output for the whole.
         Ok(Exit::Complete) if output::is_cut_short() => Exit::Failed,
         Ok(exit) => exit,
         Err(failure) => {

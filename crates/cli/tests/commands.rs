@@ -1,5 +1,5 @@
 //! The commands that move no data, by the real binary: identities, grants, trust, wrong usage.
-//! Each test has a home directory of its own.
+//! Each test has a separate home directory.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -217,7 +217,7 @@ fn a_home_that_cannot_be_used_is_named_with_what_to_set() {
     fs::create_dir(home.path().join("config.toml")).expect("made");
     for (home, words) in [
         (home.path(), "config.toml: it cannot be read"),
-        // Nobody makes directories there.
+        // Directories cannot be made there.
         (Path::new("/proc/self/fd/home"), "cannot be made"),
     ] {
         let (code, complaint) = refused(home, &["cp", "a", "b"]);
@@ -334,7 +334,7 @@ fn a_token_that_others_can_read_is_not_used_and_not_shown() {
     fs::write(&file, "gwt_secret\n").expect("written");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("set");
     let file = file.to_str().expect("text");
-    // Nobody listens there: the file is looked at first.
+    // No server listens there: the command looks at the file first.
     let line = [
         "job",
         "list",

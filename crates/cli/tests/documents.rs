@@ -69,7 +69,7 @@ fn flags(help: &str) -> Vec<String> {
     named.filter(|flag| flag.starts_with("--")).collect()
 }
 
-/// What a program says to a text on its standard input; it must succeed.
+/// The output of a program for a text on its standard input; the program must succeed.
 fn judged(program: &str, arguments: &[&str], text: &str) -> Output {
     let mut child = Command::new(program)
         .args(arguments)

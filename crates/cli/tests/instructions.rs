@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const MORE_MAX: f64 = 0.05;
 const GODWIT: &str = env!("CARGO_BIN_EXE_godwit");
 
-/// A directory with a data set `set`, and homes of its own.
+/// A directory with a data set `set` and separate homes.
 struct Place(TempDir);
 
 impl Place {

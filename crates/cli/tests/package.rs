@@ -10,7 +10,7 @@ use godwit_testkit::needs_root;
 fn the_package_is_installed_and_every_command_of_the_guide_runs() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     if !needs_root() {
-        // Who may make no namespaces can at least make the package.
+        // A user who may make no namespaces can at least make the package.
         let made = Command::new(root.join("scripts/package.sh"))
             .arg(env!("CARGO_BIN_EXE_godwit"))
             .output()

@@ -43,7 +43,7 @@ pub(super) struct Prepared {
     pub(super) home: Home,
 }
 
-/// Everything that can fail before the client is told who we are.
+/// Does everything that can fail before the client learns our identity.
 pub(super) fn prepare(start: &Start) -> Result<Prepared, Failure> {
     let home = home::open()?;
     let identity = Identity::ephemeral().map_err(Failure::local)?;
@@ -137,7 +137,7 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
     })
 }
 
-/// What this process gives any job.
+/// Everything that this process gives to a job.
 fn env(home: &Home, started: Instant) -> Env {
     Env {
         process: Process::default(),
@@ -162,7 +162,7 @@ fn env(home: &Home, started: Instant) -> Env {
     }
 }
 
-/// The one way of an errand: to the agent that it was told of, whatever that is called.
+/// The one path of an errand: to the agent that the order names, whatever the name of that agent.
 struct OneWay(Arc<dyn Connector>);
 
 impl Connectors for OneWay {
@@ -234,7 +234,7 @@ impl Connector for ErrandConnector {
     }
 }
 
-/// What cannot be begun is told as an event too.
+/// Reports an errand that could not begin, as an event too.
 pub(super) fn failed(home: &Home, failure: &Failure) -> Exit {
     let started = Instant::now();
     let output = Output::new(true, false, started, None);

@@ -13,7 +13,7 @@ use godwit_engine::{IfPanicking, PANICKED};
 use godwit_proto::agent::LIST_PART_BYTES_MAX;
 use godwit_store::spill::unnamed_file;
 
-/// What came of a list.
+/// The received part of a list.
 pub(super) struct ToldList {
     kept: File,
     state: Mutex<State>,

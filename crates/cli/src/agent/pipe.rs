@@ -18,7 +18,7 @@ pub(super) fn output() -> io::Result<File> {
     Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
 }
 
-/// Copies both ways on threads of its own, each until its side ends; a message comes when the last of the socket is out.
+/// Copies both ways on two threads, each until its side ends. The receiver gets a message once the last byte of the socket is out.
 pub(super) fn join(input: File, output: File, socket: UnixStream) -> io::Result<Receiver<()>> {
     let (out, is_out) = sync_channel(1);
     let back = socket.try_clone()?;
@@ -33,7 +33,7 @@ pub(super) fn join(input: File, output: File, socket: UnixStream) -> io::Result<
         .name("gw-stdout".to_owned())
         .spawn(move || {
             copy(&back, &output);
-            // Nobody reads what comes in any more, either.
+            // Further input has no reader either.
             let _ = back.shutdown(std::net::Shutdown::Read);
             let _ = out.send(());
         })?;

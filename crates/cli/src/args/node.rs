@@ -26,7 +26,7 @@ pub(super) fn commands(make: Make) -> [Command; 14] {
     ]
 }
 
-/// What is said of places behind the help of each command that takes some.
+/// The note on places behind the help of each command that takes places.
 const PLACES: &str = "A place is SITE:/EXPORT/PATH. The site here: is the node that is asked; godwit site list names the others.";
 
 fn list() -> Command {
@@ -318,7 +318,7 @@ fn node() -> Command {
     ])
 }
 
-/// Who may do what at the node of this machine. These commands change files of the home, so no other node is asked.
+/// The command for grants at the node of this machine. It changes files of the home, so it asks no other node.
 pub(super) fn access() -> Command {
     let subject = || {
         positional(

@@ -45,7 +45,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Earlier files that can be kept beside the present ones.
 const KEPT_MAX: u32 = 1_000;
 
-/// What a backup says of itself.
+/// The description of a backup.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Label {
@@ -80,7 +80,7 @@ pub(super) fn backup(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure>
         Ok(label)
     });
     if made.is_err() {
-        // The failure that is told is the one that matters.
+        // The first failure matters, not this one.
         let _ = fs::remove_dir_all(&draft);
     }
     let label = made?;
@@ -163,8 +163,8 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
     Ok(Exit::Complete)
 }
 
-/// Notes which node this is from now on. One whose backup names other nodes begins a cluster anew: what those know is not what the
-/// backup knows.
+/// Records the identity of this node from now on. A node whose backup names other nodes starts a new cluster, because their state is
+/// not the state of the backup.
 fn set_cluster(home: &Home, identity: &str, restored: &Restored) -> Result<(), Failure> {
     let before = ClusterHome::read(home.path()).map_err(Failure::local)?;
     let done = match &restored.node {

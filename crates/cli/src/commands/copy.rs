@@ -190,7 +190,7 @@ fn describe(
     })
 }
 
-/// What this process gives the job.
+/// Everything that this process gives to the job.
 fn env(
     settings: &CpSettings,
     home: &Home,
@@ -259,8 +259,8 @@ pub(crate) fn memory_env(settings: &CpSettings, home: &Home) -> Env {
     plain_env(settings, home, Instant::now(), 0o022, Vec::new())
 }
 
-/// Refuses what was typed to choose among entries, for standard input is but one, and of no known size or time. What stands in
-/// the environment and in files is meant for other transfers.
+/// Refuses typed filters for standard input, which is one entry of unknown size and time. Filters in the environment and in files
+/// are meant for other transfers.
 fn nothing_chosen(matches: &ArgMatches) -> Result<(), Failure> {
     let typed = args::typed(Scope::Cp, matches);
     let choosing = Setting::all_of(Scope::Cp)

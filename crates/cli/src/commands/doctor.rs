@@ -72,7 +72,7 @@ fn subjects<'a>(
         return Err(twice());
     }
     let directory = paths.pop();
-    // What is named first is where data comes from.
+    // The first name is the source of the data.
     let far_gives = far.is_some() && matches!(directory, Some((_, false)));
     let directory = match directory {
         Some((path, first)) => Directory {

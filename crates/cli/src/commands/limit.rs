@@ -1,5 +1,5 @@
 //! `godwit limit`: lists the transfers of this user that run here, and changes their limits.
-//! Starts nothing; the transfers do what they are told.
+//! Starts nothing; the transfers themselves apply the limits.
 
 use clap::ArgMatches;
 use godwit_api::settings::{Scope, Setting, Value, parse_value};

@@ -35,7 +35,7 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
     let Some((name, matches)) = matches.subcommand() else {
         return Err(Failure::usage("name a command: godwit help lists them"));
     };
-    // What needs no home makes none.
+    // Commands that need no home make none.
     match name {
         // Whatever it cannot do, it says to who called it, so it must not fail before.
         "agent" => return crate::agent::run(matches),

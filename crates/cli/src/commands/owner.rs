@@ -1,5 +1,5 @@
 //! Owns giving what root wrote into a home to the owner of the home: a service must be able to read its own files.
-//! Follows no link, so that nobody in the home leads root astray.
+//! Follows no link, so that users of the home cannot lead root astray.
 
 use std::ffi::CStr;
 use std::io;

@@ -32,7 +32,7 @@ pub(super) struct Asker<'a> {
     pub(super) stream: &'a mut dyn Stream,
     /// The other side, for people.
     pub(super) whose: &'a str,
-    /// Who can make a directory there by ssh.
+    /// The login that can make a directory there by ssh.
     pub(super) login: Option<&'a Login>,
 }
 
@@ -296,7 +296,7 @@ fn storage_there(
     }
 }
 
-/// What makes the directory that a destination there is to be in: a command, if no shell takes the name for something else.
+/// The command that makes the parent directory of a destination there. None if a shell could misread the name.
 fn make_above(login: &Login, place: &str) -> Option<String> {
     let below_home = place.strip_prefix("~/").unwrap_or(place);
     let (above, _) = below_home.trim_end_matches('/').rsplit_once('/')?;

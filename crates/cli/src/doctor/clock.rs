@@ -21,12 +21,12 @@ pub(super) struct Exchange {
     pub(super) theirs_ns: i128,
 }
 
-/// What is known of the other clock.
+/// The measured difference to the other clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
     /// Nanoseconds by which it is ahead of ours; negative where it is behind.
     pub(super) ahead_ns: i128,
-    /// It may be so much more or less: half of the time that the exchange was on its way, for nobody knows how that was divided.
+    /// Possible error of the difference: half of the round trip, because the split between both directions is unknown.
     pub(super) uncertainty: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What was found: states, what they mean for a transfer, the rates that bound it.
+//! The findings: states, their meaning for a transfer, and the rates that bound it.
 //! Prints nothing.
 
 /// How bad it is.
@@ -29,9 +29,9 @@ pub(super) struct Finding {
     pub(super) name: &'static str,
     /// How bad it is.
     pub(super) level: Level,
-    /// What was found.
+    /// The finding, in words.
     pub(super) message: String,
-    /// What to do, if anything.
+    /// The remedy, if there is one.
     pub(super) mend: Option<String>,
 }
 
@@ -51,11 +51,11 @@ pub(super) struct Limit {
     pub(super) name: &'static str,
     /// For one direction.
     pub(super) way: Direction,
-    /// What bounds, in words that follow "limited by".
+    /// The bound, in words that follow "limited by".
     pub(super) what: String,
     /// The bound.
     pub(super) bytes_per_second: u64,
-    /// What raises it.
+    /// The remedy that raises the bound.
     pub(super) mend: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the kernel lets a connection have: buffers against round trip and rate, congestion control.
+//! The kernel's limits on a connection: buffers against RTT and rate, congestion control.
 //! Reads `/proc/sys` and changes nothing in it.
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ const RECEIVE: &str = "net.ipv4.tcp_rmem";
 const RATE_WANTED: u64 = 1_250_000_000;
 /// Far enough that loss-based congestion control suffers from each loss.
 const FAR: Duration = Duration::from_millis(20);
-/// What is proposed at most: more is a sign of a wrong measurement.
+/// Largest proposed buffer. A larger one is a sign of a wrong measurement.
 const BUFFER_BYTES_MAX: u64 = 1 << 30;
 
 /// One of the kernel's buffers.
@@ -76,7 +76,7 @@ pub(super) fn look(path: Option<&Path>, settings: &CpSettings, findings: &mut Fi
             let buffer = Buffer {
                 name,
                 way,
-                // As kernels have them, where nobody has changed them.
+                // The default of kernels.
                 least: 4_096,
                 first,
                 most,

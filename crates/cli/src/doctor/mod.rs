@@ -27,9 +27,9 @@ use crate::exit::Exit;
 use crate::home::Home;
 use findings::Findings;
 
-/// What is looked at.
+/// The subject of an examination.
 pub(crate) struct Subject {
-    /// What `godwit cp` would be told.
+    /// The settings that `godwit cp` would have.
     pub(crate) settings: CpSettings,
     /// Where the keys are, if they are anywhere.
     pub(crate) home: Home,
@@ -63,7 +63,7 @@ pub(crate) enum OtherSide {
 pub(crate) struct Node {
     /// Where it listens.
     pub(crate) node: HostPort,
-    /// What is meant there.
+    /// The named place there.
     pub(crate) export: Option<NodePlace>,
 }
 

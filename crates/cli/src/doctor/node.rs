@@ -18,7 +18,7 @@ use super::clock::Difference;
 use super::findings::{Findings, Level};
 use super::{Node, Subject};
 
-/// What is known of another side that answers, and of the way to it.
+/// The known facts about another side that answers, and about the path to it.
 pub(super) struct Path {
     /// The other side, for people.
     pub(super) whose: String,
@@ -105,7 +105,7 @@ pub(super) fn look(node: &Node, subject: &Subject, findings: &mut Findings) -> O
         .as_ref()
         .is_some_and(|place| caller.grants(place, findings));
     if !known {
-        // Who is not let in is told nothing more.
+        // A refused client learns nothing more.
         tell_way(&path, findings);
     } else if hello.capabilities & capability::EXAMINE == 0 {
         tell_way(&path, findings);
@@ -149,7 +149,7 @@ fn look_there(
             }
         }
         Err(Unanswered::Refused(why)) => {
-            // It was told with the access that there is not.
+            // The finding on access has already reported this.
             tell_way(path, findings);
             findings.note("clock", format!("it is not told: {why}"), None);
             return;
@@ -195,10 +195,10 @@ fn identity(subject: &Subject, findings: &mut Findings) -> Option<(Identity, boo
     }
 }
 
-/// What stops: name, what happened, what to do.
+/// A finding that stops the examination: name, event, remedy.
 type Stop = Box<(&'static str, String, Option<String>)>;
 
-/// Who calls whom.
+/// The caller and its peer.
 struct Caller {
     address: PeerAddress,
     tls: ClientTls,
@@ -305,8 +305,7 @@ impl Caller {
         }
     }
 
-    /// Asks for a place that cannot be: who may not go there is told so, who may that it does not exist.
-    /// Whether it may be written to.
+    /// Whether the place may be written to. Asks for a path that cannot exist: the answer shows whether access or only the path is missing.
     fn grants(&self, place: &[u8], findings: &mut Findings) -> bool {
         let below = format!("/.godwit-doctor-{}/x", std::process::id());
         let nowhere = [place, below.as_bytes()].concat();

@@ -71,7 +71,7 @@ fn limit(limit: &Limit) -> Value {
     json!({"name": limit.name, "way": way, "what": limit.what, "bytes_per_second": limit.bytes_per_second, "mend": limit.mend})
 }
 
-/// What would limit a transfer, and what to do.
+/// The factor that would limit a transfer, and the remedy.
 fn sentence(findings: &Findings) -> String {
     if let Some(stop) = findings
         .all

@@ -38,7 +38,7 @@ pub(super) fn look(place: &SshPlace, subject: &Subject, findings: &mut Findings)
     }
 }
 
-/// What stops: name, what happened, what to do.
+/// A finding that stops the examination: name, event, remedy.
 type Stop = (&'static str, String, Option<String>);
 
 fn examine(
@@ -150,7 +150,7 @@ fn examine(
     path.machine = asker.machine(wanted, settings, findings);
     stream.shutdown();
     drop(stream);
-    // What was asked for is done: it ends of itself.
+    // The errand is done, so the process ends without a signal.
     process.wait(Duration::from_secs(2));
     Ok(Some(path))
 }
@@ -189,7 +189,7 @@ fn measure(asker: &mut Asker<'_>, path: &mut Path, findings: &mut Findings) {
     }
 }
 
-/// What to do, where the words do not say it already.
+/// The remedy, unless the message already names one.
 fn refused(refusal: &Refusal, login: &Login, gave_up: Option<Duration>) -> Stop {
     let message = refusal.to_string();
     if let Some(after) = gave_up {

@@ -14,7 +14,7 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 use super::Directory;
 use super::findings::{Direction, Findings, Limit};
 
-/// What is measured with.
+/// The limits of a measurement.
 const MEASURE: MeasureLimits = MeasureLimits {
     bytes: 256 << 20,
     time: Duration::from_millis(500),

@@ -23,7 +23,7 @@ pub(super) struct Bar {
     shown: bool,
 }
 
-/// What stands on the second line.
+/// The second line.
 #[derive(Default)]
 struct Text {
     circumstances: String,

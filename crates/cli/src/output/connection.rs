@@ -42,7 +42,7 @@ impl Lost {
         }
     }
 
-    /// Whether the other kind of loss has been told before.
+    /// Whether the last reported loss was of the other kind.
     pub(super) fn differs(&self, event: &ConnectionLost) -> bool {
         self.silent != event.silent
     }
@@ -81,7 +81,7 @@ fn named(channel: &LostChannel) -> String {
     format!("channel {} ({})", channel.number, printable(&channel.name))
 }
 
-/// A time of an event, which another machine may have told.
+/// A time of an event, which may come from another machine.
 pub(crate) fn time(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds)
         .unwrap_or_default()

@@ -1,8 +1,8 @@
-//! What a transfer tells its user: JSON lines, plain lines, or a bar on a terminal.
+//! The output of a transfer: JSON lines, plain lines, or a bar on a terminal.
 //! Decides nothing about the transfer; may be called from any thread.
 //!
-//! JSON lines, the list of entries and the summary go to standard output, everything else to standard error. A reader that went away
-//! (`| head`) is no reason to stop a transfer: what can no longer be said is dropped.
+//! JSON lines, the list of entries and the summary go to standard output, everything else to standard error. A reader that is gone
+//! (`| head`) does not stop a transfer: further output is dropped.
 
 mod bar;
 mod channels;
@@ -43,10 +43,10 @@ struct State {
     /// Standard output is for contents: everything goes to standard error.
     aside: bool,
     log: Option<Log>,
-    /// What is copied where to, for people.
+    /// The sources and the destination, for people.
     what: Option<String>,
     progress_told: Option<Instant>,
-    /// Nobody reaches the other end.
+    /// The other end is out of reach.
     lost: Option<Lost>,
 }
 
@@ -93,7 +93,7 @@ impl Output {
         self
     }
 
-    /// Shows progress. What comes too soon after the last is dropped.
+    /// Shows progress. An update too soon after the last one is dropped.
     fn progress(&self, progress: &Progress, event: &Event) {
         let now = Instant::now();
         self.with(|state| {
@@ -129,7 +129,7 @@ impl Output {
         });
     }
 
-    /// Shows how far a transfer was at its end: programs are told whenever that is.
+    /// Shows the progress of a transfer at its end. Programs get it whatever the interval.
     fn progress_at_end(&self, progress: &Progress, event: &Event) {
         self.with(|state| {
             state.log(|| event.to_line());
@@ -201,7 +201,7 @@ impl Output {
     }
 }
 
-/// What people see of an event.
+/// The output of an event for people.
 enum Line {
     Nothing,
     /// On standard error.
@@ -228,7 +228,7 @@ impl EventSink for Output {
                 true => Line::Printed(channels::table(&told.channels)),
                 false => Line::Nothing,
             }),
-            // A loss that lasts is in each line of progress: people are told of it once.
+            // Each progress event repeats a lasting loss. People see it once.
             Event::ConnectionLost(lost) => self.render(seen, |state| {
                 if lost.channel.is_some() || state.note_lost(lost) {
                     Line::Beside(connection::lost(lost))
@@ -280,7 +280,7 @@ impl EventSink for Output {
 }
 
 impl State {
-    /// Whether people have not been told of this loss.
+    /// Notes a loss; returns whether people have not seen it yet.
     fn note_lost(&mut self, event: &ConnectionLost) -> bool {
         let is_new = self.lost.as_ref().is_none_or(|lost| lost.differs(event));
         self.show_lost(Some(Lost::of(event, Instant::now())));

@@ -26,7 +26,7 @@ impl PlainLines {
         )
     }
 
-    /// What is copied where to.
+    /// The sources and the destination.
     pub(super) fn what(&self, started: &Started) -> String {
         let text = |bytes: &[u8]| printable(&String::from_utf8_lossy(bytes));
         format!(
@@ -173,7 +173,7 @@ impl PlainLines {
             "\nmemory      {}",
             both(&summary.max_rss_bytes, human_size)
         );
-        // What took a moment was limited by how it began and ended.
+        // The beginning and the end limit a transfer of less than a second.
         if let Some(bottleneck) = &summary.bottleneck
             && elapsed >= Duration::from_secs(1)
         {
@@ -224,7 +224,7 @@ impl PlainLines {
     }
 }
 
-/// What limits a transfer; a limit on the rate is the user's own.
+/// The bottleneck of a transfer, in words. A limit on the rate is the user's.
 fn limited(limited: &Limited) -> String {
     let stage = match limited.stage.as_str() {
         "limit" => "--limit",

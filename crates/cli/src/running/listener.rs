@@ -42,8 +42,8 @@ pub(super) fn short(directory: &Path) -> std::io::Result<Short> {
         .map(Short)
 }
 
-/// What the names of this machine's sockets begin with. A home may be shared with other machines, and with containers, whose
-/// processes have the same numbers: a socket of theirs refuses whoever is not there, as one that a dead process left does.
+/// Prefix of the names of this machine's sockets. Other machines and containers may share a home and have processes of the same
+/// numbers. Their sockets refuse a connection from here, as the socket of a dead process does.
 pub(super) fn here() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let numbers = std::fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
@@ -60,15 +60,15 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Listens below `directory`, and gives each connection of this user or the superuser to `answer`, several at once: one
-    /// that waits keeps nobody else waiting.
+    /// Listens below `directory`, and passes each connection of this user or the superuser to `answer`, several at once. A waiting
+    /// connection does not delay others.
     pub(super) fn start(
         directory: &Path,
         answer: impl Fn(UnixStream) + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
         let name = format!("{}{}", here(), std::process::id());
         let path = directory.join(&name);
-        // What is left of an earlier process of this number.
+        // Removes the socket of an earlier process of this number.
         let _ = std::fs::remove_file(&path);
         let socket = UnixListener::bind(short(directory)?.path(OsStr::new(&name)))?;
         let mut listener = Self {
@@ -77,7 +77,7 @@ impl Listener {
             stopping: Arc::default(),
             thread: None,
         };
-        // The directory lets nobody else in either.
+        // The directory also keeps other users out.
         std::fs::set_permissions(&listener.path, std::fs::Permissions::from_mode(0o600))?;
         let answer = Arc::new(answer);
         let accepting = listener.socket.try_clone()?;
@@ -100,7 +100,7 @@ impl Listener {
                     }
                     answering.retain(|thread| !thread.is_finished());
                     if answering.len() >= ANSWERING_MAX {
-                        // Hangs up: whoever asks is told that nobody answers.
+                        // Hangs up. The asking command then reports that there is no answer.
                         continue;
                     }
                     let answer = Arc::clone(&answer);

@@ -28,7 +28,7 @@ const CONFIRM_DEADLINE: Duration = Duration::from_secs(10);
 /// How long the other side of a socket may take; longer than a confirmation.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(15);
 
-/// What is asked of a transfer.
+/// A question to a transfer.
 #[derive(Debug, Default, Deserialize, Serialize)]
 struct Question {
     /// Bytes a second, 0 for none; asked for if it is there.
@@ -36,7 +36,7 @@ struct Question {
     limit: Option<u64>,
 }
 
-/// What a transfer says.
+/// The answer of a transfer.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Running {
     /// In hexadecimal digits.
@@ -44,7 +44,7 @@ pub(crate) struct Running {
     pub(crate) pid: u32,
     pub(crate) sources: Vec<String>,
     pub(crate) destination: String,
-    /// What the sending end obeys, in bytes a second; 0 is none, null not known yet.
+    /// The limit that the sending end obeys, in bytes a second; 0 is none, null not known yet.
     pub(crate) limit: Option<u64>,
     /// Contents delivered.
     pub(crate) bytes: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Running {
     /// The seconds are those without an answer, over connections that are open.
     #[serde(default)]
     pub(crate) silent: bool,
-    /// What was asked for could not be done.
+    /// The reason why the question could not be obeyed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Found {
     name: std::ffi::OsString,
 }
 
-/// All transfers that run with this home, by their beginning. What a killed process has left is taken away.
+/// All transfers that run with this home, by their beginning. Removes the sockets of killed processes.
 pub(crate) fn find(home: &Home) -> Result<Vec<Found>, Failure> {
     let directory = home.running()?;
     let read = |error: std::io::Error| {
@@ -86,7 +86,7 @@ pub(crate) fn find(home: &Home) -> Result<Vec<Found>, Failure> {
             Ok(running) if !running.transfer.is_empty() => found.push(Found { running, name }),
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused && !is_alive => {
-                // Nobody listens, and nobody else will under this name: it is that of a process.
+                // The process of this name is dead, and no other process takes the name.
                 let _ = std::fs::remove_file(directory.join(&name));
             }
             // It ended meanwhile, or is not ours to ask.

@@ -13,7 +13,7 @@ use super::{CONFIRM_DEADLINE, Question, Running, read_line, write_line};
 use crate::home::Home;
 use crate::output::lost_time;
 
-/// Sources that are told: enough to know a transfer by, and few enough for one line.
+/// Most sources in an answer: enough to recognise a transfer, and few enough for one line.
 const SOURCES_TOLD_MAX: usize = 16;
 
 /// Makes the transfer of this process known to other commands of its user when it begins, and passes all events on.
@@ -27,7 +27,7 @@ pub(crate) struct Steered {
 struct Shared {
     control: Control,
     running: Mutex<Running>,
-    /// Since when nobody reaches the other end, and whether connections are open nevertheless.
+    /// Since when the other end is out of reach, and whether connections are open nevertheless.
     lost: Mutex<Option<(Instant, bool)>>,
 }
 
@@ -45,7 +45,7 @@ impl Steered {
         }
     }
 
-    /// The transfer begins, perhaps anew.
+    /// The transfer begins, perhaps again.
     fn begin(&self, started: &Started) -> Result<(), String> {
         {
             let mut running = self.shared.lock();
@@ -107,7 +107,7 @@ impl Shared {
     }
 
     fn answer(&self, mut socket: UnixStream) {
-        // Who asks nonsense, or goes away, gets no answer.
+        // A nonsensical question, or a client that is gone, gets no answer.
         if let Ok(question) = read_line::<Question>(&socket) {
             let error = question.limit.and_then(|limit| self.set_limit(limit));
             let figures = self.control.figures();

@@ -14,9 +14,9 @@ use crate::exit::{Failure, FailureCode};
 pub(crate) struct Rsh {
     /// The program, then its own options.
     words: Vec<OsString>,
-    /// What this program is called there, for the shell there.
+    /// The name of this program on the other machine, for the shell there.
     remote_command: OsString,
-    /// Nobody is there to answer a question.
+    /// The user cannot answer a question.
     unattended: bool,
 }
 
@@ -66,7 +66,7 @@ impl Rsh {
         line
     }
 
-    /// Whether nobody is there to answer a question of ssh.
+    /// Whether the user cannot answer a question of ssh.
     pub(crate) fn is_unattended(&self) -> bool {
         self.unattended
     }

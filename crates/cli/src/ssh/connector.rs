@@ -1,7 +1,7 @@
 //! Makes the connections of a transfer with an agent.
 //! Does not start it (`start`), and does not explain what ssh says (`greeting`).
 //!
-//! An agent that is gone is started anew. `godwit_net::Reach` finds the path for data: all addresses at once, or the agent dials
+//! A new agent replaces one that is gone. `godwit_net::Reach` finds the path for data: all addresses at once, or the agent dials
 //! while this side waits.
 
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ use super::start::{Order, start};
 /// For finding a way to the data port, in all ways together.
 const REACH_DEADLINE: Duration = Duration::from_secs(6);
 
-/// What does not change from one agent to the next.
+/// Options that all agents of a transfer share.
 #[derive(Clone)]
 pub(crate) struct SshOptions {
     pub(crate) rsh: Rsh,
@@ -65,8 +65,7 @@ impl SshOptions {
         }
     }
 
-    /// How long ssh may take to bring an answer, once nobody is asked anything: as long as connections are tried for, and not
-    /// less than one may take.
+    /// How long ssh may take to bring an answer without questions to the user: the retry time, and at least the time of one handshake.
     pub(super) fn answer_limit(&self) -> AnswerLimit {
         AnswerLimit {
             unattended: self.rsh.is_unattended(),
@@ -75,7 +74,7 @@ impl SshOptions {
     }
 }
 
-/// Makes the connections of one transfer with an agent, which it starts anew when the transfer has to be opened anew.
+/// Makes the connections of one transfer with an agent, and starts a new agent when the transfer restarts.
 pub(crate) struct SshConnector {
     options: SshOptions,
     sender: String,
@@ -184,7 +183,7 @@ impl SshConnector {
             if over || self.options.interrupted.load(Ordering::Relaxed) {
                 Look::Stop
             } else if live.process.ended().is_some() {
-                // What ssh started may be gone with it: whoever does not answer now will not come either.
+                // The agent may have ended with its ssh. An address that does not answer now never will.
                 Look::DialOnly
             } else {
                 Look::Wait
@@ -208,7 +207,7 @@ impl SshConnector {
 
 impl Connector for SshConnector {
     fn open(&self, first: &[u8]) -> Result<Connection, Refusal> {
-        // What is left of the last agent goes before the next one comes.
+        // The last agent ends before the next one starts.
         if let Some(last) = locked(&self.agent).take() {
             last.end();
         }
@@ -320,7 +319,7 @@ impl Connector for SshConnector {
     }
 
     fn makes_more(&self) -> bool {
-        // The other end dials as many as it was told when it began; through ssh a stream more is no way more.
+        // The other end dials as many as its order said. Through ssh, one more stream is not one more path.
         let live = locked(&self.agent).clone();
         live.is_some_and(|live| live.reach.as_ref().is_some_and(Reach::dials))
     }
@@ -375,8 +374,8 @@ impl Live {
     }
 }
 
-/// How long all processes of a transfer that did not complete may take to end: a goodbye goes through them, the other side makes
-/// durable what it has, and each machine may have much else to do. An ssh that is told to end drops what it has not sent.
+/// How long all processes of an incomplete transfer may take to end. A goodbye goes through them, the other side syncs its data, and
+/// each machine may be busy. An ssh that gets a signal to end drops its unsent data.
 const GOODBYE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A failure of the moment.

@@ -23,10 +23,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// From the end of what ssh carries to its own end.
 const END_PATIENCE: Duration = Duration::from_secs(3);
 
-/// What is shown of noise before an answer that never came.
+/// Shown bytes of the noise before a missing answer.
 const NOISE_SHOWN_BYTES: usize = 500;
 
-/// Who is spoken with, and what a message to the user needs.
+/// The peer, and the parts of a message to the user.
 pub(super) struct Peer<'a> {
     pub(super) login: &'a Login,
     pub(super) remote_command: &'a str,
@@ -39,7 +39,7 @@ pub(super) struct Peer<'a> {
 /// one, time counts from the first byte from the other side, for then ssh has nothing left to ask.
 #[derive(Clone, Copy)]
 pub(super) struct AnswerLimit {
-    /// Nobody is there to answer a question.
+    /// The user cannot answer a question.
     pub(super) unattended: bool,
     pub(super) patience: Duration,
 }
@@ -91,7 +91,7 @@ impl Peer<'_> {
                 match socket.write(unsent) {
                     Ok(sent) => unsent = &unsent[sent..],
                     Err(error) if is_later(&error) => {}
-                    // Who does not listen has said why, or will have ended.
+                    // A peer that does not listen has given its reason, or has ended.
                     Err(_) => unsent = &[],
                 }
             }

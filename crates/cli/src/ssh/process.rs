@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-/// What is kept of what ssh says: its end, where the reason is.
+/// Kept bytes of the errors of ssh: the last ones, which hold the reason.
 const COMPLAINT_BYTES_MAX: usize = 8 << 10;
 
-/// How long an ssh that has nothing left to do may take to end, before it is told to, and then before it is made to.
+/// How long an idle ssh may take to end before the first signal, and then before the kill.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A signal that a terminal sends to all that run in it must not end ssh before this program has said goodbye through it.
@@ -113,12 +113,12 @@ impl SshProcess {
         }
     }
 
-    /// What it said to standard error, the end of it; all of it once it has ended.
+    /// The end of the standard error of ssh; complete once ssh has ended.
     pub(crate) fn complaint(&self) -> String {
         if self.ended().is_some()
             && let Some(reader) = locked(&self.reader).take()
         {
-            // Who inherited it may hold it open for long; what counts was said before.
+            // A child of ssh may hold standard error open for long. The lines that count came before.
             let until = Instant::now() + Duration::from_millis(200);
             while !reader.is_finished() && Instant::now() < until {
                 std::thread::park_timeout(Duration::from_millis(5));
@@ -195,7 +195,7 @@ fn serves_others(process: Pid) -> bool {
         .any(|target| target.to_str().is_some_and(|name| listening.contains(name)))
 }
 
-/// What the kernel shows for a socket that connections are taken from.
+/// The state of a listening socket in the kernel's table.
 const LISTENING: &str = "00010000";
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,4 +1,4 @@
-//! Starts an agent through ssh: what it is told, and what it answers.
+//! Starts an agent through ssh: its order, and its answer.
 //! Makes no other connection with it (`connector`).
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
@@ -17,11 +17,11 @@ use super::connector::SshOptions;
 use super::greeting::Peer;
 use super::process::SshProcess;
 
-/// What an agent is started for.
+/// The order for an agent.
 pub(crate) struct Order {
-    /// Who will connect; `None` for an errand.
+    /// The identity of the client that will connect; `None` for an errand.
     pub(crate) client: Option<IdentityId>,
-    /// Who sends, in the key of the journal.
+    /// The sender, in the key of the journal.
     pub(crate) sender: String,
     /// Where who will connect listens.
     pub(crate) targets: Vec<SocketAddr>,
@@ -32,7 +32,7 @@ pub(crate) struct Order {
 /// An agent that answered.
 pub(crate) struct Started {
     pub(crate) process: Arc<SshProcess>,
-    /// What ssh carries from now on.
+    /// The socket that ssh carries from now on.
     pub(crate) socket: UnixStream,
     pub(crate) identity: IdentityId,
     /// Where it may be reached, the likeliest first.
@@ -40,7 +40,7 @@ pub(crate) struct Started {
     pub(crate) port: u16,
     /// Of the exchange with agents, what it can do.
     pub(crate) capabilities: u64,
-    /// What else came before its answer.
+    /// Output that came before the answer.
     pub(crate) noise: Vec<u8>,
     /// Content of blocks that it takes through ssh while there is no other way.
     pub(crate) early_bytes: u64,
@@ -106,8 +106,7 @@ pub(crate) fn start(options: &SshOptions, order: &Order, first: &[u8]) -> Result
     })
 }
 
-/// What may be dialled. A machine behind a translator of addresses does not know by which name it is reached; whoever dials
-/// does.
+/// Addresses to dial. A machine behind a network address translator does not know the name that it is reached by; the dialling side does.
 fn targets(said: &[String], named: &[IpAddr], port: u16) -> Vec<SocketAddr> {
     let mut said = said
         .iter()
@@ -130,7 +129,7 @@ fn resolve(host: &str) -> Receiver<Vec<IpAddr>> {
     let host = host.to_owned();
     let body = move || {
         let found = (host.as_str(), 0).to_socket_addrs();
-        // Nobody may be waiting any more.
+        // The receiver may be gone.
         let _ = answer.send(
             found
                 .into_iter()

@@ -1,5 +1,5 @@
 //! Grants at a real node: what they open and what stays closed, on the data port and by the commands.
-//! What users of the API may do is tested in `web`.
+//! The rights of users of the API are tested in `web`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -179,7 +179,7 @@ fn a_path_with_links_or_dots_does_not_lead_out_of_its_grant() {
         assert!(!rig.path("got").exists(), "{path}");
         assert_eq!(rig.read("export/closed/secret"), b"secret");
     }
-    // What lies beside it stays out, too, when both are asked for together.
+    // A path beside it stays closed, too, when one command asks for both.
     let (open, closed) = (rig.url("open/a"), rig.url("closed/secret"));
     rig.cp(&[&open, &closed, "to/"]).expect(4, "failed");
     assert!(!rig.path("to/secret").exists());
@@ -257,7 +257,7 @@ fn the_commands_say_what_they_change_where_and_for_whom() {
     let mut rig = Rig::new();
     let us = us(&rig);
     let allow = |rig: &Rig, more: &[&str]| rig.admin(&[&["access", "allow", &us], more].concat());
-    // Without a node nobody knows which exports there are.
+    // Without a node the exports are unknown.
     let outcome = allow(&rig, &["--export", "data"]);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     outcome
@@ -337,7 +337,7 @@ fn the_commands_say_what_they_change_where_and_for_whom() {
             .any(|view| view["origin"] == "state" && view["id"] == "two")
     );
 
-    // Both kinds are taken back; what reaches further is told, and is no success.
+    // Both kinds of grants end. A grant that reaches further is reported, and makes the command fail.
     let outcome = rig.admin(&["access", "deny", &us, "--export", "data:/run4"]);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
     outcome
@@ -367,7 +367,7 @@ fn the_old_commands_name_the_new_ones() {
     }
 }
 
-/// What root writes into the home of a service, the service must be able to read.
+/// A service must be able to read the files that root writes into its home.
 #[test]
 fn files_that_root_writes_belong_to_the_owner_of_the_home() {
     if !needs_root() {

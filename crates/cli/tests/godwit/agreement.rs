@@ -10,7 +10,7 @@ use super::rig::Rig;
 /// The setting of the kernel that either of them would name for small buffers.
 const MEND: &str = "net.ipv4.tcp_wmem";
 
-/// What a transfer from memory says of its bottleneck, and what doctor says of the same direction.
+/// The bottleneck of a transfer from memory, and the finding of doctor for the same direction.
 fn said(rig: &Rig, bytes: &str) -> (Value, Value) {
     let null = format!("godwit://{}/null:", rig.address());
     // As many streams as a user may have asked for: the tuner would add some instead of giving advice.

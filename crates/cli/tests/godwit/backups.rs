@@ -68,7 +68,7 @@ fn what_a_node_knew_is_there_again_after_a_loss() {
     assert!(jobs.contains("before") && !jobs.contains("after"), "{jobs}");
     assert!(told(&rig, &["user", "list"]).contains("alice"));
 
-    // What is there makes way, and is kept.
+    // Existing files move aside and are kept.
     rig.end_daemon(Signal::TERM);
     rig.write("daemon/config.toml", "[serve]\njobs = 3\n");
     fs::write(format!("{backup}/config.toml"), "[serve]\njobs = 4\n").expect("written");

@@ -5,7 +5,7 @@ use super::full::unshare;
 use super::rig::Rig;
 use super::sync::{WAYS, state};
 
-/// The start of a line that makes these mounts in a namespace of its own, between names of the rig's directory: `what on where`.
+/// The start of a line that makes these mounts in a new namespace, between names of the rig's directory: `what on where`.
 fn with_mounts(rig: &Rig, binds: &[(&str, &str)]) -> Option<Vec<String>> {
     let unshare = unshare()?;
     let mounts: Vec<String> = binds
@@ -41,7 +41,7 @@ const BINDS: [(&str, &str); 3] = [
 const INSIDE: &str = "inside the destination";
 const ITSELF: &str = "into itself";
 
-/// What must not be done: a command, a source, a destination, and what is said.
+/// Forbidden transfers: a command, a source, a destination, and the message.
 const NEVER: [(&[&str], &str, &str, &str); 9] = [
     (&["sync", "--delete"], "top/a", "bt", INSIDE),
     (&["sync", "--delete"], "bt/a", "top", INSIDE),
@@ -80,7 +80,7 @@ fn a_directory_under_two_mounts_is_one_directory() {
     assert!(rig.path("export/top/a/g").exists());
 }
 
-/// The two ends see the same files, and each has mounts of its own.
+/// The two ends see the same files, but have different mounts.
 #[test]
 fn a_directory_is_one_for_a_node_that_has_other_mounts() {
     let mut rig = world();

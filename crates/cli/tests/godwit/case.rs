@@ -96,7 +96,7 @@ impl Case {
         written
     }
 
-    /// What the receiver had written before a run that is about to begin.
+    /// The bytes that the receiver had written before the next run.
     pub(crate) fn written_before(&self) -> u64 {
         match self.way {
             Way::Push => self.rig.daemon().written().expect("it runs"),

@@ -78,7 +78,7 @@ fn afresh_but_for_its_time(rig: &Rig, ends: &Ends, outcome: &Outcome) {
     assert_tidy(&ends.destination, &ends.receiver_home);
 }
 
-/// What is no longer a file is named and is not at the destination.
+/// A path that is no longer a file is named, and is not at the destination.
 #[track_caller]
 fn named(_rig: &Rig, ends: &Ends, outcome: &Outcome) {
     outcome.expect(3, "partial");
@@ -143,7 +143,7 @@ fn a_file_that_another_takes_the_place_of_arrives_as_it_became() {
     );
 }
 
-/// Changes a file each time that progress is told, until the transfer is at its end: `change` tells its next length.
+/// Changes a file at each progress event, until the end of the transfer: `change` returns the next length of the file.
 fn changed_throughout(first: u64, change: impl Fn(u64) -> u64) {
     let mut content = vec![0; 16 << 20];
     let mut seeded = Seeded(5);

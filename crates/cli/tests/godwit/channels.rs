@@ -15,7 +15,7 @@ use super::netns::with_network;
 use super::process::{Outcome, Process, wait_until};
 use paths::{Paths, World};
 
-/// The channels as the transfer told of them last.
+/// The channels in the last event about them.
 fn channels(outcome: &Outcome) -> Vec<Value> {
     let last = outcome
         .events()
@@ -26,7 +26,7 @@ fn channels(outcome: &Outcome) -> Vec<Value> {
     })
 }
 
-/// What each of them had, for messages.
+/// The bytes of each channel, for messages.
 fn shares(channels: &[Value]) -> String {
     let share = |channel: &Value| {
         let [name, bytes] = ["name", "bytes"].map(|field| &channel[field]);
@@ -221,7 +221,7 @@ fn interfaces_that_lead_nowhere_delay_nothing() {
         "godwit::channels::interfaces_that_lead_nowhere_delay_nothing",
         || {
             let paths = Paths::new(1);
-            // As docker makes them: the same at both sides, and one more with nobody behind it.
+            // Bridges as docker makes them: the same on both sides, and one more without a peer behind it.
             for (namespace, second) in [(&paths.near, "10.77.0.1/24"), (&paths.far, "10.78.0.1/24")]
             {
                 for (name, address) in [("docker0", "172.17.0.1/16"), ("other0", second)] {

@@ -1,5 +1,5 @@
 //! Owns the tests of what rules and limits leave out beyond the meaning of patterns, and of what is refused.
-//! What a pattern means is tested in `filters`, lists of names in `lists`.
+//! The meaning of patterns is tested in `filters`, lists of names in `lists`.
 
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -136,7 +136,7 @@ fn names_below(root: &Path) -> Vec<String> {
 
 #[test]
 fn an_excluded_directory_is_not_entered() {
-    // Whoever may do everything notices nothing.
+    // A user with all rights would notice nothing.
     let mut rig = Rig::for_user(is_root());
     rig.start(&[]);
     rig.write("tree/open/file", "x");

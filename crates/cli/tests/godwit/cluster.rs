@@ -400,7 +400,7 @@ fn a_drained_node_gives_its_jobs_away_and_can_be_removed() {
     let ended = wait_for(&site.nodes[asked], &id, |job| !job["ended"].is_null());
     assert_eq!(ended["state"], "complete", "{ended}");
     assert_same_files(&export.join("run"), &there.export.join("to/run"));
-    // The removed node says what it is now, and may join anew once it has left.
+    // The removed node reports its state, and may join again once it has left.
     let place = site.place_of(&name);
     site.nodes[place]
         .daemon()
@@ -449,7 +449,7 @@ fn who_may_not_join_is_told_why_and_changes_nothing() {
         "dtn9",
     );
     assert!(said.contains("knows no such invitation"), "{said}");
-    // A node that has jobs of its own does not lose them.
+    // A node with jobs keeps them.
     let said = {
         let mut with_state = site.rig();
         with_state.serve(&[]);
@@ -460,7 +460,7 @@ fn who_may_not_join_is_told_why_and_changes_nothing() {
         said.contains("state of its own") && said.contains("cluster leave"),
         "{said}"
     );
-    // Nobody else may read the token.
+    // Other users must not be able to read the token.
     let file = token_file(&stranger, &token);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("opened");
     let line = [

@@ -1,5 +1,5 @@
 //! Owns the test of docs/coming-from.md: each command of another program and ours beside it do the same to the same data.
-//! Knows no command: they stand in the page. What the words behind "The same:" mean is in `judge`.
+//! Knows no command: the page holds them. `judge` explains the words behind "The same:".
 
 mod guide;
 mod judge;

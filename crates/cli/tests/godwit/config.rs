@@ -157,7 +157,7 @@ fn a_node_obeys_the_file_that_it_is_given_and_flags_come_first() {
     assert!(!status.out.contains("archive"), "{status:?}");
 }
 
-/// What `node status` says of the node at an address, with this fingerprint.
+/// The output of `node status` for the node at an address, with this fingerprint.
 fn status_by_https(rig: &Rig, address: &str, fingerprint: &str) -> Outcome {
     let token = rig.path("token");
     if !token.exists() {

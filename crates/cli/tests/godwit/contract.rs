@@ -298,7 +298,7 @@ fn a_transfer_that_runs_ends_when_its_grant_is_taken_back() {
             .expect(4, "failed")
             .says("was taken back")
             .says("godwit access allow");
-        // What arrived is not lost.
+        // The arrived data is not lost.
         assert_eq!(Rig::journals(&ends.receiver_home).len(), 1);
         rig.cp(&ends.line(&[])).expect(4, "failed");
         let line = [

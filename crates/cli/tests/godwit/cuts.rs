@@ -98,7 +98,7 @@ impl State {
                     }
                     own.passed(bytes as u64);
                 }
-                // The other end is told in the same way, whatever it was.
+                // The other end sees the same kind of close, whatever the reason.
                 let _ = to.shutdown(Shutdown::Both);
                 let _ = from.shutdown(Shutdown::Both);
                 own.live
@@ -160,7 +160,7 @@ fn survives(seed: u64, cut: Cut, moments: u64, pull: bool) {
     let end = rig.cp(&line);
     end.complete();
     let cuts = proxy.state.cuts.load(Ordering::SeqCst);
-    // What a cut can cost: what was on the way and in the buffers of the connections that were cut.
+    // Possible cost of a cut: the data on the network and in the buffers of the cut connections.
     let resent = end.number("resent_bytes");
     eprintln!(
         "seed {seed}: {cuts} cuts, {} connections, {resent} resent",

@@ -215,7 +215,7 @@ fn what_cannot_be_listed_at_the_destination_stays_and_is_named() {
     assert!(!world.path("export/dst/stray").exists());
 }
 
-/// What is below, in a fixed order; no link is followed.
+/// The entries below, in a fixed order; follows no link.
 fn entries(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut waiting = vec![root.to_owned()];

@@ -34,7 +34,7 @@ fn world() -> Rig {
     rig
 }
 
-/// What rsync makes of the same.
+/// The result of rsync for the same input.
 fn judged(rig: &Rig) -> std::path::PathBuf {
     let judge = rig.path("judge");
     let copied = Command::new("cp")

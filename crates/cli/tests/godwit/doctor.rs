@@ -17,7 +17,7 @@ use super::netns::{Netns, RIGHT, WanLink, WanOptions, with_network};
 use super::process::Outcome;
 use super::rig::{Rig, as_each_user};
 
-/// What a run with `--json` found.
+/// The findings of a run with `--json`.
 pub(crate) struct Found {
     pub(crate) code: Option<i32>,
     pub(crate) object: Value,
@@ -327,7 +327,7 @@ fn a_node_tells_and_measures_only_for_whom_it_lets_in() {
         matches!(&answer, Frame::Error(error) if ErrorCode(error.code) == ErrorCode::AUTH),
         "{answer:?}"
     );
-    // Who may read only is told of the machine, and no storage is touched for it.
+    // A client that may only read learns about the machine, and doctor touches no storage for it.
     let id = Identity::load_or_create(&stranger)
         .expect("a key")
         .id()

@@ -114,7 +114,7 @@ fn what_is_no_file_is_reported_and_the_rest_arrives() {
             fs::rename(rig.path("s"), at("socket")).expect("renamed");
             let mut left_out = vec!["d/fifo", "fifo", "socket"];
             if is_root() {
-                // One that gives without end, and one that nobody is behind.
+                // A device that gives bytes without end, and one without a driver.
                 make("mknod", &["-m", "666"], &at("character"), &["c", "1", "5"]);
                 make("mknod", &["-m", "666"], &at("block"), &["b", "240", "77"]);
                 left_out.extend(["block", "character"]);
@@ -155,7 +155,7 @@ fn a_source_that_is_no_file_itself_is_reported() {
     });
 }
 
-/// Who opened it for writing would wait for somebody to read.
+/// A writer that opens the FIFO would wait for a reader.
 #[test]
 fn a_fifo_in_the_way_is_replaced_and_not_written_to() {
     as_each_user(|rig| {

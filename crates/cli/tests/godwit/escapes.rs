@@ -1,5 +1,5 @@
-//! Tests of who speaks the wire by hand and asks for what is outside the export, which no client of ours would send, and of links
-//! that come into the way of what is read.
+//! Tests of clients that speak the wire by hand and ask for paths outside the export, which our client would never send. Tests also
+//! of links that replace a part of the path during a read.
 //! Links at the destination are in `entries`.
 
 use std::fs;
@@ -25,7 +25,7 @@ fn frame(open: &Open, placed: &[u8], wanted: &[u8]) -> Vec<u8> {
     head
 }
 
-/// What the daemon answers to a request of a client that may do everything in the export.
+/// The answer of the daemon to a request of a client that may do everything in the export.
 fn ask(rig: &Rig, request: &[u8]) -> Result<Frame, GreetError> {
     asking::ask(rig, &rig.client_home(), request)
 }
@@ -202,7 +202,7 @@ fn links_swapped_in_at_the_source_lead_nowhere() {
             let line = [flags, &[url.as_str(), &to][..]].concat();
             let mut client = rig.begin_cp(&rig.path(""), &line);
             while !client.has_ended() {
-                // Nobody else renames here.
+                // Only this test renames here.
                 fs::rename(&there, &aside).expect("ours");
                 symlink(rig.path("outside"), &there).expect("ours");
                 std::thread::yield_now();

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use super::process::{Outcome, Process};
 use super::rig::Rig;
 
-/// How it is known that a code is told where it should be.
+/// The proof that a code is reported where it should be.
 enum Proof {
     /// This run ends with the code, or names an entry with it.
     Run(fn(&mut Rig) -> Outcome),
@@ -227,7 +227,7 @@ fn by_ssh(rig: &Rig, script: &str) -> Outcome {
 fn at_a_server(rig: &Rig, answer: &'static [u8]) -> Outcome {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
     let address = listener.local_addr().expect("bound").to_string();
-    // Ends with the test's process: nobody knows how often the client comes.
+    // Ends with the test's process: the number of the client's connections is unknown.
     std::thread::spawn(move || {
         let mut held = Vec::new();
         while let Ok((mut socket, _)) = listener.accept() {

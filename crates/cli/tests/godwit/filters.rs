@@ -1,5 +1,5 @@
 //! Owns the tests of what patterns mean, with rsync as the judge.
-//! What else leaves entries out is tested in `choices`.
+//! Other reasons to skip entries are tested in `choices`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -12,7 +12,7 @@ use super::data::{Seeded, first_seed};
 use super::judge::assert_identical;
 use super::rig::Rig;
 
-/// What both programs get, between `--no-sync` or `-a` and the names.
+/// Arguments for both programs, between `--no-sync` or `-a` and the names.
 fn arguments(rules: &[(&str, &str)]) -> Vec<OsString> {
     let mut arguments = Vec::new();
     for (flag, pattern) in rules {

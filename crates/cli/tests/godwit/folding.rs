@@ -1,7 +1,7 @@
 //! Tests of destinations that take several spellings for one name: nothing is overwritten, skipped or mixed for that.
 //! Other odd names are elsewhere (`entries`).
 //!
-//! Mounting takes root. Who is not root goes to an ordinary place instead, where all of it has to arrive.
+//! Mounting takes root. Without root the test uses an ordinary place instead, where all of it has to arrive.
 
 mod disk;
 

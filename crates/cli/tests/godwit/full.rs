@@ -1,8 +1,8 @@
 //! Tests destinations that take nothing or not all: full, read-only, missing.
 //! Does not test storage that lies: the engine's own tests have a storage for that.
 //!
-//! A small file system takes a mount namespace, which also ends with the daemon in it. Who is not root makes a user
-//! namespace first; where that is not allowed, what needs no mount is tested.
+//! A small file system takes a mount namespace, which also ends with the daemon in it. Without root the test makes a user
+//! namespace first. If that is not allowed, only the cases without a mount are tested.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -160,7 +160,7 @@ fn what_may_not_be_written_is_told() {
     let mut rig = Rig::new();
     let source = rig.path("run42");
     make_tree(&source, 1, &mut Seeded(3));
-    // What no permission bit stops, root or not: files where directories are wanted.
+    // An obstacle for every user, root or not: files in place of wanted directories.
     fs::create_dir(rig.export.join("new")).expect("made");
     fs::write(rig.export.join("new/run42"), "in the way").expect("written");
     rig.start(&[]);
@@ -215,7 +215,7 @@ fn what_is_read_back_is_what_was_sent() {
     }
 }
 
-/// What is to go would make room, and goes last.
+/// The files to delete would make room, but they go last.
 #[test]
 fn a_full_destination_with_delete_says_what_makes_room() {
     let Some((rig, export)) = mounted("size=20m") else {

@@ -65,7 +65,7 @@ fn the_same_seed_makes_the_same_bytes() {
     let (_, other) = generate(&rig, "other", &line("8"));
     assert!(first != other, "another seed makes the same");
     assert_eq!(files(&first).len(), files(&other).len());
-    // What it says is what there is, below the directory that was named.
+    // The reported counts match the files below the named directory.
     let count = files(&first).len();
     let directories = first.len() - count - 1;
     let bytes = bytes(&first);

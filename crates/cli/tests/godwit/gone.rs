@@ -1,5 +1,5 @@
-//! Tests of pulls of several sources of which some cannot be had: the others arrive, and each that failed is told by its name.
-//! Does not test what fails below a source (`entries`).
+//! Tests of pulls of several sources, some of which fail: the others arrive, and each failed source is reported by name.
+//! Failures below a source are tested in `entries`.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -191,7 +191,7 @@ fn nothing_but_closed_sources_is_a_failure() {
     });
 }
 
-/// What may not be had is no fault of one source: nothing of such a request is carried out.
+/// A source without access is no failure of one source: the whole request is refused.
 #[test]
 fn what_is_not_granted_or_leads_out_still_stops_everything() {
     as_each_user(|rig| {

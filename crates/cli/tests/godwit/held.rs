@@ -19,7 +19,7 @@ use super::rig::Rig;
 /// Far above what a daemon could have in threads without anybody noticing.
 const HELD: usize = 200;
 
-/// What a daemon has of its own, beside its transfers, and what comes and goes.
+/// Descriptors that a daemon holds besides its transfers, and those that come and go.
 const SLACK: usize = 12;
 
 const BYTES: u64 = 1 << 20;
@@ -105,7 +105,7 @@ fn transfers_of_absent_clients_cost_no_threads_and_are_limited() {
         );
     });
     assert!(cost(&rig).1 >= HELD, "they are still held");
-    // Waiting would not help: nobody is there who would end one of them.
+    // Waiting would not help: the transfers do not end without a user.
     let refused = rig.cp(&line(&rig.url("more"), &[]));
     refused
         .expect(1, "failed")

@@ -45,7 +45,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// Each good call is answered within this time, on a machine that does much else, the attack included.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// What all strangers may take of the node's memory, in KiB: places, requests and buffers of 256 connections, and two passwords.
+/// Memory of the node that all strangers may take, in KiB: places, requests and buffers of 256 connections, and two passwords.
 const MEMORY_MAX: u64 = 160 << 10;
 
 /// The beginning of HTTP/2, with empty settings.
@@ -83,7 +83,7 @@ const KINDS: [Kind; 7] = [
 ];
 
 impl Kind {
-    /// What is sent at the beginning.
+    /// The bytes sent at the beginning.
     const fn begins(self) -> &'static [u8] {
         match self {
             Self::Slow => b"GET /healthz HTTP/1.1\r\nx: ",
@@ -92,7 +92,7 @@ impl Kind {
         }
     }
 
-    /// What is sent each second.
+    /// The bytes sent each second.
     fn goes_on(self, number: u64) -> Vec<u8> {
         match self {
             Self::Silent | Self::SilentTls | Self::Joins => Vec::new(),
@@ -119,7 +119,7 @@ fn login(number: u64) -> Vec<u8> {
     [head.as_bytes(), body.as_bytes()].concat()
 }
 
-/// What attackers and callers know.
+/// The address and the TLS settings for attackers and callers.
 struct Target {
     address: SocketAddr,
     tls: Arc<ClientConfig>,
@@ -166,7 +166,7 @@ impl Target {
         Ok(stream)
     }
 
-    /// A call by a token on a connection of its own; how long it took.
+    /// A call by a token on a new connection; returns its duration.
     fn call(&self, from: Ipv4Addr, secret: &str) -> io::Result<Duration> {
         let began = Instant::now();
         let mut stream = self.shake(from)?;
@@ -218,7 +218,7 @@ impl Hostile {
         let Some(client) = &mut self.client else {
             return is_open(self.socket.peek(&mut [0]));
         };
-        // What the node does not take waits here, once.
+        // Bytes that the node does not take wait here, once.
         if !client.wants_write()
             && client
                 .writer()
@@ -246,7 +246,7 @@ impl Hostile {
             if client.process_new_packets().is_err() {
                 return false;
             }
-            // What comes is of no interest.
+            // The received bytes do not matter.
             let _ = io::copy(&mut client.reader(), &mut io::sink());
         }
     }

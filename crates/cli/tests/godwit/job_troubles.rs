@@ -50,8 +50,7 @@ fn has_reason(job: &Value, code: &str) -> bool {
     job["reason"]["code"] == code
 }
 
-/// A node for which `directory` is a small file system of its own, and that directory as the test sees it; None for a user who may
-/// not mount.
+/// A node with a small file system mounted at `directory`, and that directory as the test sees it; None if the user may not mount.
 pub(super) fn with_mount(
     rig: &mut Rig,
     directory: &Path,
@@ -258,7 +257,7 @@ fn a_full_disk_under_the_state_stops_changes_and_loses_nothing() {
     );
     assert_ne!(refused.code, Some(0), "{refused:?}");
     refused.says("make room");
-    // What runs goes on, though its end cannot be written down yet.
+    // A running job continues, though its end cannot be recorded yet.
     let until = Instant::now() + DEADLINE;
     while !rig.path("export/copy").exists() {
         assert!(Instant::now() < until, "it stands still");

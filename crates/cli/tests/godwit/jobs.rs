@@ -138,7 +138,7 @@ fn a_job_that_waits_says_why_and_can_be_changed() {
     );
     let watched = rig.admin(&["job", "watch", &id]);
     assert_eq!(watched.code, Some(1), "{watched:?}");
-    // What becomes of one does not hold up the other.
+    // The failure of one job does not stop the other.
     let other = waiting(&rig);
     let both = rig.admin(&["job", "cancel", "zzzzzzzzzzz", &other]);
     assert_eq!(both.code, Some(1), "{both:?}");

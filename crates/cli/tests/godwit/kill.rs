@@ -14,7 +14,7 @@ use super::case::{Case, MIB, Way};
 use super::data::{Seeded, first_seed, make_tree, write_file};
 use super::judge::assert_finals_whole;
 
-/// What may be written and not durable at the receiver, and some blocks that came in past that limit at the same time.
+/// Written bytes that may not be durable at the receiver, and some blocks that came in past that limit at the same time.
 const UNDURABLE: u64 = 160 * MIB;
 
 const MOMENTS: u64 = 50;
@@ -38,7 +38,7 @@ fn kill_until_complete(seed: u64, way: Way) -> u64 {
     };
     let mut case = Case::new(way, |root| make_tree(root, mib, &mut Seeded(seed)));
     let mut kills = 0;
-    // What must have been kept of all runs so far.
+    // The least that all runs so far must have kept.
     let mut least = 0;
     for number in 0.. {
         let victim = [Victim::Client, Victim::Daemon, Victim::DaemonOnly]
@@ -73,7 +73,7 @@ fn kill_until_complete(seed: u64, way: Way) -> u64 {
             Victim::Daemon => {
                 case.rig.kill_daemon();
                 let end = client.wait();
-                // Before it was told that the transfer exists it cannot know that it can be resumed.
+                // Before the started event, the client cannot know that it can resume.
                 let begun = end.said().contains("\"event\":\"started\"");
                 assert_eq!(end.code, Some(if begun { 5 } else { 1 }), "{}", end.said());
                 case.rig.start(&[]);

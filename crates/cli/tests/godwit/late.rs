@@ -28,7 +28,7 @@ struct Call {
     /// Which of the calls hangs, counted by the questions before them.
     number: u32,
     act: fn(&FsStorage) -> Result<(), StoreError>,
-    /// What whoever takes over does, beside removing temporary names.
+    /// The work of the node that takes over, besides removing temporary names.
     finish: fn(&FsStorage),
     /// The change that a user makes after the job.
     edit: fn(&Path),

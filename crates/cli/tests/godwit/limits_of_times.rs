@@ -1,5 +1,5 @@
 //! Tests file systems that accept a time or a mode and keep another: ext4 with inodes of 128 bytes ends in 2038.
-//! What a file system refuses is tested in `unkept`.
+//! Refusals of a file system are tested in `unkept`.
 
 use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -51,7 +51,7 @@ fn times_beyond_a_file_system_are_told_and_their_contents_compared() {
         first.says("2 entries arrived without the time");
         let verified = rig.client(&["verify", "--json", &manifest, &to]);
         verified.expect(0, "same");
-        // Nothing is sent again, and what is missing is told again.
+        // No file is sent again, and missing metadata is reported again.
         let again = rig.client(&line);
         assert_eq!(lost(&again), [2, 0], "{}", again.said());
         assert_eq!(again.number("bytes"), 0, "{}", again.said());

@@ -16,7 +16,7 @@ use super::sync::{WAYS, Way, items};
 const NEW: &str = "new content";
 const OLD: &str = "old";
 
-/// What is said of a name that has nothing to be a name of.
+/// The message for a name whose file was not delivered.
 const WHY: &str = "was not delivered, so there is nothing to link to";
 
 /// A tree with a file of three names, going one of the ways.
@@ -115,7 +115,7 @@ fn put(directory: &Path, name: &str, seconds: u64) {
     set_time(&directory.join(name), seconds);
 }
 
-/// What each of the names holds, where it is there.
+/// The contents of each of the names, if the file exists.
 fn contents(directory: &Path) -> Vec<Option<String>> {
     let read = |name| fs::read_to_string(directory.join(name)).ok();
     ["a", "b", "c"].map(read).into()
@@ -379,7 +379,7 @@ fn files_that_are_one_at_the_destination_alone_become_two() {
             fs::remove_file(world.to(second)).expect("removed");
             fs::hard_link(world.to(first), world.to(second)).expect("linked");
         }
-        // What an older copy shares with this one stays shared.
+        // A file shared with an older copy stays shared.
         fs::hard_link(world.to("closed"), world.rig.path("older")).expect("linked");
         world.run("sync", &["--dry-run"]).complete();
         assert_eq!(inode(&world.to("closed")), inode(&world.to("open")));

@@ -37,7 +37,7 @@ impl Way {
     }
 }
 
-/// What is below a directory: kind, mode, time and content or target of each path.
+/// The entries below a directory: kind, mode, time and content or target of each path.
 fn listing(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![root.to_owned()];

@@ -62,7 +62,7 @@ fn a_running_job_ends_when_its_owner_may_no_longer_run_it() {
         let owner = Caller::user(&rig, name, "operator");
         let_in(&admin, name, None);
         let path = running(&admin, &owner, name);
-        // A second one is paused. Whoever resumes it, it does not run.
+        // A second job is paused. It does not run, whichever user resumes it.
         let paused = running(&admin, &owner, &format!("{name}2"));
         admin
             .post(&format!("{paused}/pause"), &json!({}))
@@ -145,7 +145,7 @@ fn a_schedule_submits_nothing_for_an_owner_without_the_right_and_says_why() {
         .expect(200);
     reason("role_too_small");
 
-    // A removed user's name with jobs in the history is given to nobody else.
+    // The name of a removed user with jobs in the history stays reserved.
     admin.delete("users/alice").expect(204);
     let listed = reason("user_removed");
     assert_eq!(listed[0]["disabled"], true, "{listed}");

@@ -82,7 +82,7 @@ fn both_lines_fit_the_terminal() {
             let told = first.contains(" kB") && second.starts_with("scanning, ");
             (told && rate).then(|| second.clone())
         });
-        // What is too long for a row would have gone on in the next one.
+        // A line that is too long for a row would wrap into the next one.
         let second = drawn.unwrap_or_else(|| panic!("{columns}: {:#?}", terminal.screen()));
         // Between words, and no number stands without its unit.
         if let Some(whole) = second.strip_suffix(" …") {

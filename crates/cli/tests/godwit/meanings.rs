@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use super::process::Process;
 use super::rig::Rig;
 
-/// What stands in `directory`, two levels deep, in order.
+/// The entries of `directory`, two levels deep, in order.
 fn files(directory: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).expect("listed") {

@@ -1,5 +1,5 @@
 //! Tests that random trees with owners, attributes, access lists and special files arrive as they are, in the eyes of rsync.
-//! What a place cannot hold is tested in `unkept`.
+//! Metadata that a place cannot hold is tested in `unkept`.
 
 use std::fs::{self, FileTimes};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -258,7 +258,7 @@ impl Tree {
     }
 }
 
-/// A directory that lets nobody write, and what changes in it later.
+/// A directory without write permission, and later changes in it.
 #[test]
 fn closed_directories_are_filled_and_closed_again() {
     super::rig::as_each_user(|rig| {
@@ -292,7 +292,7 @@ fn closed_directories_are_filled_and_closed_again() {
 #[test]
 fn users_are_who_they_are_called() {
     if !needs_root() {
-        // Only a superuser gives files away; that the others are told so is tested elsewhere.
+        // Only a superuser gives files away. The note for other users is tested elsewhere.
         return;
     }
     let mut rig = Rig::for_user(false);

@@ -15,7 +15,7 @@ use super::process::wait_until;
 use super::rig::Rig;
 use super::sites::{submit, wait_for};
 
-/// What is below has the same numbers by each mount, and all of its times.
+/// Options that keep inode numbers and all times the same at each mount.
 const OPTIONS: &str = "use_ino,inodecalc=passthrough,category.create=ff,minfreespace=0";
 
 /// A mount; gone when dropped, whatever it does then.

@@ -10,7 +10,7 @@ use super::terminal::Terminal;
 
 const MIB: usize = 1 << 20;
 
-/// What was said in whole lines of JSON.
+/// The printed events, from whole lines of JSON.
 pub(crate) fn events(process: &Process) -> Vec<Value> {
     let said = process.said();
     let whole = said.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -34,7 +34,7 @@ pub(crate) fn wait_for_event(
     found.unwrap_or_else(|| panic!("it is not told: {}", process.said()))
 }
 
-/// Waits until a loss is told, and until progress is told after it: up to the end of the loss without a rate and a bottleneck.
+/// Waits for a loss event and for progress after it: up to the end of the loss without a rate and a bottleneck.
 #[track_caller]
 pub(crate) fn wait_for_loss(process: &Process, from: usize, silent: bool) -> usize {
     let (at, lost) = wait_for_event(process, from, |event| {

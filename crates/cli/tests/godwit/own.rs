@@ -1,5 +1,5 @@
 //! Owns the tests of reports that go where the same run reads: into its list, its rules, its sources.
-//! What reports say is tested in `reports` and `manifest`.
+//! The contents of reports are tested in `reports` and `manifest`.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use super::rig::{Rig, is_root};
 
-/// What a list of failures says that is also the list of names.
+/// Flags of a run whose list of failures is also its list of names.
 const AGAIN: [&str; 6] = [
     "--from0",
     "--recursive",
@@ -151,7 +151,7 @@ fn a_report_in_the_place_of_an_input_is_refused() {
             }
         }
     }
-    // What is read as lines next time has to be lines.
+    // A list that the next run reads as lines must consist of lines.
     let line = ["--files-from=link", "--failed=twin", "tree", "copy"];
     let outcome = rig.cp(&line);
     assert_eq!(outcome.code, Some(2), "{outcome:?}");

@@ -17,7 +17,7 @@ fn owner(path: &Path) -> (u32, u32) {
     (meta.uid(), meta.gid())
 }
 
-/// Whoever runs the binary.
+/// The user and group that run the binary.
 fn ourselves(rig: &Rig) -> (u32, u32) {
     if is_root() && rig.unprivileged() {
         return (NOBODY, NOBODY);
@@ -46,7 +46,7 @@ fn owners_are_applied_only_where_granted() {
         let source = rig.path("run42");
         let there = |export: &str| format!("godwit://{}/{export}/to", rig.address());
 
-        // What was our own may be made our own by anybody.
+        // Any user keeps the owner of files that already belong to that user.
         rig.cp(&["run42", &there("owned")]).complete();
         assert_owned(&rig.path("owned/to"), ourselves(rig));
         if !needs_root() {
@@ -69,7 +69,7 @@ fn owners_are_applied_only_where_granted() {
             assert_identical(&source, &rig.path("owned/to"));
         }
 
-        // Who fetches something has it.
+        // A pulled file belongs to the puller.
         for path in files_below(&rig.path("export/to")) {
             let path = rig.path("export/to").join(path);
             lchown(path, Some(OTHER.0), Some(OTHER.1)).expect("we are root");

@@ -92,8 +92,8 @@ fn known(host: &HostPort) -> Result<Option<Fingerprint>, Failure> {
     KnownWeb::of(home.path()).find(host).map_err(Failure::local)
 }
 
-/// A client of the node of this machine: the one whose socket or home is named, else that of this user if a node was started there,
-/// else the one of the system, whose home is closed to most users.
+/// A client of the node of this machine. A named socket or home comes first, then the user's node if one was started, then the
+/// node of the system. The system's home is closed to most users.
 fn here() -> Result<Client, Failure> {
     if let Some(socket) = from_environment("GODWIT_SOCKET") {
         return Ok(Client::at_socket(PathBuf::from(socket))?);
@@ -110,8 +110,8 @@ fn here() -> Result<Client, Failure> {
     Ok(Client::local(home)?)
 }
 
-/// The home of the node of this machine: the one that is named, else that of this user if a node runs there, else that of the system's node if
-/// it runs, or has run and none of this user has.
+/// The home of the node of this machine. A named home comes first, then the user's home if a node runs there. The home of the
+/// system's node comes next, if that node runs, or has run and no node of the user has.
 ///
 /// # Errors
 /// No home is named, and there is none to take.

@@ -1,5 +1,5 @@
-//! `godwit access`: who may do what at the node of this machine, in the file of its home and in its state.
-//! Enforces nothing; a running node reads the file anew by itself.
+//! `godwit access`: the grants at the node of this machine, in the file of its home and in its state.
+//! Enforces nothing; a running node rereads the file without a command.
 
 use std::ffi::OsString;
 
@@ -389,7 +389,7 @@ fn deny(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     Ok(Exit::Complete)
 }
 
-/// What a grant allows, in words.
+/// Describes a grant in words.
 fn says(grant: &Grant, clock: &Clock) -> String {
     let verbs: Vec<&str> = grant.rights.iter().map(Right::name).collect();
     let place = match (&grant.site, &grant.area) {

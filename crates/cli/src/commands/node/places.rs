@@ -231,7 +231,7 @@ fn clean(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// What was cleaned, and what stayed and why.
+/// Prints the cleaned files, and the remaining ones with the reasons.
 fn tell(cleaned: &Cleaned, dry_run: bool) {
     let verb = if dry_run { "would remove" } else { "removed" };
     let files = |count: u64| match count {

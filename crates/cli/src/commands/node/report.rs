@@ -59,7 +59,7 @@ fn write(file: &Path, page: &[u8]) -> Result<(), Failure> {
     fs::write(file, page).map_err(|error| Failure::local(format!("{}: {error}", file.display())))
 }
 
-/// Writes to standard output; false once nobody reads it.
+/// Writes to standard output; false once its reader is gone.
 fn print_bytes(bytes: &[u8]) -> Result<bool, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {

@@ -97,13 +97,13 @@ pub(super) fn text(job: &JobView, clock: &Clock) -> String {
     lines.0.join("\n")
 }
 
-/// What runs now, or what came of the last attempt.
+/// Adds the running attempt, or the result of the last one.
 fn progress(job: &JobView, lines: &mut Lines) {
     if let Some(progress) = &job.progress {
         let of = progress
             .bytes_total
             .map_or_else(String::new, |total| format!(" of {}", human_size(total)));
-        // Of an older node nobody knows the total.
+        // An older node does not report the total.
         let files = match progress.files_total.max(progress.files) {
             total if total > progress.files => {
                 format!("{} of {}", progress.files, counted(total, "file"))

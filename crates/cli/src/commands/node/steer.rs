@@ -46,7 +46,7 @@ pub(super) fn run(verb: &str, matches: &ArgMatches, client: &Client) -> Result<E
         }
     };
     let ids = texts(matches, "id")?;
-    // What becomes of one job does not hold up the others.
+    // The failure of one job does not stop the others.
     let mut exit = Exit::Complete;
     let mut last = None;
     for id in &ids {
@@ -72,7 +72,7 @@ fn complain_of(failure: &Failure) {
     complain(&failure.message);
 }
 
-/// What has become of a job.
+/// The message about a changed job.
 fn told(verb: &str, job: &JobView) -> String {
     let state = words::state(job.state);
     let id = printable(&job.id);

@@ -33,12 +33,12 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 /// To the first line, and to the end of the screen everything away.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
-/// What is shown at one moment.
+/// The state shown at one moment.
 #[derive(Serialize)]
 struct Seen {
     /// The nodes; None where the node knows of no cluster.
     cluster: Option<ClusterView>,
-    /// What moves first, then what waits.
+    /// Running jobs first, then waiting ones.
     jobs: Vec<JobView>,
     /// The work of those that are divided.
     work: Vec<WorkView>,

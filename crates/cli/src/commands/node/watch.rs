@@ -27,7 +27,7 @@ pub(super) fn run(
     json: bool,
     started: Instant,
 ) -> Result<Exit, Failure> {
-    // What changes between the look and the first event would be missed the other way round.
+    // In the other order, changes between the look and the first event would be missed.
     let mut events = match client.events(Some(id)) {
         Ok(events) => Some(events),
         // A node that tells no events is looked at.
@@ -69,7 +69,7 @@ pub(super) fn run(
     }
 }
 
-/// What is new; None where it is time to look.
+/// The next news; None when it is time to look.
 fn next(events: Option<&mut Events<'_>>) -> Result<Option<News>, ClientError> {
     match events {
         Some(events) => events.next(LOOK_EVERY),
@@ -80,7 +80,7 @@ fn next(events: Option<&mut Events<'_>>) -> Result<Option<News>, ClientError> {
     }
 }
 
-/// What is shown of a job.
+/// The shown state of a job.
 struct Watched {
     output: Output,
     json: bool,

@@ -25,7 +25,7 @@ pub(super) fn time_zone() -> Option<String> {
     (godwit_jobs::time_zone_trouble(&name).is_none() && !name.is_empty()).then_some(name)
 }
 
-/// What time it is, and how local time follows from UTC.
+/// The current time, and the offset of local time from UTC.
 #[derive(Clone, Copy)]
 pub(super) struct Clock {
     now: Timestamp,

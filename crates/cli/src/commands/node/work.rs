@@ -1,5 +1,5 @@
 //! The work of a divided job and the nodes of a cluster, as tables.
-//! Asks nobody.
+//! Sends no request.
 
 use godwit_api::rest::{
     ClusterNode, ClusterView, NodeState, WorkKindName, WorkNodeView, WorkPairView, WorkView,
@@ -35,7 +35,7 @@ fn head(work: &WorkView) -> String {
     ))
 }
 
-/// What holds the work up, a line each.
+/// The obstacles of the work, a line each.
 fn trouble(work: &WorkView) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(problem) = &work.problem {
@@ -219,7 +219,7 @@ fn node(node: &ClusterNode) -> Vec<String> {
     fields.iter().map(|field| printable(field)).collect()
 }
 
-/// Cores and memory of a node, as far as it has told.
+/// Cores and memory of a node, as far as it has reported them.
 pub(super) fn capacity(node: &ClusterNode) -> [String; 2] {
     let has = &node.resources;
     match has.cores {
@@ -236,7 +236,7 @@ pub(super) fn state(node: &ClusterNode) -> String {
     }
 }
 
-/// What a node does in the consensus.
+/// The role of a node in the consensus.
 pub(super) const fn role(node: &ClusterNode) -> &'static str {
     match (node.leads, node.votes) {
         (true, _) => "leads",

@@ -39,7 +39,7 @@ fn contents_in_clear_use_further_paths_only_by_name_and_their_user_is_told_how()
             for path in ["c1 (10.11.1.1) to 10.11.1.2", "c2 (10.11.2.1) to 10.11.2.2"] {
                 assert!(note.contains(path), "{note}");
             }
-            // What the note says to type does what it says.
+            // The advice of the note works as written.
             let (_, wishes) = note.split_once("To use all of them: ").expect("advice");
             let wishes: Vec<&str> = wishes.split(' ').collect();
             let all = copy("all", &wishes);
@@ -89,7 +89,7 @@ fn only_the_channels_that_are_named_are_used() {
             );
             let one = copy("one", &["--channel", "c1=10.11.1.2"], &named);
             assert!(channels(&one).is_empty(), "{}", one.said());
-            // What is named counts for checking a copy as well.
+            // A check of a copy uses the named channel as well.
             rig.client(&["manifest", "tree", "list"]);
             let url = format!("{named}one");
             let check = rig.client(&["verify", "--channel", "c1=10.11.1.2", "list", &url]);
@@ -190,7 +190,7 @@ fn beside_ssh_all_paths_are_used_or_those_that_are_named() {
             let line = ["--json", "--channel", "c9", "tree", "far:no"];
             let refused = Process::start(&mut far.command(Some(&paths.near), &line)).wait();
             refused.expect(1, "failed").says("--channel c9: ");
-            // Where no data takes a path of its own, none can be chosen.
+            // Without separate data paths, no path can be chosen.
             for line in [&["--via-ssh", "tree", "far:no"][..], &["far:to", "far:no"]] {
                 let line = [&["--channel", "c1"], line].concat();
                 let refused = Process::start(&mut far.command(Some(&paths.near), &line)).wait();

@@ -13,7 +13,7 @@ use super::super::process::{Process, wait_until};
 use super::super::rig::Rig;
 use super::paths::{Paths, World, content};
 
-/// What came over the channel, by the last word of it.
+/// The bytes carried by the channel, from the last event.
 fn carried(process: &Process, number: u64) -> Option<u64> {
     let said = process.said();
     let told = |line: &&str| line.starts_with("{\"event\":\"channels\"");
@@ -75,7 +75,7 @@ fn dies_and_comes_back(cut: impl Fn(&Paths), mend: impl Fn(&Paths)) {
         wait_for_more(&process, 1, before + 1_000_000);
         process.signal(Signal::INT);
         process.wait();
-        // The rest without a limit, so that nobody waits for it.
+        // The rest has no limit, so that the test is short.
         rig.cp(&[from, to]).complete();
         assert_identical(&rig.path("tree"), &copy);
     }

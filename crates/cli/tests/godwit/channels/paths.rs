@@ -55,7 +55,7 @@ impl Paths {
         }
     }
 
-    /// An interface that was set up is only told to be running by a thread of the kernel's, which may have much to do.
+    /// Waits for an interface that was set up. A kernel thread marks it as running, and may be late.
     fn await_up(&self, number: u32) {
         for namespace in [&self.near, &self.far] {
             let (name, end) = (namespace.name(), format!("c{number}"));
@@ -67,7 +67,7 @@ impl Paths {
         }
     }
 
-    /// Nothing gets through any more, and neither end is told.
+    /// Drops all packets from now on; neither end gets a notice.
     pub(crate) fn cut(&self, number: u32) {
         self.ip(
             &self.middle,
@@ -80,7 +80,7 @@ impl Paths {
         self.ip(&self.middle, &["link", "set", &format!("b{number}"), "up"]);
     }
 
-    /// What goes to the far end over it has so many bits a second from now on, as `tc` writes them.
+    /// Limits the rate of the path to the far end, in bits a second, as `tc` writes them.
     pub(crate) fn slow_down(&self, number: u32, rate: &str) {
         let (namespace, port) = (self.middle.name(), format!("f{number}"));
         let line = ["-n", namespace, "qdisc", "add", "dev", &port, "root"];
@@ -110,7 +110,7 @@ impl Paths {
     }
 }
 
-/// What it prints.
+/// The standard output of a program.
 #[track_caller]
 fn run(program: &str, words: &[&str]) -> String {
     let output = Command::new(program).args(words).output();

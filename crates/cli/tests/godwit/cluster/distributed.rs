@@ -199,7 +199,7 @@ fn a_closer_whose_mount_hangs_takes_back_no_attributes_and_no_names() {
         .mount(&world.directory.path().join("judge"), &[]);
     let copy = judge.place().join("copy");
     let id = world.submit(&["--sync", "--setting", "delete=true"]);
-    // Nobody but the closer sets attributes of what is there.
+    // Only the closer sets attributes of existing entries.
     let last = copy.join(kept.last().expect("a name"));
     let first = kept.iter().map(|name| copy.join(name)).take(50);
     let first: Vec<PathBuf> = first.chain([last]).collect();
@@ -284,7 +284,7 @@ fn a_node_with_no_mount_or_another_volume_is_left_out() {
     }
 }
 
-/// The nodes of two sites mount one volume, each by a client of its own.
+/// The nodes of two sites mount one volume, each by a separate client.
 #[test]
 fn places_of_two_sites_in_one_volume_are_known_to_be_one() {
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());

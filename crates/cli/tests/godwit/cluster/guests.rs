@@ -122,7 +122,7 @@ fn members_on_both_sides_act_by_the_rights_of_the_site_that_asked() {
     let log = site.nodes[0].admin(&["job", "log", &seen.view.id]).out;
     assert!(log.contains("divided: "), "{log}");
     assert!(!log.contains("is not let in"), "{log}");
-    // What C lets in, C takes back: all of the cluster that came by it, too.
+    // C ends the access that it gave, also for the nodes of the cluster that got access through it.
     let revoke = Question::Revoke {
         job: JOB.to_owned(),
         keep: Vec::new(),

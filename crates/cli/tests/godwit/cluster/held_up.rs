@@ -28,7 +28,7 @@ fn fill(set: &Path) {
     }
 }
 
-/// Nodes that reach one directory, each by a mount of its own; None where this user may not mount.
+/// Nodes that reach one directory, each by a separate mount; None if this user may not mount.
 fn by_mounts(disk: &Path, nodes: usize) -> Option<(Site, Vec<Mount>)> {
     let places = (1..=nodes).map(|node| disk.with_file_name(format!("m{node}")));
     let places: Vec<PathBuf> = places.collect();

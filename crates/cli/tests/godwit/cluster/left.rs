@@ -69,8 +69,8 @@ fn assert_complete_once(node: &Rig, id: &str, runs: &Rig, into: &Path) -> Value 
     ended
 }
 
-/// A node that was removed gives and takes no access for a job of the cluster, though the sites know the job by it, and it has rights as a
-/// peer.
+/// A removed node gives and takes no access for a job of the cluster. The sites still know the job by the node, and the node has
+/// rights as a peer.
 #[track_caller]
 fn assert_gives_nothing(removed: &Rig, member: &Rig, id: &str) {
     let write = ["--write"];

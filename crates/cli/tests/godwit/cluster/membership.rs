@@ -1,4 +1,4 @@
-//! Who gets into a cluster, and what a member may say there, asked by clients with keys of their own.
+//! Admission to a cluster, and the requests that a member may make, tested by clients with separate keys.
 //! Runs one node; the clients speak the protocol of nodes by hand.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use super::super::rest::Caller;
 use super::super::rig::Rig;
 use super::{DEADLINE, invite, nodes, view};
 
-/// Somebody with a key of its own.
+/// A client with a separate key.
 struct Client {
     asker: Asker,
     identity: String,

@@ -1,4 +1,4 @@
-//! A cluster that has lost a majority for good: one survivor is made the cluster, and the others join it anew.
+//! A cluster that has lost a majority for good: one survivor becomes the cluster, and the others join it again.
 //! Leaves the files of the state to the tests of `state`.
 
 use rustix::process::Signal;

@@ -1,5 +1,5 @@
-//! What any node of a cluster shows of nodes, jobs and their work, wherever a job runs.
-//! Leaves what the nodes do to `divided`.
+//! The nodes, jobs and work that any node of a cluster shows, wherever a job runs.
+//! Leaves the actions of the nodes to `divided`.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -85,7 +85,7 @@ fn any_node_shows_the_nodes_and_who_does_what_of_a_divided_job() {
     drop(there);
 }
 
-/// The first seconds after the death of the leader: nobody who lives is unknown, and who is dead is not up for long.
+/// The first seconds after the death of the leader: no live node is unknown, and the dead node is soon no longer up.
 #[test]
 fn states_of_nodes_are_so_while_another_node_begins_to_lead() {
     let mut site = Site::of(3);

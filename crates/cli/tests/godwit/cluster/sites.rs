@@ -52,7 +52,7 @@ fn assert_complete(site: &Site, there: &Site, asked: usize, id: &str) {
     assert_no_temporaries(&there.nodes[0].export);
 }
 
-/// Has a node join whose export is a directory of its own.
+/// Has a node join whose export is a separate directory.
 pub(super) fn join_odd(site: &mut Site, mut odd: Rig) {
     let by = &site.nodes[0];
     join_by(&mut odd, by, &invite(by), "odd", &[]);
@@ -97,7 +97,7 @@ fn nodes_of_both_sites_share_the_work_though_the_known_one_is_killed() {
     let faster = site.nodes[0].admin(&["job", "limit", &id, "20MB"]);
     assert_eq!(faster.code, Some(0), "{faster:?}");
     assert_complete(&site, &there, 1, &id);
-    // Another job finds the site by a node that it told of before.
+    // Another job finds the site by a node that the site named before.
     fs::create_dir_all(site.nodes[0].export.join("next")).expect("made");
     fs::write(site.nodes[0].export.join("next/f"), b"next").expect("written");
     for divide in ["auto", "never"] {
@@ -439,7 +439,7 @@ fn a_node_whose_mount_hangs_says_so_and_holds_nobody_up() {
     };
     let hang = || mount.signal(Signal::STOP);
     let resume = || {
-        // Whoever leads hears of the mount, and a node that has a mount that hangs answers.
+        // The leader learns of the mount, and a node with a mount that hangs answers.
         for node in 0..3 {
             there.wait_at(&[node], "one does without", |view| {
                 lacks_export(view, "odd") && up(view).len() == 3

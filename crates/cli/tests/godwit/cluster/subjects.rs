@@ -16,7 +16,7 @@ use godwit_api::job::Text;
 use super::super::rig::Rig;
 use walk::{Key, Walk};
 
-/// Who asks, in the order of the columns. The job `g1` and the claims belong to the asker of a guest job.
+/// The askers, in the order of the columns. The job `g1` and the claims belong to the asker of a guest job.
 const SUBJECTS: [&str; 12] = [
     "stranger",
     "peer that may read",
@@ -242,7 +242,7 @@ fn every_question_is_answered_to_every_subject_as_the_table_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is at the address makes no difference to what an asker hears, and to when.
+/// The answer to an asker, and its time, do not depend on the process behind the address.
 #[test]
 fn a_site_that_is_not_reached_is_told_by_one_text_at_one_time() {
     let mut rig = Rig::new();

@@ -8,7 +8,7 @@ use super::super::judge::files_below;
 use super::super::process::Outcome;
 use super::world::{Place, World};
 
-/// What must be the same.
+/// The properties that must be the same.
 #[derive(Default)]
 pub(super) struct Sameness {
     /// Flags of rsync that make it look; empty if trees are not to be compared.
@@ -49,7 +49,7 @@ impl Sameness {
         self.flags.contains(&"-D")
     }
 
-    /// What is not the same, if anything.
+    /// The first difference, if there is one.
     pub(super) fn check(
         &self,
         world: &World<'_>,
@@ -107,7 +107,7 @@ impl Sameness {
     }
 }
 
-/// What rsync would do to make one the other.
+/// The changes that rsync would make to turn one into the other.
 fn difference(world: &World<'_>, flags: &[&str], from: Place, to: Place) -> String {
     let mut found = String::new();
     for (from, to) in world.parts(from).iter().zip(world.parts(to)) {

@@ -120,7 +120,7 @@ impl<'a> World<'a> {
         world
     }
 
-    /// What is compared: the working directory, and `/data` of both machines.
+    /// The compared directories: the working directory, and `/data` of both machines.
     pub(super) fn parts(&self, place: Place) -> [PathBuf; 3] {
         ["here", "dtn2/data", "dtn3/data"].map(|part| self.root(place).join(part))
     }

@@ -1,6 +1,7 @@
-//! A file system in memory, by FUSE, that keeps a name as it is spelled but for dots at its end, and finds it in any letter case, as those of
-//! cameras and other systems do. Each spelling gives an entry another number, as some drivers of them do.
-//! Knows as much of the protocol as one transfer needs; does not test what it stores.
+//! A file system in memory, by FUSE, that keeps the spelling of a name without dots at its end, and finds the name in any letter case.
+//! Knows as much of the protocol as one transfer needs; does not test its contents.
+//!
+//! File systems of cameras and other systems do the same. Each spelling gives an entry another inode number, as some drivers do.
 
 #![expect(
     clippy::host_endian_bytes,
@@ -87,7 +88,7 @@ struct Tree {
     clock: u64,
 }
 
-/// What a request says, taken from its front.
+/// The contents of a request, taken from its front.
 struct Request<'a>(&'a [u8]);
 
 impl<'a> Request<'a> {
@@ -113,7 +114,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What is said in return.
+/// The contents of a reply.
 #[derive(Default)]
 struct Reply(Vec<u8>);
 
@@ -148,7 +149,7 @@ fn serve(mut device: File) {
             Ok(read) => read,
             // A request that was taken back before it was read.
             Err(error) if matches!(error.raw_os_error(), Some(ENOENT | 4 | 11)) => continue,
-            // Nobody has it mounted any more.
+            // The file system is no longer mounted.
             Err(_) => return,
         };
         let mut request = Request(&buffer[..read]);
@@ -171,7 +172,7 @@ fn serve(mut device: File) {
             .u64(unique)
             .0;
         message.extend(reply);
-        // Who asked may have gone.
+        // The asker may be gone.
         let _ = device.write_all(&message);
     }
 }
@@ -396,7 +397,7 @@ impl Tree {
         Ok(reply)
     }
 
-    /// What is there, and how it is called among these; nothing of it may be kept.
+    /// The entry with its name among these; the kernel must not cache it.
     fn entry(&mut self, node: u64, name: &[u8]) -> Reply {
         let spelled = name.iter().fold(1, |sum: u64, byte| {
             sum.wrapping_mul(31).wrapping_add(u64::from(*byte)) % (1 << 30)
@@ -441,7 +442,7 @@ fn number(node: u64) -> u64 {
     node % (1 << SPELLING_SHIFT)
 }
 
-/// What is kept of a name.
+/// The stored part of a name.
 fn stored(name: &[u8]) -> &[u8] {
     let end = name.iter().rposition(|byte| *byte != b'.');
     end.map_or(name, |end| &name[..=end])

@@ -29,7 +29,7 @@ use super::{
     ANOTHER, FAR, FOR_JOB, GUEST, KNOWN_SITE, LATER, MEMBER, REMOVED, SUBJECTS, WITHOUT, reach,
 };
 
-/// Who proves a key to a node.
+/// A client that proves a key to a node.
 pub(super) struct Key {
     pub(super) id: String,
     pub(super) home: PathBuf,
@@ -362,7 +362,7 @@ impl Walk {
         }
     }
 
-    /// A claim of the place that nobody has set yet.
+    /// A claim of the place, with an unused id.
     fn claim(&self, path: &Text) -> (Question, ClaimId) {
         self.claims.set(self.claims.get() + 1);
         let claim = ClaimId([self.claims.get(); 16]);
