@@ -11,7 +11,7 @@ use godwit_proto::Frame;
 
 use super::rig::Rig;
 
-/// What the daemon answers to a request of the client with this home.
+/// The answer of the daemon to a request of the client with this home.
 pub(crate) fn ask(rig: &Rig, home: &Path, request: &[u8]) -> Result<Frame, GreetError> {
     let identity = Identity::load_or_create(home).expect("a key");
     let tls = ClientTls::new(&identity, &[Cipher::Aes256Gcm]).expect("set up");

@@ -191,7 +191,7 @@ fn nothing_but_closed_sources_is_a_failure() {
     });
 }
 
-/// A source without access is no failure of one source: the whole request is refused.
+/// A source without access, or outside the export, fails the whole request and not only itself.
 #[test]
 fn what_is_not_granted_or_leads_out_still_stops_everything() {
     as_each_user(|rig| {

@@ -46,7 +46,7 @@ fn owners_are_applied_only_where_granted() {
         let source = rig.path("run42");
         let there = |export: &str| format!("godwit://{}/{export}/to", rig.address());
 
-        // Any user keeps the owner of files that already belong to that user.
+        // Setting the owner to the running user takes no privilege.
         rig.cp(&["run42", &there("owned")]).complete();
         assert_owned(&rig.path("owned/to"), ourselves(rig));
         if !needs_root() {

@@ -243,7 +243,7 @@ fn a_node_stopped_across_the_end_of_its_claim_changes_nothing_once_it_goes_on() 
     let before = state();
     assert_eq!(before.1, PART + LAST);
 
-    // What the stopped one still has in its sockets and buffers it must not write.
+    // The stopped node must not write the data that is still in its sockets and buffers.
     stopped.daemon().signal(Signal::CONT);
     running
         .join()

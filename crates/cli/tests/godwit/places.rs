@@ -1,4 +1,4 @@
-//! Owns the tests of places that make no sense together, and of how places are called in what is told.
+//! Owns the tests of places that make no sense together, and of the names of places in messages and events.
 //! Which name becomes which elsewhere is in `contract`.
 
 use std::ffi::OsStr;
@@ -233,7 +233,7 @@ fn no_destination_has_a_temporary_name() {
         outcome.says("the form of Godwit's temporary names");
         assert!(!world.path("to").exists() && !world.export.join("to").exists());
     }
-    // What is left of a file can be looked at under another name.
+    // The rest of a file can be copied under another name.
     world.cp(&[&temporary, "rescued"]).complete();
     assert_eq!(world.read("rescued"), b"data");
 }

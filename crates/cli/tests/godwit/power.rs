@@ -1,8 +1,8 @@
 //! Tests that a power cut at the destination loses nothing that was promised: an ext4 file system on a loop device ends abruptly.
 //! Does not test storage that lies about syncs: the engine's own tests have a storage for that.
 //!
-//! Mounting takes root. Who is not root has the daemon killed at the same moments instead, which at least must not
-//! leave anything under a final name that is not whole.
+//! Mounting takes root. Without root the test kills the daemon at the same moments instead, which at least must not leave
+//! an incomplete file under a final name.
 
 #![expect(clippy::print_stderr, reason = "a failure is reported with its seed")]
 
@@ -74,7 +74,7 @@ impl Disk {
         file_system(&root, how).expect("ext4 can be shut down");
     }
 
-    /// What the device holds is what there is.
+    /// Mounts the device again, with only the data that reached it.
     pub(crate) fn come_back(&mut self) {
         let gone = wait_until(|| tool("umount", &[], &[&self.at]).then_some(()));
         assert!(gone.is_some(), "{} stays mounted", self.at.display());

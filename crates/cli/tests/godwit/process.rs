@@ -1,5 +1,5 @@
 //! Owns programs of ours while they run, with what they say, and how they ended. Killed when dropped, by their id.
-//! Does not know what they are told to do.
+//! Does not know the commands of the programs.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -85,7 +85,7 @@ impl Process {
         wait_until(find).unwrap_or_else(|| panic!("no {words:?} in: {}", self.said()))
     }
 
-    /// Waits until it has told, by `--json`, of so many bytes that arrived.
+    /// Waits until its JSON progress shows at least this many arrived bytes.
     pub(crate) fn wait_for_bytes(&mut self, bytes: u64) {
         let arrived = wait_until(|| {
             (self.progress().1 >= bytes || self.has_ended()).then(|| self.progress().1)
@@ -161,7 +161,7 @@ impl Outcome {
         format!("{}{}", self.out, self.complaint)
     }
 
-    /// What was printed by `--json`.
+    /// The events that `--json` printed.
     pub(crate) fn events(&self) -> Vec<Value> {
         let parse = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{self:?}"));
         self.out.lines().map(parse).collect()
@@ -215,7 +215,7 @@ impl Outcome {
         self.events().iter().any(has)
     }
 
-    /// Something is told with this code.
+    /// Asserts that an event has this code.
     #[track_caller]
     pub(crate) fn tells(&self, code: FailureCode) -> &Self {
         assert!(self.has(code), "no {code} in: {}", self.said());

@@ -78,7 +78,7 @@ fn what_was_held_from_an_earlier_run_counts_but_does_not_move() {
         let moved = outcome.complete().number("bytes");
         assert!(moved <= 12 * MIB, "{moved}: it began anew");
         ends_with(&outcome, whole);
-        // What was held is there at once, and the rate knows nothing of it: the limit holds for what moves.
+        // Resumed bytes count at once, but not in the rate: the limit holds for bytes that move.
         let events = sound(&outcome);
         let known = events
             .iter()
@@ -254,7 +254,7 @@ fn files_are_counted_once_when_the_node_is_started_anew() {
         let (files, skipped) = (outcome.number("files"), outcome.number("skipped"));
         assert_eq!(told, files, "{line:?}: {}", outcome.said());
         assert_eq!(files + skipped, count, "{line:?}: {}", outcome.said());
-        // What had its name when the node was killed, and was not yet told: no more than is made durable at once.
+        // Files that had their names when the node was killed, but were not reported: at most one sync's worth.
         assert!(files >= 4, "{line:?}: {}", outcome.said());
         ends_with(&outcome, bytes);
         let stats = outcome.events();

@@ -56,7 +56,7 @@ impl Prometheus {
                 Some(found.trim().to_owned())
             })
             .expect("an address");
-        // Nobody else reads it, and a full pipe would stop the program.
+        // The lines have no other reader, and a full pipe would stop the program.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, address }
     }

@@ -1,4 +1,4 @@
-//! What a node writes down of its transfers: its log, as text and as JSON, and its accounting.
+//! The records of a node about its transfers: its log, as text and as JSON, and its accounting.
 //! That the transfers themselves are right is tested elsewhere.
 
 use std::fs;

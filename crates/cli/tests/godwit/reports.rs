@@ -163,7 +163,7 @@ fn directories_that_an_earlier_run_left_closed_are_opened_for_what_is_below() {
     for name in &closed {
         fs::set_permissions(world.path(format!("copy/{name}")), mode.clone()).expect("ours");
     }
-    // What is below a directory may be announced on another stream, and before the directory is.
+    // Entries below a directory may be announced on another stream, and before the directory.
     world.write("list", closed.join("\n"));
     let outcome = world.cp(&["--recursive", "--files-from", "list", "tree", "copy"]);
     outcome.complete();
@@ -204,7 +204,7 @@ fn what_failed_arrives_by_its_list_once_it_can_be_read() {
         let outcome = world.cp(&again);
         outcome.complete();
         assert_eq!(outcome.number("files"), 3, "{outcome:?}");
-        // What is whole is not looked at again.
+        // Complete entries are not compared again.
         assert_eq!(outcome.number("skipped"), 0, "{outcome:?}");
         assert_eq!(world.read("left"), b"");
     }

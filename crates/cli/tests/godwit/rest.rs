@@ -33,7 +33,7 @@ pub(crate) struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
-    /// Whoever runs the test, an admin.
+    /// The user that runs the test, an admin.
     pub(crate) fn admin(rig: &'a Rig) -> Self {
         let headers = String::new();
         Self { rig, headers }

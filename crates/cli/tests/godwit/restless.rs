@@ -15,7 +15,7 @@ use super::rig::Rig;
 
 const BYTES: usize = 1 << 20;
 
-/// What is copied where: the source's name and its tree, the destination's name and where the tree arrives.
+/// One copy: the source's name and its tree, the destination's name and where the tree arrives.
 struct Way {
     source: String,
     tree: PathBuf,

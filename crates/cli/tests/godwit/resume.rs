@@ -332,7 +332,7 @@ fn a_daemon_that_is_stopped_and_started_again_is_taken_up_again() {
     }
 }
 
-/// What a run without `--force` has brought may have been changed since, with its time set back.
+/// A file from a run without `--force` may have changed since, with its time set back.
 #[test]
 fn force_leaves_out_only_what_a_forced_run_has_sent() {
     let mut rig = Rig::new();

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::process::{Outcome, Process};
 
-/// Who has no rights.
+/// The user without rights.
 pub(crate) const NOBODY: u32 = 65_534;
 
 /// Two homes, an export named `data`, a place for sources, and a daemon between its kills.
@@ -38,7 +38,7 @@ pub(crate) struct Ends {
     pub(crate) source: PathBuf,
     pub(crate) destination: PathBuf,
     pub(crate) receiver_home: PathBuf,
-    /// What the source is called in reports: a place of the machine that the client runs on.
+    /// The name of the source in reports: a place of the machine that the client runs on.
     reported: &'static str,
     pub(crate) arguments: [String; 2],
 }
@@ -70,8 +70,8 @@ impl Rig {
         if give_up_rights {
             // The way to the original may be closed to others.
             let copy = rig.path("godwit");
-            // By a process of its own: what we hold open for writing, a child forked meanwhile by another test holds
-            // too, and then it cannot be run.
+            // A child process copies the file. A file that this process holds open for writing may also be open in a child that
+            // another test forks meanwhile, and such a file cannot be run.
             let copied = Command::new("cp").args([&rig.binary, &copy]).status();
             assert!(copied.expect("cp runs").success(), "copied");
             rig.binary = copy;
@@ -82,7 +82,7 @@ impl Rig {
 
     /// With an export, and perhaps a daemon's home, elsewhere.
     pub(crate) fn with(directory: TempDir, export: Option<&Path>, home: Option<&Path>) -> Self {
-        // An address of its own: what others connect from can then not take a port that is free between two lives of the daemon.
+        // A separate address: outgoing connections of other tests then cannot take a port that is free between two lives of the daemon.
         static COUNT: AtomicU32 = AtomicU32::new(1);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let [_, _, high, low] = std::process::id().to_be_bytes();
@@ -191,7 +191,7 @@ impl Rig {
         }
     }
 
-    /// Starts the daemon. At first it knows nobody.
+    /// Starts the daemon. At first it knows no client.
     pub(crate) fn serve(&mut self, more: &[&str]) {
         self.own();
         let mut export = OsString::from("data=");
@@ -334,7 +334,7 @@ impl Rig {
             .collect()
     }
 
-    /// What the only journal in a home knows, if there is one with something in it.
+    /// The entries of the only journal in a home, if there is one with contents.
     pub(crate) fn recovered(home: &Path) -> Option<Recovered> {
         let journals = Self::journals(home);
         assert!(journals.len() <= 1, "{journals:?}");
@@ -366,7 +366,7 @@ impl Ends {
     }
 }
 
-/// By a program that goes deeper than a path may be long. What was handed over before keeps its set-id bits.
+/// Changes the owner by a program that goes deeper than the longest path. Files handed over before keep their set-id bits.
 fn hand_over(path: &Path) {
     let changed = Command::new("chown")
         .args(["-R", "-h", "--from=0"])
@@ -382,7 +382,7 @@ fn open_up(path: &Path) {
         return;
     };
     if meta.is_dir() {
-        // What cannot be removed stays; the test has a verdict already.
+        // Failures are ignored; the test has a verdict already.
         let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
         for entry in fs::read_dir(path).into_iter().flatten().flatten() {
             open_up(&entry.path());

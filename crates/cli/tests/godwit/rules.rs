@@ -1,5 +1,5 @@
 //! Limits, shares, schedules and webhooks by the commands of the real binary.
-//! What a rule does to jobs is tested in `jobs` and in the library of that name.
+//! The effect of a rule on jobs is tested in `jobs` and in the library of that name.
 
 use serde_json::Value;
 

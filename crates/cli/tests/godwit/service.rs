@@ -1,5 +1,5 @@
 //! A node as a service manager runs it: it says that it is ready, that it lives, and that it stops; and it ends when its state has ended.
-//! The package as a whole has a test of its own (`scripts/test-package.py`).
+//! The package as a whole is tested in `scripts/test-package.py`.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
@@ -44,7 +44,7 @@ fn a_node_tells_its_service_manager_that_it_is_ready_lives_and_stops() {
 #[test]
 fn a_node_whose_state_cannot_be_kept_ends_and_says_why() {
     let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary directory");
-    // Who may not mount a disk cannot break one.
+    // A user who may not mount a disk cannot break one.
     let Some(mut disk) = Disk::new(directory.path()) else {
         return;
     };

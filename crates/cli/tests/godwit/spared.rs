@@ -1,5 +1,5 @@
 //! Owns the tests of what a transfer leaves as it is: closed directories around a data set, devices and links that somebody named.
-//! What is inside a data set is in `metadata` and `entries`.
+//! The contents of a data set are tested in `metadata` and `entries`.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};

@@ -99,11 +99,11 @@ fn holes_come_out_as_zeros() {
     }
 }
 
-/// Feeds `bytes` of the source to the child, by a thread of its own. The pipe stays open until the result is dropped.
+/// Feeds `content` to the child, on a new thread. The pipe stays open until the result is dropped.
 fn feed(child: &mut Child, content: Vec<u8>) -> std::thread::JoinHandle<std::process::ChildStdin> {
     let mut input = child.stdin.take().expect("piped");
     std::thread::spawn(move || {
-        // Whoever is killed takes no more.
+        // A killed child takes no more.
         let _ = input.write_all(&content);
         input
     })

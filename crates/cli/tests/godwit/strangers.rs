@@ -163,7 +163,7 @@ impl Strangers {
         let _ = gone.shutdown(Shutdown::Both);
     }
 
-    /// Who speaks HTTP is told so, and who speaks nothing known is hung up on.
+    /// An HTTP client gets an answer that says so. A client of an unknown protocol is hung up on.
     fn are_answered(self) {
         for mut http in self.http {
             let mut answer = Vec::new();

@@ -56,7 +56,7 @@ pub(crate) fn same(source: &Path, destination: &Path) {
     assert_no_temporaries(destination);
 }
 
-/// What becomes of which entry, sorted; names that are no text as they are in the event.
+/// The outcome of each entry, sorted; names that are no text stay as in the event.
 pub(crate) fn items(outcome: &Outcome) -> Vec<(String, String)> {
     let mut items: Vec<_> = outcome
         .events()
@@ -465,7 +465,7 @@ fn times_in_whole_seconds_count_as_the_same_and_are_mended() {
     }
 }
 
-/// What makes way for directories counts, and goes at once in a real run.
+/// An entry that makes way for a directory counts, and is deleted at once in a real run.
 #[test]
 fn a_dry_run_counts_deletions_as_the_real_run_does() {
     for way in WAYS {

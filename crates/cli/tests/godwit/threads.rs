@@ -1,4 +1,4 @@
-//! Tests that as many threads read and write beside the streams as was asked for, and that it is told.
+//! Tests that as many threads read and write beside the streams as was asked for, and that events report the number.
 //! Measures no speed.
 
 use std::fs;
@@ -35,7 +35,7 @@ fn expect_threads(process: &Process, name: &str, count: usize) {
     assert!(found.is_some(), "{}", said());
 }
 
-/// What was decided of such threads, in its order.
+/// The decisions on such threads, in order.
 pub(crate) fn decisions(outcome: &Outcome) -> Vec<String> {
     let mut events = outcome.complete().events();
     events.retain(|event| event["event"] == "tuning" && event["what"] != "streams");
@@ -64,7 +64,7 @@ fn as_many_threads_as_were_asked_for_read_and_write() {
     let push = begin(["--readers", "4..8", "file", &rig.url("")]);
     expect_threads(&push, "gw-read-", 4);
     expect_threads(rig.daemon(), "gw-write-", 2);
-    // Told while it runs: nobody says how this one ends.
+    // Checked while it runs: this transfer ends without a summary.
     push.wait_for("\"writers\",\"from\":0,\"to\":2,");
     end(push);
     let pull = begin(["--writers", "5", &rig.url("from/file"), "to/"]);

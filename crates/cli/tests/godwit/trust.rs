@@ -1,7 +1,8 @@
-//! A kit for three sites that distrust each other: what a site may have another one do at a third, by a client of its own.
+//! A kit for three sites that distrust each other: the actions that one site may ask of another at a third, by a separate client.
 //! Leaves jobs that all three allow to `sites::third`.
 //!
-//! A runs jobs, B has data, C asks. Each test states who is granted where. Whatever moves data for somebody else adds its cases here.
+//! A runs jobs, B has data, C asks. Each test states the grants of each site. A new feature that moves data for others adds its
+//! cases here.
 
 mod bounds;
 mod clocks;
@@ -166,7 +167,7 @@ pub(crate) fn allow(rig: &Rig, identity: &str, area: &str, rights: &[&str]) {
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
 }
 
-/// What C may wish for at B, by A: each way of moving data, and each way of changing it.
+/// The wishes that C may have at B, by A: each kind of move of data, and each kind of change.
 fn wishes() -> Vec<(&'static str, Value)> {
     let mut wishes = vec![
         (

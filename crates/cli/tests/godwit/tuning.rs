@@ -92,7 +92,7 @@ fn event(outcome: &Outcome, name: &str) -> Value {
         .unwrap_or_else(|| panic!("no {name}: {outcome:?}"))
 }
 
-/// What the tuner decided on streams: from, to, why.
+/// The tuner's decisions on streams: from, to, why.
 fn decisions(outcome: &Outcome) -> Vec<(u64, u64, String)> {
     outcome
         .events()

@@ -227,7 +227,7 @@ fn part<'a>(text: &'a str, heading: &str) -> &'a str {
     of("\n### ").or_else(|| of("\n## ")).expect(heading)
 }
 
-/// What stands between backquotes.
+/// The texts between backquotes.
 fn code(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }

@@ -85,7 +85,7 @@ const INSIDE: &str = "inside the destination";
 const ITSELF: &str = "into itself";
 const DELETE: [&str; 2] = ["sync", "--delete"];
 
-/// What must not be done: a command, sources, a destination, and what is said.
+/// Forbidden transfers: a command, sources, a destination, and the message.
 const NEVER: [(&[&str], &[&str], &str, &str); 10] = [
     (&DELETE, &["top/a"], "top", INSIDE),
     (&DELETE, &["top/a/deep"], "top", INSIDE),
@@ -99,7 +99,7 @@ const NEVER: [(&[&str], &[&str], &str, &str); 10] = [
     (&["cp"], &["top/f"], "top/f", ITSELF),
 ];
 
-/// What may be done.
+/// Allowed transfers.
 const MAY: [(&[&str], &[&str], &str); 6] = [
     (&DELETE, &["top/a"], "top/b"),
     (&DELETE, &["top/a"], "free"),

@@ -1,5 +1,5 @@
 //! Tests what is said where not all metadata can be kept: once for each kind with a count, or as an error where asked for.
-//! What can be kept is tested in `metadata`.
+//! Metadata that can be kept is tested in `metadata`.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
@@ -47,7 +47,7 @@ fn labelled(rig: &Rig) {
     rig.own();
 }
 
-/// A file system in memory that knows no attributes, seen by nobody else.
+/// A file system in memory without attributes, visible only to the rig.
 fn without_attributes(rig: &mut Rig) {
     rig.make_dirs("bare");
     let bare = rig.path("bare");
@@ -141,7 +141,7 @@ fn what_an_export_does_not_grant_is_not_applied() {
     rig.cp(&["-a", "--strict", "run/", &rig.url("strict")])
         .expect(3, "partial");
 
-    // What an export does not give away is not told either; what is granted is all there.
+    // Metadata that an export does not give away is not reported. Granted metadata is complete.
     let all = |name: &str| format!("godwit://{}/all/{name}", rig.address());
     rig.cp(&["-a", "--strict", "run/", &all("to")]).complete();
     assert_archived(&rig.path("run"), &rig.path("all/to"));
@@ -243,7 +243,7 @@ fn attributes_that_may_not_be_read_fail_their_file() {
     });
 }
 
-/// Larger than most file systems hold: it arrives where there is room, and is told of where there is none.
+/// Larger than most file systems hold. The attributes arrive if there is room, and are reported otherwise.
 #[test]
 fn attributes_of_any_size_arrive_or_are_told_of() {
     let large = |root: &Path, values: usize| {

@@ -1,5 +1,5 @@
-//! Tests standard input that nobody wants, or that cannot be written: the command ends, whether the input does or not.
-//! What is wanted and arrives is tested in `stdio`, other machines in `ssh`.
+//! Tests standard input without a use for it, or that cannot be written: the command ends, whether the input does or not.
+//! Input that arrives is tested in `stdio`, other machines in `ssh`.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use super::rig::Rig;
 
 const MIB: usize = 1 << 20;
 
-/// What can come before an input ends, and whether it ever does.
+/// The bytes that come before an input ends, and whether it ever does.
 pub(crate) const INPUTS: [(usize, bool); 4] = [(3, true), (0, true), (30 * MIB, false), (0, false)];
 
 /// Runs a command with so much to read, to its end. An input without one stays open until then.
@@ -24,7 +24,7 @@ pub(crate) fn given(mut command: Command, (bytes, ends): (usize, bool)) -> Outco
     // Otherwise we would be a reader, too.
     drop(command);
     let feeder = thread::spawn(move || {
-        // Whoever does not want it takes no more.
+        // A reader without a use for it takes no more.
         let _ = writer.write_all(&vec![b'x'; bytes]);
         (!ends).then_some(writer)
     });
@@ -39,7 +39,7 @@ fn cp(rig: &Rig, line: &[&str], input: (usize, bool)) -> Outcome {
     given(command, input)
 }
 
-/// What stands in the way of an input, at either end.
+/// Obstacles for an input, at either end.
 fn fill(at: &Path) {
     fs::write(at.join("file"), "there").expect("written");
     fs::create_dir_all(at.join("dd/stdin")).expect("made");
@@ -107,7 +107,7 @@ fn a_dry_run_does_not_read_the_input_and_knows_no_size() {
                 assert_untouched(&at);
             }
         }
-        // What is skipped is none of unknown size.
+        // A skipped input does not count as a file of unknown size.
         let mut command = rig.client_command();
         command.args([
             "cp",
@@ -245,7 +245,7 @@ fn nothing_is_chosen_from_an_input() {
             assert!(!rig.path("new").exists(), "{flag}");
         }
     }
-    // What stands elsewhere is meant for transfers of files.
+    // Settings in the environment are meant for transfers of files.
     let mut command = rig.client_command();
     command
         .args(["cp", "--json", "-", "new"])

@@ -1,5 +1,5 @@
-//! Tests a node whose log is not read: it goes on with its work, ends when it should, and later says how many lines are missing.
-//! What the lines say is tested where they come from.
+//! Tests a node whose log is not read: it continues its work, ends when it should, and later says how many lines are missing.
+//! The contents of the lines are tested with their sources.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! Owns the tests of destinations that nothing can go to: told once, at once, and the same command works when they are mended.
+//! Owns the tests of unusable destinations: one error at once, and the same command works when they are mended.
 //! Entries that fail below a destination that can be used are in `entries`.
 
 use std::fs;

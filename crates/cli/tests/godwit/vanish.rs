@@ -1,4 +1,4 @@
-//! Tests of what stays behind where the only source is gone or closed, and of temporary files that nobody claims.
+//! Tests the remains of a transfer whose only source is gone or closed, and temporary files without an owner.
 //! Does not test entries inside a directory (`changes`).
 
 use std::fs::{self, FileTimes};

@@ -35,7 +35,7 @@ fn world(digest: &str) -> Rig {
     world
 }
 
-/// Where the copies are, as paths and as `verify` is told of them.
+/// Locations of the copies, as paths and as arguments of `verify`.
 fn copies(world: &Rig) -> [(PathBuf, String); 2] {
     [
         (world.path("copy"), "copy".to_owned()),
@@ -48,7 +48,7 @@ fn verify(world: &Rig, more: &[&str], copy: &str) -> Outcome {
     world.client(&line)
 }
 
-/// What was found, as kind and path; how far it is comes as often as it takes long.
+/// The findings, as kind and path. Progress events are left out, since their count depends on time.
 fn found(outcome: &Outcome) -> Vec<(String, String)> {
     let text = |event: &Value, field: &str| event[field].as_str().unwrap_or("?").to_owned();
     let mut found: Vec<_> = outcome
@@ -273,7 +273,7 @@ fn who_may_not_read_may_not_verify() {
 
 #[test]
 fn a_verification_goes_on_where_it_was_when_the_daemon_comes_back() {
-    // More than a daemon is told of before the client has taken its answers.
+    // More directories than a daemon hears of before the client has taken its answers.
     const DIRECTORIES: u32 = 40;
     const FILES: u32 = 1000;
     let mut world = Rig::new();
@@ -288,7 +288,7 @@ fn a_verification_goes_on_where_it_was_when_the_daemon_comes_back() {
     }
     world.start(&[]);
     assert_eq!(world.client(&["manifest", "tree", "m"]).code, Some(0));
-    // What it finds does not fit into a pipe: until we read on, it is not at its end, and takes no more answers.
+    // The findings do not fit into a pipe. Until the test reads on, the client is not at its end, and takes no more answers.
     let mut client = world
         .client_command()
         .args(["verify", "--json", "--content-only", "m"])

@@ -1,4 +1,4 @@
-//! Owns network namespaces for tests, and long lines between them. What it makes goes away when dropped.
+//! Owns network namespaces for tests, and long paths between them. Dropping them removes them.
 //! Does not know what is tested in them.
 //!
 //! ```ignore
@@ -58,7 +58,7 @@ pub(crate) struct Netns {
 }
 
 impl Netns {
-    /// Makes one with a name of its own.
+    /// Makes a namespace with a unique name.
     pub(crate) fn new() -> Self {
         Self::try_new().expect("with_network has checked that namespaces can be made")
     }
@@ -98,7 +98,7 @@ impl Netns {
         ["nsenter".to_owned(), namespace, "--".to_owned()]
     }
 
-    /// Runs `body` inside, on a thread of its own. Sockets made there stay there.
+    /// Runs `body` inside, on a new thread. Sockets made there stay there.
     pub(crate) fn enter<T: Send>(&self, body: impl FnOnce() -> T + Send) -> T {
         let file = File::open(self.path()).expect("the namespace has a name");
         thread::scope(|scope| {
@@ -125,7 +125,7 @@ impl Drop for Netns {
     }
 }
 
-/// What the line is like, in the words of `wanlink --help`. Two values with a comma are for left to right, right to left.
+/// Properties of the path, in the words of `wanlink --help`. Two values with a comma are for left to right, right to left.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WanOptions<'a> {
     pub(crate) rtt: &'a str,
@@ -240,7 +240,7 @@ impl WanCounters {
 
 /// The `wanlink` that belongs to this test program.
 ///
-/// Cargo tells its place only to tests of its own package. For others it is built on first use, with the same profile
+/// Cargo passes the binary's path only to tests of its package. For others it is built on first use, with the same profile
 /// into the same target directory, next to the `deps` that hold the test program.
 pub(crate) fn wanlink_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();

@@ -13,7 +13,7 @@ use super::{fill, moved, submit, two_sites, wait_for};
 fn a_site_that_is_back_wakes_its_jobs() {
     let (here, mut there) = two_sites();
     fill(&here, 2, 1_000);
-    // Nobody has to receive it: what was to be sent is kept.
+    // The webhook needs no receiver: unsent messages are kept.
     let hook = json!({"url": "https://hook.example.org/", "events": ["site_away", "site_back"]});
     let admin = Caller::admin(&here);
     admin.put("webhooks/sites", &hook).expect(200);

@@ -149,7 +149,7 @@ impl Sites {
     }
 }
 
-/// What repeats a run that failed.
+/// The parameters that repeat a failed run.
 #[expect(
     clippy::print_stdout,
     reason = "the test harness shows it where a test fails"

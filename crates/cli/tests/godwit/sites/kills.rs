@@ -143,7 +143,7 @@ fn a_word_that_comes_late_does_not_hold_up_the_next_attempt() {
     three.asked.admin(&["job", "cancel", &id]);
 }
 
-/// Whoever has the answer goes on with what has arrived.
+/// A user who has the answer works with the data that has arrived.
 #[test]
 fn a_job_stands_still_where_it_runs_by_the_answer_to_a_pause_or_cancel() {
     let three = Three::new();

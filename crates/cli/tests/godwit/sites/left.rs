@@ -24,7 +24,7 @@ fn what_a_cancelled_job_leaves_is_said_and_removed_at_once() {
         );
         let outcome = here.admin(&["job", "cancel", &id]);
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
-        // What a divided job had on its way may be gone with its claim.
+        // The data that a divided job had on the network may be gone with its claim.
         if more == "auto" {
             let log = wait_until(|| {
                 let log = here.admin(&["job", "log", &id]).out;

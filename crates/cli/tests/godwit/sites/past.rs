@@ -1,5 +1,5 @@
-//! What the node that was asked for a job knows of it while another site runs it: its log and its figures.
-//! Leaves who runs the job, and what survives, to `third`.
+//! The log and the figures of a job at the node that was asked for the job, while another site runs it.
+//! The choice of the site, and surviving failures, are tested in `third`.
 
 use serde_json::{Value, json};
 

@@ -133,7 +133,7 @@ fn places_that_are_not_there_and_rights_that_are_too_small_are_refused() {
     refused(&here, &["ls", "siteB:/data/../.."], "..");
     refused(&here, &["ls", "siteB:/data/none"], "does not exist");
     fs::write(there.export.join("file"), b"").expect("written");
-    // Reading alone lets nobody change anything.
+    // Read access alone allows no change.
     deny(&there, &here.identity);
     allow(&there, &here.identity, &["--read"]);
     assert_eq!(names(&here, "siteB:/data"), ["\"file\""]);

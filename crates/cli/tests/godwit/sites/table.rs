@@ -14,7 +14,7 @@ use super::{fill, job, submit, wait_for};
 const FILES: u8 = 20;
 const BYTES: usize = 100_000;
 
-/// What the user does around the kill.
+/// The action of the user around the kill.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Meanwhile {
     Nothing,

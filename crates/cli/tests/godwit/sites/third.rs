@@ -10,8 +10,8 @@ use super::super::netns::{Netns, RIGHT, WanLink, WanOptions, with_network};
 use super::super::rig::Rig;
 use super::{allow, fill, job, know, moved, submit, wait_for};
 
-/// The node that is asked, the site of the sources, and that of the destination. The node that is asked may read at the one and write
-/// at the other; the two sites know nobody else.
+/// The node that is asked, the site of the sources, and that of the destination. The asked node may read at the first site and write
+/// at the second. The two sites know no other peer.
 pub(crate) struct Three {
     pub(crate) asked: Rig,
     pub(crate) source: Rig,
@@ -107,7 +107,7 @@ fn one_site_sends_to_another_for_a_third_and_nothing_stays_open() {
     let running = job(&three.asked, &id).expect("it is there");
     let why = running["reason"]["text"].as_str().unwrap_or_default();
     assert!(why.contains("siteS sends to siteD"), "{running}");
-    // What was granted for the job opens no other place, and nothing to read.
+    // The grants for the job open no other place, and no reading.
     three.source.admin(&[
         "trust",
         three.destination.address(),

@@ -1,4 +1,4 @@
-//! What users of a node do at sites that the node may reach, by the real binary: nothing without a rule, and no longer than the rule.
+//! The rights of a node's users at other sites, by the real binary: nothing without a rule, and no longer than the rule.
 //! Leaves the kinds of requests to the tests of the API, which ask no site.
 
 use std::fs;
@@ -100,7 +100,7 @@ fn a_user_reaches_at_a_site_what_a_rule_names_and_nothing_else() {
 
     let shown = told(&here, &["access", "list"]);
     assert!(shown.contains("siteB:/data/run4"), "{shown}");
-    // What is allowed at the site is taken back by its own option, and what is allowed here stays.
+    // Deny with `--site` removes the rule for the site; the rule for this node stays.
     let words = told(&here, &["access", "deny", "user:alice", "--site", "siteB"]);
     assert!(
         words.contains("may no longer read siteB:/data/run4"),
@@ -310,6 +310,6 @@ fn a_job_between_two_sites_takes_a_rule_at_each() {
     );
     let ended = three.wait_for(id, |job| !job["ended"].is_null());
     assert_eq!(ended["reason"]["code"], "access_denied", "{ended}");
-    // The site that ran it heard of it, and the other one lets nobody in any more.
+    // The site that ran the job learned that the access ended, and the other site has no rule any more.
     three.wait_for(id, |_| super::third::rules(&three.destination) == 0);
 }

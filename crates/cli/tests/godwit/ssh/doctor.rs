@@ -218,7 +218,7 @@ fn closed_ports_are_told_by_direction() {
                 "{message}"
             );
             assert!(from_there.contains("works"), "{message}");
-            // What goes the one way that is open is measured all the same.
+            // The one open direction is measured all the same.
             assert!(
                 found.object["path"]["path_mtu_bytes_back"].as_u64() > Some(0),
                 "{}",
@@ -261,7 +261,7 @@ fn small_buffers_of_the_other_machine_are_named_with_what_mends_them_there() {
                 mend.starts_with("on far, as root: sysctl -w net.ipv4.tcp_rmem='4096 131072 "),
                 "{mend}"
             );
-            // Half of a round trip is what nobody knows.
+            // The uncertainty is half of a round trip.
             let number = |name: &str| found.object["path"][name].as_f64().expect("a number");
             assert!(number("round_trip_seconds") >= 0.2);
             let (ahead, uncertain) = (
@@ -361,7 +361,7 @@ fn packets_that_are_too_large_for_the_way_are_told_and_so_is_who_keeps_that_secr
             assert_eq!(path["path_mtu_bytes"], 1_300, "{path}");
             assert_eq!(path["path_mtu_bytes_back"], 1_300, "{path}");
             assert_eq!(found.checks("path MTU")[0]["level"], "note");
-            // From now on those in the middle drop what is too large, and say nothing. What was learnt is forgotten.
+            // From now on the routers drop large packets without a message. The learnt path MTU is forgotten.
             for middle in [one, two] {
                 ip(&[
                     "-n",

@@ -1,5 +1,5 @@
 //! Owns the tests of what is asked of a transfer between two other machines: choices, counterparts, reports.
-//! What breaks it is tested in `third`.
+//! Failures of such transfers are tested in `third`.
 
 use std::fs;
 use std::io::Write as _;
@@ -17,7 +17,7 @@ use super::super::sync::{items, of};
 use super::far::{Far, random};
 use super::third::{nobody_is_left, two};
 
-/// What rsync makes of the first machine's `tree` with these flags, at `judge`; files it reads are this machine's.
+/// The result of rsync for the first machine's `tree` with these flags, at `judge`; files it reads are this machine's.
 fn judge(here: &Far, flags: &[&str]) -> PathBuf {
     let judge = here.path("judge");
     let status = Command::new("rsync")
@@ -268,7 +268,7 @@ fn a_manifest_of_a_transfer_between_others_is_written_here() {
     again.complete();
     assert_eq!(again.number("bytes"), 0);
     assert_eq!(read("m2"), whole);
-    // What failed has no line, and is counted.
+    // A failed entry has no line, and is counted.
     drop(UnixListener::bind(here.path("home/tree/socket")).expect("a socket"));
     let outcome = here.cp(&["--manifest=m3", "far:tree", "other:"]);
     outcome.expect(3, "partial");

@@ -24,7 +24,7 @@ const SSHD: &str = "/usr/sbin/sshd";
 /// Runs sshd where it finds the directory and the accounts that it wants, without a trace outside.
 const WRAPPER: &str = "mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd && mount --bind \"$0\" /etc/passwd && exec \"$@\"";
 
-/// Every system has it, and unlike nobody it is an account like others to an sshd that may not look at passwords.
+/// The user `daemon`, which every system has. Unlike the user 65534, it is an ordinary account to an sshd without access to passwords.
 pub(crate) const DAEMON: u32 = 1;
 
 /// Runs the rest of the line as that user.
@@ -33,14 +33,14 @@ const AS_DAEMON: [&str; 5] = ["setpriv", "--reuid=1", "--regid=1", "--clear-grou
 /// A machine that ssh reaches as `far`, and where that finds things.
 pub(crate) struct Far {
     directory: TempDir,
-    /// Who runs the client.
+    /// The client runs without root.
     without_root: bool,
     sshd: Vec<Sshd>,
 }
 
 struct Sshd {
     child: Child,
-    /// Held open: nobody reads it after the first line, and there is room for what a test makes it say.
+    /// Held open after the first line without a reader; the pipe has room for all further output of a test.
     _log: BufReader<ChildStderr>,
 }
 
@@ -49,7 +49,7 @@ struct Sshd {
 pub(crate) struct Where<'a> {
     /// Inside this namespace, at this address.
     pub(crate) inside: Option<(&'a Netns, &'a str)>,
-    /// As the user nobody; for root only.
+    /// As the user with the id 65534; for root only.
     pub(crate) nobody: bool,
     /// As the user daemon, and the sshd itself and the client, too, with all that they have; likewise.
     pub(crate) without_root: bool,
@@ -112,7 +112,7 @@ impl Far {
         static COUNT: AtomicU32 = AtomicU32::new(1);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let [_, _, high, low] = std::process::id().to_be_bytes();
-        // An address of its own, so that a port that is free now stays so.
+        // A separate address, so that a port that is free now stays free.
         let address = match place {
             Where {
                 inside: Some((_, address)),
@@ -255,7 +255,7 @@ impl Far {
         (value("ListenAddress "), value("Port "))
     }
 
-    /// Who logs in there.
+    /// The user that logs in there.
     pub(crate) fn user(&self) -> String {
         user_name()
     }

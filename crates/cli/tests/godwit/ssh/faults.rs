@@ -138,7 +138,7 @@ fn an_ssh_that_hangs_is_given_up() {
         }
         let outcome = Process::start(&mut detached).wait();
         outcome.expect(1, "failed").says(what).says("far: ");
-        // And nobody waits for it who has had enough.
+        // An interrupt ends the wait for it.
         let mut process = Process::start(command.args(["--retry-for", "1h"]));
         let started = || far.processes("sleep 1000").first().copied();
         let hanging = wait_until(started).expect("it runs");

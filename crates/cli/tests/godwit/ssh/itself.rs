@@ -23,7 +23,7 @@ fn world() -> Far {
     far
 }
 
-/// What must not be done, as words of a line, and what is said of it.
+/// Forbidden transfers, as words of a line, and the message.
 const NEVER: [(&[&str], &str, &str, &str); 5] = [
     (&["sync", "--delete"], "w", "w/s", "copied into itself"),
     (&["sync", "--delete"], "w/s", "w", "inside the destination"),
@@ -58,7 +58,7 @@ fn between_two_places_of_one_machine() {
     let far = world();
     refuses(&far, |line| far.run(line), "far:", "far:");
     refuses(&far, |line| far.run(line), "far:", "again:~/");
-    // What lies beside each other may be copied, and a link is no tree.
+    // Neighbouring trees may be copied, and a link is no tree.
     far.cp(&["far:w/s", "again:w/other"]).complete();
     assert!(far.home().join("w/other/s/deep/y").exists());
     far.cp(&["far:link", "far:w/s/"]).complete();

@@ -1,4 +1,4 @@
-//! Tests that a connection which is lost behind ssh is told as any other is: to one machine, and between two others.
+//! Tests that a lost connection behind ssh is reported like any other: to one machine, and between two others.
 //! Does not test that the transfer survives (`faults`, `third`).
 
 use rustix::process::Signal;
@@ -18,7 +18,7 @@ fn begin(far: &Far, from: &str, to: &str) -> Process {
     process
 }
 
-/// Lets the agents of `machine` stand still and go on, then kills them: each is told here.
+/// Stops the agents of `machine`, lets them continue, then kills them. Each loss is reported here.
 fn told(process: &mut Process, machine: &Far) {
     kill(&machine.agents(), Signal::STOP);
     let at = wait_for_loss(process, 0, true);

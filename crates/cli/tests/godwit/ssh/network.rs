@@ -115,7 +115,7 @@ fn where_nothing_but_ssh_is_open_it_says_so_and_goes_through_ssh_when_told() {
             pair.cp(&["far:tree", "back"])
                 .expect(1, "failed")
                 .says("no connection for data to far");
-            // What is there already needs no connection for data.
+            // Existing files need no connection for data.
             pair.cp(&["tree", "far:"]).complete();
         },
     );
@@ -189,7 +189,7 @@ fn read(path: PathBuf) -> Vec<u8> {
     std::fs::read(path).expect("there")
 }
 
-/// What follows the first message, payloads left out.
+/// The frames after the first message, without payloads.
 fn frames(bytes: &[u8]) -> Vec<Frame> {
     let mut reader = MessageReader::default();
     let mut at = reader.take(bytes).expect("a message");

@@ -1,5 +1,5 @@
-//! Owns the tests by ssh of what comes or goes once: standard input and output, and an other end that goes away.
-//! What they share with nodes is tested in `unread` and `stdio`.
+//! Owns the tests by ssh of standard input and output, which cannot restart, and of an other end that goes away.
+//! The behaviour shared with nodes is tested in `unread` and `stdio`.
 
 use std::fs;
 use std::process::Command;
@@ -44,7 +44,7 @@ fn an_input_that_is_not_wanted_there_is_not_read_to_its_end() {
     assert!(!far.home().join("new").exists());
 }
 
-/// The agent is gone: none is started for what cannot be begun anew, and nobody is left.
+/// The agent is gone. No other starts for a transfer that cannot restart, and no process is left.
 fn goes_away(far: &Far, mut process: Process, why: &str) {
     let agents = wait_until(|| Some(far.agents()).filter(|agents| !agents.is_empty()));
     kill(&agents.expect("it runs"), Signal::KILL);

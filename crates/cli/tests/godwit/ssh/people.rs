@@ -28,7 +28,7 @@ fn noise_of_a_shell_and_a_banner_confuse_nobody() {
         fs::read(far.home().join("again")).expect("there"),
         b"content"
     );
-    // What never ends is given up.
+    // Endless output is a failure.
     let endless = far.cp(&["--remote-command", "yes noise #", "file", "far:never"]);
     endless
         .expect(1, "failed")

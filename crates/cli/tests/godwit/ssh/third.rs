@@ -1,5 +1,5 @@
-//! Owns the tests of transfers between two other machines, and of what becomes of both when something ends one.
-//! Sets up no network of its own (`network` does).
+//! Owns the tests of transfers between two other machines, and of the fate of both when one ends.
+//! Sets up no network; `network` does.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Owns the tests of what people do by ssh when all is well: push, pull, names, jump hosts, as root and as nobody.
+//! Owns the tests of ordinary uses by ssh: push, pull, names, jump hosts, with root and without rights.
 //! Breaks nothing.
 
 use std::fs;
@@ -52,7 +52,7 @@ fn a_user_without_rights_is_served_with_that_users_rights() {
     });
     fill(&far, "tree");
     far.cp(&["tree", "far:"]).complete();
-    // All but the owner, which is nobody there.
+    // All but the owner, which is the user without rights there.
     let output = Command::new("rsync")
         .args([
             "-aHi",

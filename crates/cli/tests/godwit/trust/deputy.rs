@@ -42,7 +42,7 @@ fn a_verification_for_another_site_reads_with_the_rights_of_that_site_alone() {
     let seen = trust.end_of(JOB, &verify).expect("it runs");
     assert_denied(&seen, &trust.c);
     assert!(seen.failures.is_empty(), "{:?}", seen.failures);
-    // With access of its own there, C gets an answer.
+    // With a grant there, C gets an answer.
     allow(&trust.b, &trust.c.identity, "data:/data", &["--read"]);
     let job = format!("{JOB}-2");
     trust

@@ -11,7 +11,7 @@ use godwit_api::job::{ClaimId, Text};
 use super::super::rig::Rig;
 use super::{DEADLINE, JOB, Trust, allow, ask};
 
-/// What becomes of a copy of two names of one file, of the same size as the secret one that the destination has under one of them.
+/// The result of a copy of two names of one file. The file has the size of the secret one that the destination has under one name.
 fn guessed(rig: &Rig, grants: &str, secret: &str, public: &str) -> (String, Vec<u8>) {
     let place = format!("{secret}{public}");
     rig.write(&format!("export/{place}/{secret}"), "secret");
@@ -48,7 +48,7 @@ fn who_may_only_write_reads_no_file_of_others_by_a_further_name_of_it() {
     let (told, public) = both("US data write\nUS PUBLIC read\n");
     assert!(!public.contains(&b"secret".to_vec()), "{told}");
     assert!(told.contains("its sender may not read it"), "{told}");
-    // Who may read it anyway gets the name.
+    // A sender that may read it anyway gets the name.
     for place in ["ab", "ba"] {
         for from in [&rig.export, &rig.path("")] {
             fs::remove_dir_all(from.join(place)).expect("removed");

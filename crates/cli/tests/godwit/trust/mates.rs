@@ -56,7 +56,7 @@ fn a_job_runs_for_one_node_of_a_cluster_at_a_time() {
     let refused = trust.c_asks(&trust.a, &run).expect_err("it runs already");
     assert_eq!((refused.code.as_str(), refused.retryable), ("busy", true));
     assert!(refused.message.contains(&trust.b.identity), "{refused:?}");
-    // A node that nobody let in is refused otherwise than one that looks for a job that is not there.
+    // A node without admission gets another refusal than one that asks for a missing job.
     let asks = |who: &Rig, of: &Rig| {
         let job = "j".to_owned();
         let asked = ask(who, &trust.a, Some(&job_of(of)), &Question::Job { job });

@@ -1,4 +1,4 @@
-//! A site that names a node of another site as one of its own leads no job there, and no right of the asking site is used there.
+//! A site that names a node of another site as its member leads no job there, and cannot use a right of the asking site there.
 //! The hostile site is a data port in this process, whose cluster says what the test wants.
 
 use std::fs;

@@ -31,7 +31,7 @@ fn a_known_peer_that_says_nothing_holds_no_more_connections_than_any_other() {
         .collect();
     std::thread::sleep(Duration::from_secs(1));
     open.retain_mut(|(stream, _)| matches!(stream.try_recv(), Ok(None)));
-    // Those of its own, and those of an address from which somebody known has come.
+    // Connections of this peer, and those allowed for an address that a known client has come from.
     assert!(
         (8..=8 + 128).contains(&open.len()),
         "{} connections are open",
