@@ -22,13 +22,13 @@ use godwit_tree::{
     TreeSource, TreeWork, WorkItem,
 };
 
-/// The configuration of an end that does not depend on its direction.
+/// Configuration of an end, independent of its direction.
 pub struct EndConfig {
     /// The transfer.
     pub transfer: TransferId,
-    /// Of blocks and files.
+    /// The digest of blocks and files.
     pub digest: DigestKind,
-    /// Contents of one block.
+    /// Content bytes of one block.
     pub block_bytes: u32,
     /// The comparison that was asked for, if any.
     pub comparison: Option<Comparison>,
@@ -38,9 +38,9 @@ pub struct EndConfig {
     pub share: Share,
     /// Its place among the transfers of this process.
     pub lease: Option<Lease>,
-    /// Hears of entries.
+    /// Receives an event for each entry.
     pub observer: Arc<dyn Observer>,
-    /// Tells what the process uses.
+    /// Reports the resources of the process.
     pub resources: Resources,
     /// Counters of this end.
     pub counters: Arc<Counters>,
@@ -63,7 +63,7 @@ pub enum Sinks {
     },
 }
 
-/// Where a sending end takes what it sends.
+/// The input of a sending end.
 pub enum Sources {
     /// Memory.
     Memory(MemorySource),
@@ -77,19 +77,19 @@ pub enum Sources {
 pub struct Trees {
     /// The sources, in order.
     pub roots: Vec<FoundRoot>,
-    /// The names of a list, if one says what is meant of the first source.
+    /// The names of a list, if a list selects entries of the first source.
     pub names: Option<Box<dyn Names>>,
-    /// For what memory shall not hold.
+    /// Directory for data that exceeds memory.
     pub spill: PathBuf,
     /// The metadata to preserve.
     pub preserve: Preserve,
-    /// Which entries are meant.
+    /// The selected entries.
     pub select: Arc<Select>,
     /// Skipped entries are announced, so that the receiver does not delete them.
     pub announces_passed: bool,
     /// Files that are never sent.
     pub own: Arc<OwnFiles>,
-    /// Parts of files, and files to put together. With them and no list nothing else of the first source is sent.
+    /// Parts of files, and files to put together. Without a list, they are all that is sent of the first source.
     pub items: Vec<WorkItem>,
 }
 
@@ -97,22 +97,22 @@ pub struct Trees {
 pub struct Sending {
     /// Memory for blocks.
     pub pool_bytes: usize,
-    /// How the sources are called in messages.
+    /// Names of the sources in messages.
     pub root_names: Vec<Vec<u8>>,
-    /// In bytes of content a second; 0 is none.
+    /// Limit in content bytes a second; 0 is none.
     pub limit: u64,
     /// Threads that read ahead.
     pub readers: Bounds,
     /// Blocks are sent in the order of the contents.
     pub in_order: bool,
-    /// The order in which slices and bundles leave, where nothing else is said.
+    /// The order of slices and bundles, unless another rule sets it.
     pub order: Order,
 }
 
 /// Makes a receiving end with this many threads that write.
 ///
 /// # Errors
-/// The digest is not known, or the destination or a thread cannot be had.
+/// The digest is unknown, or the destination or a thread is not available.
 pub fn receiver(end: EndConfig, writers: Bounds, sinks: Sinks) -> io::Result<Arc<Receiver>> {
     let digest = match &sinks {
         Sinks::Tree(prepared) => godwit_engine::wire_digest_kind(prepared.config.digest),
@@ -160,7 +160,7 @@ pub fn receiver(end: EndConfig, writers: Bounds, sinks: Sinks) -> io::Result<Arc
 /// Makes a sending end.
 ///
 /// # Errors
-/// The digest is not known, or a thread cannot be had.
+/// The digest is unknown, or a thread is not available.
 pub fn sender(end: EndConfig, sending: Sending, sources: Sources) -> io::Result<Arc<Sender>> {
     let (work, source): (Box<dyn Work>, Arc<dyn Source>) = match sources {
         Sources::Memory(memory) => (Box::new(memory), Arc::new(memory)),

@@ -17,10 +17,10 @@ pub(crate) struct Checked {
     pub(crate) destination: Endpoint,
 }
 
-/// Refuses a job whose settings and ends make no sense together.
+/// Refuses a job with contradictory settings or ends.
 ///
 /// # Errors
-/// Names what contradicts what.
+/// Names the contradiction.
 pub fn check(
     kind: JobKind,
     settings: &TypedTexts,
@@ -40,7 +40,7 @@ pub fn check(
     }
 }
 
-/// Refuses a transfer that makes no sense.
+/// Refuses a contradictory transfer.
 pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
     let settings = spec.copy_settings().map_err(Failure::usage)?;
     let is_listed = spec

@@ -23,15 +23,15 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// A limit that somebody wants, instead of the one that the job began with.
+    /// A new limit, instead of the one that the job began with.
     wanted: Option<u64>,
-    /// The job gives way to others, or not, instead of what its settings say.
+    /// A new priority (true yields to other jobs), instead of the one in the settings.
     background: Option<bool>,
     figures: Figures,
     over: bool,
 }
 
-/// How far a job is.
+/// Progress of a job.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Figures {
     /// The limit that the sending end obeys, in bytes a second; 0 is none, `None` is not known yet.
@@ -47,7 +47,7 @@ pub struct Figures {
 pub enum Unconfirmed {
     /// The job has ended.
     Over,
-    /// Somebody else has set another one meanwhile.
+    /// Another caller has set another value meanwhile.
     Overridden,
     /// The sending end did not confirm it in time.
     Late,
@@ -72,8 +72,8 @@ impl Control {
         self.shared.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Stops the streams and frees the memory of the job; its journal stays. A job with a standard stream goes on, for what was
-    /// read or written cannot be taken back.
+    /// Stops the streams and frees the memory of the job; its journal stays. A job with a standard stream continues, because a pipe
+    /// cannot resume.
     pub fn pause(&self) {
         self.shared.paused.store(true, Ordering::Relaxed);
     }
@@ -118,7 +118,7 @@ impl Control {
         })
     }
 
-    /// Waits until `is_obeyed`, which knows nothing where something else is wanted by now.
+    /// Waits until `is_obeyed` returns true; None means that another value is wanted by now.
     fn confirm(
         &self,
         deadline: Duration,
@@ -145,7 +145,7 @@ impl Control {
         }
     }
 
-    /// Lets the job give way to others, or not, from now on.
+    /// Sets whether the job yields to other jobs from now on.
     pub fn set_background(&self, background: bool) {
         let mut state = self.lock();
         state.background = Some(background);
@@ -169,7 +169,7 @@ impl Control {
         })
     }
 
-    /// Whether the job is to give way to others, if somebody has said so.
+    /// Whether the job yields to other jobs; None if no caller has set it.
     pub(crate) fn background(&self) -> Option<bool> {
         self.lock().background
     }
@@ -181,7 +181,7 @@ impl Control {
         state.figures.background = None;
     }
 
-    /// Tells the engine what is wanted of it, and others what it does.
+    /// Passes the wishes to the engine, and reads its figures.
     pub(crate) fn watch(&self, engine: &Engine, bytes: u64) {
         let mut state = self.lock();
         let (limit, background) = engine.asked();
@@ -201,11 +201,11 @@ impl Control {
         self.shared.changed.notify_all();
     }
 
-    /// Waits while the job is to pause and is not cancelled.
+    /// Waits while the job is paused and not cancelled.
     pub(crate) fn wait_while_paused(&self) {
         let mut state = self.lock();
         while self.is_paused() && !self.is_cancelled() {
-            // A signal handler sets the flag without a word.
+            // A signal handler sets the flag without a notification.
             state = self
                 .shared
                 .changed

@@ -33,14 +33,14 @@ pub const UNREACHABLE: &str = "no connection for data to";
 /// State shared by all transfers of a process. Clones are handles of the same state.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
-    /// Divides memory, threads and open files.
+    /// Shares out memory, threads and open files.
     pub governor: Governor,
     /// The syncs of whole file systems.
     pub syncs: Syncs,
 }
 
 impl Process {
-    /// The same with a governor under which one transfer alone gets `pool_bytes` for its blocks.
+    /// The same process with a governor that gives `pool_bytes` of blocks to one transfer alone.
     #[must_use]
     pub fn with_pool(pool_bytes: u64) -> Self {
         Self {
@@ -54,21 +54,21 @@ impl Process {
 pub struct Env {
     /// The same for every job of the process.
     pub process: Process,
-    /// Keys, known peers, journals and what memory shall not hold.
+    /// Keys, known peers, journals and spilled data.
     pub home: Home,
-    /// Relative paths are relative to this directory; `None` means the working directory of the process.
+    /// The base of relative paths; `None` means the working directory of the process.
     pub base: Option<PathBuf>,
-    /// Local paths are those of exports, and nothing else of this machine; `None` leaves all files of the user to the job.
+    /// Local paths lie in exports, and nowhere else on this machine; `None` opens all files of the user to the job.
     pub exports: Option<Arc<dyn ExportedFiles>>,
     /// The file mode bits that reports do not get. The mask of the process itself is cleared.
     pub umask: u32,
-    /// When the seconds of events begin.
+    /// The zero of the seconds in events.
     pub started: Instant,
-    /// Processor time and peak memory of the process are those of this job, for it runs no other.
+    /// Processor time and peak memory of the process are those of this job, because the process runs no other job.
     pub alone: bool,
     /// The connection that opens a transfer is retried like any other.
     pub retries_first: bool,
-    /// Ways to other machines.
+    /// Connectors to other machines.
     pub connectors: Arc<dyn Connectors>,
     /// Standard input, for a job with the source `-`.
     pub input: Option<OwnedFd>,
@@ -82,11 +82,11 @@ pub struct Env {
     pub tells: Option<EventDetail>,
     /// A name for the purpose of this transfer, such as the id of a job. The other side writes the name into its log.
     pub label: Option<String>,
-    /// The job of another node that this is done for. The other side admits it by the access of that job, and by nothing else.
+    /// The job of another node that this transfer serves. The other side admits the transfer by the access of that job only.
     pub mandate: Option<Mandate>,
-    /// The asker may not list the destination here: no message has a name that the source does not have.
+    /// The asker may not list the destination here: messages contain only names of the source.
     pub hides_names: bool,
-    /// The asker may not read the destination: a further name is made only of a file that the source has, too.
+    /// The asker may not read the destination: a hard link is made only to a file that the source also has.
     pub hides_contents: bool,
     /// The memory that all attempts of one job share, if several runners may make attempts.
     pub attempts: Option<Arc<dyn Attempts>>,
@@ -101,7 +101,7 @@ pub trait Attempts: Send + Sync {
     /// becomes it. `tag` marks temporary files.
     fn placed(&self, into: bool, tag: u64);
 
-    /// Tells whether this attempt may still write to a destination here, if that ends.
+    /// The fence that tells whether this attempt may still write to a local destination, if the right can end.
     fn fence(&self) -> Option<Arc<dyn Fence>> {
         None
     }
@@ -112,7 +112,7 @@ pub trait Attempts: Send + Sync {
 pub struct GivenList {
     /// Its contents.
     pub bytes: Arc<dyn ListBytes>,
-    /// Device and inode of the file that it is, if it is a file.
+    /// Device and inode of the list, if the list is a file.
     pub file: Option<(u64, u64)>,
 }
 
@@ -155,15 +155,15 @@ pub struct EventDetail {
     pub faults: bool,
 }
 
-/// Ways to other machines, and the user who may be asked.
+/// Connections to other machines, and questions to the user.
 pub trait Connectors: Send + Sync {
     /// The connections of a transfer with an agent that is started by ssh.
     ///
     /// # Errors
-    /// What was asked for makes no sense.
+    /// The request is contradictory.
     fn by_ssh(&self, way: SshWay<'_>, client: SshClient) -> Result<Arc<dyn Connector>, Failure>;
 
-    /// Starts an agent by ssh that has to do with another agent.
+    /// Starts an agent by ssh that works with another agent.
     ///
     /// # Errors
     /// There is no agent.
@@ -172,7 +172,7 @@ pub trait Connectors: Send + Sync {
     /// The required identity of the node at this address, whatever the known peers say; None leaves the choice to the known peers.
     ///
     /// # Errors
-    /// The job has nothing to do with that address.
+    /// The job has no business with that address.
     fn pinned(&self, _address: &PeerAddress) -> Result<Option<IdentityId>, Failure> {
         Ok(None)
     }
@@ -184,13 +184,13 @@ pub trait Connectors: Send + Sync {
     fn trusts(&self, address: &PeerAddress, found: &IdentityId) -> Result<bool, Failure>;
 }
 
-/// How a machine is reached by ssh.
+/// The ssh connection to a machine.
 pub struct SshWay<'a> {
-    /// Which machine, as whom.
+    /// The machine and the user.
     pub login: &'a Login,
     /// The remote shell program, with its options.
     pub rsh: &'a OsStr,
-    /// How this program is called there.
+    /// Name of this program on the other machine.
     pub remote_command: &'a OsStr,
     /// The first and the last port for data beside ssh; `None` is any.
     pub data_ports: Option<(u16, u16)>,
@@ -198,11 +198,11 @@ pub struct SshWay<'a> {
     pub channels: Vec<ChannelWish>,
     /// No data beside ssh.
     pub via_ssh: bool,
-    /// For a connection that was lost.
+    /// Retry time after a lost connection.
     pub retry_for: Duration,
-    /// For dialling, TLS and hello together.
+    /// Deadline of dialling, TLS and hello together.
     pub handshake_deadline: Duration,
-    /// Without a byte moving.
+    /// Deadline without a byte moved.
     pub stall_deadline: Duration,
     /// Set when the job is cancelled.
     pub cancelled: Arc<AtomicBool>,
@@ -214,7 +214,7 @@ pub struct SshClient {
     pub sender: String,
     /// The identity of `tls`, made for this transfer alone.
     pub identity: IdentityId,
-    /// Its key.
+    /// TLS with the key of `identity`.
     pub tls: ClientTls,
 }
 
@@ -231,13 +231,13 @@ pub struct AgentOrder {
 
 /// An agent that runs.
 pub struct StartedAgent {
-    /// Its ssh.
+    /// The ssh process of the agent.
     pub process: Arc<dyn AgentProcess>,
     /// The socket that ssh carries.
     pub socket: UnixStream,
     /// The identity of the agent.
     pub identity: IdentityId,
-    /// Where it may be reached, the likeliest first.
+    /// Addresses of the agent, the likeliest first.
     pub targets: Vec<SocketAddr>,
     /// The capabilities of the agent.
     pub capabilities: u64,
@@ -245,10 +245,10 @@ pub struct StartedAgent {
 
 /// The ssh of an agent. Ends the agent when dropped.
 pub trait AgentProcess: Send + Sync {
-    /// How it ended, if it has.
+    /// The exit status, if the process has ended.
     fn ended(&self) -> Option<ExitStatus>;
 
-    /// Waits until it ends, at most this long.
+    /// Waits until the process ends, at most `timeout`.
     fn wait(&self, timeout: Duration) -> Option<ExitStatus>;
 }
 
@@ -261,7 +261,7 @@ impl Env {
         })
     }
 
-    /// The path as the process needs it.
+    /// The path in the form that the process needs.
     #[must_use]
     pub fn resolve(&self, path: &Path) -> PathBuf {
         match &self.base {

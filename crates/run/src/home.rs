@@ -50,7 +50,7 @@ impl Home {
         self.path.join("config.toml")
     }
 
-    /// Where receivers keep their journals.
+    /// Directory of the receivers' journals.
     ///
     /// # Errors
     /// The directory cannot be made.
@@ -58,7 +58,7 @@ impl Home {
         self.directory("journals")
     }
 
-    /// Where scans put what memory shall not hold.
+    /// Directory of data that scans spill from memory.
     ///
     /// # Errors
     /// The directory cannot be made.
@@ -66,7 +66,7 @@ impl Home {
         self.directory("spill")
     }
 
-    /// Where the sockets of transfers are that run.
+    /// Directory of the sockets of running transfers.
     ///
     /// # Errors
     /// The directory cannot be made.

@@ -1,8 +1,8 @@
-//! The rule that nothing is copied into itself, and how two ends know that they see the same files.
+//! The rule that nothing is copied into itself, and how two ends recognise that they see the same files.
 //! Resolves no path: both ends give real ones.
 //!
-//! A client says in OPEN which files it sees, and gives real paths. The other end compares if it sees the same files.
-//! Of a path it also says where it lies (`ground`), for one directory may have several paths.
+//! A client says in OPEN which files it sees, and sends real paths. The other end compares the paths if it sees the same files.
+//! The client also sends where each path lies (`ground`), because one directory may have several paths.
 
 mod above;
 mod beacon;
@@ -16,25 +16,25 @@ use godwit_proto::{Ground, Open};
 pub use self::beacon::{Look, Sought, light};
 use self::ground::{Meeting, likeness, meeting};
 
-/// Where these ends of ours lie, for the other end. They are real paths.
+/// The location of these ends of ours, for the other end. All paths are real.
 pub fn ground(paths: &[Vec<u8>]) -> Ground {
     ground::ground(paths)
 }
 
-/// One end of a transfer: its real paths, and where they lie.
+/// One end of a transfer: its real paths, and their location.
 type End<'a> = (&'a [Vec<u8>], &'a Ground);
 
-/// How the two ends of a transfer lie to each other.
+/// The relation between the two ends of a transfer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// They must not be the ends of one transfer, for this reason.
+    /// The ends must not form one transfer, for this reason.
     Meet(String),
-    /// They lie apart, by what one kernel knows. Another mount or machine may see one of them under other numbers.
+    /// The ends lie apart in the view of one kernel. Another mount or machine may see one of them under other numbers.
     ApartHere {
-        /// Why they must not be the ends of one transfer by what their directories look like, which decides where no beacon can be lit.
+        /// Why the ends look like one directory, if they do. This decides if no beacon can be lit.
         alike: Option<String>,
     },
-    /// They lie apart.
+    /// The ends lie apart.
     Apart,
 }
 
@@ -42,7 +42,7 @@ impl Judged {
     fn of(reason: Option<String>, from: End<'_>, to: End<'_>, deletes: bool) -> Self {
         match reason {
             Some(reason) => Self::Meet(reason),
-            // Each is seen by its own kernel alone.
+            // Each end is visible only to its own kernel.
             None if from.1.own && to.1.own => Self::Apart,
             None => Self::ApartHere {
                 alike: likeness(from.1, to.1, deletes)
@@ -52,8 +52,8 @@ impl Judged {
     }
 }
 
-/// Whether the sources of this process may go to its destinations, each to its own. With `bounded`, what is mounted in a tree does
-/// not belong to it.
+/// Judges whether the sources of this process may go to its destinations, each to its own. With `bounded`, file systems mounted in
+/// a tree do not belong to the tree.
 pub fn judge_here(
     sources: &[Vec<u8>],
     destinations: &[Vec<u8>],
@@ -70,20 +70,20 @@ pub fn judge_here(
     Judged::of(reason, ends.0, ends.1, deletes)
 }
 
-/// Whether the sources of the client that asks may go to these destinations.
+/// Judges whether the sources of the asking client may go to these destinations.
 pub fn judge_push(open: &Open, destinations: &[Vec<u8>]) -> Judged {
     let ours = ground(destinations);
     let theirs = open.ground.clone().unwrap_or_default();
     let (from, to) = ((open.sources.as_slice(), &theirs), (destinations, &ours));
     let reason = reason_of(open, from, to);
     match Judged::of(reason, from, to, open.deletes()) {
-        // A client that names no place of its source, such as an input, looks for no beacon.
+        // A client without a place of its source, such as standard input, looks for no beacon.
         Judged::ApartHere { .. } if open.ground.is_none() => Judged::Apart,
         judged => judged,
     }
 }
 
-/// Whether these sources may go to the destinations of the client that asks.
+/// Judges whether these sources may go to the destinations of the asking client.
 pub fn judge_pull(open: &Open, sources: &[Vec<u8>], destinations: &[Vec<u8>]) -> Judged {
     let ours = ground(sources);
     let theirs = open.ground.clone().unwrap_or_default();
@@ -92,10 +92,10 @@ pub fn judge_pull(open: &Open, sources: &[Vec<u8>], destinations: &[Vec<u8>]) ->
     Judged::of(reason, from, to, open.deletes())
 }
 
-/// Said of ends where no beacon could be lit, and that look like one directory.
+/// Part of the message on ends that look like one directory, where no beacon could be lit.
 const BY_LOOKS: &str = "; a directory of each end has one inode number and one time of change, and the destination takes no mark that would show them to be two";
 
-/// Said where a transfer deletes, though no beacon could be lit at its destination.
+/// The note for a transfer that deletes although no beacon could be lit at its destination.
 pub fn unproved(destination: &[u8]) -> String {
     format!(
         "{}: no mark can be written here, so --delete cannot prove that the source lies elsewhere; it very probably does, since device, inode and time of change of its directories differ. Where both ends may be one file system, stop and compare them first",
@@ -103,7 +103,7 @@ pub fn unproved(destination: &[u8]) -> String {
     )
 }
 
-/// Said to a client that is to open the transfer again with a beacon.
+/// The message to a client that must open the transfer again with a beacon.
 pub const WANTS_BEACON: &str = "the source may see the file system of the destination by another mount, and wants to look for it";
 
 fn reason_of(open: &Open, from: End<'_>, to: End<'_>) -> Option<String> {
@@ -133,14 +133,14 @@ fn without_mounts(ground: &Ground) -> Ground {
     }
 }
 
-/// Whether it is known where both ends lie, so that their paths need not be compared.
+/// Whether the location of both ends is known, so that their paths need no comparison.
 fn is_known(one: &Ground, other: &Ground) -> bool {
     let is_known = |ground: &Ground| !ground.tops.is_empty() || !ground.around.is_empty();
     is_known(one) && is_known(other)
 }
 
-/// Which files this process sees. Another process that has the same sees the same file by any absolute path: its kernel is this
-/// one since this start, and mounts and root directory are the same. Empty where the system does not tell.
+/// An id of the files that this process sees. A process with the same id sees the same file by any absolute path: kernel, boot,
+/// mounts and root directory are the same. Empty if the system does not provide it.
 pub fn view() -> Vec<u8> {
     let of = |path: &str| {
         let meta = std::fs::metadata(path).ok()?;
@@ -160,13 +160,13 @@ pub fn view() -> Vec<u8> {
     })
 }
 
-/// Whether who says this sees the same files as we do; who says nothing is another.
+/// Whether the owner of `view` sees the same files as this process. An empty view is another one.
 fn is_ours(view: &[u8]) -> bool {
     !view.is_empty() && view == self::view()
 }
 
-/// Why these sources must not go to those destinations, each to its own, if there is a reason: a tree that is copied into itself
-/// grows while it is read, and with `deletes` a source inside the destination would go as a part of it. All are real paths.
+/// Why these sources must not go to those destinations, each to its own, if there is a reason. A tree copied into itself grows while
+/// it is read. With `deletes`, a source inside the destination would be deleted. All paths are real.
 fn reason(sources: &[Vec<u8>], destinations: &[Vec<u8>], deletes: bool) -> Option<String> {
     let mut pairs = sources.iter().zip(destinations);
     pairs.find_map(|(source, goes_to)| {
@@ -180,7 +180,7 @@ fn reason(sources: &[Vec<u8>], destinations: &[Vec<u8>], deletes: bool) -> Optio
     })
 }
 
-/// Said of ends that meet though their paths do not.
+/// The message on ends that meet although their paths do not.
 fn said(meeting: Meeting, sources: &[Vec<u8>], destinations: &[Vec<u8>], why: &str) -> String {
     let name = |paths: &[Vec<u8>], else_: &str| match paths {
         [only] => shown(only),

@@ -1,9 +1,9 @@
 //! Runs a job from its description to its end: both ends of a transfer, the reports, and the events.
 //! Prints nothing, prompts no user, and changes nothing of the process that it runs in.
 //!
-//! Commands, agents and the jobs of a node all run a transfer by [`Runner`]. The description (`JobSpec`) says what is to be done,
-//! [`Env`] what the place where the job runs gives to it, and [`Control`] changes it from any thread. Signals, terminal, working
-//! directory and processor affinity belong to the process, and stay outside.
+//! Commands, agents and the jobs of a node all run a transfer by [`Runner`]. The description (`JobSpec`) names the work, [`Env`] has
+//! everything that the process provides, and [`Control`] changes the job from any thread. Signals, terminal, working directory and
+//! processor affinity belong to the process, and stay outside.
 
 pub mod build;
 mod check;
@@ -46,7 +46,7 @@ impl Runner {
     /// summary.
     ///
     /// # Errors
-    /// The job was not done, or was stopped. A job of which single entries failed is done.
+    /// The job was not done, or was stopped. A job with single failed entries is done.
     pub fn run(
         spec: &JobSpec,
         env: &Env,
@@ -62,10 +62,10 @@ impl Runner {
     }
 }
 
-/// Tells that a job cannot begin, with a summary where one is expected of it.
+/// Reports that a job cannot begin, with a summary if the reader expects one.
 pub fn tell_refusal(env: &Env, events: &dyn EventSink, failure: &Failure) {
     events.error(failure);
-    // Another program waits for the last word in any case.
+    // Another program always waits for a summary.
     if failure.code != FailureCode::Usage || env.tells.is_some() {
         let summary = transfer::failed_summary(env, failure);
         events.tell(Event::Summary(Summary::Transfer(Box::new(summary))));

@@ -1,4 +1,4 @@
-//! Paths of a user's own file system as sources and destinations: which storage, which place in it, which name elsewhere.
+//! Paths of a user's file system as sources and destinations: the storage, the place in it, and the name elsewhere.
 //! Reads no contents and adds no access rules: a job may do here what the process may do.
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, StoreErrorKi
 pub use godwit_tree::DestinationPlace;
 use godwit_tree::{TreeRoot, root_fault};
 
-/// Why a path is of no use: whole sentences, with the path in them.
+/// Why a path is unusable: whole sentences that include the path.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct LocalError {
@@ -24,7 +24,7 @@ pub struct LocalError {
 }
 
 impl LocalError {
-    /// A path that is of no use for this reason, a whole sentence with the path in it.
+    /// An unusable path, with a reason that is a whole sentence and includes the path.
     #[must_use]
     pub fn new(code: FaultCode, message: String) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl LocalError {
         }
     }
 
-    /// A path in an export whose file system is not there now.
+    /// A path in an export whose file system is absent now.
     #[must_use]
     pub fn away(message: String) -> Self {
         Self {
@@ -43,13 +43,13 @@ impl LocalError {
         }
     }
 
-    /// Whether the file system of the export is not there now.
+    /// Whether the file system of the export is absent now.
     #[must_use]
     pub const fn is_away(&self) -> bool {
         self.is_away
     }
 
-    /// As the fault of the source `path`: what people read of it begins with the name anyway.
+    /// Converts to the fault of the source `path`. Messages to people begin with the name anyway.
     pub fn into_fault(self, path: &Path) -> Fault {
         let name = format!("{}: ", path.display());
         Fault {
@@ -64,18 +64,18 @@ impl LocalError {
     }
 }
 
-/// Finds the local ends of jobs that may use exports only: to such a job a path is `/EXPORT/below`.
+/// Finds the local ends of jobs that may use exports only. Such a job's paths have the form `/EXPORT/below`.
 pub trait ExportedFiles: Send + Sync {
-    /// Finds a source; nothing outside its export is ever reached.
+    /// Finds a source; never reaches anything outside its export.
     ///
     /// # Errors
-    /// There is no such export, or nothing there that can be read.
+    /// The export does not exist, or has nothing readable there.
     fn source(&self, path: &Path, access: Access) -> Result<LocalSource, LocalError>;
 
-    /// Finds a destination; nothing outside its export is ever reached.
+    /// Finds a destination; never reaches anything outside its export.
     ///
     /// # Errors
-    /// There is no such export, or it cannot be opened.
+    /// The export does not exist, or the destination cannot be opened.
     fn destination(&self, path: &Path, access: Access) -> Result<DestinationPlace, LocalError>;
 
     /// Bytes that this process may still write to the export of the path; None if unknown.
@@ -92,20 +92,20 @@ pub trait ExportedFiles: Send + Sync {
     }
 }
 
-/// In the message on a directory that a destination would be in: it is not there.
+/// Part of the message on a missing parent directory of a destination.
 pub const MUST_EXIST: &str = "this directory must exist";
-/// In the message on something else in its place.
+/// Part of the message on a parent that is no directory.
 pub const NO_DIRECTORY: &str = "this is not a directory, so nothing can be in it";
 
 /// A source.
 pub struct LocalSource {
-    /// Where it is read.
+    /// The tree to read.
     pub root: TreeRoot,
     /// Its name where it goes into a directory; empty for "its contents" (`.`, `..`, `/`).
     pub name: Vec<u8>,
-    /// Absolute, so that it is the same from any directory, and without any link that is followed.
+    /// Absolute and with all followed links resolved, so the path is the same from any directory.
     pub absolute: Vec<u8>,
-    /// As it was typed, see [`called`].
+    /// The typed form, see [`called`].
     pub shown: Vec<u8>,
 }
 
@@ -114,7 +114,7 @@ pub struct LocalSource {
 pub struct Access {
     /// The metadata to read and write.
     pub preserve: Preserve,
-    /// Contents of large files go past the page cache.
+    /// Contents of large files bypass the page cache.
     pub direct: bool,
 }
 
@@ -128,7 +128,7 @@ impl Access {
     }
 }
 
-/// Directories with a storage of their own before storages are shared where they can be: each takes descriptors.
+/// Most directories with a separate storage, since each takes descriptors. Further ones share storages where possible.
 const OWN_STORAGES_MAX: usize = 64;
 
 /// Finds sources. Files of one directory share its storage.
@@ -138,7 +138,7 @@ pub struct Sources<'a> {
     access: Access,
     /// Storages of directories that hold sources, by their real paths.
     shared: HashMap<PathBuf, Arc<dyn Storage>>,
-    /// Real paths of directories, by what they are called.
+    /// Real paths of directories, by their typed names.
     real: HashMap<PathBuf, PathBuf>,
     own: usize,
 }
@@ -157,10 +157,10 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Finds a source. A trailing slash follows a link to a directory. Messages have the path as it was typed.
+    /// Finds a source. A trailing slash follows a link to a directory. Messages have the typed path.
     ///
     /// # Errors
-    /// It does not exist, cannot be opened, or has no name.
+    /// The source does not exist, cannot be opened, or has no name.
     pub fn find(&mut self, path: &Path) -> Result<LocalSource, LocalError> {
         let there = based(path, self.base);
         let bytes = path.as_os_str().as_bytes();
@@ -185,7 +185,7 @@ impl<'a> Sources<'a> {
             return Err(LocalError::new(FaultCode::TYPE_CONFLICT, why));
         }
         if meta.is_dir() {
-            // It is a directory or a link to one that is followed: what is copied is what the path leads to.
+            // The path is a directory or a followed link to one. The copy is of the directory that the path leads to.
             let real = canonical(&there)?;
             let root = self.directory(&there, &real)?;
             return Ok(LocalSource {
@@ -218,7 +218,7 @@ impl<'a> Sources<'a> {
         })
     }
 
-    /// A directory as a source: by itself, or, where there are many, in the storage of the directory that holds it.
+    /// A directory as a source: in a separate storage, or, if there are many, in the storage of its parent directory.
     fn directory(&mut self, path: &Path, real: &Path) -> Result<TreeRoot, LocalError> {
         if self.own >= OWN_STORAGES_MAX
             && let (Some(parent), Some(name)) = (real.parent(), last_name(real))
@@ -244,12 +244,13 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// A destination is a name in an existing directory, also when it is a directory itself: so it is the same place
-/// before and after the first run has made it. A relative path is relative to `base`, or else to the working directory.
-/// All destinations that are given the same `syncs` share the syncs of a file system.
+/// Finds a destination: a name in an existing directory, even if the name is a directory itself. The destination is thus the same
+/// before and after the first run. A relative path starts at `base`, or else at the working directory.
+///
+/// All destinations with the same `syncs` share the syncs of a file system.
 ///
 /// # Errors
-/// The directory that it is to be in does not exist or cannot be opened.
+/// The parent directory does not exist or cannot be opened.
 pub fn destination(
     path: &Path,
     base: Option<&Path>,
@@ -301,17 +302,17 @@ pub fn hint(path: &[u8]) -> &'static str {
     }
 }
 
-/// Absolute paths replace the base; a trailing slash stays.
+/// Joins a path to its base. Absolute paths replace the base; a trailing slash stays.
 fn based(path: &Path, base: Option<&Path>) -> PathBuf {
     base.map_or_else(|| path.to_owned(), |base| base.join(path))
 }
 
 fn open(root: &Path, spill: &Path, access: Access) -> Result<Arc<dyn Storage>, LocalError> {
-    // Nothing is written to a source, so there is no sync to share.
+    // A source is never written to, so there is no sync to share.
     open_as(root, root, spill, access, &Syncs::default())
 }
 
-/// Opens `root`, which is called `shown` in messages.
+/// Opens `root`, with the name `shown` in messages.
 fn open_as(
     root: &Path,
     shown: &Path,
@@ -323,7 +324,7 @@ fn open_as(
     let options = FsOptions {
         umask_cleared: true,
         direct: access.direct,
-        // They let a file run as its owner: as whom, only a copy that keeps owners knows.
+        // These bits let a file run as its owner. Only a copy that keeps owners knows the right owner.
         allow_set_id: preserve.owner && preserve.group,
         read_xattrs: preserve.xattrs,
         read_acls: preserve.acls,
@@ -360,7 +361,7 @@ fn parent_of(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// How the names below a directory begin in messages: without slashes at its end, nor the `/.` that means "its contents".
+/// Prefix of the names below a directory in messages: without slashes at its end, nor the `/.` that means "its contents".
 pub fn called(path: &[u8]) -> Vec<u8> {
     let mut called = trimmed(path);
     while let Some(rest) = called.strip_suffix(b"/.") {
@@ -372,7 +373,7 @@ pub fn called(path: &[u8]) -> Vec<u8> {
     called
 }
 
-/// Without slashes at the end.
+/// Removes slashes at the end.
 fn trimmed(bytes: &[u8]) -> Vec<u8> {
     let end = bytes
         .iter()

@@ -1,4 +1,4 @@
-//! Counts how often this process stood still: it was stopped, or its machine slept. Others may have taken its work over meanwhile.
+//! Counts how often this process stood still: it was stopped, or its machine slept. Others may have taken over its work meanwhile.
 //! Decides nothing about that work.
 //!
 //! A thread beats. A caller that asks while the last beat is too old counts the standstill, so a thread that wakes first cannot hide it.
@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Between two beats.
+/// Interval between two beats.
 const EVERY: Duration = Duration::from_millis(500);
-/// A process without a beat for so long stood still. A cluster takes nothing over before 5 s.
+/// A process without a beat for this long stood still. A cluster takes nothing over before 5 s.
 const LATE_MILLIS: u64 = 3_000;
 
 /// How often this process has stood still so far. Never falls, and costs little.
@@ -28,7 +28,7 @@ pub fn stops() -> u64 {
                 thread::sleep(EVERY);
             }
         };
-        // Without the thread each late question counts, which costs whoever asks a look.
+        // Without the thread, each late question counts as a standstill. The caller then only looks once more.
         let _ = thread::Builder::new()
             .name("gw-pulse".to_owned())
             .spawn(beats);
@@ -37,7 +37,7 @@ pub fn stops() -> u64 {
     pulse.stops(millis())
 }
 
-/// Milliseconds since the machine started; a machine that sleeps counts on.
+/// Milliseconds since the machine started, including sleep.
 fn millis() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
@@ -67,7 +67,7 @@ impl Pulse {
         if self.is_late(now) {
             let _one = self.counting.lock().unwrap_or_else(PoisonError::into_inner);
             if self.is_late(now) {
-                // In this order: whoever sees the new beat sees the new count.
+                // In this order: a reader of the new beat also sees the new count.
                 self.stops.fetch_add(1, Ordering::SeqCst);
                 self.last.fetch_max(now, Ordering::SeqCst);
             }
@@ -93,7 +93,7 @@ mod tests {
             assert_eq!(pulse.stops(now + LATE_MILLIS), 0);
         }
         let woken = 60_000;
-        // The thread that beats wakes first, or one that asks.
+        // The beating thread wakes first, or an asking thread.
         pulse.beats(woken);
         assert_eq!((pulse.stops(woken), pulse.stops(woken + 1)), (1, 1));
         let again = 2 * woken;

@@ -1,8 +1,8 @@
 //! Written reports about a transfer: its manifest, and the list of failed entries.
 //! Moves no data; the engine reports the entries.
 //!
-//! An observer at the client's end hears of each entry once it is durable, with its digest, and writes a line. Entries that were
-//! there already wait on disk for threads that read this side's copy. Nothing of a report travels.
+//! An observer at the client's end receives each entry once the entry is durable, with its digest, and writes a line. Entries that
+//! existed before wait on disk for threads that read this side's copy. No part of a report crosses the network.
 
 mod failed;
 mod inputs;
@@ -51,17 +51,17 @@ pub(crate) struct Reports {
     own: ReportFiles,
 }
 
-/// The roots of a transfer as its reports need them; none where another godwit gives the names.
+/// The roots of a transfer for its reports; none if another godwit gives the names.
 #[derive(Default)]
 pub(crate) struct ReportRoots {
-    /// Their names at the destination; empty for "the contents of it".
+    /// Names of the roots at the destination; empty for "the contents of it".
     pub(crate) names: Vec<Vec<u8>>,
-    /// This side's copies: the source's in a push, the destination's in a pull. May be empty where there is none.
+    /// This side's copies: the source's in a push, the destination's in a pull. May be empty if there is none.
     pub(crate) copies: Vec<TreeRoot>,
 }
 
 impl Reports {
-    /// Opens the files, before anything is moved.
+    /// Opens the report files, before any data moves.
     pub(crate) fn open(settings: &ReportSettings, env: &Env) -> Result<Self, Failure> {
         let home = &env.home;
         let keeper = match &settings.manifest {
@@ -115,7 +115,7 @@ impl Reports {
         })
     }
 
-    /// For who carries out what another godwit wants: that one writes the files.
+    /// The reports of a process that works for another godwit, which writes the files.
     pub(crate) fn told(
         output: &Arc<dyn EventSink>,
         tells: EventDetail,
@@ -160,7 +160,7 @@ impl Reports {
         self.own.files()
     }
 
-    /// Refuses those that `--delete` would delete in a destination of this machine.
+    /// Refuses reports that `--delete` would delete in a destination of this machine.
     pub(crate) fn refuse_deletion(
         &self,
         destination: &Path,
@@ -181,7 +181,7 @@ impl Reports {
         }
     }
 
-    /// An entry failed. In the reports it has its name below the source.
+    /// Notes a failed entry. Reports use its name below the source.
     pub(crate) fn entry_failed(&self, failed: &FailedEntry<'_>) {
         let prefix = |root: u16| locked(&self.prefixes).get(usize::from(root)).cloned();
         let name = match failed.root.and_then(prefix) {
@@ -197,7 +197,7 @@ impl Reports {
         });
     }
 
-    /// An entry failed, by its name below the source.
+    /// Notes a failed entry by its name below the source.
     pub(crate) fn fault_told(&self, fault: &event::Fault) {
         if let Some(keeper) = &self.keeper {
             keeper.entry_failed(&fault.name);
@@ -210,7 +210,7 @@ impl Reports {
         }
     }
 
-    /// An entry is complete, as another godwit tells it: by its line in a manifest.
+    /// Notes an entry that another godwit completed, by its line in a manifest.
     pub(crate) fn line_told(&self, line: &[u8]) {
         if let Some(keeper) = &self.keeper {
             keeper.line_told(line);
@@ -222,7 +222,7 @@ impl Reports {
         self.failed.is_some() || self.keeper.is_some()
     }
 
-    /// The transfer is over: all files are whole, or gone. `dry` if it copied nothing.
+    /// Ends the reports once all files are complete or gone. `dry` means that the transfer copied nothing.
     pub(crate) fn finish(
         &self,
         whole: bool,

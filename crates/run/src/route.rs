@@ -1,11 +1,11 @@
 //! Which endpoints can be the sources and the destination of one transfer.
-//! Looks at names only, never at what is there.
+//! Looks at names only, never at files.
 
 use godwit_api::endpoint::{Endpoint, NodePlace};
 use godwit_api::host::HostPort;
 use godwit_api::login::Login;
 
-/// Checks that one transfer can join these endpoints; says why not.
+/// Checks that one transfer can join these endpoints; the error is the reason why not.
 pub(crate) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), String> {
     if let Some(source) = sources.iter().find(|source| is_null(source)) {
         return Err(format!(
@@ -36,7 +36,7 @@ pub(crate) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), 
         );
     }
     match (first, machine(destination)) {
-        // Data goes straight between two machines that ssh reaches; a node takes orders from none but its client.
+        // Data goes straight between two machines that ssh reaches. A node takes orders only from its client.
         (Machine::This, _) | (_, Machine::This) | (Machine::Ssh(_), Machine::Ssh(_)) => Ok(()),
         (Machine::Ssh(login), _) => Err(not_lent(sources, destination, login)),
         (_, Machine::Ssh(login)) => Err(not_lent(sources, destination, login)),
@@ -47,8 +47,8 @@ pub(crate) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), 
     }
 }
 
-/// A node and a machine that ssh reaches. A node lets in identities: that of whoever runs godwit on that machine may be one, and
-/// ours is not lent to it.
+/// The message on a node and a machine that ssh reaches. A node admits identities. The user of godwit on that machine may have one,
+/// but this process does not lend its identity to that machine.
 fn not_lent(sources: &[Endpoint], destination: &Endpoint, login: &Login) -> String {
     let there = |endpoint: &Endpoint| match endpoint {
         Endpoint::Ssh(place) => String::from_utf8_lossy(&place.path).into_owned(),
@@ -70,7 +70,7 @@ fn by_way_of_here(sources: &[Endpoint], destination: &Endpoint) -> String {
     )
 }
 
-/// Where an endpoint is.
+/// The machine of an endpoint.
 #[derive(Eq, PartialEq)]
 enum Machine<'a> {
     This,

@@ -1,4 +1,4 @@
-//! Reads what a command's settings say of the entries that are meant: files of rules, ages, times of files.
+//! Reads the selection of entries from a command's settings: files of rules, ages, times of files.
 //! Opens no list of names, and looks at no source.
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use godwit_api::settings::{RuleSource, RuleText, SelectionSettings, When};
 use godwit_proto::limits::RULES_MAX;
 use godwit_tree::select::{parse_rule, parse_rules};
 
-/// Longest file of rules that is read: more than all rules together may have.
+/// Longest accepted file of rules: more than all rules together may have.
 const RULE_FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Reads the files that the settings name. `None` means all entries.
@@ -29,7 +29,7 @@ pub fn read_selection(settings: &SelectionSettings) -> Result<Option<job::Select
             true => ListForm::Zeros,
             false => ListForm::Lines,
         }),
-        // Without a list it says what is done anyway, and people type -r.
+        // Without a list, -r is the default anyway, and people type it.
         recursive: settings.recursive && settings.files_from.is_some(),
         one_file_system: settings.one_file_system,
     };

@@ -1,4 +1,4 @@
-//! Looks at a directory so that another node finds out whether it sees the same one: see `godwit_api::sight`.
+//! Looks at a directory so that another node can find out whether both see the same one: see `godwit_api::sight`.
 //! Compares nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use std::path::Path;
 use godwit_api::sight::SIGHT_ENTRIES_MAX;
 use godwit_store::TempName;
 
-/// Names of a directory that are looked at by its path.
+/// Most names of a directory that are looked at.
 const LISTED_MAX: usize = 100_000;
 
 /// Inodes of the chosen entries that this node sees in a directory.
@@ -30,7 +30,7 @@ pub fn sight_of(directory: &Path) -> io::Result<Vec<u64>> {
     Ok(chosen.sight(std::fs::metadata(directory)?.ino(), inode_of))
 }
 
-/// The entries of a sight: those with the least hashes, so that each node chooses the same ones, or those of an earlier sight.
+/// The entries of a sight: those with the least hashes, so that each node chooses the same, or those of an earlier sight.
 pub(crate) struct Chosen {
     wanted: Option<BTreeSet<u64>>,
     names: BTreeMap<u64, Vec<u8>>,

@@ -57,7 +57,7 @@ pub(crate) use selection::select_of;
 pub use stages::STAGE_FIGURES;
 use third::Between;
 
-/// One transfer: what is asked for, what its place gives to it, and its run.
+/// One transfer: its description, its environment, and its run.
 pub(crate) struct Job<'a> {
     spec: &'a JobSpec,
     settings: CpSettings,
@@ -68,7 +68,7 @@ pub(crate) struct Job<'a> {
     /// The source is standard input, the destination standard output. Neither can be read or written again.
     from_input: bool,
     to_output: bool,
-    /// How many sources were named.
+    /// Number of named sources.
     source_count: usize,
     run: Run<'a>,
 }
@@ -136,7 +136,7 @@ pub(crate) fn failed_summary(env: &Env, failure: &Failure) -> TransferSummary {
     summary
 }
 
-/// Seconds since `started`: milliseconds are as fine as makes sense.
+/// Seconds since `started`, in whole milliseconds.
 pub(crate) fn elapsed_seconds(started: Instant) -> f64 {
     (started.elapsed().as_secs_f64() * 1_000.0).round() / 1_000.0
 }
@@ -158,7 +158,7 @@ fn stats_of(report: &Report) -> Event {
 }
 
 impl Job<'_> {
-    /// The transfer, and once more after each pause.
+    /// Runs the transfer, and again after each pause.
     fn attempts(&self, sources: &[Endpoint], destination: &Endpoint) -> Result<Report, Failure> {
         let ends = Ends::new(self);
         let mut before = TransferSummary::default();
@@ -221,7 +221,7 @@ impl Job<'_> {
             self.run.events.tell(Event::Ended {});
         }
         let mut report = self.finish_reports(report);
-        // A dry run does not read to where the size of the input would be known.
+        // A dry run does not read to the end of the input, so the size is unknown.
         if self.from_input && self.settings.comparison.dry_run && report.summary.files > 0 {
             report.summary.bytes = None;
         }
@@ -242,7 +242,7 @@ impl Job<'_> {
         summary.seconds = elapsed_seconds(self.env.started);
         let summary = Summary::Transfer(Box::new(summary));
         let is_usage = |failure: &Failure| failure.code == FailureCode::Usage;
-        // Wrong usage is no transfer, so it has no summary; but another program waits for one.
+        // Wrong usage is no transfer and has no summary. Another program waits for a summary all the same.
         if !failure.as_ref().is_some_and(is_usage) || self.env.tells.is_some() {
             self.run.events.tell(Event::Summary(summary.clone()));
         }
@@ -302,8 +302,8 @@ impl Job<'_> {
         report
     }
 
-    /// Whether the sources that are missing and those that failed as a whole are all of them. A list that cannot be read to its end
-    /// fails under the name of the source, and what it named before was copied.
+    /// Whether every source is missing or failed as a whole. An unreadable list fails under the name of the source, although earlier names
+    /// of the list were copied.
     fn has_no_other(&self, missing: u64, failed: u64) -> bool {
         let unread = if self.chosen.is_listed() {
             missing
@@ -313,7 +313,7 @@ impl Job<'_> {
         unread > 0 && unread >= self.source_count as u64
     }
 
-    /// How a destination without files is called.
+    /// Name of a destination without files.
     fn nowhere(&self) -> Vec<u8> {
         if self.to_output { &b"-"[..] } else { b"null:" }.to_vec()
     }
@@ -327,12 +327,12 @@ impl Job<'_> {
         }
     }
 
-    /// Memory for blocks, and for what waits for its turn into a pipe.
+    /// Memory for blocks, including blocks that wait for their turn into a pipe.
     fn memory_bytes(&self) -> usize {
         usize::try_from(self.settings.memory_bytes).unwrap_or(usize::MAX)
     }
 
-    /// How the transfer behaves towards others, by now.
+    /// The current share of the transfer.
     fn share(&self) -> Share {
         let sharing = &self.settings.sharing;
         Share {
@@ -369,7 +369,7 @@ fn is_interrupted(ended: &Result<Report, Failure>) -> bool {
     failure.is_some_and(|failure| failure.code.is_interruption())
 }
 
-/// The size of a `mem:` source, if that is what the sources are.
+/// The size of a `mem:` source, if the sources are one.
 fn memory_bytes(sources: &[Endpoint]) -> Option<u64> {
     sources.iter().find_map(|source| match source {
         Endpoint::Memory { bytes } => Some(*bytes),

@@ -33,7 +33,7 @@ use manifest::ManifestFile;
 /// Entries that are checked together.
 const BATCH_RECORDS: usize = 256;
 
-/// A manifest that was found to be whole, and is read again entry by entry.
+/// A complete manifest, which is read again entry by entry.
 pub(crate) struct Checklist {
     path: String,
     reader: ManifestReader<BufReader<Box<dyn Read + Send>>>,
@@ -41,16 +41,16 @@ pub(crate) struct Checklist {
     /// Entries that are files.
     files: u64,
     entries: u64,
-    /// The manifest itself: where it lies in the copy it is not extra.
+    /// The manifest itself, which is no extra entry of the copy.
     own: Arc<OwnFiles>,
-    /// The directory that it is in, by device and inode.
+    /// The directory of the manifest, by device and inode.
     directory: Option<(u64, u64)>,
-    /// Read, and too much for the batch before.
+    /// A record that was read, but did not fit into the last batch.
     left: Option<Record>,
 }
 
 impl Checklist {
-    /// Reads the manifest to its end, so that nothing is judged by one that was cut off or changed.
+    /// Reads the manifest to its end, so that a truncated or changed manifest judges nothing.
     fn open(manifest: &ManifestFile, signed_by: Option<&IdentityId>) -> Result<Self, Failure> {
         let shown = manifest.shown.clone();
         let refused = |what: String| {
@@ -93,7 +93,7 @@ impl Checklist {
         Failure::new(FailureCode::ManifestRefused, message).about(&self.path)
     }
 
-    /// The kind of digest that its files have.
+    /// The kind of digest in the manifest.
     pub(crate) fn digest_kind(&self) -> godwit_store::digest::DigestKind {
         self.reader.digest_kind()
     }
@@ -124,7 +124,7 @@ impl Checklist {
     }
 
     fn next_record(&mut self) -> Result<Option<Record>, Failure> {
-        // It was whole a moment ago; if somebody changes it meanwhile, that shows here.
+        // The manifest was complete a moment ago. A change since then shows here.
         let entry = self
             .reader
             .next_entry()
@@ -232,7 +232,7 @@ fn check(
         ..
     } = findings.totals();
     if entries != expected {
-        // Silence about an entry must never pass for its being the same.
+        // A missing answer about an entry must never count as equality.
         return Err(Failure::new(
             FailureCode::VerificationIncomplete,
             format!(
@@ -257,7 +257,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Tells how far the verification is; false once it is to stop.
+    /// Reports progress; returns false once the verification must stop.
     fn goes_on(&self) -> bool {
         self.findings.progress(Instant::now());
         !self.control.is_cancelled()

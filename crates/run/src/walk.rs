@@ -1,9 +1,9 @@
-//! Walks a bounded piece of a source for a job that is divided among nodes: the small files that one transfer brings, and what is left.
-//! Sends nothing, and hands out no work; what it passes over, the close of the tree brings.
+//! Walks a bounded piece of a source for a job that is divided among nodes: small files for one transfer, and the remaining pieces.
+//! Sends nothing, and hands out no work. The close of the tree brings the entries that the walk skips.
 //!
-//! A walk begins at a directory, or at one share of the names in it, and goes on below until it has met enough. A directory with too many
-//! names, or with too many bytes in small files, is left in shares: each is the names whose hash is the number of the share, so that any
-//! node finds the same names in it. Links, special files, and files with several names are passed over.
+//! A walk begins at a directory, or at one share of the names in it, and continues below until it reaches its limits. A directory with
+//! too many names, or too many bytes in small files, remains in shares. A share has the names whose hash is its number, so every node
+//! finds the same names in it. Links, special files, and files with several names are skipped.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,21 +22,21 @@ use crate::transfer::{access_of, select_of};
 /// Least length of a part of a file, but for its last one.
 pub const PART_BYTES: u64 = godwit_proto::parts::PART_BYTES_MIN;
 
-/// Files above this are items of their own, of one part or more: of a few large files in one directory, shares of the names would
-/// give one node many and another none.
+/// Files above this are separate items, of one part or more. Otherwise, shares of a directory with a few large files would give one
+/// node many of them and another node none.
 const LARGE_BYTES: u64 = 64 << 20;
 
-/// A scan with more bytes in small files is left in shares: so a slow node holds no scan for long, and the last ones end together.
+/// A scan with more bytes in small files remains in shares: a slow node then holds no scan for long, and the last scans end together.
 const SCAN_BYTES: u64 = 64 << 20;
 
-/// How much one walk meets.
+/// Limits of one walk.
 #[derive(Clone, Copy, Debug)]
 pub struct WalkLimits {
     /// Small files after which no further directory is entered.
     pub files: usize,
-    /// Bytes of small files after which no further directory is entered, and beyond which a directory is left in shares.
+    /// Bytes of small files after which no further directory is entered, and beyond which a directory remains in shares.
     pub bytes: u64,
-    /// Names beyond which a directory is left in shares.
+    /// Names beyond which a directory remains in shares.
     pub names: usize,
     /// Files with more bytes are large.
     pub large: u64,
@@ -61,17 +61,17 @@ impl Default for WalkLimits {
 pub struct Walked {
     /// Small files below the source, each with a zero byte behind it.
     pub names: Vec<u8>,
-    /// How many those are.
+    /// Number of small files.
     pub files: usize,
-    /// Their bytes.
+    /// Bytes of the small files.
     pub bytes: u64,
     /// Large files.
     pub large: Vec<LargeFile>,
-    /// Directories that were not entered, each in so many shares.
+    /// Directories that were not entered, each with its number of shares.
     pub left: Vec<(Vec<u8>, u32)>,
 }
 
-/// A file that is brought in parts.
+/// A file that is sent in parts.
 #[derive(Debug, Eq, PartialEq)]
 pub struct LargeFile {
     /// Below the source.
@@ -141,7 +141,7 @@ impl Walk {
         Ok(chosen.sight(root.map_or(0, |meta| meta.inode), inode_of))
     }
 
-    /// The large file of this name in the source; none where a walk would not tell it as one.
+    /// The large file of this name in the source; None if a walk would not report it as large.
     #[must_use]
     pub fn large_file(&self, name: &[u8]) -> Option<LargeFile> {
         let path = self.path(name).ok()?;
@@ -172,7 +172,7 @@ impl Walk {
                 .level(&directory, (0, 1), &mut walked, &mut stack)
                 .is_err()
             {
-                // By itself it fails by itself.
+                // The walk that begins at this directory reports the failure.
                 walked.left.push((directory, 1));
             }
         }
@@ -216,7 +216,7 @@ impl Walk {
                 b"" => name.clone(),
                 _ => [below, b"/", name].concat(),
             };
-            // The close tells what is wrong with entries that cannot be looked at.
+            // The close of the tree reports entries that cannot be looked at.
             let Ok(place) = self.path(&path) else {
                 continue;
             };
@@ -276,7 +276,7 @@ impl Walk {
     }
 }
 
-/// In which of so many shares a name is (FNV-1a, folded): the same on every node and in every release.
+/// The share of a name (FNV-1a, folded): the same on every node and in every release.
 fn share_of(name: &[u8], shares: u32) -> u32 {
     let hash = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

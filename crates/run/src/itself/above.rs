@@ -1,4 +1,4 @@
-//! Finds ways to the directories above one in its file system, whatever is mounted where.
+//! Finds paths to the parent directories of a directory in its file system, whatever is mounted where.
 //! Looks for nothing in them.
 
 use std::os::unix::fs::MetadataExt as _;
@@ -6,11 +6,11 @@ use std::os::unix::fs::MetadataExt as _;
 use super::ground::{Finder, os, parent_of, place_in};
 use super::is_inside;
 
-/// Directories above one that are given at most.
+/// Most returned parent directories.
 const ABOVE_MAX: usize = 256;
 
-/// The directories above this real path in its file system, the nearest first: an absolute path to each, and where the given one lies
-/// from there. One that no mount of this system shows is left out.
+/// The parent directories of this real path in its file system, nearest first: an absolute path to each, and the relative path of the
+/// given directory from there. Leaves out parents that no mount of this system shows.
 pub(super) fn above(directory: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let device = |path: &[u8]| std::fs::symlink_metadata(os(path)).ok().map(|it| it.dev());
     let Some(of) = device(directory) else {
@@ -37,14 +37,14 @@ pub(super) fn above(directory: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
                 (point, rest) => [point, b"/", rest].concat(),
             })
         });
-        // Something else may be mounted over it.
+        // Another file system may be mounted over it.
         let way = ways.find(|way| device(way) == Some(of))?;
         Some((way, rest_of(level, &place)))
     });
     shown.collect()
 }
 
-/// Where the inner path lies from the outer one.
+/// The inner path, relative to the outer one.
 fn rest_of(outer: &[u8], inner: &[u8]) -> Vec<u8> {
     let rest = inner.strip_prefix(outer).unwrap_or_default();
     rest.strip_prefix(b"/").unwrap_or(rest).to_vec()

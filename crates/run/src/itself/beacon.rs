@@ -1,5 +1,5 @@
 //! Looks for the beacon of a destination from the source, which may see the same file system by another mount or from another machine.
-//! Lights none but by the destination that is prepared, and judges nothing that device and inode have decided.
+//! Lights only the beacon of the prepared destination, and judges nothing that device and inode have decided.
 //!
 //! The random name has never been looked up before, so no cache of a mount says that it is not there.
 
@@ -14,14 +14,14 @@ use super::above::above;
 use super::ground::{Meeting, os, parent_of};
 use super::{is_inside, said};
 
-/// Said of ends that the beacon brought together.
+/// Part of the message on ends that the beacon brought together.
 const BY_BEACON: &str = "; both ends are in one file system, mounted twice or on two machines";
 
-/// Directories above a destination that are tried below each source.
+/// Most parents of a destination that are tried below each source.
 const ABOVE_MAX: usize = 64;
 
-/// Lights the beacon of this destination, and says what its source is to look for. That of an export says nothing of where the export
-/// lies.
+/// Lights the beacon of this destination, and returns it for the search at its source. The beacon of an export does not reveal the
+/// location of the export.
 pub fn light(prepared: &mut PreparedDestination, is_exported: bool) -> Option<Beacon> {
     let lit = prepared.light()?;
     let above = match is_exported {
@@ -63,11 +63,11 @@ fn above_of(prepared: &PreparedDestination, directory: &RelPath) -> Vec<u8> {
 pub struct Sought<'a> {
     /// The tree to read.
     pub root: &'a TreeRoot,
-    /// Its real path.
+    /// The real path of the tree.
     pub real: &'a [u8],
-    /// Its real path; of one in an export, what messages call it.
+    /// The real path; for a source in an export, its name in messages.
     pub absolute: &'a [u8],
-    /// Its name where it goes into a directory.
+    /// Name of the source in a directory.
     pub name: &'a [u8],
 }
 
@@ -75,11 +75,11 @@ pub struct Sought<'a> {
 pub struct Look<'a> {
     /// The beacon to look for.
     pub beacon: &'a Beacon,
-    /// The transfer deletes what only the destination has.
+    /// The transfer deletes entries that only the destination has.
     pub deletes: bool,
     /// The transfer skips file systems mounted in a source.
     pub bounded: bool,
-    /// The sources are in exports. Above these only the beacon is looked for, whose random name a peer cannot know unless it is there.
+    /// The sources are in exports. Above them the look finds only the beacon, whose random name a peer knows only from its own look.
     pub is_exported: bool,
     /// The destination, for people.
     pub destination: &'a [u8],
@@ -111,7 +111,7 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// How a source meets the destination. `without` has directories that have the beacon neither in them nor above.
+    /// The relation of a source to the destination. `without` holds directories with no beacon in them or above.
     fn meeting(&self, source: &Sought<'_>, without: &mut HashSet<Vec<u8>>) -> Option<Meeting> {
         let files = match self.is_exported {
             true => Files::Exported(source.root),
@@ -174,7 +174,7 @@ impl<'a> Look<'a> {
         is_inside.then_some(Meeting::DestinationInside)
     }
 
-    /// How a source meets the destination that lies at this path from the directory of the beacon.
+    /// The relation of a source to the destination, which lies at `path` from the directory of the beacon.
     fn related(&self, source: &Sought<'_>, path: &[u8]) -> Option<Meeting> {
         let mut target = self.beacon.rest.clone();
         if self.beacon.into && !source.name.is_empty() {
@@ -194,12 +194,12 @@ struct There {
     is_directory: bool,
 }
 
-/// The files that may be looked at.
+/// The files that the look may use.
 #[derive(Clone, Copy)]
 enum Files<'a> {
-    /// All of this process; paths are absolute.
+    /// All files of this process; paths are absolute.
     Own,
-    /// Those of an export; paths are relative to it.
+    /// Files of an export; paths are relative to it.
     Exported(&'a TreeRoot),
 }
 
@@ -236,7 +236,7 @@ impl Files<'_> {
     }
 }
 
-/// The real path of a directory that is above `path`, where that has this real path.
+/// The real path of `directory`, a parent of `path`, where `real` is the real path of `path`.
 fn real_of<'a>(real: &'a [u8], path: &[u8], directory: &[u8]) -> &'a [u8] {
     match below(directory, path) {
         b"" => real,

@@ -1,8 +1,8 @@
-//! Finds out where directories lie whatever path leads to them, and whether two ends have one in common.
-//! Refuses nothing, and opens no file that is mounted below an end: a mount whose server is away would hold it up.
+//! Finds the location of directories, whatever path leads to them, and whether two ends overlap.
+//! Refuses nothing. Opens no file that is mounted below an end, because a mount without its server would block.
 //!
-//! A directory is known in two ways: by device and inode, and by file system and path in that file system. The first finds
-//! two spellings of one name, the second finds what lies above the root of a bind mount.
+//! A directory is identified in two ways: by device and inode, and by file system and path in that file system. The first finds
+//! two spellings of one name, the second finds directories above the root of a bind mount.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use rustix::fs::{Mode, OFlags, open};
 
 use super::is_inside;
 
-/// File systems that keep no files of users. Trees of two systems often have the same one.
+/// File systems without files of users. Trees of two systems often have the same one.
 const PSEUDO: [&[u8]; 20] = [
     b"autofs",
     b"binfmt_misc",
@@ -41,8 +41,8 @@ const PSEUDO: [&[u8]; 20] = [
     b"tracefs",
 ];
 
-/// File systems that one kernel has for itself: none is seen by another machine, or by another mount with other numbers, but through
-/// a file system of another kind.
+/// File systems that belong to one kernel. Another machine, or another mount with other numbers, sees none of them except through a
+/// file system of another kind.
 const OWN: [&[u8]; 17] = [
     b"bcachefs",
     b"btrfs",
@@ -72,7 +72,7 @@ pub(super) enum Meeting {
     SourceInside,
 }
 
-/// How these ends meet, if they do. That the source lies inside the destination matters only with `deletes`.
+/// How these ends meet, if they do. A source inside the destination matters only with `deletes`.
 pub(super) fn meeting(source: &Ground, destination: &Ground, deletes: bool) -> Option<Meeting> {
     let meet = |tops: [&Vec<u64>; 2], others: &[&Vec<u64>]| {
         let tops: HashSet<&u64> = tops.into_iter().flatten().collect();
@@ -90,7 +90,7 @@ pub(super) fn meeting(source: &Ground, destination: &Ground, deletes: bool) -> O
     inside.then_some(Meeting::SourceInside)
 }
 
-/// How these ends meet by what their directories look like, if they do.
+/// How these ends meet by the looks of their directories, if they do.
 pub(super) fn likeness(source: &Ground, destination: &Ground, deletes: bool) -> Option<Meeting> {
     let meet = |tops: &[u64], others: [&[u64]; 2]| {
         let mut others = others.into_iter().flatten();
@@ -106,8 +106,8 @@ pub(super) fn likeness(source: &Ground, destination: &Ground, deletes: bool) -> 
     inside.then_some(Meeting::SourceInside)
 }
 
-/// Where these absolute, real paths lie; they need not be there. Of several, files are left out: nothing lies inside them. Empty
-/// where the system does not tell.
+/// The location of these absolute, real paths, which need not exist. With several paths, files are left out, because nothing lies
+/// inside them. Empty if the system does not provide it.
 pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
     let Some(finder) = Finder::new() else {
         return Ground::default();
@@ -131,7 +131,7 @@ pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
             finder.looks(path, true, &mut looks);
             own &= finder.mounts_below(path, &mut found);
         } else if let Some(parent) = parent_of(path)
-            // The directory that it is in is around it, and often around many.
+            // The parent directory is around it, and often around many.
             && parents.insert(parent)
         {
             own &= finder.chain(parent, &mut |_, id| found.around.add(id));
@@ -155,7 +155,7 @@ pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
     }
 }
 
-/// Numbers without doubles, at most [`GROUND_IDS_MAX`] of them: a peer chooses how many paths there are, and how deep they lie.
+/// Numbers without duplicates, at most [`GROUND_IDS_MAX`]. A peer chooses how many paths there are, and how deep they lie.
 #[derive(Debug, Default)]
 struct Ids {
     list: Vec<u64>,
@@ -163,7 +163,7 @@ struct Ids {
 }
 
 impl Ids {
-    /// Adds a number. Returns whether another one has room.
+    /// Adds a number; returns whether another number fits.
     fn add(&mut self, id: u64) -> bool {
         if self.list.len() < GROUND_IDS_MAX && self.seen.insert(id) {
             self.list.push(id);
@@ -185,7 +185,7 @@ struct Found {
 #[derive(Debug)]
 pub(super) struct Mount {
     id: Vec<u8>,
-    /// Of the file system; the kernel has one such number for all its subvolumes and for every mount of it.
+    /// The device of the file system. The kernel has one such number for all its subvolumes and for every mount of it.
     pub(super) device: Vec<u8>,
     /// The mounted part of the file system.
     pub(super) root: Vec<u8>,
@@ -232,8 +232,8 @@ impl Finder {
         })
     }
 
-    /// Gives `add` the numbers of what is at this path, with true, and those of the directories around it in its file system, with false,
-    /// until `add` returns false. Returns whether the file system is this kernel's own.
+    /// Passes numbers to `add` until `add` returns false: with true, the numbers of this path; with false, those of its parent directories
+    /// in the file system. Returns whether the file system belongs to this kernel.
     fn chain(&self, path: &[u8], add: &mut dyn FnMut(bool, u64) -> bool) -> bool {
         let mut levels = std::iter::successors(Some(path), |path| parent_of(path));
         let there = levels.find(|level| std::fs::symlink_metadata(os(level)).is_ok());
@@ -267,7 +267,7 @@ impl Finder {
         is_own
     }
 
-    /// Adds what the directories at and around this path look like, up to the mount point.
+    /// Adds the looks of this path and of its parents, up to the mount point.
     fn looks(&self, path: &[u8], is_top: bool, found: &mut Found) {
         let mut device = None;
         for level in std::iter::successors(Some(path), |path| parent_of(path)) {
@@ -292,7 +292,7 @@ impl Finder {
         }
     }
 
-    /// Adds what is mounted below this path. Returns whether all of it is this kernel's own.
+    /// Adds the mounts below this path. Returns whether all of them belong to this kernel.
     fn mounts_below(&self, path: &[u8], found: &mut Found) -> bool {
         let below = |mount: &&Mount| is_inside(path, &mount.point);
         let is_own = self.mounts.iter().filter(below).all(|mount| mount.is_own);
@@ -305,7 +305,7 @@ impl Finder {
         is_own
     }
 
-    /// The directories of the file system above what is mounted, until `add` returns false.
+    /// Passes the parent directories of the mounted part in its file system to `add`, until `add` returns false.
     fn around(&self, mount: &Mount, add: &mut dyn FnMut(u64) -> bool) {
         let mut levels = std::iter::successors(parent_of(&mount.root), |path| parent_of(path));
         levels.find(|level| !add(self.id(b"path", &[&mount.device, level])));
@@ -337,7 +337,7 @@ fn first_of(hasher: &blake3::Hasher) -> u64 {
     u64::from_le_bytes(first)
 }
 
-/// The path in its file system of what this mount has at `path`.
+/// The path of `path` within the file system of this mount.
 pub(super) fn place_in(mount: &Mount, path: &[u8]) -> Vec<u8> {
     let rest = path.strip_prefix(mount.point.as_slice()).unwrap_or(path);
     let rest = rest.strip_prefix(b"/").unwrap_or(rest);
@@ -466,7 +466,7 @@ mod tests {
         let mut found = Found::default();
         finder.mounts_below(b"/nowhere", &mut found);
         assert_eq!(found.mounts_around.list.len(), GROUND_IDS_MAX);
-        // A walk asks for no number beyond those that are kept.
+        // A walk asks for no number that would not be kept.
         let mut asked = 0;
         let mut ids = Ids::default();
         finder.around(&finder.mounts[0], &mut |id| {
@@ -480,7 +480,7 @@ mod tests {
             false
         });
         assert_eq!(asked, 1);
-        // The nearest directories are those that are kept.
+        // The nearest directories are kept.
         let nearest = finder.id(b"path", &[b"8:1", &deep(4 * GROUND_IDS_MAX - 1)]);
         assert_eq!(ids.list[0], nearest);
     }

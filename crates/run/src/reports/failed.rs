@@ -1,5 +1,5 @@
-//! The list of what failed: names for programs in one file, reasons for people and programs in another.
-//! Does not decide what is a failure.
+//! The list of failures: names for programs in one file, reasons for people and programs in another.
+//! Does not decide which entries fail.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek as _, SeekFrom, Write as _};
@@ -14,17 +14,17 @@ use super::target::Target;
 use super::{locked, show};
 use godwit_api::failure::{Code, Failure, FailureCode, Scope};
 
-/// Both files, as drafts until the end: an earlier list stays until there is a new one.
+/// Both files, as drafts until the end: an earlier list stays until the new one is ready.
 pub(super) struct FailedList {
     path: PathBuf,
-    /// This run was given the earlier list as its list of names.
+    /// This run reads the earlier list as its list of names.
     again: bool,
     inner: Mutex<Inner>,
 }
 
 struct Inner {
     names: Option<Draft>,
-    /// `None` where the names go into a device or FIFO: beside one there is no place for more.
+    /// `None` if the names go into a device or FIFO, which has no neighbouring file for reasons.
     reasons: Option<Draft>,
     count: u64,
     /// The state before the transfer began: lengths of names and reasons, and the count.
@@ -32,12 +32,12 @@ struct Inner {
     error: Option<std::io::Error>,
 }
 
-/// How the run ended that the list is about.
+/// The end of the run that the list is about.
 #[derive(Clone, Copy)]
 pub(super) struct Ending {
     /// A transfer had begun.
     pub(super) began: bool,
-    /// All that was meant was delivered or has failed.
+    /// Every selected entry was delivered or has failed.
     pub(super) whole: bool,
     /// Entries that failed.
     pub(super) failed: u64,
@@ -55,7 +55,7 @@ impl Draft {
         Ok(Self { target, file })
     }
 
-    /// Its length, or with one: what comes after that is void.
+    /// Cuts the draft to `length`, if given. Returns the length.
     fn cut(&mut self, length: Option<u64>) -> std::io::Result<u64> {
         if let Some(length) = length {
             self.file.seek(SeekFrom::Start(length))?;
@@ -73,12 +73,12 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // Once it has its name there is none.
+        // A finished draft has its final name, so there is none to remove.
         let _ = std::fs::remove_file(self.target.draft());
     }
 }
 
-/// Where the reasons are, beside the names.
+/// The file of reasons, beside the file of names.
 pub(super) fn reasons_path(path: &Path) -> PathBuf {
     let mut reasons = path.as_os_str().to_owned();
     reasons.push(".reasons");
@@ -86,7 +86,7 @@ pub(super) fn reasons_path(path: &Path) -> PathBuf {
 }
 
 impl FailedList {
-    /// Makes drafts of both files, so that a place that cannot be written is known before anything is moved.
+    /// Makes drafts of both files, so that an unwritable place fails before any data moves.
     pub(super) fn open(
         path: &Path,
         spill: &Path,
@@ -181,8 +181,8 @@ impl FailedList {
         }
     }
 
-    /// Everything noted is in the files, unless an earlier list has to stay for the next run: of one that never began, or
-    /// where this run was given that list and cannot say of all that it names what became of it.
+    /// Finishes both files, unless the next run needs the earlier list. That is so if the transfer never began, or if this run was given
+    /// the earlier list and cannot account for all of its names.
     pub(super) fn finish(&self, ending: Ending, output: &dyn EventSink) -> Result<(), Failure> {
         let mut inner = locked(&self.inner);
         let (names, reasons) = (inner.names.take(), inner.reasons.take());
@@ -199,7 +199,7 @@ impl FailedList {
         }
         let finished = match inner.error.take() {
             Some(error) => Err(error),
-            // Programs read the names: they come last.
+            // Programs read the names, so the names come last.
             None => reasons
                 .map_or(Ok(()), Draft::finish)
                 .and_then(|()| names.map_or(Ok(()), Draft::finish)),

@@ -1,4 +1,4 @@
-//! Refuses reports in the place of what the same run reads: lists, rules, files of a source.
+//! Refuses reports that would replace an input of the same run: lists, rules, files of a source.
 //! Writes nothing.
 //!
 //! Files are compared by device and inode.
@@ -18,7 +18,7 @@ use super::target::{Led, through_links};
 use crate::env::GivenList;
 use godwit_api::failure::Failure;
 
-/// A file, whatever name leads to it: device and inode.
+/// Identity of a file under any name: device and inode.
 pub(super) type FileKey = (u64, u64);
 
 /// The format of a report.
@@ -74,7 +74,7 @@ pub fn refuse_inputs(settings: &CpSettings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses reports that would replace what is to be copied: the source itself, or a file in it that is no earlier report.
+/// Refuses reports that would replace copied data: the source itself, or a file in it that is no earlier report.
 pub fn refuse_source(settings: &ReportSettings, source: &Path) -> Result<(), Failure> {
     for report in reports(settings) {
         refuse_in(report.flag, &report.path, report.form, source)?;
@@ -82,7 +82,7 @@ pub fn refuse_source(settings: &ReportSettings, source: &Path) -> Result<(), Fai
     Ok(())
 }
 
-/// The same for the manifest of what is at rest.
+/// Refuses a manifest that would replace data of the tree that it describes.
 pub fn refuse_manifest_in(path: &Path, source: &Path) -> Result<(), Failure> {
     refuse_in("", path, Form::Manifest, source)
 }
@@ -149,7 +149,7 @@ fn same_place(one: &Report, other: &Report) -> bool {
     }
 }
 
-/// Where a file that is not there yet is going to be.
+/// The place of a file that does not exist yet.
 pub(super) fn place_of(path: &Path) -> Option<PathBuf> {
     let Led::Place(place) = through_links(path) else {
         return None;
@@ -193,7 +193,7 @@ fn list_key(selection: &SelectionSettings) -> Option<FileKey> {
     }
 }
 
-/// Of a regular file that is there.
+/// The key of an existing regular file.
 fn key_at(path: &Path) -> Option<FileKey> {
     key_of(&fs::metadata(path).ok()?)
 }
@@ -202,8 +202,8 @@ pub(super) fn key_of(there: &Metadata) -> Option<FileKey> {
     there.is_file().then(|| (there.dev(), there.ino()))
 }
 
-/// Whether a file may be a report of an earlier run: such a one is replaced without a question, as a manifest in its own
-/// data set is by the next one.
+/// Whether a file may be a report of an earlier run. Such a file is replaced without a question, as the next manifest replaces the one
+/// in its data set.
 fn looks_like(path: &Path, form: Form) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let bytes = file.metadata()?.len();
@@ -217,7 +217,7 @@ fn looks_like(path: &Path, form: Form) -> io::Result<bool> {
     Ok(bytes == 0
         || match form {
             Form::Manifest => start.starts_with(b"#godwit-manifest\t"),
-            // Each list of names has its reasons beside it; data may end in a zero byte as well.
+            // Each list of names has its reasons beside it. Data may end in a zero byte as well.
             Form::Names => {
                 end == b"\0" && !start.starts_with(b"\0") && reasons_path(path).is_file()
             }

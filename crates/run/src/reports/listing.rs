@@ -22,7 +22,7 @@ const KINDS: [(EntryType, EntryKind); 8] = [
     (EntryType::BlockDevice, EntryKind(8)),
 ];
 
-/// The entry that a record describes, with `prefix` before its names; `None` for what a manifest has no line for.
+/// The entry that a record describes, with `prefix` before its names; `None` for a kind without a line in a manifest.
 pub(crate) fn entry_of(record: &Record, prefix: &[u8]) -> Option<ManifestEntry> {
     let (kind, _) = *KINDS.iter().find(|(_, kind)| *kind == record.kind)?;
     let is_file = kind == EntryType::File;
@@ -72,7 +72,7 @@ pub(crate) fn record_of(entry: &ManifestEntry, id: u64) -> Record {
     }
 }
 
-/// A name below another; either may be empty.
+/// Joins two names; either may be empty.
 pub(crate) fn join(prefix: &[u8], path: &[u8]) -> Vec<u8> {
     match (prefix, path) {
         (b"", path) => path.to_vec(),

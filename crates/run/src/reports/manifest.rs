@@ -1,5 +1,5 @@
-//! Keeps the manifest of a transfer: lines as entries become complete, digests of what was there already, sorted on demand.
-//! The file gets its name only when it is whole. Memory does not grow with the number of entries.
+//! Keeps the manifest of a transfer: lines of complete entries, digests of entries that existed before, sorted on demand.
+//! The file gets its name only when it is complete. Memory does not grow with the number of entries.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -25,29 +25,29 @@ use super::write_error::WriteError;
 use super::{Signer, listing, locked, show};
 use godwit_api::failure::{Failure, FailureCode};
 
-/// Names in memory before they are sorted on disk.
+/// Bytes of names in memory before they are sorted on disk.
 const SORT_BYTES: usize = 16 << 20;
-/// Entries that wait for their digest, in memory.
+/// Bytes of entries in memory that wait for their digest.
 const PENDING_BYTES: usize = 4 << 20;
-/// Entries that are given to the reading threads at once.
+/// Entries passed to the reading threads at once.
 const BATCH: usize = 256;
-/// Failed entries whose names are kept, so that no line of theirs stays; a run with more is no success anyway.
+/// Most failed entries whose names are kept, to remove their lines. A run with more failures is no success anyway.
 const FAILED_MAX: usize = 64 << 10;
-/// How often an interrupt is looked at while digests are taken at the end.
+/// Interval between looks for an interrupt, while digests are taken at the end.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Where a manifest goes.
+/// Destination of a manifest.
 pub enum ManifestPlace {
     /// Into this file.
     File {
         /// The file.
         path: PathBuf,
-        /// By name.
+        /// Lines sorted by name.
         sorted: bool,
         /// The key that signs the manifest.
         signer: Option<Signer>,
     },
-    /// To another godwit, a line at a time: it keeps the manifest.
+    /// To another godwit, a line at a time. That godwit keeps the manifest.
     Events(Arc<dyn EventSink>),
 }
 
@@ -55,11 +55,11 @@ pub enum ManifestPlace {
 pub struct KeeperOptions {
     /// Where the manifest goes.
     pub place: ManifestPlace,
-    /// For what memory shall not hold.
+    /// Directory for data that exceeds memory.
     pub spill: PathBuf,
     /// The file mode bits that the file does not get.
     pub umask: u32,
-    /// That take digests; 0 is one a core.
+    /// Threads that take digests; 0 is one for each core.
     pub threads: usize,
 }
 
@@ -74,28 +74,28 @@ impl KeeperOptions {
     }
 }
 
-/// How it ended.
+/// The result of a manifest.
 #[derive(Debug, Default)]
 pub struct Finished {
-    /// The file that was written, if one was.
+    /// The written file, if there is one.
     pub manifest: Option<ManifestDone>,
-    /// Entries that could not be read for it.
+    /// Entries whose copies could not be read.
     pub unreadable: u64,
-    /// The user did not wait for it.
+    /// The user interrupted it.
     pub interrupted: bool,
 }
 
 /// Keeps one manifest.
 pub struct Keeper {
     options: KeeperOptions,
-    /// `None` where there is no file.
+    /// `None` without a file.
     target: Option<Target>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 struct State {
-    /// Counts beginnings, so that what comes late of an earlier one is not taken.
+    /// Counts restarts, so that late results of an earlier round are dropped.
     round: u64,
     prefixes: Vec<Vec<u8>>,
     lines: Option<Lines>,
@@ -117,7 +117,7 @@ enum Lines {
 }
 
 impl Keeper {
-    /// Makes a draft beside the manifest, so that a place that cannot be written is known before anything is moved.
+    /// Makes a draft beside the manifest, so that an unwritable place fails before any data moves.
     pub fn open(options: KeeperOptions) -> Result<Arc<Self>, Failure> {
         let target = match &options.place {
             ManifestPlace::File { path, .. } => {
@@ -223,7 +223,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// An entry is complete; a file without a digest is read for it.
+    /// Notes a complete entry; a file without a digest is read for it.
     pub fn entry_done(&self, record: &Record) {
         let mut state = locked(&self.state);
         if record.kind == EntryKind::FILE && record.digest.is_none() {
@@ -239,7 +239,7 @@ impl Keeper {
         }
     }
 
-    /// An entry is complete, as another godwit tells it: by its line, which may be anything.
+    /// Notes an entry that another godwit completed, by its line, which may be invalid.
     pub(super) fn line_told(&self, line: &[u8]) {
         let mut state = locked(&self.state);
         let kind = match &state.lines {
@@ -253,7 +253,7 @@ impl Keeper {
         }
     }
 
-    /// An entry failed, by its name in the manifest: no line of it may stay.
+    /// Notes a failed entry, by its name in the manifest; its line must not stay.
     pub(super) fn entry_failed(&self, name: &[u8]) {
         let mut state = locked(&self.state);
         if state.failed.len() < FAILED_MAX {
@@ -261,7 +261,7 @@ impl Keeper {
         }
     }
 
-    /// Body of the thread that gives the reading threads their work.
+    /// Body of the thread that passes work to the reading threads.
     fn feed(&self, round: u64, verifier: &Verifier) {
         loop {
             let mut batch = Vec::with_capacity(BATCH);
@@ -305,7 +305,7 @@ impl Keeper {
                 }
                 Finding::Different(fault) => {
                     state.unreadable_count += 1;
-                    // More of them are only counted: what memory holds is bounded.
+                    // Further ones are only counted, because memory is bounded.
                     if state.unreadable.len() < FAILED_MAX {
                         let name = state.name(&record);
                         state.unreadable.push((name, fault.message));
@@ -316,7 +316,7 @@ impl Keeper {
         self.changed.notify_all();
     }
 
-    /// Takes the digests that are missing, and gives the file its name.
+    /// Takes the missing digests, and gives the file its name.
     pub fn finish(
         &self,
         failed: u64,
@@ -373,7 +373,7 @@ impl Keeper {
         }
     }
 
-    /// `None` where there is no file.
+    /// Writes the manifest; `None` without a file.
     fn write(
         &self,
         lines: Lines,
@@ -396,7 +396,7 @@ impl Keeper {
         let (out, trailer) = match lines {
             Lines::AsTheyCome(writer) if gone.is_empty() => writer.finish(failed, sign)?,
             Lines::AsTheyCome(writer) => {
-                // Something failed after its line was written, perhaps: once more, without it.
+                // An entry may have failed after its line was written. The second pass leaves the line out.
                 writer.finish(failed, None)?;
                 let old = File::open(draft_path)?;
                 std::fs::remove_file(draft_path)?;
@@ -431,7 +431,7 @@ impl Keeper {
         Ok(Some(listing::done(path, bytes, &trailer)))
     }
 
-    /// There will be no manifest.
+    /// Drops the manifest.
     pub(super) fn discard(&self) {
         let mut state = locked(&self.state);
         state.closing = true;
@@ -447,7 +447,7 @@ impl Keeper {
 
     fn remove_draft(&self) {
         if let Some(target) = &self.target {
-            // It may be gone already.
+            // The draft may be gone already.
             let _ = std::fs::remove_file(target.draft());
         }
     }
@@ -491,7 +491,7 @@ impl State {
         }
     }
 
-    /// The first reason stays.
+    /// Notes a failure; the first one stays.
     fn fail(&mut self, error: impl Into<WriteError>) {
         self.error.get_or_insert_with(|| error.into());
     }

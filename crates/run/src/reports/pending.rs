@@ -5,7 +5,7 @@ use godwit_proto::{EntryKind, Record};
 use godwit_store::digest::DigestKind;
 use godwit_store::manifest::{ManifestEntry, decode_entry, encode_entry};
 
-/// All that its line needs.
+/// Encodes a record with everything that its line needs.
 pub(super) fn encode(record: &Record) -> Vec<u8> {
     let mut item = Vec::with_capacity(26 + record.path.len());
     item.extend(record.root.to_le_bytes());
@@ -36,7 +36,7 @@ pub(super) fn decode(item: &[u8]) -> Option<Record> {
     })
 }
 
-/// Its name, a zero byte, its line: sorted by the bytes of names.
+/// Encodes a name, a zero byte and the line, so that items sort by the bytes of names.
 pub(super) fn sorted_item(entry: &ManifestEntry, kind: DigestKind) -> Vec<u8> {
     let mut item = entry.path.as_bytes().to_vec();
     item.push(0);

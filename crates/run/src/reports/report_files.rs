@@ -1,4 +1,4 @@
-//! The files of this run's own reports, where they lie in what it copies or deletes.
+//! The report files of this run, where they lie in copied or deleted trees.
 //! Does not write them.
 
 use std::fs;
@@ -23,12 +23,12 @@ struct Report {
     /// As it was typed.
     shown: String,
     places: Vec<PathBuf>,
-    /// Numbers of its files.
+    /// Numbers of the report's files.
     numbers: Vec<usize>,
 }
 
 impl ReportFiles {
-    /// Of each report, how it was typed and the files that it is and will be. They are looked at now.
+    /// Looks now at the files of each report: its typed name, and its current and future files.
     pub fn new(reports: impl IntoIterator<Item = (String, Vec<PathBuf>)>) -> Self {
         let mut keys = Vec::new();
         let mut own = Vec::new();
@@ -71,7 +71,7 @@ impl ReportFiles {
         self.reports.iter().filter_map(note).collect()
     }
 
-    /// Refuses reports that would be deleted with what only the destination has.
+    /// Refuses reports that the transfer would delete because only the destination has them.
     pub(super) fn refuse_deletion(
         &self,
         destination: &Path,

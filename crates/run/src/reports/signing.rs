@@ -1,4 +1,4 @@
-//! Signatures of manifests: what is signed, and whose signature counts.
+//! Signatures of manifests: the signed bytes, and the accepted signers.
 //! Reads no manifest.
 
 use godwit_net::{Identity, IdentityId, verify_signature};
@@ -7,14 +7,14 @@ use godwit_store::manifest::Trailer;
 use crate::Home;
 use godwit_api::failure::{Failure, FailureCode};
 
-/// Before the digest in what is signed, so that a signature of anything else never counts here.
+/// Prefix of the digest in the signed bytes, so that a signature for another purpose is never valid here.
 const PURPOSE: &[u8] = b"godwit manifest 1\n";
 
 /// Signs manifests with this user's identity.
 pub struct Signer(Identity);
 
 impl Signer {
-    /// Loads the key, and tries it.
+    /// Loads the key, and signs once as a test.
     pub fn load(home: &Home) -> Result<Self, Failure> {
         let identity = home.identity()?;
         identity
@@ -25,7 +25,7 @@ impl Signer {
 
     /// The signature of a manifest with this digest.
     pub fn sign(&self, digest: &[u8; 32]) -> String {
-        // It was tried before; an empty signature is refused by who checks it.
+        // The key was tested before. A verifier refuses an empty signature.
         self.0.sign(&message(digest)).unwrap_or_default()
     }
 }

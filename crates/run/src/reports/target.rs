@@ -1,5 +1,5 @@
-//! The place of a report that gets its name when it is whole: what a link leads to, or in place where that is no regular file.
-//! Does not know what is written.
+//! The place of a report that gets its name when it is complete: the target of a link, or the path itself if that is no regular file.
+//! Does not know the contents.
 //!
 //! A report is a draft until the run is over, so the file that it replaces can be read until then.
 
@@ -18,13 +18,13 @@ const OWNER_WRITES: u32 = 0o200;
 /// Mode of a new file, before the umask.
 const READ_AND_WRITE: u32 = 0o666;
 
-/// Drafts that were made by this process.
+/// Number of drafts that this process made.
 static DRAFTS: AtomicU64 = AtomicU64::new(0);
 
 /// As many links as the kernel follows.
 const LINKS_MAX: usize = 40;
 
-/// Where a draft is, and what becomes of it.
+/// The path of a draft, and its end.
 pub(super) struct Target {
     draft: PathBuf,
     umask: u32,
@@ -39,14 +39,14 @@ enum End {
 }
 
 impl Target {
-    /// Looks at what the user named. A device or FIFO is opened at once; its draft is in `spill`, named after `what` it is.
+    /// Looks at the path that the user named. Opens a device or FIFO at once; its draft is in `spill`, named after `what`.
     ///
     /// # Errors
     /// Nothing can be written there.
     pub(super) fn find(path: &Path, spill: &Path, umask: u32, what: &str) -> io::Result<Self> {
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let part = |mut name: std::ffi::OsString| {
-            // Two jobs of one process may write to one place.
+            // Two jobs of one process may write to one path.
             name.push(match number {
                 0 => format!(".{}.part", std::process::id()),
                 number => format!(".{}-{number}.part", std::process::id()),
@@ -81,7 +81,7 @@ impl Target {
     /// Makes the draft, or empties it. Like the final file, the draft gets no mode bit that the umask removes.
     ///
     /// # Errors
-    /// It cannot be made; a link that somebody has put in its place is not followed.
+    /// The draft cannot be made. A link in its place is not followed.
     pub(super) fn create(&self) -> io::Result<File> {
         let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
         let mut options = File::options();
@@ -97,7 +97,7 @@ impl Target {
         Ok(file)
     }
 
-    /// Where it is written, and what it will be called.
+    /// The draft, and its final name.
     pub(super) fn places(&self) -> Vec<PathBuf> {
         let mut places = vec![self.draft.clone()];
         if let End::Name(place) = &self.end {
@@ -106,15 +106,15 @@ impl Target {
         places
     }
 
-    /// Whether the report is a file by this name, beside which there may be others.
+    /// Whether the report is a file by this name, beside which other files may lie.
     pub(super) fn is_named(&self) -> bool {
         matches!(self.end, End::Name(_))
     }
 
-    /// The draft is whole and durable.
+    /// Finishes the draft, which must be complete.
     ///
     /// # Errors
-    /// There is no report then, or in a device or FIFO a part of it.
+    /// The report does not exist then, or a device or FIFO has a part of it.
     pub(super) fn finish(&self) -> io::Result<()> {
         match &self.end {
             End::Name(place) => fs::rename(&self.draft, place),
@@ -129,7 +129,7 @@ impl Target {
 
 /// The end of a chain of links.
 pub(super) enum Led {
-    /// A place, whether something is there or not.
+    /// A path, whether it exists or not.
     Place(PathBuf),
     /// An open file of a process, by its name in `/proc`. A new file with the old name would not reach the process that opened it.
     Descriptor(PathBuf),
@@ -160,7 +160,7 @@ fn is_descriptor(place: &Path) -> bool {
     })
 }
 
-/// Writes where standard output and error go on writing; to other files, behind what they have.
+/// Opens the place to append. For standard output and error, writing continues at their position.
 fn open_again(place: &Path) -> io::Result<File> {
     let own = match place.file_name().and_then(OsStr::to_str) {
         Some("1") => Some(rustix::stdio::stdout()),

@@ -1,5 +1,5 @@
 //! Lets an attempt of a transfer wait for its place among the transfers of the process.
-//! Divides nothing; the governor does.
+//! Shares out nothing; the governor does.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,17 +9,17 @@ use godwit_engine::governor::{Class, Lease, Needs};
 use super::Job;
 use super::from_settings::bounds_of;
 
-/// The places of the ends that are on this side.
+/// The places of the ends on this side.
 #[derive(Default)]
 pub(super) struct Places(Mutex<[Option<Lease>; 2]>);
 
 impl Places {
-    /// That of the end that sends.
+    /// The place of the sending end.
     pub(super) fn of_sender(&self) -> Option<Lease> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)[0].clone()
     }
 
-    /// That of the end that receives.
+    /// The place of the receiving end.
     pub(super) fn of_receiver(&self) -> Option<Lease> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)[1].clone()
     }
@@ -84,7 +84,7 @@ pub(super) fn admit<'a>(
     Some(Admitted(places))
 }
 
-/// Whether the end is another process's.
+/// Whether the end belongs to another process.
 const fn is_elsewhere(endpoint: &Endpoint) -> bool {
     matches!(endpoint, Endpoint::Remote(_) | Endpoint::Ssh(_))
 }

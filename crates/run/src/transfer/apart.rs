@@ -10,7 +10,7 @@ use super::ends::{Ends, SenderInput};
 use crate::itself::{self, Judged};
 
 impl Job<'_> {
-    /// Whether what only the destination has goes, by this transfer or by the closer of its claim.
+    /// Whether this transfer, or the closer of its claim, deletes entries that only the destination has.
     fn deletes(&self) -> bool {
         let by_closer = self.spec.member.as_ref().is_some_and(|it| it.deletes);
         self.settings.comparison.delete || by_closer
@@ -18,7 +18,7 @@ impl Job<'_> {
 }
 
 impl Ends<'_> {
-    /// Why these sources must not go to where this beacon burns, if there is a reason.
+    /// Why these sources must not go to the destination with this beacon, if there is a reason.
     pub(super) fn reason_by_beacon(
         &self,
         beacon: &Beacon,
@@ -46,7 +46,7 @@ impl Ends<'_> {
         Some(self.said(reason))
     }
 
-    /// The reason has paths of this machine, and a job in exports is a user's.
+    /// The reason in words for the user. A job in exports belongs to a user, who must not see paths of this machine.
     fn said(&self, reason: String) -> String {
         match self.job.env.exports {
             Some(_) => itself::without_paths(&reason).to_owned(),
@@ -54,14 +54,14 @@ impl Ends<'_> {
         }
     }
 
-    /// Says that nothing proves where the source of a transfer that deletes lies.
+    /// Notes that the location of the source is unproved, for a transfer that deletes.
     pub(super) fn say_unproved(&self, destination: &[u8]) {
         if self.job.deletes() {
             self.job.run.events.note(&itself::unproved(destination));
         }
     }
 
-    /// Gives the destination back if something would be copied into itself.
+    /// Returns the destination, or refuses if something would be copied into itself.
     pub(super) fn refuse_into_itself(
         &self,
         mut prepared: PreparedDestination,

@@ -16,7 +16,7 @@ impl Job<'_> {
         attempts.map_or_else(Earlier::default, |attempts| attempts.earlier())
     }
 
-    /// Whether this attempt may still write here, if that ends.
+    /// The fence that tells whether this attempt may still write here, if the right can end.
     pub(super) fn fence(&self) -> Option<Arc<dyn Fence>> {
         self.env.attempts.as_ref()?.fence()
     }
@@ -29,7 +29,7 @@ impl Job<'_> {
         }
     }
 
-    /// The same for a destination at a daemon; nothing before an attempt had that.
+    /// The findings of earlier attempts for a destination at a daemon; None without an earlier attempt.
     pub(super) fn earlier_of_push(&self) -> Option<godwit_proto::Earlier> {
         let Earlier { into, mut tags } = self.earlier();
         tags.truncate(limits::EARLIER_TAGS_MAX);
@@ -39,14 +39,14 @@ impl Job<'_> {
         })
     }
 
-    /// Tells what a destination here means, before anything is written to it.
+    /// Records the meaning of a local destination, before anything is written to it.
     pub(super) fn tell_place(&self, prepared: Option<&PreparedDestination>) {
         if let Some(prepared) = prepared {
             self.tell_placed(prepared.into, prepared.config.tag);
         }
     }
 
-    /// Tells what the destination means, before anything is sent to it.
+    /// Records the meaning of the destination, before anything is sent to it.
     pub(super) fn tell_placed(&self, into: bool, tag: u64) {
         let is_dry = self.settings.comparison.dry_run;
         if let Some(attempts) = self.env.attempts.as_ref().filter(|_| !is_dry) {

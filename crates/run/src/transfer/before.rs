@@ -8,13 +8,13 @@ use godwit_api::failure::Failure;
 use super::Job;
 use super::report::Report;
 
-/// The transfer, after one that makes and changes nothing where that is to delete first. If the first one is not complete, it is all.
+/// Runs the transfer. With `--delete-before`, runs first a pass that only deletes, and stops if that pass is not complete.
 pub(super) fn deleted_first(
     job: &mut Job<'_>,
     sources: &[Endpoint],
     destination: &Endpoint,
 ) -> Result<Report, Failure> {
-    // Between two other machines the one that sends does it.
+    // Between two other machines, the sending agent does this.
     let is_elsewhere = matches!(
         (sources, destination),
         ([Endpoint::Ssh(_), ..], Endpoint::Ssh(_))

@@ -23,7 +23,7 @@ use crate::Home;
 use crate::env::{SshClient, SshWay};
 use crate::local;
 
-/// Local sources, a destination on another machine.
+/// Runs a transfer from local sources to another machine.
 pub(super) fn push(
     ends: &Ends<'_>,
     sources: &[Endpoint],
@@ -33,7 +33,7 @@ pub(super) fn push(
     WithNode { ends, far }.push(sources, place.path.clone(), false)
 }
 
-/// Sources on another machine, a local destination.
+/// Runs a transfer from another machine to a local destination.
 pub(super) fn pull(
     ends: &Ends<'_>,
     sources: &[Endpoint],
@@ -79,7 +79,7 @@ fn reach(job: &Job<'_>, login: &Login) -> Result<OtherEnd, Failure> {
     })
 }
 
-/// How a machine is reached by ssh, with any network path.
+/// The ssh connection to a machine, with any network path.
 pub(super) fn way_to<'a>(job: &'a Job<'_>, login: &'a Login) -> SshWay<'a> {
     let settings = &job.settings;
     SshWay {
@@ -108,7 +108,7 @@ pub(crate) fn ssh_client(home: &Home, cipher: Cipher) -> Result<SshClient, Failu
     })
 }
 
-/// Those of the sources that are on another machine: all or none.
+/// The sources on another machine: all or none.
 pub(super) fn ssh_places(sources: &[Endpoint]) -> Vec<&SshPlace> {
     sources
         .iter()

@@ -29,7 +29,7 @@ pub(super) struct ChannelsTold {
 /// A broken stream of a live channel returns at once. A channel without a stream for this long is lost, whichever side closed it.
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
-/// Tells what each channel carried altogether; a transfer with one has nothing to tell.
+/// Reports the bytes of each channel. A transfer with one channel reports nothing.
 pub(super) fn tell_at_end(
     events: &dyn EventSink,
     figures: Vec<ChannelFigures>,
@@ -68,7 +68,7 @@ pub(super) fn shown(channels: Vec<ChannelFigures>) -> Vec<Channel> {
 }
 
 impl ChannelsTold {
-    /// The channels as they are now; a transfer with one has nothing to tell. May be called as often as is handy.
+    /// Reports the current channels. A transfer with one channel reports nothing. May be called at any rate.
     pub(super) fn tell(
         &mut self,
         events: &dyn EventSink,
@@ -96,10 +96,10 @@ impl ChannelsTold {
         }
     }
 
-    /// Channels that were lost while others live, and those that are back, but for the seconds of the events.
+    /// Channels that were lost while others live, and those that are back. The events have no seconds yet.
     fn changes(&mut self, channels: &[Channel], now: Instant, retry_for: Duration) -> Vec<Event> {
         let mut events = Vec::new();
-        // Where none lives it is the connection that is lost.
+        // Without a live channel, the connection is lost.
         let any_lives = channels.iter().any(|channel| channel.streams > 0);
         for channel in channels {
             let which = || {
@@ -147,7 +147,7 @@ impl ChannelsTold {
         events
     }
 
-    /// Rates since the last time, if that is long enough ago to tell of.
+    /// Updates the rates since the last report; returns whether it is time for a report.
     fn rates(&mut self, channels: &mut [Channel], now: Instant) -> bool {
         let since = self.at.map(|at| now.duration_since(at));
         if since.is_some_and(|since| since < EVERY) {

@@ -1,4 +1,4 @@
-//! Whether the other end is there: lost, silent or reached, from what the session and the counters say.
+//! Whether the other end is lost, silent or reached, judged by the session and the counters.
 //! Time is an argument. Makes no connection and sends no event.
 
 use std::time::{Duration, Instant};
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use godwit_api::event::{ConnectionLost, ConnectionRegained, Event};
 use godwit_engine::session::Outage;
 
-/// A healthy peer sends its counters twice a second: ten that are missing are no chance.
+/// A healthy peer sends its counters twice a second. Ten missing ones are no accident.
 pub(super) const SILENT_AFTER: Duration = Duration::from_secs(5);
 
 /// Interval between repeated reports of a lasting loss: twelve log lines a minute.
 const AGAIN_EVERY: Duration = Duration::from_secs(5);
 
-/// More time than this between two looks, which come five times a second, is no silence of the peer: this process stood still.
+/// A longer time between two looks, which come five times a second, is a standstill of this process, not silence of the peer.
 pub(super) const LOOK_MAX: Duration = Duration::from_secs(1);
 
 /// The findings of one look at a transfer.
@@ -22,7 +22,7 @@ pub(super) struct Look {
     pub(super) peer_elapsed_ns: u64,
     /// Bytes that passed over the network, as the kernel of this side knows.
     pub(super) bytes: u64,
-    /// Bytes that may be on their way before the other end has to say something: a block on each stream.
+    /// Bytes that may be on the network before the other end must answer: a block on each stream.
     pub(super) unfinished_bytes: u64,
 }
 
@@ -38,10 +38,10 @@ pub(super) struct Following {
 #[derive(Default)]
 struct LastContact {
     elapsed_ns: u64,
-    /// Bytes passed when the other end said something last, and when they were last seen to pass.
+    /// Bytes passed when the other end answered last, and when they last increased.
     bytes_then: u64,
     bytes: u64,
-    /// For so long nothing was heard.
+    /// Time without an answer.
     unanswered: Duration,
 }
 
@@ -89,7 +89,7 @@ impl Following {
         self.regain(now)
     }
 
-    /// Nothing reaches the other end, or nothing comes back, since `since`.
+    /// Notes that nothing reaches the other end, or nothing returns, since `since`.
     pub(super) fn lose(
         &mut self,
         now: Instant,
@@ -127,7 +127,7 @@ impl Following {
         }))
     }
 
-    /// The other end is reached; tells so if it was not before.
+    /// Notes that the other end is reached; returns the event if it was lost before.
     pub(super) fn regain(&mut self, now: Instant) -> Option<Event> {
         let lost = self.lost.take()?;
         self.heard.unanswered = Duration::ZERO;
@@ -140,7 +140,7 @@ impl Following {
 }
 
 impl LastContact {
-    /// Data on its way is a sign of life only up to the end of the blocks that carry it: the kernel of a peer that stands still takes
+    /// Notes signs of life. Data in flight is such a sign only up to the end of its blocks, because the kernel of a stopped peer accepts
     /// more.
     fn listen(&mut self, look: Look, passed: Duration) {
         let answered = look.peer_elapsed_ns != self.elapsed_ns;
@@ -162,7 +162,7 @@ impl LastContact {
 /// The reason of a silence.
 const NO_ANSWER: &str = "the other end does not answer";
 
-/// Seconds with one digit: more is noise.
+/// Seconds with one digit, because more is noise.
 pub(super) fn tenths(time: Duration) -> f64 {
     (time.as_secs_f64() * 10.0).round() / 10.0
 }

@@ -40,7 +40,7 @@ pub(super) enum SenderInput {
 }
 
 impl SenderInput {
-    /// The trees, if they are any.
+    /// The trees, if the input has trees.
     pub(super) fn trees(&self) -> Vec<TreeRoot> {
         match self {
             Self::Memory(_) | Self::Input(_) => Vec::new(),
@@ -49,17 +49,17 @@ impl SenderInput {
     }
 }
 
-/// The ends of a transfer that are on this machine: one of them, or both.
+/// The ends of a transfer on this machine: one of them, or both.
 pub(super) struct Ends<'a> {
     pub(super) job: &'a Job<'a>,
-    /// Their places among the ends of all transfers of the process.
+    /// Places of the ends among all transfers of the process.
     places: Places,
-    /// Something went to standard output.
+    /// Data went to standard output.
     output_used: AtomicBool,
 }
 
 impl<'a> Ends<'a> {
-    /// Neither is made yet.
+    /// Neither end is made yet.
     pub(super) fn new(job: &'a Job<'a>) -> Self {
         Self {
             job,
@@ -109,7 +109,7 @@ impl<'a> Ends<'a> {
             |prepared| prepared.config.digest,
         );
         let counters = Arc::new(Counters::default());
-        // The sending end tells of the failures of both; said once is enough.
+        // The sending end reports the failures of both, so this end stays silent.
         let receiver = self.receiver(
             prepared,
             transfer,
@@ -306,7 +306,7 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// A receiving end; `None` lets everything go.
+    /// A receiving end; `None` drops all data.
     pub(super) fn receiver(
         &self,
         prepared: Option<PreparedDestination>,
@@ -427,7 +427,7 @@ impl Ends<'_> {
     }
 }
 
-/// Says nothing: the other end of the same process does.
+/// An observer that reports nothing, because the other end of the same process does.
 struct Quiet;
 
 impl Observer for Quiet {
@@ -441,8 +441,8 @@ fn is_directory(source: &LocalSource) -> bool {
     start.is_root() || there().is_some_and(|meta| meta.kind == Kind::Directory)
 }
 
-/// A destination that cannot be had, as a failure of the job. A job in exports is a user's, who hears nothing of the transfers of others nor
-/// of this machine's paths; a command is of the machine itself.
+/// Turns a destination error into a failure of the job. A job in exports belongs to a user, who must not see other users' transfers or
+/// paths of this machine. A command may see both.
 fn unusable(error: &DestinationError, is_in_exports: bool) -> Failure {
     let code = code_of(error.code());
     match error {

@@ -14,21 +14,21 @@ use super::work::Telling;
 use super::{Job, elapsed_seconds};
 use crate::reports::{Reports, code, side};
 
-/// Tells the user of entries that fail, and the reports of all.
+/// Reports failed entries to the user, and all entries to the reports.
 pub(super) struct EntryEvents {
     events: Arc<dyn EventSink>,
-    /// When the seconds of events begin.
+    /// The zero of the seconds in events.
     started: Instant,
     reports: Arc<Reports>,
-    /// As the user named the sources.
+    /// The names of the sources as typed.
     roots: Vec<Vec<u8>>,
-    /// Which side is another machine, and its name.
+    /// The side that is another machine, and its name.
     far: Option<(Side, String)>,
     /// Reports every decision, or only deletions.
     itemise: bool,
     /// Reports skipped entries, too.
     verbose: bool,
-    /// Tells of the items of the job, if it has any.
+    /// Reports the items of the job, if it has any.
     work: Option<Telling>,
 }
 
@@ -36,7 +36,7 @@ impl Observer for EntryEvents {
     fn entry_failed(&self, failed: &FailedEntry<'_>) {
         let fault = failed.fault;
         let message = match &self.far {
-            // The path shown is that of this side.
+            // The shown path is that of this side.
             Some((at, name)) if *at == fault.side => {
                 format!("{} (at the {}, {name})", fault.message, side(*at))
             }
@@ -81,7 +81,7 @@ impl Observer for EntryEvents {
         }));
     }
 
-    // That it was the other end needs no word: readers are at the source, writers at the destination.
+    // The event need not name the other end: readers are at the source, writers at the destination.
     fn tuned_there(&self, decision: &Decision) {
         self.tuned(decision, None);
     }
@@ -138,8 +138,7 @@ pub(super) fn told_of(failed: &FailedEntry<'_>, message: String) -> Failed {
 }
 
 impl EntryEvents {
-    /// Tells the user of what happens to entries; `roots` are the sources as the user named them, `far` the side that is
-    /// another machine, with its name.
+    /// Reports entries to the user. `roots` are the typed names of the sources; `far` is the side on another machine, with its name.
     pub(super) fn of(job: &Job<'_>, roots: &[Vec<u8>], far: Option<(Side, String)>) -> Arc<Self> {
         Arc::new(Self {
             events: Arc::clone(&job.run.events),

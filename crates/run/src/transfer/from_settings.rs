@@ -59,7 +59,7 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// How the names below a source begin in messages.
+/// Prefix of the names below a source in messages.
 pub(super) fn shown_of(remote: &Remote) -> Vec<u8> {
     let mut shown = remote.to_string();
     shown.truncate(shown.strip_suffix("/.").unwrap_or(&shown).len());
@@ -75,7 +75,7 @@ pub fn bounds_of(set: settings::Bounds) -> Bounds {
     }
 }
 
-/// The request with where these ends of ours lie, and without their paths.
+/// The request with the location of these ends of ours, and without their paths.
 pub(super) fn lying_at(destinations: &[Vec<u8>], request: Open) -> Open {
     Open {
         ground: Some(ground(destinations)),

@@ -16,7 +16,7 @@ pub(super) fn limited(finding: Finding) -> Limited {
     }
 }
 
-/// The same where both ends are here: there is no network between them that could limit anything.
+/// The same with both ends here: no network between them can limit anything.
 pub(super) fn limited_here(finding: Finding) -> Option<Limited> {
     (finding.stage != Bottleneck::Network).then(|| limited(finding))
 }
@@ -38,7 +38,7 @@ pub(super) fn chosen(settings: &CpSettings, sends: bool) -> Chosen {
     }
 }
 
-/// The same where both ends are here: nothing is encrypted, and streams cost nothing.
+/// The same with both ends here: nothing is encrypted, and streams cost nothing.
 pub(super) fn chosen_here(settings: &CpSettings) -> Chosen {
     Chosen {
         encrypted: false,
@@ -46,7 +46,7 @@ pub(super) fn chosen_here(settings: &CpSettings) -> Chosen {
     }
 }
 
-/// Whether sockets of this machine may have `bbr` and do not have it by themselves.
+/// Whether sockets of this machine may use `bbr` but do not use it by default.
 fn bbr_is_left() -> bool {
     let usual = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
     usual.is_ok_and(|usual| !usual.starts_with("bbr"))

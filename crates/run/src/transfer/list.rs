@@ -13,24 +13,24 @@ use godwit_engine::names::ListBytes;
 use godwit_engine::{IfPanicking, PANICKED};
 use godwit_proto::agent::LIST_PART_BYTES_MAX;
 
-/// How often it is looked whether the list is still wanted.
+/// Interval between looks whether the list is still wanted.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Sends a list to whoever looks its names up, in parts, as fast as that takes them.
+/// Sends a list in parts to the machine that looks its names up, at the speed of that machine.
 pub(super) struct ListSender {
     thread: JoinHandle<Option<io::Error>>,
     over: Arc<AtomicBool>,
 }
 
 impl ListSender {
-    /// Begins; what was written to `socket` before stands before it.
+    /// Begins to send. Earlier data on `socket` comes first.
     pub(super) fn start(list: Arc<dyn ListBytes>, socket: &UnixStream) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let (mut out, told) = (socket.try_clone()?, Arc::clone(&over));
         let thread = std::thread::Builder::new()
             .name("gw-list".to_owned())
             .spawn(move || {
-                // Without the whole list nothing is to be done.
+                // An incomplete list must not be used.
                 let give_up = |out: &UnixStream| {
                     let _ = out.shutdown(Shutdown::Write);
                 };
@@ -43,7 +43,7 @@ impl ListSender {
         Ok(Self { thread, over })
     }
 
-    /// Ends it once the socket is shut down. Gives what is wrong with the list.
+    /// Stops the sender once the socket is shut down. Returns the error of the list, if it has one.
     pub(super) fn end(self) -> Option<io::Error> {
         self.over.store(true, Ordering::Relaxed);
         self.thread
@@ -52,7 +52,7 @@ impl ListSender {
     }
 }
 
-/// Fails only if the list cannot be read: who does not take it any more has said why.
+/// Fails only if the list cannot be read. A reader that closes the socket has reported the reason.
 fn send(list: &dyn ListBytes, out: &mut UnixStream, over: &AtomicBool) -> io::Result<()> {
     let mut buffer = vec![0; LIST_PART_BYTES_MAX];
     let mut offset = 0;

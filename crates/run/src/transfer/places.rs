@@ -1,5 +1,5 @@
-//! Local paths as sources and as destinations, and what is said of those that are missing.
-//! Knows nothing of what paths mean; `crate::local` does.
+//! Local paths as sources and as destinations, and the messages on missing ones.
+//! Does not interpret paths; `crate::local` does.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(super) fn sources(
         };
         match source {
             Ok(source) => found.push(source),
-            // All sources are tried again later, rather than some of them brought now.
+            // All sources are retried later, instead of sending some of them now.
             Err(error) if error.is_away() => {
                 return Err(Failure::new(FailureCode::ExportAway, error).about(path.display()));
             }

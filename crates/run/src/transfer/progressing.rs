@@ -20,7 +20,7 @@ use super::stages::stages;
 use super::window::Window;
 use super::{Job, elapsed_seconds};
 
-/// The counters of this side over all engines of one command, and what earlier runs had brought.
+/// The counters of this side over all engines of one command, and the amounts of earlier runs.
 #[derive(Clone, Default)]
 pub(super) struct Totals(Arc<Mutex<Counted>>);
 
@@ -80,7 +80,7 @@ impl Totals {
     }
 }
 
-/// Shows how far a transfer is.
+/// Shows the progress of a transfer.
 pub(super) struct Progressing<'a> {
     job: &'a Job<'a>,
     totals: Totals,
@@ -92,7 +92,7 @@ pub(super) struct Progressing<'a> {
     /// Bytes shown last. Bytes that are sent again never lower this figure.
     shown: u64,
     connection: Following,
-    /// Bytes of a block, as both ends agreed.
+    /// Bytes of a block, agreed by both ends.
     block_bytes: u64,
     /// Settings that advice depends on.
     chosen: Option<Chosen>,
@@ -132,7 +132,7 @@ impl<'a> Progressing<'a> {
         self.tell(engine, false);
     }
 
-    /// As it was at the end, if that was reached.
+    /// Shows the final progress, if the transfer reached its end.
     pub(super) fn show_end(&mut self, engine: Option<&Engine>, end: &End) {
         if matches!(end, End::Finished(_)) {
             let regained = self.connection.regain(Instant::now());
@@ -141,7 +141,7 @@ impl<'a> Progressing<'a> {
         }
     }
 
-    /// Tells whether the other end is there, and how far the transfer is.
+    /// Reports losses and progress.
     fn watch(&mut self, watch: &Watch<'_>) {
         let look = watch.engine.map(|engine| self.look(engine));
         let retry_for = self.job.settings.retry_for;
@@ -236,7 +236,7 @@ impl<'a> Progressing<'a> {
             return;
         };
         let own = engine.counters().snapshot();
-        // The sender alone knows what it leaves out of a file.
+        // Only the sender knows which parts of a file it leaves out.
         let (bytes_total, unmoved) = match engine {
             Engine::Sender(sender) => (
                 sender.scan_done().then_some(own.bytes_scanned),

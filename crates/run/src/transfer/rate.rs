@@ -16,13 +16,13 @@ impl RecentRate {
         }
     }
 
-    /// The rate with what has moved by now.
+    /// The rate, updated with the bytes moved by now.
     pub(super) fn follow(&mut self, now: Instant, bytes: u64) -> Option<f64> {
         self.add(now, bytes);
         self.bytes_per_second()
     }
 
-    /// Notes how many bytes there were at a time; times do not go back.
+    /// Notes the bytes at a time; times do not go back.
     pub(super) fn add(&mut self, now: Instant, bytes: u64) {
         // A sample that comes too early replaces the newest one, not the oldest.
         if self.samples.len() >= 2

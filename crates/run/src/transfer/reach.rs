@@ -1,4 +1,4 @@
-//! Finds the other end of a transfer: who a node is, whether it is known here, and over which channels it is spoken with.
+//! Finds the other end of a transfer: the identity of a node, whether it is known here, and the channels to it.
 //! Opens no transfer.
 
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ use godwit_net::{
 use super::report::refused;
 use crate::env::Env;
 
-/// The other end of a transfer, as this side has to do with it.
+/// The other end of a transfer, as seen from this side.
 pub(crate) struct OtherEnd {
     pub(crate) client: Client,
     /// The name of the other end, in the key of a journal here.
@@ -34,10 +34,10 @@ impl OtherEnd {
     }
 }
 
-/// How a daemon is spoken with.
+/// How to reach a daemon.
 pub(crate) struct Reach<'a> {
     pub(crate) env: &'a Env,
-    /// As typed.
+    /// The typed channels.
     pub(crate) channels: &'a [String],
     pub(crate) cipher: CipherSetting,
     pub(crate) streams: Bounds,
@@ -46,7 +46,7 @@ pub(crate) struct Reach<'a> {
     pub(crate) stall_deadline: Duration,
 }
 
-/// Finds out who the daemon is, and how to speak with it.
+/// Finds the identity of the daemon, and the way to reach it.
 pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<OtherEnd, Failure> {
     let wishes = wishes(how.channels)?;
     let identity = how.env.home.identity()?;
@@ -94,7 +94,7 @@ pub(crate) fn wishes(texts: &[String]) -> Result<Vec<ChannelWish>, Failure> {
 /// The identity that the daemon must have. An unknown one needs the trust of the user, asked once.
 fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<IdentityId, Failure> {
     if let Some(identity) = how.env.connectors.pinned(address)? {
-        // A job of a node whose site is away waits in the queue and says so, rather than retrying as if it ran. The transfers of a divided
+        // A job of a node whose site is away waits in the queue and says so, instead of retrying as if it ran. The transfers of a divided
         // job have a controller that knows which nodes answer.
         if how.env.attempts.is_some() {
             let options = DialOptions::new(Expect::Identity(identity));
@@ -132,7 +132,7 @@ pub fn client_tls(cipher: CipherSetting, identity: &Identity) -> Result<ClientTl
     ClientTls::new(identity, &ciphers).map_err(|error| Failure::new(FailureCode::TlsFailed, error))
 }
 
-/// The ciphers that a client offers with this setting, the most wanted first.
+/// The ciphers that a client offers with this setting, the preferred one first.
 #[must_use]
 pub fn ciphers(setting: CipherSetting) -> Vec<Cipher> {
     match setting {

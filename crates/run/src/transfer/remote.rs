@@ -1,4 +1,4 @@
-//! Transfers with a daemon: who it is, what it is asked, which end is ours.
+//! Transfers with a daemon: its identity, its requests, and the end on this side.
 //! Keeps no streams up; the engine's session does.
 
 use std::cell::RefCell;
@@ -36,7 +36,7 @@ pub(super) struct WithNode<'a> {
     pub(super) far: OtherEnd,
 }
 
-/// Local sources, a daemon's destination.
+/// Runs a transfer from local sources to a daemon.
 pub(super) fn push(
     ends: &Ends<'_>,
     sources: &[Endpoint],
@@ -49,7 +49,7 @@ pub(super) fn push(
     WithNode::at(ends, remote)?.push(sources, path, is_directory)
 }
 
-/// A daemon's sources, a local destination.
+/// Runs a transfer from a daemon to a local destination.
 pub(super) fn pull(
     ends: &Ends<'_>,
     sources: &[Endpoint],
@@ -97,7 +97,7 @@ impl<'a> WithNode<'a> {
         Ok(Self { ends, far })
     }
 
-    /// Local sources, a destination at the other end.
+    /// Runs a transfer from local sources to the other end.
     pub(super) fn push(
         &self,
         sources: &[Endpoint],
@@ -139,7 +139,7 @@ impl<'a> WithNode<'a> {
             if let Some(into) = Mapping(opened.mapping).into() {
                 job.tell_placed(into, opened.tag);
             }
-            // Nothing has been sent, so nothing there was deleted or written over.
+            // Nothing has been sent, so nothing there was deleted or overwritten.
             if let Some(beacon) = &opened.beacon
                 && let Some(reason) = self.ends.reason_by_beacon(
                     beacon,
@@ -185,7 +185,7 @@ impl<'a> WithNode<'a> {
         Ok(Report::of_client(report, &totals, missing, true, job))
     }
 
-    /// Sources at the other end, a local destination.
+    /// Runs a transfer from the other end to a local destination.
     pub(super) fn pull(
         &self,
         wanted: Vec<Wanted>,
@@ -219,7 +219,7 @@ impl<'a> WithNode<'a> {
                 _ => Ok(None),
             }
         };
-        // Taken before anybody is asked for anything; given to the first engine.
+        // Taken before any request; passed to the first engine.
         let mut prepared = Some(prepare()?);
         let begun_with = prepared.as_ref().and_then(Option::as_ref);
         let digest = begun_with.map_or_else(
@@ -235,7 +235,7 @@ impl<'a> WithNode<'a> {
             ..begun_with.map_or_else(
                 || self.request(),
                 |prepared| match job.env.exports {
-                    // Where an export lies is nothing for another node.
+                    // The location of an export is hidden from another node.
                     Some(_) => lying_at(&prepared.destinations, self.request()),
                     None => going_to(&prepared.destinations, &names, self.request()),
                 },
@@ -319,7 +319,7 @@ impl<'a> WithNode<'a> {
         Ok(Report::of_client(report, &totals, 0, false, job))
     }
 
-    /// The request with a beacon at its destination, where one can be lit.
+    /// The request with a beacon at its destination, if one can be lit.
     fn with_beacon(&self, open: Open, prepared: Option<&mut PreparedDestination>) -> Open {
         let exported = self.ends.job.env.exports.is_some();
         let ground = open.ground.map(|ground| Ground {
@@ -349,7 +349,7 @@ impl<'a> WithNode<'a> {
             verify: job.settings.verify,
             no_sync: job.settings.no_sync,
             direct: job.settings.direct,
-            // Not asking for anything asks nothing of a daemon that does not know of it.
+            // A request without this field also works with a daemon that does not know it.
             preserve: Some(wire_preserve_of(&job.settings))
                 .filter(|preserve| *preserve != Preserve::default()),
             plain_payload: job.settings.encryption == Encryption::None,
@@ -375,7 +375,7 @@ impl<'a> WithNode<'a> {
         }
     }
 
-    /// An unfinished transfer is finished with the digest that it was begun with.
+    /// The digest of an unfinished transfer, which ends with the digest that it began with.
     fn digest_in_force(&self, opened: &Opened) -> Result<digest::DigestKind, Refusal> {
         let job = self.ends.job;
         let Some(kind) = opened.digest_kind() else {

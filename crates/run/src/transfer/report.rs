@@ -16,16 +16,16 @@ use crate::env::Env;
 
 /// How a transfer ended.
 pub(super) struct Report {
-    /// Why the transfer was not done; `None` if it was, but for single entries.
+    /// Why the transfer was not done; `None` if at most single entries failed.
     pub(super) failure: Option<Failure>,
-    /// Without its seconds.
+    /// The summary without its seconds.
     pub(super) summary: TransferSummary,
     /// Counters of both ends, as far as they are known.
     pub(super) shares: Shares,
 }
 
 impl Report {
-    /// It never came to a transfer.
+    /// The report of a transfer that never began.
     pub(super) fn failed(failure: Failure, env: &Env) -> Self {
         let summary = TransferSummary {
             status: status_of(failure.code),
@@ -78,7 +78,7 @@ impl Report {
         }
     }
 
-    /// Both ends were here.
+    /// The report of a transfer with both ends here.
     pub(super) fn local(
         end: &End,
         source: &Snapshot,
@@ -132,7 +132,7 @@ impl Report {
         }
     }
 
-    /// The other end was a daemon's; `sending` tells which end is ours.
+    /// The report of a transfer with a daemon; `sending` tells which end is ours.
     pub(super) fn of_client(
         report: ClientReport,
         totals: &Totals,
@@ -169,7 +169,7 @@ impl Report {
             .map(Engine::shares)
             .unwrap_or_default();
         if let (false, Some(source), Some(finished)) = (sending, &mut shares.source, finished) {
-            // A node that sends tells its counters the last time before it hears of the last files.
+            // A sending node reports its counters for the last time before it hears of the last files.
             source.files_done = finished.files;
             source.bytes_durable = finished.bytes;
         }
@@ -193,7 +193,7 @@ impl Report {
         let peer_cpu = peer
             .filter(|peer| peer.cpu_ns > 0)
             .map(|peer| seconds(peer.cpu_ns));
-        // The end that receives knows best what it has done since the transfer was opened last.
+        // The receiving end has the best counts since the transfer last opened.
         let done = |finished: Option<u64>, field: &dyn Fn(&Snapshot) -> u64| {
             let told = peer.as_ref().filter(|_| sending).map_or(0, field);
             let last = totals.last().map_or(0, |last| field(&last)).max(told);
@@ -240,7 +240,7 @@ impl Report {
     }
 }
 
-/// Tells what arrived without, once for each kind.
+/// Notes the metadata that was not kept, once for each kind.
 fn tell_not_kept(ends: [Option<&Snapshot>; 2], job: &Job<'_>) -> NotKept {
     let not_kept = not_kept_of(ends);
     for note in notes(&not_kept) {
@@ -279,7 +279,7 @@ fn outcome(end: &End, failed: u64, in_vain: bool) -> (Option<Failure>, Status) {
     }
 }
 
-/// Why a transfer ended before everything was said.
+/// Why a transfer ended early.
 fn failure_of(end: &End) -> Option<Failure> {
     match end {
         End::Finished(_) => None,
@@ -288,7 +288,7 @@ fn failure_of(end: &End) -> Option<Failure> {
     }
 }
 
-/// How a transfer ended that ended with this code.
+/// The status of a transfer that ended with this code.
 fn status_of(code: FailureCode) -> Status {
     match code.is_interruption() {
         true => Status::Interrupted,

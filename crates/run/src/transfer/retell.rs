@@ -33,7 +33,7 @@ impl AcrossAttempts {
         }
     }
 
-    /// The machine that tells is gone since `since`.
+    /// Notes that the reporting machine is gone since `since`.
     pub(super) fn lose(
         &mut self,
         events: &dyn EventSink,
@@ -48,7 +48,7 @@ impl AcrossAttempts {
     }
 }
 
-/// Tells of a loss, and of progress without figures that are no longer true.
+/// Reports a loss, and progress without its outdated figures.
 fn tell_lost(
     events: &dyn EventSink,
     event: Option<Event>,
@@ -77,12 +77,12 @@ fn tell_lost(
 /// The events passed on so far.
 pub(super) struct Retold<'a> {
     events: &'a dyn EventSink,
-    /// When the seconds of our events begin.
+    /// The zero of the seconds in our events.
     began: Instant,
     reports: &'a Reports,
-    /// Of the files, as this side asked for it.
+    /// The digest of the files that this side asked for.
     digest: DigestKind,
-    /// Stands before the paths of its machine.
+    /// Prefix of the paths of the other machine.
     prefix: String,
     /// The connection to that machine, over all attempts.
     connection: &'a mut Following,
@@ -135,12 +135,12 @@ impl<'a> Retold<'a> {
         self.moved
     }
 
-    /// The two machines could not reach each other.
+    /// Whether the two machines could not reach each other.
     pub(super) fn unreachable(&self) -> bool {
         self.unreachable
     }
 
-    /// How long the transfer, which has begun and not ended, has been without a connection between the two machines.
+    /// How long a running transfer has been without a connection between the two machines.
     pub(super) fn apart_for(&self) -> Duration {
         match self.joined {
             Some(since) if !self.ended && self.summary.is_none() => since.elapsed(),
@@ -148,7 +148,7 @@ impl<'a> Retold<'a> {
         }
     }
 
-    /// Nothing was heard from the machine that tells for so long: it says something several times a second once it has begun.
+    /// Notes a time without an event. A running transfer sends several a second.
     pub(super) fn quiet(&mut self, time: Duration) {
         let runs = self.joined.is_some() && !self.ended && self.summary.is_none();
         if !runs || time < SILENT_AFTER {
@@ -161,7 +161,7 @@ impl<'a> Retold<'a> {
         tell_lost(self.events, event, self.progress.as_ref(), self.began);
     }
 
-    /// The machine that tells is there; says so if it was not before.
+    /// Notes that the reporting machine is there; reports so if it was lost before.
     fn note_answer(&mut self) {
         let regained = self.connection.regain(Instant::now());
         if let Some(Event::ConnectionRegained(mut regained)) = regained {
@@ -180,13 +180,13 @@ impl<'a> Retold<'a> {
         self.failure.take()
     }
 
-    /// The last word, if it was said, and the counters of both ends.
+    /// The summary, if one came, and the counters of both ends.
     pub(super) fn summary(self) -> Option<(TransferSummary, Shares)> {
         let shares = self.shares;
         self.summary.map(|summary| (summary, shares))
     }
 
-    /// Takes one line; what is no event of ours is passed over.
+    /// Takes one line; skips lines that are no events of ours.
     pub(super) fn take(&mut self, line: &[u8]) {
         let Some(mut event) = Event::from_line(line) else {
             return;
@@ -218,7 +218,7 @@ impl<'a> Retold<'a> {
             Event::ConnectionLost(lost) => lost.seconds = seconds,
             Event::ConnectionRegained(regained) => regained.seconds = seconds,
             Event::Error(error) => {
-                // An older version tells no code.
+                // An older version sends no code.
                 let code = error.blame.known();
                 error.blame = code.map(Blame::from).unwrap_or_default();
                 self.unreachable |= match code {
@@ -257,7 +257,7 @@ impl<'a> Retold<'a> {
         self.events.tell(event);
     }
 
-    /// A name on the other machine, for people here.
+    /// A name on the other machine, for people on this one.
     fn prefixed(&self, name: &[u8]) -> Vec<u8> {
         [self.prefix.as_bytes(), name].concat()
     }

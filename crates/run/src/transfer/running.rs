@@ -22,7 +22,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// One that has not begun.
+    /// A run that has not begun.
     pub(super) fn new(
         control: &'a Control,
         events: &Arc<dyn EventSink>,
@@ -44,7 +44,7 @@ impl<'a> Run<'a> {
         self.events.tell(Event::Started(started));
     }
 
-    /// Tells why the transfer has ended; that it was stopped to pause is no news.
+    /// Reports why the transfer has ended; a stop for a pause is no news.
     pub(super) fn tell_end(&self, failure: Option<&Failure>) {
         if let Some(failure) = failure
             && !self.is_pausing()
@@ -53,7 +53,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether to go on.
+    /// Whether the transfer continues.
     pub(super) fn goes_on(&self) -> bool {
         if self.control.is_cancelled() {
             return false;
@@ -65,14 +65,14 @@ impl<'a> Run<'a> {
         !pauses
     }
 
-    /// Whether the attempt that has ended was stopped only because the job is to pause. The next attempt begins as not stopped.
+    /// Whether the last attempt was stopped only for a pause. The next attempt begins as not stopped.
     pub(super) fn has_paused(&self) -> bool {
         let pausing = self.is_pausing();
         self.stopped_to_pause.store(false, Ordering::Relaxed);
         pausing
     }
 
-    /// Tells of the pause, and waits until it is over. Gives whether the transfer goes on then.
+    /// Reports the pause, and waits until it is over. Returns whether the transfer continues.
     pub(super) fn wait_while_paused(&self) -> bool {
         self.events.tell(Event::Paused {});
         self.control.wait_while_paused();

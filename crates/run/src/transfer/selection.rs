@@ -18,15 +18,15 @@ use crate::env::GivenList;
 pub(super) struct Chosen {
     /// In the form for the other end; `None` selects everything.
     pub(super) wire: Option<Selection>,
-    /// As this end uses it.
+    /// In the form for this end.
     pub(super) select: Arc<Select>,
     list: Option<(Arc<dyn ListBytes>, ListForm)>,
-    /// Items of the job name what is meant, like a list.
+    /// Items of the job select entries, like a list.
     has_items: bool,
 }
 
 impl Chosen {
-    /// Prepares what the job says; `list` is given beside it.
+    /// Prepares the selection of the job, with its `list`.
     pub(super) fn of(
         selection: Option<&job::Selection>,
         list: Option<&GivenList>,
@@ -51,12 +51,12 @@ impl Chosen {
         })
     }
 
-    /// The job has items, or has none.
+    /// Sets whether the job has items.
     pub(super) fn with_items(self, has_items: bool) -> Self {
         Self { has_items, ..self }
     }
 
-    /// Refuses a list for anything but one source, and that no stream.
+    /// Refuses a list for anything but one source that is no stream.
     pub(super) fn suits(self, sources: &[Endpoint]) -> Result<Self, Failure> {
         if self.is_listed()
             && (sources.len() != 1
@@ -70,7 +70,7 @@ impl Chosen {
         Ok(self)
     }
 
-    /// Whether a list, or the items of the job, say what is meant.
+    /// Whether a list, or the items of the job, select entries.
     pub(super) fn is_listed(&self) -> bool {
         self.list.is_some() || self.has_items
     }
@@ -82,7 +82,7 @@ impl Chosen {
         Some(Box::new(LineNames::new(Arc::clone(list), zeros)))
     }
 
-    /// The list as it is.
+    /// The raw list.
     pub(super) fn list(&self) -> Option<Arc<dyn ListBytes>> {
         self.list.as_ref().map(|(list, _)| Arc::clone(list))
     }
@@ -94,7 +94,7 @@ pub(crate) fn select_of(selection: Option<&job::Selection>) -> Result<Arc<Select
     Select::of(wire.as_ref()).map_err(Failure::usage)
 }
 
-/// Refuses what no peer would take.
+/// Refuses a selection that no peer would accept.
 fn wire_of(selection: &job::Selection) -> Result<Selection, Failure> {
     if selection.rules.len() > RULES_MAX {
         return Err(Failure::usage(format!(

@@ -1,4 +1,4 @@
-//! Turns what both ends counted over some seconds into figures for each stage of a transfer.
+//! Turns the counts of both ends over some seconds into figures for each stage of a transfer.
 //! Counts nothing, and blames no stage: `tuner` does.
 
 use std::collections::BTreeMap;
@@ -149,7 +149,7 @@ impl Figures {
     }
 }
 
-/// A part of a time or a count, at most all of it.
+/// The fraction of a time or a count, at most 1.
 fn part(of: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| (float(of) / float(all)).min(1.0))
 }

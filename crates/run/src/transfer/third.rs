@@ -36,22 +36,22 @@ use super::retell::{AcrossAttempts, Retold};
 use super::{INTERRUPTED, Job};
 use crate::env::{AgentOrder, SOFTWARE, StartedAgent};
 
-/// How often the user's interrupt is looked at.
+/// Interval between looks for the user's interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// After an interrupt: until both agents have put away what arrived.
+/// Longest wait after an interrupt, until both agents have saved the arrived data.
 const GOODBYE_PATIENCE: Duration = Duration::from_secs(20);
-/// Between two attempts.
+/// Wait between two attempts.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
-/// Without a connection between the two machines, until the one whose ssh has ended counts as gone.
+/// Time without a connection between the two machines after which the agent whose ssh has ended counts as gone.
 const APART_PATIENCE: Duration = Duration::from_secs(5);
-/// The longest line: one of a manifest in base64, and what stands around it.
+/// The longest line: one of a manifest in base64, and the text around it.
 const LINE_BYTES_MAX: u64 = 2 * godwit_store::manifest::LINE_BYTES_MAX as u64;
 
 /// A transfer from one other machine to another.
 pub(super) struct Between<'a> {
     job: &'a Job<'a>,
-    /// On one machine.
+    /// The sources, all on one machine.
     sources: Vec<&'a SshPlace>,
     /// The machine of the sources.
     login: &'a Login,
@@ -59,7 +59,7 @@ pub(super) struct Between<'a> {
 }
 
 impl<'a> Between<'a> {
-    /// Sources on one machine, the destination on another.
+    /// A transfer with sources on one machine and the destination on another.
     pub(super) fn of(
         job: &'a Job<'a>,
         sources: &'a [Endpoint],
@@ -77,7 +77,7 @@ impl<'a> Between<'a> {
         }
     }
 
-    /// Runs it to its end, with as many attempts as that takes.
+    /// Runs the transfer to its end, in as many attempts as needed.
     pub(super) fn run(&self) -> Result<Report, Failure> {
         let (job, destination) = (self.job, self.destination);
         let first = self.sources[0];
@@ -183,7 +183,7 @@ impl<'a> Between<'a> {
             sender: sender.clone(),
             targets: carrier.targets.clone(),
         };
-        // It lives as long as this does.
+        // The agent lives as long as this attempt.
         let taker = connectors.start_agent(way_to(job, &destination.login), &takes)?;
         let errand = Errand {
             job: order.to_owned(),
@@ -249,13 +249,13 @@ impl<'a> Between<'a> {
         let mut looked = Instant::now();
         let mut quiet = Duration::ZERO;
         loop {
-            // This process may have stood still, too: that is no silence of the other one.
+            // This process may have stood still, too. Such a time is no silence of the other one.
             let now = Instant::now();
             quiet += now.duration_since(looked).min(LOOK_MAX);
             looked = now;
             retold.quiet(quiet);
             if !self.job.run.goes_on() && goodbye.is_none() {
-                // The agent takes the end of its input for the end of everything.
+                // The agent stops everything at the end of its input.
                 let _ = carrier.socket.shutdown(Shutdown::Write);
                 goodbye = Some(Instant::now());
             }
@@ -295,7 +295,7 @@ fn settings_for_others(spec: &JobSpec) -> BTreeMap<String, Vec<Text>> {
         .collect()
 }
 
-/// A source of the other machine, as an endpoint there. Relative paths, and those with a tilde in front, begin at the home.
+/// A source of the other machine, as an endpoint there. Relative paths, and those that begin with a tilde, start at the home.
 fn source_there(path: &[u8]) -> Text {
     let below = match path {
         b"" | b"~" | b"~/" => b"./",
@@ -315,17 +315,17 @@ fn source_there(path: &[u8]) -> Text {
 enum Lost {
     /// Neither agent, or the sending one.
     Nothing,
-    /// The one that takes the data: its ssh has ended, and the other machine has no connection to it.
+    /// The receiving agent: its ssh has ended, and the other machine has no connection to it.
     Taker,
 }
 
 /// How an attempt ended.
 enum Ended {
-    /// The agent has said how, and whether the two machines could not reach each other.
+    /// The agent has reported its end. The flag says that the two machines could not reach each other.
     With(Box<Report>, bool),
-    /// It has not; bytes had been moved or not.
+    /// The agent has not reported its end; `moved` says whether bytes had moved.
     Lost { moved: bool, peer: Login },
-    /// Something of this machine's failed.
+    /// A failure on this machine.
     Failed(Failure),
 }
 

@@ -9,7 +9,7 @@ use godwit_engine::{ChannelFigures, ChannelRate, Shares};
 /// The time that is judged together. The other end reports twice a second.
 const WINDOW: Duration = Duration::from_secs(4);
 
-/// Time between two samples that are kept.
+/// Interval between two kept samples.
 const STEP: Duration = Duration::from_millis(500);
 
 /// The samples of the last few seconds.
@@ -25,7 +25,7 @@ struct Sample {
 }
 
 impl Window {
-    /// Takes a sample, and gives what was counted in the window that ends with it.
+    /// Takes a sample, and returns the counts of the window that ends with it.
     pub(super) fn add(
         &mut self,
         now: Instant,
@@ -64,7 +64,7 @@ impl Window {
             });
         }
         match self.samples.front() {
-            // At the beginning, from the beginning.
+            // Before the first step has passed, the window starts at zero.
             Some(first) if now.duration_since(first.at) >= STEP => (
                 shares.since(&first.shares),
                 ChannelRate::between(&first.channels, channels),

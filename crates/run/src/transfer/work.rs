@@ -18,7 +18,7 @@ use godwit_tree::WorkItem;
 use super::from_settings::digest_of;
 use crate::reports::{code, locked, side};
 
-/// Refuses a member whose parts do not fit together.
+/// Refuses a member with contradictory parts.
 pub(crate) fn check(
     spec: &JobSpec,
     settings: &CpSettings,
@@ -70,7 +70,7 @@ pub(super) fn member_of(spec: &JobSpec) -> Option<Member> {
     })
 }
 
-/// The items in the terms of the tree. Parts that are held are merged, as far as their digests can be, where they are too many.
+/// The items in the terms of the tree. If there are too many held parts, parts are merged as far as their digests allow.
 pub(super) fn items_of(spec: &JobSpec, settings: &CpSettings) -> Result<Vec<WorkItem>, Failure> {
     let mut held = 0;
     let mut items = Vec::with_capacity(spec.items.len());
@@ -132,7 +132,7 @@ fn merged(parts: &[HeldPart], settings: &CpSettings) -> Result<Vec<HeldRange>, S
             ));
         }
     }
-    // Each by itself where there is room, so that one that is wrong can be named.
+    // Parts stay separate if they fit, so that a wrong one can be named.
     let mut each = apart;
     if each.len() > HELD_ELSEWHERE_MAX {
         each = file.ranges();
@@ -146,7 +146,7 @@ fn merged(parts: &[HeldPart], settings: &CpSettings) -> Result<Vec<HeldRange>, S
     Ok(each.into_iter().map(range).collect())
 }
 
-/// Tells of the items of one run of a transfer by their numbers in the job.
+/// Reports the items of one run of a transfer by their numbers in the job.
 pub(super) struct Telling {
     events: Arc<dyn EventSink>,
     kind: DigestSetting,
@@ -155,7 +155,7 @@ pub(super) struct Telling {
 }
 
 impl Telling {
-    /// Of a job with items; `None` where there is none.
+    /// The reporter of a job with items; `None` without items.
     pub(super) fn of(
         spec: &JobSpec,
         settings: &CpSettings,

@@ -14,10 +14,10 @@ use godwit_proto::{EntryKind, Fault, FaultCode, Record};
 use crate::reports::{code, locked};
 use crate::transfer::elapsed_seconds;
 
-/// Time between two tellings of progress.
+/// Interval between two reports of progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
-/// Sums up while it tells.
+/// Reports findings and sums them up.
 pub(super) struct Findings {
     events: Arc<dyn EventSink>,
     started: Instant,
@@ -49,11 +49,11 @@ pub(super) struct Totals {
     pub(super) entries: u64,
     /// Files among them.
     pub(super) files: u64,
-    /// Sizes of these files.
+    /// Sizes of these files, from the manifest.
     pub(super) done: u64,
     /// Contents of the files among them.
     pub(super) bytes: u64,
-    /// Those that are not what they should be.
+    /// Entries that differ from the manifest.
     pub(super) different: u64,
     /// Entries that were not expected.
     pub(super) extra: u64,
@@ -87,7 +87,7 @@ impl Findings {
             return;
         }
         let totals = self.totals();
-        // Of a large file some has been read before it is checked; a copy may also be longer than it should be.
+        // A part of a large file has been read before the file is checked. A copy may also be longer than the manifest says.
         let done = totals.done.max(self.counters.bytes_read.get());
         let done = done.min(self.whole.bytes);
         let moved = done.saturating_sub(told.done);
@@ -109,7 +109,7 @@ impl Findings {
         }));
     }
 
-    /// An entry was checked; `None` if it is what it should be.
+    /// Notes a checked entry; `None` means that it matches.
     pub(super) fn checked(&self, record: &Record, fault: Option<&Fault>) {
         let mut totals = locked(&self.totals);
         totals.entries += 1;
@@ -130,7 +130,7 @@ impl Findings {
         }));
     }
 
-    /// An entry is there that is not in the manifest.
+    /// Notes an entry that the manifest does not have.
     pub(super) fn extra(&self, path: &[u8]) {
         locked(&self.totals).extra += 1;
         self.events.tell(Event::Extra { path: shown(path) });
@@ -140,7 +140,7 @@ impl Findings {
         *locked(&self.totals)
     }
 
-    /// Tells the last word, and gives it.
+    /// Makes the summary and reports it.
     pub(super) fn summary(&self, status: Verdict) -> VerifySummary {
         let totals = self.totals();
         let code = match status {
@@ -173,7 +173,7 @@ fn shown(path: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Whether contents had to be read to find it: what was not read must not pass for speed.
+/// Whether this finding took reading of contents. Unread bytes must not count as speed.
 fn was_read(fault: FaultCode) -> bool {
     matches!(fault, FaultCode::DIGEST | FaultCode::METADATA)
 }
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(last(), (800, 1, Some(500.0)));
         findings.progress(after(3_000));
         assert_eq!(last(), (800, 1, None));
-        // A copy that is longer than it should be.
+        // A copy that is longer than the manifest says.
         findings.counters().bytes_read.add(5_000);
         findings.progress(after(4_000));
         assert_eq!(last().0, 1_000);

@@ -14,7 +14,7 @@ use super::{Asked, Checklist};
 use crate::Home;
 use godwit_api::failure::{Failure, FailureCode};
 
-/// The place as a root of a storage: a name in the directory that holds it, so that its own mode and time count, too.
+/// The place as a root of a storage: a name in its parent directory, so that its own mode and time count, too.
 ///
 /// # Errors
 /// There is no such place, or it cannot be opened.
@@ -95,7 +95,7 @@ pub(super) fn check(
     while !over || under_way > 0 {
         if !asked.goes_on() {
             verifier.stop();
-            // The threads may wait for room to tell.
+            // The threads may wait for room in the channel.
             drop(receiver);
             return Ok(false);
         }
@@ -157,5 +157,5 @@ pub(crate) fn threads(asked: u32) -> usize {
 /// Batches that are checked or wait for their report. The threads never wait to report one.
 const CHECKED_MAX: usize = 2 * godwit_tree::verification::BATCHES_MAX;
 
-/// Longest wait before an interrupt is looked at.
+/// Longest wait between looks for an interrupt.
 const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(200);

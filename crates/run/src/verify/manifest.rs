@@ -1,4 +1,4 @@
-//! Where the manifest of a verification is: a file of the user, or one in an export of this node.
+//! The location of a verification's manifest: a file of the user, or one in an export of this node.
 //! Does not parse the manifest.
 
 use std::fs::{File, Metadata};
@@ -23,12 +23,12 @@ pub(super) struct ManifestFile {
 enum ManifestSource {
     /// A file that this process may open.
     Path(PathBuf),
-    /// A file that only its storage may open: links on the way are not followed.
+    /// A file that only its storage may open: links on the path are not followed.
     Stored(TreeRoot),
 }
 
 impl ManifestFile {
-    /// Finds the manifest; a job that may use exports only finds it in one.
+    /// Finds the manifest. A job that may use exports only finds it in an export.
     pub(super) fn find(env: &Env, path: &Path) -> Result<Self, Failure> {
         let shown = path.display().to_string();
         let place = match &env.exports {

@@ -1,4 +1,4 @@
-//! A copy at a daemon: entries go there, differences come back.
+//! A copy at a daemon: entries go to the daemon, and differences return.
 //! Keeps no connection up; the engine's session does.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::env::SshWay;
 use crate::transfer::reach::{Reach, reach};
 use crate::transfer::{refusal_of, refused, ssh_client};
 
-/// False if it was interrupted.
+/// Checks a copy on a machine that ssh reaches. Returns false if it was interrupted.
 pub(super) fn check_by_ssh(
     asked: &Asked<'_>,
     checklist: Checklist,
@@ -37,7 +37,7 @@ pub(super) fn check_by_ssh(
         remote_command: &settings.remote_command,
         data_ports: None,
         channels: Vec::new(),
-        // All of it is names and findings, which go through ssh in any case.
+        // Names and findings go through ssh in any case.
         via_ssh: true,
         retry_for: settings.retry_for,
         handshake_deadline: settings.handshake_deadline,
@@ -56,7 +56,7 @@ pub(super) fn check_by_ssh(
     ask(asked, checklist, &client, place.path.clone())
 }
 
-/// False if it was interrupted.
+/// Checks a copy at a node. Returns false if it was interrupted.
 pub(super) fn check(
     asked: &Asked<'_>,
     checklist: Checklist,
