@@ -1,8 +1,8 @@
-//! `godwit agent`: this program on the other side of ssh, for one transfer; or a pipe to one that runs already.
+//! `godwit agent`: this program on the other side of ssh, for one transfer; or a pipe to a running agent.
 //! Not for people: its input and output are an exchange with another godwit.
 //!
-//! An agent whose client is gone keeps its transfer for `--retry-for`. It keeps the transfer for ten seconds where no stream that
-//! carries blocks was ever there, because the client's last word may have been lost with ssh.
+//! An agent without its client keeps its transfer for `--retry-for`. If no stream with blocks ever connected, the agent keeps the
+//! transfer for ten seconds only, because the client's last word may have been lost with ssh.
 
 mod errand;
 mod list;
@@ -36,7 +36,7 @@ use godwit_run::{Process, bounds_of};
 
 /// Runs the command.
 pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
-    // The end of a session of ssh is no reason to stop: the transfer may go on beside it.
+    // The end of an ssh session is no reason to stop: the transfer may continue beside it.
     let ignored = Arc::new(std::sync::atomic::AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGHUP, ignored).map_err(Failure::local)?;
     let mut input = pipe::input().map_err(Failure::local)?;
@@ -79,7 +79,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
 
 /// The prepared role of this program.
 enum Prepared {
-    /// With how much content the client takes through ssh while there is no other way; `None` is all.
+    /// With the content bytes that the client takes through ssh while there is no other path; `None` is all.
     Agent(Agent, Started, Option<u64>),
     Errand(errand::Prepared),
 }
@@ -98,7 +98,7 @@ fn check(start: &Start) -> Result<&Start, Failure> {
     Ok(start)
 }
 
-/// Makes the agent for what the other side wants.
+/// Makes the agent that the other side asks for.
 fn prepare(start: &Start) -> Result<(Agent, Started), Failure> {
     godwit_sys::umask::clear();
     let home = home::open()?;
@@ -208,11 +208,11 @@ fn serve(
     Ok(Exit::Complete)
 }
 
-/// With all connections through ssh, no stream outlives it, and who comes back starts another agent as easily. A goodbye that
-/// data kept from getting through should not leave this one waiting for long.
+/// With all connections through ssh, no stream outlives ssh, and a returning client can start another agent. A goodbye that
+/// did not get through should not keep this agent for long.
 const KEPT_VIA_SSH: Duration = Duration::from_secs(10);
 
-/// For the last words on their way to ssh.
+/// Longest wait for the last words to ssh.
 const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A pipe from ssh to the agent that listens on `port` of this machine.
@@ -271,7 +271,7 @@ fn base() -> Result<PathBuf, Failure> {
     }
 }
 
-/// Those of a node on this machine, as far as its user has set them.
+/// The settings of a node on this machine, as far as its user has set them.
 fn settings(home: &Home) -> Result<ServeSettings, Failure> {
     let file = ConfigFile::load(&home.config())?;
     let values = resolve(

@@ -1,5 +1,5 @@
 //! The command line, built by clap from the settings table and the list of commands.
-//! Parses no value: that is the table's, so that flags, environment and file agree.
+//! Parses no value. The table does, so that flags, environment and file agree.
 
 mod cluster;
 #[cfg(test)]
@@ -27,12 +27,12 @@ pub(crate) fn bare() -> Command {
     whole(Make::AtOnce)
 }
 
-/// The same to be parsed: the settings of a command are made only if it is called.
+/// The whole command line for parsing: only the called command gets its settings.
 pub(crate) fn quick() -> Command {
     whole(Make::WhenCalled)
 }
 
-/// When the settings of a command are made.
+/// The moment at which the settings of a command are made.
 #[derive(Clone, Copy)]
 enum Make {
     AtOnce,
@@ -55,7 +55,7 @@ impl Make {
         }
     }
 
-    /// The command with the settings that say which entries are meant.
+    /// The command with the settings that select entries.
     fn with_choosing(self, command: Command) -> Command {
         match self {
             Self::AtOnce => command.args(choosing().map(setting_arg)),
@@ -72,7 +72,7 @@ fn whole(make: Make) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .arg(
-            // Tests and measurements choose by it between libraries that give the same bytes. It is no setting, for the processor decides.
+            // Tests and measurements choose with it between libraries that give the same bytes. Users need no setting, the processor decides.
             Arg::new("tls-library")
                 .long("tls-library")
                 .value_name("NAME")
@@ -119,12 +119,12 @@ pub(crate) fn typed_of(
         .collect()
 }
 
-/// The settings of which several values count, once for each value, in the order of the command line.
+/// The settings that may have several values, once for each value, in the order of the command line.
 pub(crate) fn order(scope: Scope, matches: &ArgMatches) -> Vec<&'static str> {
     order_of(Setting::all_of(scope), matches)
 }
 
-/// The same of some settings.
+/// The same for some settings.
 pub(crate) fn order_of(
     settings: impl Iterator<Item = &'static Setting>,
     matches: &ArgMatches,
@@ -138,7 +138,7 @@ pub(crate) fn order_of(
     places.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The settings that say which entries of the sources are meant.
+/// The settings that select entries of the sources.
 pub(crate) fn choosing() -> impl Iterator<Item = &'static Setting> {
     Setting::all_of(Scope::Cp).filter(|setting| setting.heading == Heading::Choosing)
 }
@@ -169,7 +169,7 @@ fn sync(make: Make) -> Command {
     make.with_settings(command, Scope::Sync).arg(paths())
 }
 
-/// One argument for both, since flags may stand between them; `copy` takes the last one as the destination.
+/// One argument for sources and destination, since flags may stand between them; `copy` takes the last path as the destination.
 fn paths() -> Arg {
     Arg::new("paths")
         .value_name("SOURCE... DESTINATION")
@@ -185,7 +185,7 @@ fn serve(make: Make) -> Command {
     let command = Command::new("serve")
         .about("Run a node: let authorized clients reach the exported directories");
     make.with_settings(command, Scope::Serve).arg(
-        // Tests stand for a program of another version with it. It is no setting, so no variable and no file can change it.
+        // Tests imitate a program of another version with it. It is no setting, so no variable and no file can change it.
         Arg::new("feature-level")
             .long("feature-level")
             .value_name("N")

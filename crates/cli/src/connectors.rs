@@ -1,4 +1,4 @@
-//! The ways to other machines that a command gives its job: ssh, and a question on the terminal.
+//! The connectors of a typed command: ssh, and a question on the terminal.
 //! Decides nothing about the job.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
@@ -11,7 +11,7 @@ use godwit_run::{AgentOrder, Connectors, SshClient, SshWay, StartedAgent, refusa
 use crate::exit::Failure;
 use crate::ssh::{Order, Rsh, SshConnector, SshOptions, start};
 
-/// The ways of a command that a user has typed.
+/// The connectors of a command that a user has typed.
 pub(crate) struct Ways {
     /// The user cannot be asked.
     pub(crate) quiet: bool,

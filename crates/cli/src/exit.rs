@@ -1,4 +1,4 @@
-//! How the program ends: the exit codes of the catalogue of failures.
+//! The exit codes of the program, from the catalogue of failures.
 //! Prints nothing.
 
 pub(crate) use godwit_api::failure::{Exit, Failure, FailureCode};

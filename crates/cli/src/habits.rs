@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Flags that others have and we do not, and what to do instead.
+/// Flags of other programs that this one does not have, with the alternative.
 const HABITS: &[(&[&str], &str)] = &[
     (&["--delete", "--delete-before"], "godwit sync has it"),
     (
@@ -330,7 +330,7 @@ pub(crate) fn hint(error: &Error, words: &[OsString]) -> Option<String> {
     instead_of(flag.split('=').next()?)
 }
 
-/// Commands that have another name now.
+/// Commands that were renamed.
 fn renamed(words: &[OsString]) -> Option<String> {
     let line = match words.get(1)?.to_str()? {
         "authorize" => "godwit access allow IDENTITY --export NAME --read --write",
@@ -345,8 +345,8 @@ fn instead_of(flag: &str) -> Option<String> {
     Some(format!("{flag}: {instead}"))
 }
 
-/// The letter for help among other words of a command is no question, but what rsync and df understand by it: nothing was done,
-/// and exit code 0 would say otherwise.
+/// `-h` among other words of a command asks for no help, because rsync and df give the letter another meaning. Exit code 0 would
+/// claim success, although no work was done.
 fn misplaced_help(words: &[OsString]) -> Option<String> {
     let [_, command, rest @ ..] = words else {
         return None;
@@ -397,7 +397,7 @@ mod tests {
         }
     }
 
-    /// Each word of a hint that looks like a flag of ours is one.
+    /// Each word of a hint that looks like a flag of ours is a flag of ours.
     #[test]
     fn what_is_named_instead_is_there() {
         let command = crate::args::command();

@@ -1,5 +1,5 @@
 //! Examples for the commands' help, one table for `--help` and the man pages.
-//! Every line of it is a command that this program accepts; a test parses them all.
+//! Every line of the table is a command that this program accepts; a test parses them all.
 //!
 //! `--help`, man pages and completions derive from the one clap command, which derives from the settings table.
 
@@ -7,7 +7,7 @@ mod node;
 
 use clap::Command;
 
-/// A command line, and what it does.
+/// A command line, and its effect.
 pub(crate) struct Example {
     /// As typed in a shell.
     pub(crate) line: &'static str,
@@ -19,7 +19,7 @@ const fn example(line: &'static str, meaning: &'static str) -> Example {
     Example { line, meaning }
 }
 
-/// By command, in no order; those of the commands that speak to a node are in `node`.
+/// Examples by command, in no order; those of the commands that speak to a node are in `node`.
 const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "godwit",
@@ -234,14 +234,14 @@ fn all() -> impl Iterator<Item = &'static (&'static str, &'static [Example])> {
     EXAMPLES.iter().chain(node::EXAMPLES)
 }
 
-/// The examples of a command, as `cp` or `job submit`; `godwit` is the program itself.
+/// The examples of a command, such as `cp` or `job submit`; `godwit` is the program itself.
 pub(crate) fn examples(command: &str) -> &'static [Example] {
     all()
         .find(|(name, _)| *name == command)
         .map_or(&[], |(_, examples)| examples)
 }
 
-/// Adds the examples behind what the help of each command says.
+/// Adds the examples after the help of each command.
 pub(crate) fn with_examples(command: Command) -> Command {
     let name = command.get_name().to_owned();
     add(with_subcommands(command, ""), &name)
@@ -279,7 +279,7 @@ fn add(command: Command, path: &str) -> Command {
 mod tests {
     use super::*;
 
-    /// Splits as a shell does, as far as the examples need it: quotes, and the end at a pipe or redirection.
+    /// Splits as a shell does, as far as the examples need: quotes, and the end at a pipe or redirection.
     fn words(line: &str) -> Vec<String> {
         let mut is_quoted = false;
         let words = line.split(|sign: char| {

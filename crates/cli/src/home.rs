@@ -1,5 +1,5 @@
 //! Finds `GODWIT_HOME` by the environment.
-//! Does not know what is in it (`godwit_run::Home`).
+//! Does not know the contents (`godwit_run::Home`).
 
 use crate::exit::Failure;
 pub(crate) use godwit_run::Home;
@@ -11,7 +11,7 @@ pub(crate) fn find() -> Result<Home, Failure> {
     Ok(Home::at(locate(&|name| std::env::var_os(name))?))
 }
 
-/// Finds the directory and makes it where it is missing.
+/// Finds the directory, and makes it if it is missing.
 pub(crate) fn open() -> Result<Home, Failure> {
     let home = find()?;
     home.make()?;
@@ -25,7 +25,7 @@ fn locate(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf, Fai
             .map(PathBuf::from)
     };
     if let Some(home) = get("GODWIT_HOME") {
-        // Made absolute now, so that it stays the same wherever the program goes.
+        // Made absolute now, so that the path stays the same in any working directory.
         return std::path::absolute(&home)
             .map_err(|error| Failure::usage(format!("GODWIT_HOME={}: {error}", home.display())));
     }

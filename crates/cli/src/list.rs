@@ -43,9 +43,9 @@ pub(crate) fn open(
 
 /// A list.
 enum ListInput {
-    /// One that can be read anywhere.
+    /// A list that can be read at any position.
     File(File),
-    /// One that comes once; what came is kept on disk.
+    /// A list that can be read once; read names are kept on disk.
     Stream(Mutex<Stream>),
 }
 
@@ -76,7 +76,7 @@ impl ListInput {
         if meta.is_dir() {
             return Err(io::Error::other("it is a directory, not a list"));
         }
-        // Standard input may be a file that was read in part, and is meant from there on.
+        // Standard input may be a partly read file, and the list is the rest of the file.
         let begun =
             meta.is_file() && rustix::fs::seek(&input, rustix::fs::SeekFrom::Current(0)) != Ok(0);
         if meta.is_file() && !begun {

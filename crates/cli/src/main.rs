@@ -1,4 +1,4 @@
-//! The `godwit` command: from what was typed to an exit code.
+//! The `godwit` command: from the typed words to an exit code.
 //! Moves no data itself; `godwit_run` runs a transfer, and `godwit_node` a node.
 
 mod agent;
@@ -34,11 +34,11 @@ fn main() {
     godwit_sys::exit::exit(exit as u8);
 }
 
-/// From what was typed to how it ended.
+/// Runs the typed command.
 fn run() -> Exit {
     let started = Instant::now();
     let words: Vec<OsString> = std::env::args_os().collect();
-    // Examples cost more to make than all else, and only help shows them.
+    // Examples take longer to make than all else, and only help shows them.
     let parsed = args::quick().try_get_matches_from(&words).or_else(|error| {
         if error.kind() == ErrorKind::DisplayHelp {
             args::command().try_get_matches_from(&words)
@@ -48,7 +48,7 @@ fn run() -> Exit {
     });
     let matches = match parsed {
         Ok(matches) => matches,
-        // With exit code 2 on wrong usage, and with 0 after printing help.
+        // Wrong usage ends with exit code 2, and printed help with 0.
         Err(error) => match habits::hint(&error, &words) {
             Some(hint) => {
                 output::complain(&hint);

@@ -1,4 +1,4 @@
-//! `godwit manifest`: a manifest of what is at rest on this machine.
+//! `godwit manifest`: a manifest of data at rest on this machine.
 //! Moves nothing.
 
 use std::path::Path;
@@ -35,7 +35,7 @@ pub(crate) fn run(
             signer: settings.sign.then(|| Signer::load(home)).transpose()?,
         },
         spill: home.spill()?,
-        // That of the process holds.
+        // The mask of the process applies.
         umask: 0,
         threads: settings.threads as usize,
     })?;

@@ -10,15 +10,15 @@ use rustix::process::{
 /// The variable that allows dumps and debuggers.
 const ALLOW: &str = "GODWIT_ALLOW_DUMPS";
 
-/// Makes the process undumpable, unless the variable is `1`. Must come before any key is read. Programs that this one starts are
-/// dumpable again, but write no core file.
+/// Makes the process undumpable, unless the variable is `1`. Must run before any key is read. Child programs are dumpable again,
+/// but write no core file.
 pub(crate) fn protect() {
-    // Once the process is undumpable, its files in /proc belong to root, and only a descriptor from before still resets the peak.
+    // Once the process is undumpable, its files in /proc belong to root. Only a descriptor opened before still resets the peak.
     godwit_engine::usage::keep_peak();
     if std::env::var_os(ALLOW).is_some_and(|value| value == OsStr::new("1")) {
         return;
     }
-    // Neither call fails on a kernel that runs this program; a node without this protection is still a node.
+    // Neither call fails on a kernel that runs this program. A node without this protection can still work.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let limit = Rlimit {
         current: Some(0),

@@ -1,5 +1,5 @@
-//! An errand: this agent is the client of another one, and sends its own machine's files there.
-//! Tells who sent it what happens as lines of JSON, and ends when that hangs up.
+//! An errand: this agent is the client of another one, and sends its machine's files there.
+//! Reports to its client as lines of JSON, and ends when the client hangs up.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -32,10 +32,10 @@ use crate::output::Output;
 use crate::running::Steered;
 use crate::ssh::unreachable;
 
-/// For finding a way to the other agent, in all ways together.
+/// Deadline for finding a path to the other agent, over all attempts.
 const REACH_DEADLINE: Duration = Duration::from_secs(6);
 
-/// Ready to hear what is to be done.
+/// Ready for the order.
 pub(super) struct Prepared {
     pub(super) started: Started,
     identity: Identity,
@@ -56,7 +56,7 @@ pub(super) fn prepare(start: &Start) -> Result<Prepared, Failure> {
     })
 }
 
-/// Hears what is to be done, and does it.
+/// Reads the order, and carries it out.
 pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> {
     let errand: Errand = hear(&mut input)?;
     let started = Instant::now();
@@ -85,7 +85,7 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
             if let Some(list) = taking {
                 list.take(&mut input);
             }
-            // Nothing more is to come but the end.
+            // No more input comes except the end.
             let mut rest = [0; 64];
             while matches!(input.read(&mut rest), Ok(1..)) {}
             told.cancel();
@@ -182,7 +182,7 @@ impl Connectors for OneWay {
     }
 }
 
-/// Reaches the other agent beside any ssh: there is none between the two.
+/// Reaches the other agent without ssh, because there is no ssh between the two.
 struct ErrandConnector {
     peer: String,
     reach: Reach,

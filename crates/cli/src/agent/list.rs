@@ -1,4 +1,4 @@
-//! The list of names that follows an errand: taken in as it comes, kept on disk, read from there as often as it is wanted.
+//! The list of names that follows an errand: received, kept on disk, and read from disk as often as needed.
 //! Does not look at the names.
 
 use std::fs::File;
@@ -27,9 +27,9 @@ struct State {
     problem: Option<BrokenOff>,
 }
 
-/// Why the rest of a list does not come.
+/// Why the rest of a list is missing.
 enum BrokenOff {
-    /// The connection ended, a part was too long, or the disk took no more.
+    /// The connection ended, a part was too long, or the disk was full.
     Io(io::Error),
     /// The thread that takes the list panicked.
     Panicked,
@@ -56,7 +56,7 @@ impl ToldList {
         })
     }
 
-    /// Takes all of it in. Where it breaks off, reading it fails.
+    /// Receives the whole list. If the input breaks off, reading the list fails.
     pub(super) fn take(&self, input: &mut impl Read) {
         let _panic = IfPanicking(|| {
             self.locked().problem = Some(BrokenOff::Panicked);

@@ -1,5 +1,5 @@
 //! Joins standard input and output, which may be pipes of any kind, to one socket.
-//! Looks at nothing that passes.
+//! Does not look at the data.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -8,7 +8,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// Standard input without a buffer: what is behind a message is left for others.
+/// Standard input without a buffer: bytes after a message stay for later readers.
 pub(super) fn input() -> io::Result<File> {
     Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
 }
@@ -26,7 +26,7 @@ pub(super) fn join(input: File, output: File, socket: UnixStream) -> io::Result<
         .name("gw-stdin".to_owned())
         .spawn(move || {
             copy(&input, &socket);
-            // It may be closed already.
+            // The socket may be closed already.
             let _ = socket.shutdown(std::net::Shutdown::Write);
         })?;
     std::thread::Builder::new()
@@ -40,7 +40,7 @@ pub(super) fn join(input: File, output: File, socket: UnixStream) -> io::Result<
     Ok(is_out)
 }
 
-/// Copies both ways until either side has ended and all of it has arrived.
+/// Copies both ways until either side has ended and all of its data has arrived.
 pub(super) fn run(input: File, output: File, socket: &TcpStream) -> io::Result<()> {
     let back = socket.try_clone()?;
     let there = std::thread::Builder::new()
@@ -50,12 +50,12 @@ pub(super) fn run(input: File, output: File, socket: &TcpStream) -> io::Result<(
             let _ = back.shutdown(std::net::Shutdown::Write);
         })?;
     copy(socket, &output);
-    // Standard input may stay open for ever; the end of the process ends that thread.
+    // Standard input may stay open for ever. The end of the process ends that thread.
     drop(there);
     Ok(())
 }
 
-/// Errors end it as the end of input does: whoever is behind it sees the same.
+/// Copies until the end of input. An error ends the copy like an end of input, and the reader sees no difference.
 fn copy(mut from: impl Read, mut to: impl Write) {
     let mut buffer = vec![0; COPY_BYTES];
     loop {
@@ -72,5 +72,5 @@ fn copy(mut from: impl Read, mut to: impl Write) {
     }
 }
 
-/// As much as a pipe holds.
+/// The capacity of a pipe.
 const COPY_BYTES: usize = 64 << 10;

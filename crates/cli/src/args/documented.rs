@@ -12,7 +12,7 @@ use godwit_api::settings::{ConfigFile, Scope, resolve};
 /// Documents beside those below `docs`.
 const DOCUMENTS: [&str; 1] = ["README.md"];
 
-/// A command of a document, as the words behind a prompt, and where it stands.
+/// A command of a document: the words after a prompt, and its line.
 struct Command {
     at: String,
     words: Vec<String>,
@@ -35,7 +35,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// The lines of a document that are in code blocks, or all others, with their numbers.
+/// The numbered lines of a document inside code blocks, or all others.
 fn lines(text: &str, in_code: bool) -> Vec<(usize, &str)> {
     let mut is_fenced = false;
     let mut found = Vec::new();
@@ -49,7 +49,7 @@ fn lines(text: &str, in_code: bool) -> Vec<(usize, &str)> {
     found
 }
 
-/// The commands of this program in a line of a shell, each as its words. Quotes hold words together; redirections are left out.
+/// The commands of this program in a shell line, each as its words. Quotes join words; redirections are left out.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let mut word: Option<String> = None;
@@ -75,12 +75,12 @@ fn commands(line: &str) -> Vec<Vec<String>> {
             continue;
         }
         let command = commands.last_mut().expect("one");
-        // `2` in front of a redirection is no word of the command.
+        // `2` before a redirection is no word of the command.
         let is_descriptor = "<>".contains(sign) && word.as_deref() == Some("2");
         command.extend(word.take().filter(|_| !is_descriptor));
         match sign {
             '|' | ';' | '&' | '(' | ')' => commands.push(Vec::new()),
-            // Nor is the file.
+            // The file of a redirection is no word either.
             '<' | '>' => {
                 while signs.next_if(|next| " <>&".contains(*next)).is_some() {}
                 while signs.next_if(|next| !" |;)".contains(*next)).is_some() {}
@@ -143,7 +143,7 @@ fn every_command_in_a_code_block_is_accepted() {
     assert!(refused.is_empty(), "\n{}", refused.join("\n"));
 }
 
-/// In a sentence a command may stand without its arguments, as `godwit trust`, and a flag without its value.
+/// In a sentence a command may lack its arguments, as `godwit trust`, and a flag its value.
 #[test]
 fn every_command_in_a_sentence_is_known() {
     let mut refused = Vec::new();

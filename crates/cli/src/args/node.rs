@@ -1,4 +1,4 @@
-//! The commands that speak to a running node, as clap knows them.
+//! The commands that speak to a running node, for clap.
 //! Parses no value.
 
 use clap::builder::ValueParser;
@@ -183,7 +183,7 @@ fn submit(make: Make) -> Command {
     job_options(make, command)
 }
 
-/// The options and the places of a job, which a schedule has, too.
+/// The options and the places of a job, which a schedule shares.
 pub(super) fn job_options(make: Make, command: Command) -> Command {
     let command = command
         .arg(value("label", "TEXT", "Text by which people know the job"))
@@ -399,7 +399,7 @@ pub(super) fn config() -> Command {
         )
 }
 
-/// A command that has others.
+/// A command with subcommands.
 pub(super) fn family(name: &'static str, about: &'static str) -> Command {
     reaching(Command::new(name))
         .about(about)

@@ -1,4 +1,4 @@
-//! The commands about what jobs obey, schedules and webhooks, as clap knows them.
+//! The commands about limits and shares, schedules and webhooks, for clap.
 //! Parses no value.
 
 use clap::{Arg, ArgAction, Command, ValueHint};
@@ -10,7 +10,7 @@ use super::{Make, positional, switch};
 const WINDOWS: &str = "A window is \"DAYS FROM-TO RATE\": \"mon-fri 08:00-18:00 100MB/s\", \"sat,sun 00:00-24:00 none\", \"daily 22:00-06:00 none\".\n\
      The first window that holds counts. This replaces the whole limit; RATE none alone removes it.";
 
-/// The limit of a node, a user's jobs or a site; `what` says of which.
+/// The limit of a node, a user's jobs or a site, as `about` says.
 pub(super) fn limit(about: &'static str) -> Command {
     Command::new("limit")
         .about(about)
@@ -32,7 +32,7 @@ pub(super) fn rate() -> Arg {
     positional("rate", "RATE", "As in --limit: 300MB, 2.5Gbit/s, none")
 }
 
-/// How much an owner gets where owners compete.
+/// The weight of an owner among competing owners.
 pub(super) fn share() -> Command {
     Command::new("share")
         .about("Say how many of the places a user's jobs get where users compete")

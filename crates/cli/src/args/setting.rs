@@ -1,5 +1,5 @@
-//! The flag that a setting of the table becomes.
-//! Parses no value: that is the table's.
+//! The flag for a setting of the table.
+//! Parses no value; the table does.
 
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction};
@@ -12,7 +12,7 @@ pub(super) fn setting_arg(setting: &'static Setting) -> Arg {
         text => text,
     };
     let help = match default {
-        // A flag is off by default, which needs no word.
+        // A flag is off by default, which the help need not say.
         "none" | "false" => setting.help.to_owned(),
         _ => format!("{} [default: {default}]", setting.help),
     };
@@ -36,7 +36,7 @@ pub(super) fn setting_arg(setting: &'static Setting) -> Arg {
         None => arg,
     };
     match setting.kind {
-        // `--verify` alone, or `--verify=false` against an environment that says otherwise.
+        // `--verify` alone, or `--verify=false` against a true value in the environment.
         Kind::Flag => arg
             .value_name("true|false")
             .num_args(0..=1)

@@ -1,4 +1,4 @@
-//! The commands about users and tokens, as clap knows them.
+//! The commands about users and tokens, for clap.
 //! Parses no value.
 
 use clap::{Arg, Command, ValueHint};

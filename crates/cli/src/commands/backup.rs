@@ -1,4 +1,4 @@
-//! `godwit backup` and `godwit restore`: what a node knows, saved to a directory and put back.
+//! `godwit backup` and `godwit restore`: the knowledge of a node, saved to a directory and restored.
 //! Saves no data of exports, no log or report of a job, and no journal of a transfer.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -17,13 +17,13 @@ use crate::exit::{Exit, Failure, FailureCode};
 use crate::home::Home;
 use crate::output::print;
 
-/// The file that says what a directory is; written last.
+/// The file that describes the backup; written last.
 const LABEL: &str = "backup.json";
 
 /// The state of the node in a backup.
 const STATE: &str = "state.db";
 
-/// Version of the form of backups.
+/// Version of the format of backups.
 const VERSION: u32 = 1;
 
 /// Files of a home directory beside the state. Each may be missing.
@@ -36,13 +36,13 @@ const FILES: [&str; 6] = [
     "web/key.pem",
 ];
 
-/// Those of them that hold a secret, as the state does.
+/// The files with a secret; the state has secrets, too.
 const SECRET: [&str; 2] = ["identity.pem", "web/key.pem"];
 
-/// The largest of these files that is read: lists of grants with a margin.
+/// Largest accepted size of these files: lists of grants with a margin.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// Earlier files that can be kept beside the present ones.
+/// Most directories of earlier files beside the present ones.
 const KEPT_MAX: u32 = 1_000;
 
 /// The description of a backup.
@@ -54,7 +54,7 @@ struct Label {
     identity: String,
 }
 
-/// Saves what the node of this home knows; the node may run meanwhile.
+/// Saves the knowledge of the node of this home; the node may run meanwhile.
 pub(super) fn backup(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let directory = place(matches)?;
     if fs::symlink_metadata(&directory).is_ok() {
@@ -92,7 +92,7 @@ pub(super) fn backup(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure>
     Ok(Exit::Complete)
 }
 
-/// Puts a backup in the place of what this home knows.
+/// Replaces the knowledge of this home by a backup.
 pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let directory = place(matches)?;
     let label = read_label(&directory)?;
@@ -110,7 +110,7 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
         };
         contents.extend(content.map(|content| (name, content)));
     }
-    // It refuses while a node runs, and checks the backup before it changes anything.
+    // Refuses while a node runs, and checks the backup before any change.
     let state = home.path().join("state");
     let restored = godwit_state::restore(&state, &copy, &label.identity, godwit_jobs::now())
         .map_err(Failure::local)?;
@@ -192,7 +192,7 @@ fn fill(draft: &Path, home: &Home) -> Result<Label, Failure> {
         program: env!("CARGO_PKG_VERSION").to_owned(),
         identity: identity.id().to_string(),
     };
-    // Plain fields: it always becomes JSON.
+    // Plain fields always become JSON.
     let text = serde_json::to_vec_pretty(&label).unwrap_or_default();
     write(&draft.join(LABEL), &text)?;
     Ok(label)
@@ -214,7 +214,7 @@ fn read_label(directory: &Path) -> Result<Label, Failure> {
     Ok(label)
 }
 
-/// A directory for files that make way, beside those of the home.
+/// Makes a directory for replaced files, beside those of the home.
 fn make_kept(home: &Home) -> Result<PathBuf, Failure> {
     let kept = (1..=KEPT_MAX)
         .map(|number| home.path().join(format!("kept-{number}")))
@@ -247,7 +247,7 @@ fn make_directory(path: &Path) -> Result<(), Failure> {
         .map_err(|error| failed(path, error))
 }
 
-/// The content of a file that holds a secret; None if there is none.
+/// The content of a file with a secret; None if the file does not exist.
 fn read_secret(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
     match secret_file::read(path, FILE_BYTES_MAX) {
         Ok(content) => Ok(Some(content)),
@@ -258,7 +258,7 @@ fn read_secret(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
     }
 }
 
-/// The content of a small file; None if there is none.
+/// The content of a small file; None if the file does not exist.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
     match fs::metadata(path) {
         Ok(meta) if meta.len() > FILE_BYTES_MAX => {
@@ -272,7 +272,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
     }
 }
 
-/// Writes a file for its owner alone, safe from a power cut.
+/// Writes a file for its owner only, safe from a power cut.
 fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {
     if let Some(parent) = path.parent().filter(|parent| !parent.exists()) {
         make_directory(parent)?;

@@ -1,4 +1,4 @@
-//! `godwit config check`: reads the settings of a node, and says all that is wrong with them.
+//! `godwit config check`: reads the settings of a node, and reports all their errors.
 //! Binds nothing and writes nothing.
 
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     }
 }
 
-/// Does all that `godwit serve` does before it binds anything.
+/// Checks everything that `godwit serve` checks before it binds a port.
 fn check(matches: &ArgMatches) -> Result<Exit, Failure> {
     let home = home::find()?;
     let mut typed = Typed::new();

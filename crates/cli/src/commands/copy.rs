@@ -1,4 +1,4 @@
-//! `godwit cp` and `godwit sync`: settings and endpoints from what was typed, then the transfer.
+//! `godwit cp` and `godwit sync`: settings and endpoints from the command line, then the transfer.
 //! Opens no file and no connection.
 
 use super::{not_a_stream, settings};
@@ -39,7 +39,7 @@ pub(super) fn run_sync(
     transfer(JobKind::Sync, &settings, matches, home, started)
 }
 
-/// A closed input would be taken for an empty one, and a closed output for one that has everything.
+/// Refuses a closed stream. A closed input would look empty, and a closed output would look complete.
 fn refuse_closed(stream: i32, name: &str) -> Result<(), Failure> {
     if godwit_sys::closed::was_closed(stream) {
         return Err(Failure::usage(format!(
@@ -82,7 +82,7 @@ fn transfer(
             refuse_source(&settings.reports, path)?;
         }
     }
-    // Before the mask of file modes is cleared: this file is the user's own.
+    // Before the mask of file modes is cleared: this file belongs to the user.
     let log = reports.log_file.as_deref().map(Log::open).transpose()?;
     let output = Output::new(settings.json, std::io::stderr().is_terminal(), started, log)
         .aside(destination == Endpoint::Stdio)
@@ -118,7 +118,7 @@ fn transfer(
     };
     let steered = Arc::new(Steered::new(Arc::new(output), home, &control));
     let full = Arc::new(StopsWhenFull::new(Arc::clone(&steered) as _, &control));
-    // A standard input is one entry, which ends the transfer itself.
+    // Standard input is one entry, which ends the transfer by its failure.
     let events: Arc<dyn EventSink> = match sources.contains(&Endpoint::Stdio) {
         true => steered,
         false => Arc::clone(&full) as _,
@@ -132,7 +132,7 @@ fn transfer(
     })
 }
 
-/// The note for sources that name both a path of another machine and a file of this one.
+/// The note for sources that name both a path of another machine and a local file.
 fn taken_for_a_machine(spec: &JobSpec, sources: &[Endpoint]) -> Vec<String> {
     let both = spec.sources.iter().zip(sources);
     both.filter_map(|(text, endpoint)| {
@@ -150,7 +150,7 @@ fn taken_for_a_machine(spec: &JobSpec, sources: &[Endpoint]) -> Vec<String> {
     .collect()
 }
 
-/// The exit code of a job that was done.
+/// The exit code of a finished job.
 pub(crate) fn exit_of(summary: &Summary) -> Exit {
     match summary {
         Summary::Transfer(summary) if summary.status == Status::Complete => Exit::Complete,
@@ -158,7 +158,7 @@ pub(crate) fn exit_of(summary: &Summary) -> Exit {
     }
 }
 
-/// The job that was typed, without its selection.
+/// The typed job, without its selection.
 fn describe(
     kind: JobKind,
     settings: &CpSettings,
@@ -221,7 +221,7 @@ fn env(
     })
 }
 
-/// Without streams and lists.
+/// The environment without streams and lists.
 fn plain_env(
     settings: &CpSettings,
     home: &Home,
@@ -254,7 +254,7 @@ fn plain_env(
     }
 }
 
-/// Needs of a transfer between memories in this process.
+/// The environment of a transfer between memories in this process.
 pub(crate) fn memory_env(settings: &CpSettings, home: &Home) -> Env {
     plain_env(settings, home, Instant::now(), 0o022, Vec::new())
 }

@@ -1,5 +1,5 @@
-//! `godwit doctor`: which directory and which other side are meant, from what was typed.
-//! Looks at nothing itself; `doctor` does.
+//! `godwit doctor`: finds the directory and the other side among the typed words.
+//! Examines nothing itself; `doctor` does.
 
 use crate::doctor::{self, Directory, Node, OtherSide, Subject};
 use crate::exit::{Exit, Failure};
@@ -50,7 +50,7 @@ fn subjects<'a>(
             Named::OtherSide(found) => far = Some(found),
         }
     }
-    // The other side is named if there is one: then what is left can only be a directory.
+    // If the other side is named, the remaining word can only be a directory.
     if far.is_none() {
         let hosts: Vec<Option<OsString>> = paths.iter().map(|(path, _)| bare_host(path)).collect();
         let at = match hosts.as_slice() {
@@ -64,7 +64,7 @@ fn subjects<'a>(
         {
             far = Some(found);
             paths.remove(at);
-            // Before or behind the machine.
+            // The directory stands before or after the machine.
             paths.iter_mut().for_each(|(_, first)| *first = at == 1);
         }
     }
@@ -93,7 +93,7 @@ enum Named {
 }
 
 fn parse(text: &OsStr) -> Result<Named, Failure> {
-    // A node alone is no endpoint of a transfer, but it can be looked at.
+    // A node alone is no endpoint of a transfer, but can be examined.
     if let Some(host) = text
         .to_str()
         .and_then(|text| text.strip_prefix("godwit://"))
@@ -123,7 +123,7 @@ fn parse(text: &OsStr) -> Result<Named, Failure> {
     }
 }
 
-/// Of two words that are no paths here, either may be the machine.
+/// The error for two words that are no local paths, either of which may be the machine.
 fn both_nowhere(first: &Path, second: &Path) -> Failure {
     let (first, second) = (first.display(), second.display());
     Failure::usage(format!(
@@ -131,8 +131,8 @@ fn both_nowhere(first: &Path, second: &Path) -> Failure {
     ))
 }
 
-/// A word that is no path here is a machine, as in `HOST:`. To take it for a directory that is yet to be made would find
-/// everything fine without having looked at anything.
+/// A word that is no local path names a machine, as in `HOST:`. Otherwise doctor would take it for a new directory, examine nothing and
+/// report no problem.
 fn bare_host(path: &Path) -> Option<OsString> {
     let word = path.to_str()?;
     let is_word = !word.is_empty() && !word.contains(['/', ':']);
@@ -158,7 +158,7 @@ mod tests {
         for path in [".", "..", "/", "./dtn2", "src", "dtn2/"] {
             assert!(far(&[path]).is_none(), "{path}");
         }
-        // Beside one that is a path; and what is named first is where data comes from.
+        // One word is a path, and the first word is the source of the data.
         for (words, gives) in [(["src", "dtn2"], false), (["dtn2", "src"], true)] {
             let named = subjects(words.iter().map(OsStr::new)).ok();
             let (directory, far, far_gives) = named.expect("one of each");
@@ -172,7 +172,7 @@ mod tests {
             let named = subjects(words.iter().map(OsStr::new));
             assert_eq!(named.is_err(), words[0] != "dtn2:", "{words:?}");
         }
-        // The other side is named: this can only be a directory.
+        // The other side is named, so this word can only be a directory.
         let both = far(&["dtn2", "godwit://dtn2/data"]);
         assert!(matches!(both, Some(OtherSide::Node(_))));
     }

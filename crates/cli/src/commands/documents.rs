@@ -1,5 +1,5 @@
-//! `godwit completions` and `godwit man`: documents that follow from the command line alone.
-//! Knows no command and no setting by name: what is added to the command line is in them.
+//! `godwit completions` and `godwit man`: documents made from the command line alone.
+//! Knows no command and no setting by name, so additions to the command line appear without a change here.
 
 use crate::args;
 use crate::exit::{Exit, Failure};
@@ -28,12 +28,12 @@ pub(super) fn completions(matches: &ArgMatches) -> Result<Exit, Failure> {
     output(&text)
 }
 
-/// Tells the values of settings that the table would otherwise check later.
+/// Adds the possible values of settings, which the table would otherwise check later.
 fn with_values(scope: Scope, mut command: Command) -> Command {
     for setting in Setting::all_of(scope) {
         command = command.mut_arg(setting.name, |arg| match &setting.kind {
             Kind::Choice(words) => arg.value_parser(words.to_vec()),
-            // A shell shall offer the plain flag, not `--flag=`.
+            // A shell should offer the plain flag, not `--flag=`.
             Kind::Flag => plain(&arg),
             Kind::List { form: "FILE" } | Kind::File => arg.value_hint(ValueHint::FilePath),
             _ => arg,
@@ -66,7 +66,7 @@ pub(super) fn man(matches: &ArgMatches) -> Result<Exit, Failure> {
     Ok(Exit::Complete)
 }
 
-/// Writes the page of a command, and those of its commands.
+/// Writes the page of a command, and those of its subcommands.
 fn write_pages(
     directory: &Path,
     command: &Command,
@@ -88,7 +88,7 @@ fn failed(path: &Path, error: std::io::Error) -> Failure {
     Failure::local(format!("{}: {error}", path.display()))
 }
 
-/// The page `name` of the command that is typed so behind `godwit`.
+/// The page `name` of a command; `typed` are its words after `godwit`.
 fn page(command: &Command, name: &str, typed: &str) -> Result<Vec<u8>, Failure> {
     let mut text = Vec::new();
     write_page(command, name, typed, &mut text)
@@ -144,7 +144,7 @@ fn write_page(
     tail.to_writer(out)
 }
 
-/// Lines as they are.
+/// Adds lines verbatim.
 fn verbatim<'a>(roff: &mut Roff, lines: impl Iterator<Item = &'a str>) {
     roff.control("nf", []);
     for line in lines {
@@ -153,7 +153,7 @@ fn verbatim<'a>(roff: &mut Roff, lines: impl Iterator<Item = &'a str>) {
     roff.control("fi", []);
 }
 
-/// A reader that went away, such as a pager, is no failure; a full disk is.
+/// Writes to standard output. A reader that is gone, such as a pager, is no failure; a full disk is.
 fn output(text: &[u8]) -> Result<Exit, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {

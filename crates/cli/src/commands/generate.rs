@@ -32,7 +32,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let totals = generator::generate(&spec, directory, settings.seed, threads, &mut |_| {})
         .map_err(|error| {
             let name = directory.display().to_string();
-            // Its own words begin with a path where they are about one.
+            // An error about a path begins with the path.
             let message = error.to_string();
             if message.starts_with(&name) {
                 Failure::local(message)

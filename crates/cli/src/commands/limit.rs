@@ -11,7 +11,7 @@ use crate::home::Home;
 use crate::output::{print, print_data, printable};
 use crate::running::{self, Found, Running};
 
-/// Lists, or sets.
+/// Lists the transfers, or sets a limit.
 pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let json = matches.get_flag("json");
     let words: Vec<String> = matches
@@ -66,7 +66,7 @@ fn parse(rate: &str) -> Result<u64, Failure> {
     }
 }
 
-/// The transfer whose number begins so, or whose process has this number.
+/// The transfer whose id begins with `name`, or whose process has this number.
 fn pick<'a>(found: &'a [Found], name: &str) -> Result<&'a Found, Failure> {
     let mut fitting = found.iter().filter(|one| {
         one.running.transfer.starts_with(name) || one.running.pid.to_string() == name
@@ -94,7 +94,7 @@ fn set(home: &Home, found: &Found, limit: u64, json: bool) -> Result<(), Failure
 
 fn tell(running: &Running, json: bool) {
     if json {
-        // Plain fields: it always becomes JSON.
+        // Plain fields always become JSON.
         print_data(&serde_json::to_string(running).unwrap_or_default());
         return;
     }

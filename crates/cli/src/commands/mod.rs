@@ -1,5 +1,5 @@
 //! Dispatches to the commands.
-//! Each one reads its own arguments; only the home directory and the settings are found here.
+//! Each one reads its arguments; only the home directory and the settings are found here.
 
 mod backup;
 mod config;
@@ -27,7 +27,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Runs the command that was typed.
+/// Runs the typed command.
 pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failure> {
     if let Some(library) = matches.get_one("tls-library") {
         use_library(*library);
@@ -37,7 +37,7 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
     };
     // Commands that need no home make none.
     match name {
-        // Whatever it cannot do, it says to who called it, so it must not fail before.
+        // The agent reports its failures to its caller, so it must not fail before.
         "agent" => return crate::agent::run(matches),
         "config" => return config::run(matches),
         "completions" => return documents::completions(matches),
@@ -80,7 +80,7 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
     }
 }
 
-/// The settings of a command that is not the one that runs: from environment and file.
+/// The settings of another command than the running one: from environment and file.
 fn settings_of(scope: Scope, home: &Home) -> Result<Values, Failure> {
     let typed = Typed::new();
     let file = config_file(scope, &typed, home)?.1;
@@ -92,7 +92,7 @@ fn settings_of(scope: Scope, home: &Home) -> Result<Values, Failure> {
     )?)
 }
 
-/// The settings file of a command, and what it says. Only a node may have another one than that of the home.
+/// The settings file of a command, and its contents. Only a node may use a file outside the home.
 fn config_file(scope: Scope, typed: &Typed, home: &Home) -> Result<(PathBuf, ConfigFile), Failure> {
     let named = (scope == Scope::Serve)
         .then(|| {
@@ -123,14 +123,14 @@ fn settings(scope: Scope, matches: &ArgMatches, home: &Home) -> Result<Values, F
     )
 }
 
-/// A positional argument that clap has made sure of.
+/// A positional argument that clap requires.
 fn required<'a>(matches: &'a ArgMatches, name: &str) -> Result<&'a OsString, Failure> {
     matches
         .get_one(name)
         .ok_or_else(|| Failure::usage(format!("{name} is missing")))
 }
 
-/// A file that `-` must not mean a stream for: it is read twice, or gets its name only when it is whole.
+/// Refuses `-` for a file that is read twice, or that gets its name only when it is complete.
 fn not_a_stream(path: &Path) -> Result<&Path, Failure> {
     if path == Path::new("-") {
         return Err(Failure::usage(

@@ -1,4 +1,4 @@
-//! Owns giving what root wrote into a home to the owner of the home: a service must be able to read its own files.
+//! Gives files that root wrote into a home to the owner of the home, because a service must be able to read its files.
 //! Follows no link, so that users of the home cannot lead root astray.
 
 use std::ffi::CStr;
@@ -9,10 +9,10 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Uid, chownat, fstat, openat};
 use rustix::process::geteuid;
 
-/// Directories in directories of a home; deeper ones are none of its.
+/// Deepest level of directories in a home; deeper ones do not belong to it.
 const DEPTH_MAX: u32 = 8;
 
-/// Gives all that is in the home, but for names that others may have put there, to the owner of the home.
+/// Gives all files in the home to its owner, except under names that others may have put there.
 pub(super) fn give(home: &Path, names: &[&str]) -> io::Result<()> {
     if !geteuid().is_root() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `godwit id` and `trust`: who we are, and whom we know.
+//! `godwit id` and `trust`: our identity, and those of known nodes.
 //! Only changes files in the home directory.
 
 use super::required_text;
@@ -17,7 +17,7 @@ pub(super) fn id(home: &Home) -> Result<Exit, Failure> {
     Ok(Exit::Complete)
 }
 
-/// Remembers who a node is.
+/// Stores the identity of a node.
 pub(super) fn trust(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let node = required_text(matches, "node")?;
     let node = HostPort::parse(node, PORT_DEFAULT)

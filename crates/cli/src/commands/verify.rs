@@ -1,4 +1,4 @@
-//! `godwit verify` and `godwit manifest`: settings and places from what was typed.
+//! `godwit verify` and `godwit manifest`: settings and places from the command line.
 //! Reads no manifest and no copy.
 
 use super::{not_a_stream, required, settings};
@@ -72,7 +72,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
     })
 }
 
-/// Makes a manifest of what is at rest.
+/// Makes a manifest of data at rest.
 pub(super) fn manifest(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let settings = ManifestSettings::from_values(&settings(Scope::Manifest, matches, home)?);
     let source = Path::new(required(matches, "source")?);

@@ -1,4 +1,4 @@
-//! Questions to the other side of a connection: its clock, the way both ways, its machine, the storage of a place.
+//! Questions to the other side of a connection: its clock, the path both ways, its machine, the storage of a place.
 //! Makes no connection.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,20 +15,20 @@ use super::clock::{Difference, Exchange};
 use super::findings::{Direction, Findings, Limit};
 use super::node::Path;
 
-/// A packet smaller than this is a sign of a tunnel, or of a wrong setting on the way.
+/// A smaller packet is a sign of a tunnel, or of a wrong setting on the path.
 const MTU_BYTES_USUAL: u32 = 1_500;
-/// Many packets of full size each way.
+/// Bytes for many packets of full size each way.
 const FILLER_BYTES: usize = 64 << 10;
-/// Exchanges for the clock; the shortest counts.
+/// Exchanges for the clock; the shortest one counts.
 const CLOCK_TIMES: usize = 8;
-/// For an answer that takes no work.
+/// Deadline of an answer that takes no work.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
-/// For one that does: a storage is measured, addresses are dialled.
+/// Deadline of an answer that takes work, such as measuring a storage or dialling addresses.
 const WORK_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Asks on one connection.
+/// Asks questions on one connection.
 pub(super) struct Asker<'a> {
-    /// After HELLO.
+    /// The stream, after HELLO.
     pub(super) stream: &'a mut dyn Stream,
     /// The other side, for people.
     pub(super) whose: &'a str,
@@ -39,9 +39,9 @@ pub(super) struct Asker<'a> {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum Unanswered {
-    /// It says no.
+    /// The other side refuses.
     Refused(String),
-    /// Nothing came in time.
+    /// No answer came in time.
     Silent,
     /// Anything else.
     Lost(String),
@@ -57,7 +57,7 @@ impl std::fmt::Display for Unanswered {
 }
 
 impl Asker<'_> {
-    /// One question, its answer, and when it was on its way.
+    /// Sends one question. Returns the answer and its times.
     fn ask(
         &mut self,
         question: &Examine,
@@ -93,7 +93,7 @@ impl Asker<'_> {
         }
     }
 
-    /// The other clock against ours, and the shortest exchange.
+    /// The difference of the other clock, and the shortest exchange.
     pub(super) fn clock(&mut self) -> Result<(Option<Difference>, Duration), Unanswered> {
         let mut exchanges = Vec::with_capacity(CLOCK_TIMES);
         for nonce in 0..CLOCK_TIMES as u64 {
@@ -110,7 +110,7 @@ impl Asker<'_> {
         Ok((Difference::best(&exchanges), shortest))
     }
 
-    /// Sends packets of full size both ways, and looks at the way as both kernels see it then.
+    /// Sends packets of full size both ways, and then looks at the path as both kernels see it.
     pub(super) fn way(&mut self, path: &mut Path, findings: &mut Findings) {
         let filled = Examine {
             nonce: 100,
@@ -159,7 +159,7 @@ impl Asker<'_> {
         self.ask(&question, WORK_DEADLINE).map(|(answer, _)| answer)
     }
 
-    /// The machine there, and the storage of `place`, if it is one.
+    /// The machine there, and the storage of `place`, if one is given.
     pub(super) fn machine(
         &mut self,
         place: Option<&[u8]>,

@@ -1,11 +1,11 @@
-//! How far two clocks are apart, from what each showed around one exchange.
+//! The difference of two clocks, from the times that each showed around one exchange.
 //! Reads no clock.
 
 use std::time::Duration;
 
 use super::findings::Findings;
 
-/// From here on, times of the two machines are not to be compared.
+/// From this difference on, times of the two machines cannot be compared.
 const NOTABLE: Duration = Duration::from_secs(1);
 
 /// One exchange: a question and its answer, with the other clock in it.
@@ -13,25 +13,25 @@ const NOTABLE: Duration = Duration::from_secs(1);
 pub(super) struct Exchange {
     /// Our clock when the question left, since 1970.
     pub(super) sent: Duration,
-    /// From then until the answer was here.
+    /// Time from the question to the answer.
     pub(super) took: Duration,
-    /// The part of it that the other side took.
+    /// The part of `took` that the other side used.
     pub(super) held: Duration,
-    /// The other clock at the end of that, in nanoseconds since 1970.
+    /// The other clock at the end of `held`, in nanoseconds since 1970.
     pub(super) theirs_ns: i128,
 }
 
 /// The measured difference to the other clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
-    /// Nanoseconds by which it is ahead of ours; negative where it is behind.
+    /// Nanoseconds by which the other clock is ahead of ours; negative if it is behind.
     pub(super) ahead_ns: i128,
     /// Possible error of the difference: half of the round trip, because the split between both directions is unknown.
     pub(super) uncertainty: Duration,
 }
 
 impl Difference {
-    /// From one exchange.
+    /// The difference by one exchange.
     pub(super) fn of(exchange: &Exchange) -> Self {
         let half = exchange.took.saturating_sub(exchange.held) / 2;
         let ours = exchange.sent + exchange.held.min(exchange.took) + half;
@@ -41,23 +41,23 @@ impl Difference {
         }
     }
 
-    /// From the exchange that says most.
+    /// The difference by the most exact exchange.
     pub(super) fn best(exchanges: &[Exchange]) -> Option<Self> {
         let all = exchanges.iter().map(Self::of);
         all.min_by_key(|difference| difference.uncertainty)
     }
 
-    /// In seconds.
+    /// The difference in seconds.
     pub(super) fn ahead_seconds(&self) -> f64 {
         self.ahead_ns as f64 / 1e9
     }
 
-    /// Whether the clocks differ by more than a second, whatever is uncertain.
+    /// Whether the clocks differ by more than a second, even with the uncertainty.
     fn is_notable(&self) -> bool {
         self.ahead_ns.unsigned_abs() > (self.uncertainty + NOTABLE).as_nanos()
     }
 
-    /// Says it.
+    /// Adds the difference to the findings.
     pub(super) fn tell(&self, whose: &str, findings: &mut Findings) {
         let (seconds, word) = match self.ahead_seconds() {
             ahead if ahead < 0.0 => (-ahead, "behind"),
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(best.uncertainty, Duration::from_millis(4));
         assert_eq!(best.ahead_ns, 0);
         assert_eq!(Difference::best(&[]), None);
-        // It claims to have taken longer than there was time.
+        // The other side claims to have taken longer than the whole exchange.
         let odd = Difference::of(&exchange(10, 1_000, -3_600_000));
         assert_eq!(odd.uncertainty, Duration::ZERO);
         assert!(odd.is_notable() && odd.ahead_seconds() < -3_599.0);

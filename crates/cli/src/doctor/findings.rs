@@ -1,10 +1,10 @@
 //! The findings: states, their meaning for a transfer, and the rates that bound it.
 //! Prints nothing.
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Level {
-    /// As it should be.
+    /// No problem.
     Fine,
     /// Worth knowing.
     Note,
@@ -13,7 +13,7 @@ pub(super) enum Level {
 }
 
 impl Level {
-    /// In the output.
+    /// The name in the output.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Fine => "fine",
@@ -23,11 +23,11 @@ impl Level {
     }
 }
 
-/// One thing that was looked at.
+/// The result of one look.
 pub(super) struct Finding {
-    /// A word for it.
+    /// The name of the look.
     pub(super) name: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub(super) level: Level,
     /// The finding, in words.
     pub(super) message: String,
@@ -35,7 +35,7 @@ pub(super) struct Finding {
     pub(super) mend: Option<String>,
 }
 
-/// Which way data would go, seen from this machine.
+/// Direction of the data, seen from this machine.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Direction {
     /// From here.
@@ -47,9 +47,9 @@ pub(super) enum Direction {
 /// A bound on the rate of a transfer.
 #[derive(Clone)]
 pub(super) struct Limit {
-    /// A word for it.
+    /// The name of the bound.
     pub(super) name: &'static str,
-    /// For one direction.
+    /// The direction that the bound applies to.
     pub(super) way: Direction,
     /// The bound, in words that follow "limited by".
     pub(super) what: String,
@@ -59,7 +59,7 @@ pub(super) struct Limit {
     pub(super) mend: String,
 }
 
-/// All that was found, in the order of looking.
+/// All findings, in the order of looking.
 #[derive(Default)]
 pub(super) struct Findings {
     /// States.
@@ -69,22 +69,22 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// It is as it should be.
+    /// Adds a finding without a problem.
     pub(super) fn fine(&mut self, name: &'static str, message: String) {
         self.add(name, Level::Fine, message, None);
     }
 
-    /// It is worth knowing.
+    /// Adds a finding worth knowing.
     pub(super) fn note(&mut self, name: &'static str, message: String, mend: Option<String>) {
         self.add(name, Level::Note, message, mend);
     }
 
-    /// It would stop a transfer.
+    /// Adds a finding that would stop a transfer.
     pub(super) fn stop(&mut self, name: &'static str, message: String, mend: Option<String>) {
         self.add(name, Level::Stop, message, mend);
     }
 
-    /// With a level that depends.
+    /// Adds a finding of this level.
     pub(super) fn add(
         &mut self,
         name: &'static str,
@@ -100,7 +100,7 @@ impl Findings {
         });
     }
 
-    /// Whether anything would stop a transfer.
+    /// Whether a finding would stop a transfer.
     pub(super) fn would_stop(&self) -> bool {
         self.all.iter().any(|finding| finding.level == Level::Stop)
     }

@@ -1,4 +1,4 @@
-//! Whether this machine's interfaces can be used as separate network paths: binding to them, and what the kernel's settings make of it.
+//! Whether this machine's interfaces can be used as separate network paths: binding to them, and the kernel's settings for that.
 //! Reads `/proc/sys` and changes nothing in it.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use godwit_net::{InterfaceAddress, may_bind_to_interface, own_interfaces};
 
 use super::findings::Findings;
 
-/// Looks at it. With one interface there is one path, and nothing to say.
+/// Looks at the interfaces. With one interface there is one path, and no finding.
 pub(super) fn look(findings: &mut Findings) {
     let own = own_interfaces().unwrap_or_default();
     let may_bind = own.first().is_none_or(|own| {
@@ -33,7 +33,7 @@ fn judge(
     if names.len() < 2 {
         return;
     }
-    // The kernel takes the larger of the one for all and the interface's own.
+    // The kernel takes the larger of the global value and the interface's value.
     let value = |interface: &str, setting: &str| {
         let of = |name: &str| read(&format!("{name}/{setting}")).unwrap_or(0);
         of("all").max(of(interface))

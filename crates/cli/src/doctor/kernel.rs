@@ -13,9 +13,9 @@ use super::node::Path;
 
 const SEND: &str = "net.ipv4.tcp_wmem";
 const RECEIVE: &str = "net.ipv4.tcp_rmem";
-/// A rate to dimension buffers for, where nothing else is known: 10 Gbit/s.
+/// Rate to dimension buffers for, if no other is known: 10 Gbit/s.
 const RATE_WANTED: u64 = 1_250_000_000;
-/// Far enough that loss-based congestion control suffers from each loss.
+/// RTT from which loss-based congestion control suffers from each loss.
 const FAR: Duration = Duration::from_millis(20);
 /// Largest proposed buffer. A larger one is a sign of a wrong measurement.
 const BUFFER_BYTES_MAX: u64 = 1 << 30;
@@ -27,13 +27,13 @@ struct Buffer {
     least: u64,
     first: u64,
     most: u64,
-    /// On the other side, and who that is.
+    /// The other side's name, for a buffer there.
     there: Option<String>,
 }
 
-/// Looks at it. Comes last: it weighs the buffers against all other bounds.
+/// Looks at the buffers. Comes last, because it weighs them against all other bounds.
 pub(super) fn look(path: Option<&Path>, settings: &CpSettings, findings: &mut Findings) {
-    // A transfer makes up for small buffers by as many streams as it may have.
+    // A transfer makes up for small buffers with as many streams as it may have.
     let streams = u64::from(settings.streams.most);
     for (name, way) in [(SEND, Direction::Sending), (RECEIVE, Direction::Receiving)] {
         let Some(probe::Buffer { least, first, most }) = probe::buffer(name) else {
@@ -90,14 +90,14 @@ pub(super) fn look(path: Option<&Path>, settings: &CpSettings, findings: &mut Fi
     congestion(path, findings);
 }
 
-/// Bytes a second that no machine moves.
+/// Bytes a second beyond the reach of any machine.
 const BOUND_MAX: u64 = 1_000_000_000_000;
 
 fn weigh(buffer: &Buffer, round_trip: Duration, streams: u64, findings: &mut Findings) {
     let micros = u64::try_from(round_trip.as_micros())
         .unwrap_or(u64::MAX)
         .max(1);
-    // About half of a buffer is the kernel's own.
+    // The kernel uses about half of a buffer itself.
     let bound = scaled((buffer.most / 2).saturating_mul(streams), 1_000_000, micros);
     let wanted = findings
         .tightest(buffer.way)
@@ -139,7 +139,7 @@ fn weigh(buffer: &Buffer, round_trip: Duration, streams: u64, findings: &mut Fin
     } else {
         findings.fine(name, message);
     }
-    // More than any machine moves is no bound, and would only be taken for one.
+    // A bound beyond the reach of any machine is none, and would only mislead.
     if !has_bound {
         return;
     }

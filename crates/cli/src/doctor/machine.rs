@@ -1,4 +1,4 @@
-//! This machine apart from storage and network: open files, and how fast it encrypts and digests.
+//! This machine apart from storage and network: open files, and the speed of encryption and digests.
 //! Takes a moment of one core.
 
 use godwit_api::settings::{CpSettings, Digest};
@@ -15,7 +15,7 @@ use super::findings::{Direction, Findings, Limit};
 const OPEN_FILES_MIN: u64 = 512;
 const OPEN_FILES_COMFORTABLE: u64 = 1024;
 
-/// Looks at it.
+/// Looks at the machine.
 pub(super) fn look(settings: &CpSettings, findings: &mut Findings) {
     open_files(findings);
     let cores = u64::from(cores());

@@ -1,9 +1,9 @@
-//! Looks at what a transfer would meet: this machine, a directory, the way to another one and what it is like; says what would stop or limit it.
-//! Changes nothing: no file of the user's, no setting, nothing on the other side.
+//! Examines the conditions of a transfer: this machine, a directory, the path to another machine, and that machine.
+//! Changes nothing: no file of the user, no setting, nothing on the other side.
 //!
-//! Each part looks at one thing, and leaves findings (fine, note, stop) and bounds (a rate, what sets it, what raises it). `told`
-//! prints them and the tightest bound. `ask` questions the other side (EXAMINE), and `clock` computes the difference of the
-//! clocks and its uncertainty.
+//! Each part looks at one thing, and adds findings (fine, note, stop) and bounds (a rate, its reason, its remedy). `print` prints
+//! them and the tightest bound. `ask` questions the other side (EXAMINE), and `clock` computes the difference of the clocks and its
+//! uncertainty.
 
 mod ask;
 mod clock;
@@ -31,15 +31,15 @@ use findings::Findings;
 pub(crate) struct Subject {
     /// The settings that `godwit cp` would have.
     pub(crate) settings: CpSettings,
-    /// Where the keys are, if they are anywhere.
+    /// The home with the keys, if there are any.
     pub(crate) home: Home,
     /// The storage.
     pub(crate) directory: Directory,
     /// The other side.
     pub(crate) far: Option<OtherSide>,
-    /// It is where data would come from: nothing is written there.
+    /// The other side is the source of the data: nothing is written there.
     pub(crate) far_gives: bool,
-    /// The path is measured: the user gave leave to load it.
+    /// The path is measured: the user allowed the load.
     pub(crate) measures_path: bool,
 }
 
@@ -61,13 +61,13 @@ pub(crate) enum OtherSide {
 
 /// A daemon, and perhaps a place in one of its exports.
 pub(crate) struct Node {
-    /// Where it listens.
+    /// Address of the daemon.
     pub(crate) node: HostPort,
     /// The named place there.
     pub(crate) export: Option<NodePlace>,
 }
 
-/// Looks at everything, prints what was found, and tells whether a transfer could run.
+/// Examines everything, prints the findings, and returns whether a transfer could run.
 pub(crate) fn run(subject: &Subject, json: bool) -> Exit {
     let mut findings = Findings::default();
     findings.fine(

@@ -1,5 +1,5 @@
-//! The way to a node: whether it answers and as who, its version, the round trip, what we may do there.
-//! Opens no transfer: what it asks for is refused either way, and the reason tells what would be allowed.
+//! The path to a node: whether it answers, its identity, version and RTT, and our access there.
+//! Opens no transfer: every request is refused, and the reason shows what would be allowed.
 
 use std::time::{Duration, Instant};
 
@@ -22,13 +22,13 @@ use super::{Node, Subject};
 pub(super) struct Path {
     /// The other side, for people.
     pub(super) whose: String,
-    /// The shortest seen; zero if none was.
+    /// The shortest RTT; zero if none was measured.
     pub(super) round_trip: Duration,
-    /// Largest packet from here; 0 if the kernel does not say.
+    /// Largest packet from here; 0 if the kernel does not report it.
     pub(super) mtu_bytes: u32,
-    /// Largest packet from there, likewise.
+    /// Largest packet from there; 0 if the kernel does not report it.
     pub(super) mtu_bytes_back: u32,
-    /// Content of a packet; 0 if the kernel does not say.
+    /// Content of a packet; 0 if the kernel does not report it.
     pub(super) segment_bytes: u32,
     /// Name and version of the program there.
     pub(super) software: String,
@@ -53,7 +53,7 @@ impl Path {
     }
 }
 
-/// Versions from one to another.
+/// A range of versions.
 pub(super) fn span(min: u32, max: u32) -> String {
     if min == max {
         format!("{min}")
@@ -62,7 +62,7 @@ pub(super) fn span(min: u32, max: u32) -> String {
     }
 }
 
-/// Looks at it. None if it cannot be spoken with.
+/// Examines the node. None if there is no connection.
 pub(super) fn look(node: &Node, subject: &Subject, findings: &mut Findings) -> Option<Path> {
     let address = PeerAddress::new(&node.node.host, node.node.port);
     let (identity, ours) = identity(subject, findings)?;
@@ -131,7 +131,7 @@ pub(super) fn look(node: &Node, subject: &Subject, findings: &mut Findings) -> O
     Some(path)
 }
 
-/// All that the other side answers to whom it knows.
+/// Examines everything that the other side shows to a known client.
 fn look_there(
     asker: &mut Asker<'_>,
     path: &mut Path,
@@ -169,7 +169,7 @@ fn tell_way(path: &Path, findings: &mut Findings) {
     findings.fine("round trip", message);
 }
 
-/// Our identity, or one for the moment; whether it is ours.
+/// Our identity, or a temporary one; the flag says whether it is ours.
 fn identity(subject: &Subject, findings: &mut Findings) -> Option<(Identity, bool)> {
     let found = Identity::find(subject.home.path()).and_then(|found| match found {
         Some(identity) => Ok((identity, true)),
@@ -214,7 +214,7 @@ impl Caller {
         dial(&self.address, &self.tls, &options)
     }
 
-    /// Connects and exchanges the first words.
+    /// Connects and exchanges the first messages.
     fn greet(&self, findings: &mut Findings) -> Result<(Connection, Hello, Path), Stop> {
         let (mut stream, found) = self.dial().map_err(|error| self.undialled(&error))?;
         match self.known {
@@ -330,7 +330,7 @@ impl Caller {
             match answer {
                 None => findings.fine("access", format!("{shown} may be {verb}")),
                 Some(reason) => {
-                    // The place that was asked for is none that anybody wants.
+                    // The path in the reason does not exist, and the user did not name it.
                     let reason = reason.replace(&below, "");
                     let mend = reason.split_once("godwit access allow ").map(|(_, rest)| {
                         let rest = rest.replace(": --", " --");
@@ -355,7 +355,7 @@ impl Caller {
         }
     }
 
-    /// None if it is allowed, else why not.
+    /// None if the request would be allowed, else the reason.
     fn ask(&self, open: &Open) -> Option<String> {
         let mut head = Vec::new();
         our_hello().encode(&mut head);
@@ -372,7 +372,7 @@ impl Caller {
         loop {
             match receive_frame(&mut stream, HELLO_DEADLINE) {
                 Ok(Frame::Hello(_)) => {}
-                // It got as far as looking for the place.
+                // The request was admitted: the node has looked for the path.
                 Ok(Frame::Error(error))
                     if matches!(
                         ErrorCode(error.code),

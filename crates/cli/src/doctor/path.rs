@@ -1,4 +1,4 @@
-//! Measures the path to a node: from memory to memory, for some seconds, where the user asks for it.
+//! Measures the path to a node: from memory to memory, for some seconds, if the user asks for it.
 //! Reads and writes no file, here or there.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,16 +14,16 @@ use super::findings::{Direction, Findings, Limit};
 use super::{Node, Subject};
 use crate::commands::memory_env;
 
-/// How long bytes flow that count.
+/// Duration of the measurement.
 const MEASURED_FOR: Duration = Duration::from_secs(3);
 
-/// More than any path takes in that time.
+/// More bytes than any path takes in that time.
 const MEMORY: &str = "mem:16TiB";
 
 /// Bytes seen so far.
 #[derive(Default)]
 struct Seen {
-    /// When the first ones had arrived, and how many.
+    /// Time of the first bytes, and their number.
     first: Option<(Instant, u64)>,
     last: Option<(Instant, u64)>,
 }
@@ -57,7 +57,7 @@ impl EventSink for Watched {
     }
 }
 
-/// Measures it in the direction in which data would go.
+/// Measures the path in the direction that data would take.
 pub(super) fn look(node: &Node, subject: &Subject, findings: &mut Findings) {
     let (way, verb) = match subject.far_gives {
         true => (Direction::Receiving, "from"),

@@ -1,4 +1,4 @@
-//! Prints what was found: for people, a line each and a sentence at the end; for programs, one object.
+//! Prints findings: for people, a line each and a sentence at the end; for programs, one object.
 //! Judges nothing.
 
 use godwit_api::units::human_rate;
@@ -8,7 +8,7 @@ use super::findings::{Direction, Findings, Level, Limit};
 use super::node::Path;
 use crate::output::{print, print_data, printable};
 
-/// For people.
+/// Prints the findings for people.
 pub(super) fn people(findings: &Findings) {
     for finding in &findings.all {
         let sign = match finding.level {
@@ -24,12 +24,12 @@ pub(super) fn people(findings: &Findings) {
     line(&sentence(findings));
 }
 
-/// Words of a peer or a file system may be in it.
+/// Prints a line; words of a peer or a file system may be in it.
 fn line(text: &str) {
     print(&printable(text));
 }
 
-/// For programs.
+/// Prints the findings for programs.
 pub(super) fn json(findings: &Findings, path: Option<&Path>) {
     let checks: Vec<Value> = findings
         .all

@@ -1,5 +1,5 @@
-//! The way to a machine that ssh reaches: ssh, the program there, the shell, data connections in both directions.
-//! Opens no transfer: the agent there is asked questions and nothing else.
+//! The path to a machine that ssh reaches: ssh, the program there, the shell, data connections in both directions.
+//! Opens no transfer: the agent there only answers questions.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use super::node::{Path, span};
 use crate::ssh::{Order, Rsh, SshOptions, Started, own_targets, start};
 use godwit_run::client_tls;
 
-/// For one data connection, in all its parts.
+/// Deadline of one data connection, with all its steps.
 const DIAL_DEADLINE: Duration = Duration::from_secs(4);
 
-/// Looks at it. None if it cannot be spoken with.
+/// Examines the machine. None if there is no connection.
 pub(super) fn look(place: &SshPlace, subject: &Subject, findings: &mut Findings) -> Option<Path> {
     match examine(place, subject, findings) {
         Ok(path) => path,
@@ -50,11 +50,11 @@ fn examine(
     let own = |error: String| ("ssh", error, None);
     let rsh = Rsh::new(&settings.rsh, &settings.remote_command)
         .map_err(|failure| own(failure.message))?;
-    // Enough for a password to be typed.
+    // Enough time to type a password.
     let time = settings.handshake_deadline * 6;
     let patience = Patience::new(time);
     let options = SshOptions::new(settings, &place.login, &patience.over, rsh);
-    // As in a transfer: a key for this one purpose.
+    // As in a transfer: a key for this purpose only.
     let once = Identity::ephemeral().map_err(|error| own(error.to_string()))?;
     let tls = client_tls(settings.cipher, &once).map_err(|failure| own(failure.message))?;
     let listener = bind_data_port(settings.data_ports, false).ok();
@@ -155,7 +155,7 @@ fn examine(
     Ok(Some(path))
 }
 
-/// Round trip and clock, on a connection after its hello.
+/// Measures RTT and clock, on a connection after its hello.
 fn measure(asker: &mut Asker<'_>, path: &mut Path, findings: &mut Findings) {
     match asker.clock() {
         Ok((clock, shortest)) => {
@@ -209,7 +209,7 @@ fn refused(refusal: &Refusal, login: &Login, gave_up: Option<Duration>) -> Stop 
     ("ssh", message, mend)
 }
 
-/// Gives ssh up when it takes too long: who looks for what is wrong is not to wait for ever.
+/// Ends an ssh that takes too long, because a user who looks for a fault must not wait for ever.
 struct Patience {
     over: Arc<AtomicBool>,
     done: Option<SyncSender<()>>,
@@ -220,7 +220,7 @@ impl Patience {
         let over = Arc::new(AtomicBool::new(false));
         let (done, is_done) = sync_channel(1);
         let told = Arc::clone(&over);
-        // Without it, it is the user who gives up.
+        // Without the thread, the user ends ssh.
         let _ = std::thread::Builder::new()
             .name("gw-patience".to_owned())
             .spawn(move || {
@@ -234,7 +234,7 @@ impl Patience {
         }
     }
 
-    /// It is not needed any more. Whether it was over before.
+    /// Stops the timer. Returns whether the time was over before.
     fn end(mut self) -> bool {
         drop(self.done.take());
         self.over.load(Ordering::Relaxed)
@@ -278,7 +278,7 @@ fn versions(theirs: &Hello, findings: &mut Findings) -> bool {
     }
 }
 
-/// How data connections come about.
+/// The way that data connections are made.
 struct Reaching {
     targets: Vec<SocketAddr>,
     identity: IdentityId,
@@ -287,7 +287,7 @@ struct Reaching {
 }
 
 impl Reaching {
-    /// Tries all addresses in both directions; gives a connection after its hello, if one comes about.
+    /// Tries all addresses in both directions; returns a connection after its hello, if one succeeds.
     fn look(
         &self,
         asker: &mut Asker<'_>,
@@ -363,17 +363,17 @@ impl Reaching {
         }
     }
 
-    /// Each address by itself: what became of it, and the first connection that came about.
+    /// Dials each address separately. Returns the outcome of each, and the first connection.
     fn dial_all(&self) -> (Vec<(String, String)>, Option<Connection>) {
         let (outcomes, outcome) = sync_channel(self.targets.len().max(1));
         for (number, target) in self.targets.iter().copied().enumerate() {
             let (outcomes, tls, identity) = (outcomes.clone(), self.tls.clone(), self.identity);
             let body = move || {
                 let dialled = dial_one(target, &tls, identity);
-                // All are waited for.
+                // The receiver waits for all.
                 let _ = outcomes.send((number, dialled));
             };
-            // One that cannot be tried does not answer.
+            // An address that cannot be tried does not answer.
             let _ = std::thread::Builder::new()
                 .name("gw-dial".to_owned())
                 .spawn(body);
@@ -421,7 +421,7 @@ fn dial_one(
     }
 }
 
-/// The first words on a data connection.
+/// Exchanges the first messages on a data connection.
 fn greet(stream: &mut Connection) -> bool {
     let mut hello = Vec::new();
     our_hello().encode(&mut hello);

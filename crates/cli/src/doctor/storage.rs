@@ -1,5 +1,5 @@
-//! The storage of a directory: whether it takes a file, how much room there is, how fast it writes and reads.
-//! The file that it measures with has no name while it is written: nothing is left behind, however this ends.
+//! The storage of a directory: whether it takes a file, its free space, its write and read speed.
+//! The measured file has no name, so no trace remains, however the command ends.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -20,7 +20,7 @@ const MEASURE: MeasureLimits = MeasureLimits {
     time: Duration::from_millis(500),
 };
 
-/// Looks at it.
+/// Examines the storage.
 pub(super) fn look(directory: &Directory, findings: &mut Findings) {
     let shown = directory.path.display().to_string();
     let parent = match directory.path.parent() {
@@ -102,7 +102,7 @@ pub(super) fn look(directory: &Directory, findings: &mut Findings) {
     }
 }
 
-/// It takes nothing: bad for a destination, and for a source only not measured.
+/// Adds a finding for a storage that takes nothing: a fault of a destination; a source is only not measured.
 fn refused(directory: &Directory, what: &str, mend: &str, findings: &mut Findings) {
     let shown = directory.path.display();
     if directory.must_take {
@@ -130,7 +130,7 @@ fn bound(way: Direction, verb: &str, rate: u64, shown: &str, findings: &mut Find
     });
 }
 
-/// A new file, without its name from the start.
+/// A new file without a name.
 fn nameless(directory: &Path) -> io::Result<File> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let nanos = now.unwrap_or_default().as_nanos() & u128::from(u64::MAX);

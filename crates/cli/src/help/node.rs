@@ -3,7 +3,7 @@
 
 use super::{Example, example};
 
-/// By command as it is typed behind `godwit`.
+/// Examples by the words of the command after `godwit`.
 pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "access",

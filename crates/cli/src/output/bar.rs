@@ -19,7 +19,7 @@ pub(super) struct Bar {
     narrow: ProgressStyle,
     unknown: ProgressStyle,
     text: Arc<Mutex<Text>>,
-    /// Before there is something to show, a line above the bar must not draw it.
+    /// Before the first progress, a line above the bar must not draw the bar.
     shown: bool,
 }
 
@@ -36,9 +36,9 @@ const BAR_COLUMNS: usize = 22;
 const PERCENT_COLUMNS: usize = 5;
 /// Columns of the spinner.
 const SPINNER_COLUMNS: usize = 2;
-/// Where the terminal does not tell its width.
+/// Width if the terminal does not report one.
 const COLUMNS_USUAL: usize = 80;
-/// Seconds run on the screen without any event: twice as often as they change.
+/// Interval of redraws without any event: twice as often as the seconds change.
 const TICK_EVERY: Duration = Duration::from_millis(500);
 
 impl Bar {
@@ -46,7 +46,7 @@ impl Bar {
         let text = Arc::new(Mutex::new(Text::default()));
         let style = |template| style(template, &text);
         Self {
-            // Whatever ends the program, no half-drawn bar stays behind.
+            // However the program ends, no half-drawn bar remains.
             bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
                 .with_finish(ProgressFinish::AndClear),
             known: style("{bar:16} {percent:>3}% {prefix}\n{second}"),
@@ -57,11 +57,11 @@ impl Bar {
         }
     }
 
-    /// Draws where the transfer is.
+    /// Draws the progress of the transfer.
     pub(super) fn progress(&mut self, progress: &Progress) {
         self.shown = true;
         let (amounts, columns) = (PlainLines.amounts(progress), columns());
-        // Its text changes before it is drawn.
+        // The text of the bar changes before the draw.
         self.text().circumstances = PlainLines.circumstances(progress);
         let taken = match progress.bytes_total {
             Some(_) if amounts.chars().count() + BAR_COLUMNS <= columns => {
@@ -86,7 +86,7 @@ impl Bar {
             .set_prefix(fit(&amounts, columns.saturating_sub(taken)));
     }
 
-    /// The connection is lost, or no longer.
+    /// Shows or removes a loss of the connection.
     pub(super) fn lost(&mut self, lost: Option<Lost>) {
         let is_lost = lost.is_some();
         self.text().lost = lost;
@@ -100,9 +100,9 @@ impl Bar {
         }
     }
 
-    /// A line above the bar.
+    /// Prints a line above the bar.
     pub(super) fn line(&self, line: &str) {
-        // Not the bar's own println: that says nothing where the bar is not drawn.
+        // Not the bar's println, which prints nothing if the bar is not drawn.
         if self.shown {
             self.bar.suspend(|| super::say(line));
         } else {
@@ -110,7 +110,7 @@ impl Bar {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn clear(&self) {
         self.bar.disable_steady_tick();
         self.bar.finish_and_clear();

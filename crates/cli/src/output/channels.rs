@@ -1,4 +1,4 @@
-//! The table of channels that people see at the end of a transfer with several.
+//! The table of channels for people at the end of a transfer with several.
 //! Measures nothing.
 
 use godwit_api::event::Channel;
@@ -6,7 +6,7 @@ use godwit_api::units::{human_rate, human_size};
 
 use godwit_api::shown::printable;
 
-/// For people, a line each.
+/// The table for people, a line for each channel.
 pub(super) fn table(channels: &[Channel]) -> String {
     let lines: Vec<String> = channels.iter().map(line).collect();
     lines.join("\n")

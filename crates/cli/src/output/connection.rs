@@ -11,7 +11,7 @@ use godwit_api::shown::printable;
 /// The longest loss: no client retries for longer than 30 days.
 const LOST_MAX: Duration = Duration::from_secs(30 * 86_400);
 
-/// A loss that lasts.
+/// A lasting loss.
 #[derive(Clone, Debug)]
 pub(super) struct Lost {
     since: Instant,
@@ -20,7 +20,7 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    /// Of an event that has just come.
+    /// The loss of a new event.
     pub(super) fn of(event: &ConnectionLost, now: Instant) -> Self {
         Self {
             since: now.checked_sub(time(event.lost_seconds)).unwrap_or(now),
@@ -29,7 +29,7 @@ impl Lost {
         }
     }
 
-    /// For a line of progress.
+    /// The phrase for a line of progress.
     pub(super) fn phrase(&self, now: Instant) -> String {
         let lasts = span(now.saturating_duration_since(self.since));
         if self.silent {
@@ -48,7 +48,7 @@ impl Lost {
     }
 }
 
-/// The line for people when it is lost.
+/// The line for people on a loss.
 pub(super) fn lost(event: &ConnectionLost) -> String {
     let why = printable(&event.why);
     let retry_for = span(time(event.retry_for_seconds));
@@ -65,7 +65,7 @@ pub(super) fn lost(event: &ConnectionLost) -> String {
     }
 }
 
-/// The line for people when it is back.
+/// The line for people on a regained connection.
 pub(super) fn regained(event: &ConnectionRegained) -> String {
     let after = span(time(event.lost_seconds));
     match &event.channel {

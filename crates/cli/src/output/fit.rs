@@ -1,7 +1,7 @@
-//! Cuts a line of text where the terminal ends: between words, never inside one.
-//! Does not know what the text says.
+//! Cuts a line of text at the width of the terminal: between words, never inside one.
+//! Does not interpret the text.
 
-/// The text in at most `width` columns, with an ellipsis where words are left out.
+/// The text in at most `width` columns, with an ellipsis in place of left-out words.
 pub(super) fn fit(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -10,14 +10,14 @@ pub(super) fn fit(text: &str, width: usize) -> String {
     // The ellipsis.
     let mut columns = 1;
     for word in text.split(' ') {
-        // With the space before the next one.
+        // Plus the space before the next word.
         columns += word.chars().count() + 1;
         if columns > width {
             break;
         }
         kept.push(word);
     }
-    // A number without its unit says nothing.
+    // A number without its unit means nothing.
     while kept.last().is_some_and(|word| is_number(word)) {
         kept.pop();
     }

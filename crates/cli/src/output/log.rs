@@ -1,5 +1,5 @@
 //! The log file: events as JSON lines, each with its time, appended.
-//! Decides nothing about the events. A log that can no longer be written is no reason to stop a transfer: it is said once.
+//! Decides nothing about the events. An unwritable log does not stop a transfer; the error is reported once.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,7 +11,7 @@ use godwit_api::rest::Timestamp;
 use super::complain;
 use crate::exit::{Failure, FailureCode};
 
-/// Progress is logged this often.
+/// Interval between logged progress events.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
 /// An open log.
@@ -23,7 +23,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Opens it, or makes it.
+    /// Opens or makes the log.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let file = File::options()
             .append(true)
@@ -44,7 +44,7 @@ impl Log {
         })
     }
 
-    /// Appends an event, in one write, so that those of several processes do not mix.
+    /// Appends an event in one write, so that events of several processes do not mix.
     pub(super) fn write(&mut self, event: &str) {
         let Some(rest) = event.strip_prefix('{') else {
             return;
@@ -63,7 +63,7 @@ impl Log {
         }
     }
 
-    /// Appends progress, if there was none lately.
+    /// Appends progress, unless the last one is too recent.
     pub(super) fn progress(&mut self, now: Instant, event: impl FnOnce() -> String) {
         let due = self
             .told

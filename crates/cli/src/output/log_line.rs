@@ -1,4 +1,4 @@
-//! Events of a job that was run elsewhere, as lines of a log.
+//! Events of a job on another machine, as lines of a log.
 //! Prints nothing.
 
 use godwit_api::event::{Event, Summary};
@@ -8,7 +8,7 @@ use super::connection;
 use super::plain::PlainLines;
 use godwit_api::shown::printable;
 
-/// The event as one line for people; None where it says nothing to them.
+/// The event as one line for people; None if it means nothing to them.
 pub(crate) fn line_of(event: &Event) -> Option<String> {
     let line = match event {
         Event::Started(started) => PlainLines.started(started),
@@ -52,7 +52,7 @@ pub(crate) fn line_of(event: &Event) -> Option<String> {
     Some(line)
 }
 
-/// A line without the name of the program, which is for messages of this one.
+/// A line without the name of the program, which belongs to messages of this program.
 fn bare(line: &str) -> String {
     line.strip_prefix("godwit: ").unwrap_or(line).to_owned()
 }

@@ -31,16 +31,16 @@ use std::time::{Duration, Instant};
 /// Renders events for the user; shared by reference between threads.
 pub(crate) struct Output {
     started: Instant,
-    /// People want to know what becomes of each entry.
+    /// People see the outcome of each entry.
     items: bool,
-    /// People want to know what the tuner does.
+    /// People see the decisions of the tuner.
     tuning: bool,
     state: Mutex<State>,
 }
 
 struct State {
     form: Form,
-    /// Standard output is for contents: everything goes to standard error.
+    /// Standard output carries contents, so all messages go to standard error.
     aside: bool,
     log: Option<Log>,
     /// The sources and the destination, for people.
@@ -57,8 +57,7 @@ enum Form {
 }
 
 impl Output {
-    /// Prints JSON lines, or else a bar where standard error is a terminal, or else plain lines.
-    /// `started` is when the process began.
+    /// Prints JSON lines, or else a bar if standard error is a terminal, or else plain lines. `started` is the start of the process.
     pub(crate) fn new(json: bool, terminal: bool, started: Instant, log: Option<Log>) -> Self {
         let form = match (json, terminal) {
             (true, _) => Form::Json,
@@ -86,7 +85,7 @@ impl Output {
         self
     }
 
-    /// Shows people what becomes of each entry, and what the tuner does.
+    /// Shows people the outcome of each entry, and the decisions of the tuner.
     pub(crate) fn showing(mut self, items: bool, tuning: bool) -> Self {
         self.items = items;
         self.tuning = tuning;
@@ -105,7 +104,7 @@ impl Output {
                 Form::Plain => PLAIN_INTERVAL,
                 Form::Bar(_) => BAR_INTERVAL,
             };
-            // The first line of a plain log waits an interval, too: a short transfer needs none.
+            // The first line of a plain log also waits an interval, because a short transfer needs none.
             let last = match (&state.form, state.progress_told) {
                 (_, Some(last)) => Some(last),
                 (Form::Plain, None) => Some(self.started),
@@ -168,7 +167,7 @@ impl Output {
         match summary {
             Summary::Transfer(summary) => {
                 let began = summary.began;
-                // A person has read the reason why it never began; a program gets figures in any case.
+                // A person has read why the transfer never began. A program gets figures in any case.
                 let mut wanted = began;
                 self.with(|state| wanted |= matches!(state.form, Form::Json));
                 if wanted {
@@ -185,7 +184,7 @@ impl Output {
         }
     }
 
-    /// Prints the last words, below which no bar is drawn.
+    /// Prints the last text, below which no bar is drawn.
     pub(crate) fn last(&self, text: &str) {
         self.with(|state| {
             if let Form::Bar(bar) = &state.form {
@@ -196,7 +195,7 @@ impl Output {
     }
 
     fn with(&self, tell: impl FnOnce(&mut State)) {
-        // Nothing here is left half done by a panic elsewhere.
+        // No panic of another thread leaves this state half changed.
         tell(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -249,7 +248,7 @@ impl EventSink for Output {
                 true => Line::Printed(PlainLines.item(item)),
                 false => Line::Nothing,
             }),
-            // To another godwit, which writes reports from them: no log has them.
+            // These events go to another godwit, which writes reports from them. No log has them.
             Event::Fault(_) | Event::Entry { .. } | Event::Ended {} => {
                 self.with(|state| state.print_data(&seen.to_line()));
             }
@@ -294,12 +293,12 @@ impl State {
         self.lost = lost;
     }
 
-    /// An event as a line for people, or a text of several.
+    /// Prints an event as a line for people, or several.
     fn print(&self, text: &str) {
         self.print_data(&printable_lines(text));
     }
 
-    /// An event for programs.
+    /// Prints an event for programs.
     fn print_data(&self, line: &str) {
         if self.aside {
             outlet::write_error(format!("{line}\n").into_bytes());
@@ -315,12 +314,12 @@ impl State {
     }
 }
 
-/// Why a command failed, and what to do.
+/// Prints why a command failed, and the remedy.
 pub(crate) fn complain_of(failure: &Failure) {
     say(&error_lines(&failure.message, Some(failure.code)));
 }
 
-/// The message, and below it what to do. Wrong usage has that in its message.
+/// The message, with the remedy below it. A message on wrong usage includes the remedy.
 fn error_lines(message: &str, code: Option<FailureCode>) -> String {
     let message = complaint(message);
     match code {
@@ -336,7 +335,7 @@ fn error_lines(message: &str, code: Option<FailureCode>) -> String {
 
 /// Often enough to act upon, seldom enough to cost nothing.
 const JSON_INTERVAL: Duration = Duration::from_millis(100);
-/// A log shall not fill up: twelve lines a minute.
+/// Keeps a log short: twelve lines a minute.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 /// Ten frames a second look alive.
 const BAR_INTERVAL: Duration = Duration::from_millis(100);

@@ -44,7 +44,7 @@ impl PlainLines {
         )
     }
 
-    /// How much, how fast, how long.
+    /// Amount, rate and time.
     pub(super) fn amounts(&self, progress: &Progress) -> String {
         let mut line = human_size(progress.bytes);
         // Writing to a String cannot fail.
@@ -61,7 +61,7 @@ impl PlainLines {
         line
     }
 
-    /// By what, and what limits it.
+    /// Streams and bottleneck.
     pub(super) fn circumstances(&self, progress: &Progress) -> String {
         let mut line = String::new();
         // Writing to a String cannot fail.
@@ -238,14 +238,14 @@ fn limited(limited: &Limited) -> String {
     printable(&text)
 }
 
-/// The time that is left, if it can be said: no more than a hundred days, and not while nothing moves.
+/// The remaining time, if it can be estimated: at most a hundred days, and only while data moves.
 fn time_left(bytes: u64, total: Option<u64>, rate: Option<f64>) -> Option<Duration> {
     let left = total?.checked_sub(bytes)?;
     let seconds = left as f64 / rate.filter(|rate| *rate >= 1.0)?;
     (seconds < 100.0 * 86_400.0).then(|| Duration::from_secs_f64(seconds.ceil()))
 }
 
-/// Bytes and files.
+/// The bytes and files of a summary.
 fn amount(summary: &TransferSummary) -> String {
     let files = counted(summary.files, "file");
     match summary.bytes {
@@ -274,13 +274,13 @@ fn both<T: Copy>(sides: &Sides<T>, show: impl Fn(T) -> String) -> String {
     )
 }
 
-/// A number that changes while it is read: three digits of a large one.
+/// A number that changes while it is shown, rounded to three digits.
 fn about(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", human_count(number))
 }
 
-/// A number of files a second that is worth a word: of large files the bytes tell more.
+/// Lowest shown rate of files a second. For large files, bytes say more.
 const FILES_PACE_MIN: u64 = 10;
 
 /// A rate in whole bytes.

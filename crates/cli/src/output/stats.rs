@@ -1,4 +1,4 @@
-//! The table of `--stats`: what each stage did, how fast, and how long it waited.
+//! The table of `--stats`: the work, speed and waits of each stage.
 //! Prints nothing itself.
 
 use godwit_api::event::Stats;
@@ -66,7 +66,7 @@ const BYTES: [(&str, Field); 8] = [
     ("durable", |side| side.bytes_durable),
 ];
 
-/// Of all threads together.
+/// Times of all threads together.
 const TIMES: [(&str, Field); 11] = [
     ("reading", |side| side.reading_ns),
     ("sending", |side| side.sending_ns),

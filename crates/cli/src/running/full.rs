@@ -1,5 +1,5 @@
-//! Ends a transfer whose destination is full, with one message for all entries that found no room: what is needed, and what is free.
-//! Looks at no destination: the side of the destination says what is free there.
+//! Ends a transfer whose destination is full, with one message for all failed entries: the needed and the free space.
+//! Looks at no destination: the side of the destination reports the free space.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::units::human_size;
 use godwit_run::Control;
 
-/// How long the scan may go on for the message to say how much is needed.
+/// How long the scan may continue, so that the message can name the needed space.
 const SCAN_WITHIN: Duration = Duration::from_secs(5);
 
-/// Passes on all events but those of entries that found no room: the first one of them ends the transfer.
+/// Passes on all events except those of entries without space: the first of these ends the transfer.
 pub(crate) struct StopsWhenFull {
     events: Arc<dyn EventSink>,
     control: Control,
@@ -21,9 +21,9 @@ pub(crate) struct StopsWhenFull {
 
 #[derive(Default)]
 struct Seen {
-    /// The first entry that found no room, and when.
+    /// The first entry without space, and its time.
     full: Option<(Failed, Instant)>,
-    /// Bytes of all files, and what of them arrived before the first one found no room.
+    /// Bytes of all files, and the bytes that arrived before the first entry without space.
     total: Option<u64>,
     arrived: u64,
     is_told: bool,
@@ -47,7 +47,7 @@ impl StopsWhenFull {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells once why the transfer ends.
+    /// Reports once why the transfer ends.
     fn tell_once(&self) {
         let failure = {
             let mut seen = self.lock();
@@ -80,7 +80,7 @@ impl Seen {
         Some(Failure::new(FailureCode::NoSpace, message))
     }
 
-    /// Whether the transfer is to end now.
+    /// Whether the transfer must end now.
     fn ends(&self) -> bool {
         let full = self.full.as_ref();
         full.is_some_and(|(_, since)| self.total.is_some() || since.elapsed() >= SCAN_WITHIN)

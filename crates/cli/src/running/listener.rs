@@ -1,5 +1,5 @@
 //! The socket of one transfer, for as long as it runs.
-//! Knows nothing of what is asked.
+//! Does not interpret the questions.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,16 +14,16 @@ use std::time::Duration;
 
 use rustix::net::{Shutdown, sockopt};
 
-/// How long somebody who connects may take to ask.
+/// Deadline for a question after a connection.
 const ASK_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Questions that are answered at one time; no user has as many.
+/// Most questions answered at one time; no user has as many.
 const ANSWERING_MAX: usize = 16;
 
-/// When a connection could not be taken.
+/// Wait after a failed accept.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// A directory by a name that is short whatever it is called: those of sockets end at 108 bytes.
+/// A directory by a short name, whatever its path: names of sockets end at 108 bytes.
 pub(super) struct Short(File);
 
 impl Short {
@@ -51,7 +51,7 @@ pub(super) fn here() -> String {
     format!("{boot}-{numbers}-")
 }
 
-/// A socket that is listened on; it goes with this.
+/// A listening socket. Dropping it removes the socket.
 pub(super) struct Listener {
     socket: UnixListener,
     path: PathBuf,
@@ -88,7 +88,7 @@ impl Listener {
                 let mut answering: Vec<JoinHandle<()>> = Vec::new();
                 while !stopping.load(Ordering::Relaxed) {
                     let Ok((socket, _)) = accepting.accept() else {
-                        // Most likely no descriptor is free, and the transfer will give some back.
+                        // Most likely no descriptor is free, and the transfer will close some.
                         std::thread::park_timeout(ACCEPT_AGAIN);
                         continue;
                     };
@@ -110,7 +110,7 @@ impl Listener {
                     answering.extend(thread);
                 }
                 for thread in answering {
-                    // A panic of it has been printed.
+                    // The panic has been printed.
                     let _ = thread.join();
                 }
             })?;
@@ -119,7 +119,7 @@ impl Listener {
     }
 }
 
-/// Whether the same user, or the superuser, has connected.
+/// Whether the peer is the same user, or the superuser.
 fn is_ours(socket: &UnixStream) -> bool {
     let ours = rustix::process::geteuid();
     sockopt::socket_peercred(socket).is_ok_and(|peer| peer.uid == ours || peer.uid.is_root())
@@ -129,11 +129,11 @@ impl Drop for Listener {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
         self.stopping.store(true, Ordering::Relaxed);
-        // Ends the waiting for connections.
+        // Ends the wait for connections.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Read);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A panic of it has been printed.
+            // The panic has been printed.
             let _ = thread.join();
         }
     }

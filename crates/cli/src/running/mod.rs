@@ -1,5 +1,5 @@
-//! Transfers of this user that run, for other commands to find and to steer: a private socket each, below `running` of the home.
-//! Moves no data; who may connect is decided by file permissions and the kernel's word on who calls.
+//! Running transfers of this user, for other commands to find and to steer: a private socket each, below `running` of the home.
+//! Moves no data. File permissions and the kernel's peer credentials decide on access.
 //!
 //! One line of JSON each way: a question, `{}` or `{"limit":BYTES_PER_SECOND}`, and the answer, the state of the transfer or an `error`.
 
@@ -19,19 +19,19 @@ use crate::home::Home;
 pub(crate) use full::StopsWhenFull;
 pub(crate) use state::Steered;
 
-/// Longest line either way.
+/// Longest line in either direction.
 const LINE_BYTES_MAX: u64 = 256 << 10;
 
-/// How long a change may take until the sending end has confirmed it.
+/// Longest wait for the sending end to confirm a change.
 const CONFIRM_DEADLINE: Duration = Duration::from_secs(10);
 
-/// How long the other side of a socket may take; longer than a confirmation.
+/// Longest wait for the other side of a socket; longer than a confirmation.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(15);
 
 /// A question to a transfer.
 #[derive(Debug, Default, Deserialize, Serialize)]
 struct Question {
-    /// Bytes a second, 0 for none; asked for if it is there.
+    /// The new limit in bytes a second, 0 for none; absent in a plain question.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<u64>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Running {
     /// Seconds without a connection, or without an answer; null while the other end is reached.
     #[serde(default)]
     pub(crate) lost_seconds: Option<f64>,
-    /// The seconds are those without an answer, over connections that are open.
+    /// `lost_seconds` counts a time without an answer, over connections that are open.
     #[serde(default)]
     pub(crate) silent: bool,
     /// The reason why the question could not be obeyed.
@@ -89,7 +89,7 @@ pub(crate) fn find(home: &Home) -> Result<Vec<Found>, Failure> {
                 // The process of this name is dead, and no other process takes the name.
                 let _ = std::fs::remove_file(directory.join(&name));
             }
-            // It ended meanwhile, or is not ours to ask.
+            // The transfer has ended meanwhile, or belongs to another user.
             Err(_) => {}
         }
     }
@@ -97,7 +97,7 @@ pub(crate) fn find(home: &Home) -> Result<Vec<Found>, Failure> {
     Ok(found)
 }
 
-/// Sets the limit of a transfer; gives its state once the sending end obeys.
+/// Sets the limit of a transfer; returns its state once the sending end obeys.
 pub(crate) fn set_limit(home: &Home, found: &Found, limit: u64) -> Result<Running, Failure> {
     let question = Question { limit: Some(limit) };
     let answered = ask(&home.running()?, &found.name, &question).map_err(|error| {

@@ -1,4 +1,4 @@
-//! The state of this process's transfer as others see it, and what they want of it.
+//! The state of this process's transfer for other commands, and the wishes of these commands.
 //! Changes nothing itself: the control of the job does.
 
 use std::os::unix::net::UnixStream;
@@ -16,7 +16,7 @@ use crate::output::lost_time;
 /// Most sources in an answer: enough to recognise a transfer, and few enough for one line.
 const SOURCES_TOLD_MAX: usize = 16;
 
-/// Makes the transfer of this process known to other commands of its user when it begins, and passes all events on.
+/// Announces the transfer of this process to other commands of its user, and passes all events on.
 pub(crate) struct Steered {
     events: Arc<dyn EventSink>,
     home: Home,
@@ -124,7 +124,7 @@ impl Shared {
         }
     }
 
-    /// Waits until the sending end says that it obeys; says why that is not known.
+    /// Waits until the sending end confirms the limit; returns the reason if it does not.
     fn set_limit(&self, limit: u64) -> Option<String> {
         let unconfirmed = self.control.confirm_limit(limit, CONFIRM_DEADLINE).err()?;
         Some(match unconfirmed {

@@ -1,5 +1,5 @@
-//! The command line of ssh: the user's program and options, the machine, and what is to run there.
-//! Runs nothing. No secret is ever in it.
+//! The command line of ssh: the user's program and options, the machine, and the remote command.
+//! Runs nothing. The command line never has a secret.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -9,7 +9,7 @@ use godwit_api::login::Login;
 
 use crate::exit::{Failure, FailureCode};
 
-/// How to run something on another machine.
+/// Runs commands on another machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Rsh {
     /// The program, then its own options.
@@ -21,7 +21,7 @@ pub(crate) struct Rsh {
 }
 
 impl Rsh {
-    /// Takes the settings apart, and looks whether the program is there.
+    /// Splits the settings, and checks that the program exists.
     pub(crate) fn new(rsh: &OsStr, remote_command: &OsStr) -> Result<Self, Failure> {
         let words = split(rsh).ok_or_else(|| {
             Failure::usage(format!(
@@ -46,7 +46,7 @@ impl Rsh {
         })
     }
 
-    /// Program and arguments that run this program there with `arguments`.
+    /// Program and arguments that run this program on the other machine with `arguments`.
     pub(crate) fn line(&self, login: &Login, arguments: &str) -> Vec<OsString> {
         let mut line = self.words.clone();
         if Path::new(&self.words[0]).file_name() == Some(OsStr::new("ssh")) {
@@ -71,7 +71,7 @@ impl Rsh {
         self.unattended
     }
 
-    /// How this program is called there.
+    /// The name of this program on the other machine.
     pub(crate) fn remote_command(&self) -> String {
         self.remote_command.to_string_lossy().into_owned()
     }
@@ -81,8 +81,7 @@ fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
-/// Words as a shell would see them, with quotes and backslashes and nothing else; `None` where a quote stays open or no
-/// word is.
+/// Splits text into words as a shell does, with quotes and backslashes only; `None` if a quote stays open or there is no word.
 fn split(text: &OsStr) -> Option<Vec<OsString>> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;
@@ -105,7 +104,7 @@ fn split(text: &OsStr) -> Option<Vec<OsString>> {
     (quote.is_none() && words.first().is_some_and(|first| !first.is_empty())).then_some(words)
 }
 
-/// Where a program is, as a shell would find it.
+/// Finds a program as a shell does.
 fn find(program: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
     if program.as_os_str().as_bytes().contains(&b'/') {
         return program.is_file().then(|| program.to_owned());

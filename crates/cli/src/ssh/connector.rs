@@ -1,5 +1,5 @@
 //! Makes the connections of a transfer with an agent.
-//! Does not start it (`start`), and does not explain what ssh says (`greeting`).
+//! Does not start the agent (`start`), and does not explain the messages of ssh (`greeting`).
 //!
 //! A new agent replaces one that is gone. `godwit_net::Reach` finds the path for data: all addresses at once, or the agent dials
 //! while this side waits.
@@ -27,7 +27,7 @@ use super::own_targets;
 use super::process::SshProcess;
 use super::start::{Order, start};
 
-/// For finding a way to the data port, in all ways together.
+/// Deadline for finding a path to the data port, over all attempts.
 const REACH_DEADLINE: Duration = Duration::from_secs(6);
 
 /// Options that all agents of a transfer share.
@@ -36,7 +36,7 @@ pub(crate) struct SshOptions {
     pub(crate) rsh: Rsh,
     pub(crate) login: Login,
     pub(crate) data_ports: Option<(u16, u16)>,
-    /// The only network paths for data; none: whatever is found.
+    /// The only network paths for data; empty: all paths found.
     pub(crate) channels: Vec<ChannelWish>,
     pub(crate) via_ssh: bool,
     pub(crate) retry_for: Duration,
@@ -81,30 +81,30 @@ pub(crate) struct SshConnector {
     client: IdentityId,
     tls: ClientTls,
     agent: Mutex<Option<Arc<Live>>>,
-    /// No connection is wanted any more.
+    /// No further connection is wanted.
     over: AtomicBool,
-    /// All channels that were wished for could be had once.
+    /// All wished channels were available once.
     fulfilled: AtomicBool,
 }
 
-/// An agent that runs, as far as is known.
+/// An agent that is believed to run.
 struct Live {
     process: Arc<SshProcess>,
     identity: IdentityId,
     port: u16,
-    /// `None` where all goes through ssh.
+    /// `None` if all data goes through ssh.
     reach: Option<Reach>,
     channels: Channels,
-    /// Where else it may be reached, by its own word.
+    /// Further addresses of the agent, from the agent itself.
     their: Mutex<Vec<TheirAddress>>,
-    /// Where it was thought to be reached first.
+    /// The address that was tried first.
     named: Option<SocketAddr>,
-    /// Those that carry streams.
+    /// The ssh processes that carry streams.
     relays: Mutex<Vec<SshProcess>>,
 }
 
 impl SshConnector {
-    /// `client` is the identity of `tls`, made for this transfer alone.
+    /// Makes a connector. `client` is the identity of `tls`, made for this transfer alone.
     pub(crate) fn new(
         options: SshOptions,
         sender: String,
@@ -133,7 +133,7 @@ impl SshConnector {
         Refusal::own(ErrorCode::SSH, format!("{}: {what}", self.options.login))
     }
 
-    /// Another stream through ssh.
+    /// Opens another stream through ssh.
     fn relay(&self, live: &Live) -> Result<Connection, Refusal> {
         let login = &self.options.login;
         let line = self
@@ -159,7 +159,7 @@ impl SshConnector {
         };
         match answer {
             Ok(_) => {}
-            // The agent may be gone, or this login led to another machine of the same name.
+            // The agent may be gone, or this login may have reached another machine of the same name.
             Err(Refusal::Start { message, code, .. }) if code != ErrorCode::SSH_DENIED => {
                 return Err(gone(message));
             }
@@ -214,7 +214,7 @@ impl Connector for SshConnector {
         let listener = if self.options.via_ssh {
             None
         } else {
-            // Without one, the other side can still be dialled.
+            // Without a listener, the other side can still be dialled.
             bind_data_port(self.options.data_ports, false).ok()
         };
         let port = listener
@@ -333,7 +333,7 @@ impl Connector for SshConnector {
         let Some(live) = locked(&self.agent).take() else {
             return;
         };
-        // Threads that were making a connection may hold it a little longer.
+        // Threads that were making a connection may hold the agent a little longer.
         if complete {
             live.leave();
         } else {
@@ -343,8 +343,7 @@ impl Connector for SshConnector {
 }
 
 impl Live {
-    /// The first way that was found is a channel; others are looked for beside it. Where the other side had to dial there is
-    /// one channel.
+    /// Records the first path as a channel, and looks for others beside it. If the other side had to dial, there is one channel.
     fn note_way(&self, connection: &Connection) {
         if let Some(way) = connection.pulse()
             && self.channels.is_empty()
@@ -356,7 +355,7 @@ impl Live {
         }
     }
 
-    /// All has been said, and the agent ends by itself: how long ssh takes to tell is of no interest.
+    /// Leaves an agent that is finished and will end. The end of its ssh does not matter.
     fn leave(&self) {
         self.channels.stop();
         self.process.leave();
@@ -378,7 +377,7 @@ impl Live {
 /// each machine may be busy. An ssh that gets a signal to end drops its unsent data.
 const GOODBYE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// A failure of the moment.
+/// A temporary failure.
 pub(super) fn later(login: &Login, message: String) -> Refusal {
     Refusal::Daemon {
         peer: login.to_string(),
@@ -388,7 +387,7 @@ pub(super) fn later(login: &Login, message: String) -> Refusal {
     }
 }
 
-/// Without any other address it still has the one that ssh shows.
+/// The addresses of this machine. Without any, the client still has the address that ssh shows.
 fn own_or_loopback(port: u16) -> Vec<SocketAddr> {
     let mut targets = own_targets(None, port);
     if targets.is_empty() {
@@ -397,7 +396,7 @@ fn own_or_loopback(port: u16) -> Vec<SocketAddr> {
     targets
 }
 
-/// No way for data.
+/// The message on a missing path for data.
 pub(crate) fn unreachable(peer: &str, error: &ReachError) -> String {
     format!(
         "{UNREACHABLE} {peer}; tried: {error}. Open one of these ports in a firewall (--data-ports FIRST-LAST says which ports \

@@ -1,4 +1,4 @@
-//! The first words with an agent through a running ssh, and an explanation where they do not come.
+//! The first messages with an agent through a running ssh, and an explanation if they are missing.
 //! Decides nothing about the transfer.
 
 use std::io::{Read as _, Write as _};
@@ -17,10 +17,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::process::SshProcess;
 
-/// How often the user's interrupt is looked at.
+/// Interval between looks for the user's interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// From the end of what ssh carries to its own end.
+/// Longest time from the end of the stream of ssh to the end of ssh.
 const END_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Shown bytes of the noise before a missing answer.
@@ -35,8 +35,8 @@ pub(super) struct Peer<'a> {
     pub(super) limit: AnswerLimit,
 }
 
-/// How long an answer may take. A person who types a password, or looks at the key of a host, is not hurried: where there is
-/// one, time counts from the first byte from the other side, for then ssh has nothing left to ask.
+/// How long an answer may take. A person who types a password or checks the key of a host may take any time. With a person, the time
+/// counts from the first byte from the other side, because ssh has no question left then.
 #[derive(Clone, Copy)]
 pub(super) struct AnswerLimit {
     /// The user cannot answer a question.
@@ -45,7 +45,7 @@ pub(super) struct AnswerLimit {
 }
 
 impl AnswerLimit {
-    /// Whether it is over at `now`; `heard` is when the first byte came.
+    /// Whether the time is over at `now`; `heard` is the time of the first byte.
     fn is_over(&self, begun: Instant, heard: Option<Instant>, now: Instant) -> bool {
         let since = heard.or_else(|| self.unattended.then_some(begun));
         since.is_some_and(|since| now.saturating_duration_since(since) >= self.patience)
@@ -53,7 +53,7 @@ impl AnswerLimit {
 }
 
 impl Peer<'_> {
-    /// Sends `words` and waits for the agent's answer; nothing behind it is taken. Gives what stood before it, too.
+    /// Sends `words` and waits for the agent's answer; takes no byte after the answer. Also returns the noise before the answer.
     pub(super) fn greet(
         &self,
         socket: &mut UnixStream,
@@ -167,7 +167,7 @@ impl Peer<'_> {
         }
     }
 
-    /// ssh runs, and nothing comes.
+    /// The refusal when ssh runs, but no answer comes.
     fn too_late(&self, heard: bool, noise: &[u8]) -> Refusal {
         let complaint = self.process.complaint();
         self.process.terminate();
@@ -192,7 +192,7 @@ impl Peer<'_> {
         }
     }
 
-    /// Why ssh ended without an answer.
+    /// Explains the end of ssh without an answer.
     fn explain(&self, noise: &[u8]) -> Refusal {
         let status = self.process.wait(END_PATIENCE);
         if status.is_none() {
@@ -251,7 +251,7 @@ impl Peer<'_> {
     }
 }
 
-/// In what OpenSSH's client says when it does not let the user, or this machine the other one, through.
+/// Phrases of OpenSSH's client when it refuses the user or the host key.
 const AUTHENTICATION_WORDS: [&str; 3] = [
     "Permission denied",
     "Host key verification failed",
@@ -288,7 +288,7 @@ mod tests {
         assert!(!limit(true).is_over(begun, None, after(299)));
         assert!(limit(true).is_over(begun, None, after(300)));
         assert!(!limit(false).is_over(begun, None, after(86_400)));
-        // The way in took its time, and the shell there has begun to speak.
+        // The login took its time, and the shell there has begun to speak.
         for unattended in [false, true] {
             let heard = Some(after(200));
             assert!(!limit(unattended).is_over(begun, heard, after(499)));

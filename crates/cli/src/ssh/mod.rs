@@ -1,13 +1,13 @@
-//! Everything that has to do with ssh: starting an agent on another machine, and reaching it beside ssh or through it.
-//! Knows nothing of what is transferred.
+//! Everything about ssh: starting an agent on another machine, and reaching the agent beside ssh or through it.
+//! Does not know the transferred data.
 //!
-//! ssh carries a stream of the transfer that has no blocks, but for the first MiB of content in each direction while no other
-//! stream is there. More goes beside ssh over TLS, or through ssh if the user asks (`--via-ssh`). Where neither works, the client
-//! fails with what it tried.
+//! ssh carries one stream of the transfer, without blocks. While no other stream is there, it carries the first MiB of content in each
+//! direction. Further content goes beside ssh over TLS, or through ssh if the user asks (`--via-ssh`). If neither works, the client
+//! fails and lists its attempts.
 //!
-//! A small file takes three round trips more than `ssh HOST true`: ssh takes input once the agent runs, which brings OPENED; the
-//! manifest brings its answer; the block brings FINISHED. It needs no other connection, and the client does not wait for ssh to
-//! end.
+//! A small file takes three RTTs more than `ssh HOST true`. ssh takes input once the agent runs, which brings OPENED. The manifest
+//! brings its answer, and the block brings FINISHED. The file needs no other connection, and the client does not wait for the end of
+//! ssh.
 
 mod command;
 mod connector;
@@ -22,7 +22,7 @@ pub(crate) use connector::{SshConnector, SshOptions, unreachable};
 pub(crate) use godwit_run::SOFTWARE;
 pub(crate) use start::{Order, Started, start};
 
-/// The addresses of this machine with a port, for the other side to dial; `first` goes before all.
+/// The addresses of this machine with a port, for the other side to dial; `first` comes first.
 pub(crate) fn own_targets(first: Option<IpAddr>, port: u16) -> Vec<SocketAddr> {
     let own = godwit_net::own_addresses().unwrap_or_default();
     let mut targets: Vec<SocketAddr> = Vec::new();
@@ -35,16 +35,16 @@ pub(crate) fn own_targets(first: Option<IpAddr>, port: u16) -> Vec<SocketAddr> {
     targets
 }
 
-/// The two addresses of the connection that ssh came in by: of the client, and of this machine.
+/// The two addresses of the connection that ssh used: of the client, and of this machine.
 pub(crate) fn ssh_connection() -> Option<(IpAddr, IpAddr)> {
     let text = std::env::var("SSH_CONNECTION").ok()?;
     let mut words = text.split_whitespace();
     let client = words.next()?;
     let server = words.nth(1)?;
-    // A zone says nothing to others.
+    // A zone means nothing on other machines.
     let parse = |word: &str| word.split('%').next()?.parse().ok();
     Some((parse(client)?, parse(server)?))
 }
 
-/// Of the many that a machine may have, so many are tried.
+/// Most tried addresses of a machine.
 const ADDRESSES_MAX: usize = 16;

@@ -1,5 +1,5 @@
-//! One running ssh: its input and output as a socket, its complaints, its end.
-//! Does not know what goes through it.
+//! One running ssh: its input and output as a socket, its errors, its end.
+//! Does not know the data that goes through ssh.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -21,10 +21,10 @@ const COMPLAINT_BYTES_MAX: usize = 8 << 10;
 /// How long an idle ssh may take to end before the first signal, and then before the kill.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
-/// A signal that a terminal sends to all that run in it must not end ssh before this program has said goodbye through it.
+/// Signals of the terminal must not end ssh before this program has said goodbye through it.
 const WRAPPER: &str = "trap '' INT HUP QUIT; exec \"$@\"";
 
-/// A running ssh. Dropping it ends it, unless it was left.
+/// A running ssh. Dropping it ends ssh, unless `leave` was called.
 pub(crate) struct SshProcess {
     child: Mutex<Child>,
     pid: Pid,
@@ -44,7 +44,7 @@ impl godwit_run::AgentProcess for SshProcess {
 }
 
 impl SshProcess {
-    /// Runs it; gives the other end of its standard input and output.
+    /// Runs ssh; returns the other end of its standard input and output.
     pub(crate) fn start(line: &[OsString]) -> io::Result<(Self, UnixStream)> {
         let (near, far) = UnixStream::pair()?;
         let input: OwnedFd = far.try_clone()?.into();
@@ -83,12 +83,12 @@ impl SshProcess {
         Ok((process, near))
     }
 
-    /// How it ended, if it has.
+    /// The exit status, if ssh has ended.
     pub(crate) fn ended(&self) -> Option<ExitStatus> {
         locked(&self.child).try_wait().ok().flatten()
     }
 
-    /// Waits for its end.
+    /// Waits for the end of ssh.
     pub(crate) fn wait(&self, patience: Duration) -> Option<ExitStatus> {
         let until = Instant::now() + patience;
         loop {
@@ -100,7 +100,7 @@ impl SshProcess {
                 return None;
             }
             let timeout = Timespec::try_from(left.min(END_PATIENCE)).ok();
-            // It has not been waited for, so the id is its own.
+            // The process has not been waited for, so its id is still valid.
             match pidfd_open(self.pid, PidfdFlags::empty()) {
                 Ok(process) => {
                     let _ = poll(
@@ -129,23 +129,22 @@ impl SshProcess {
             .to_owned()
     }
 
-    /// Tells it to end.
+    /// Sends a signal to end ssh.
     pub(crate) fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Lets it end by itself, when it will. It loses nothing that it was given.
+    /// Lets ssh end when it is finished. It loses none of its data.
     pub(crate) fn leave(&self) {
         self.left.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for its end for a moment, and then makes it end: it has nothing left to do. If others use its connection it goes on
-    /// for them.
+    /// Waits a moment for the end of ssh, and then ends it, because it is idle. If others use its connection, ssh continues for them.
     pub(crate) fn end(&self) {
         self.end_after(END_PATIENCE);
     }
 
-    /// The same with another patience: what it was given last may still be on its way.
+    /// The same with another patience, because the last data may still be on the network.
     pub(crate) fn end_after(&self, mut patience: Duration) {
         for signal in [Signal::TERM, Signal::KILL] {
             if self.wait(patience).is_some() || serves_others(self.pid) {
@@ -159,7 +158,7 @@ impl SshProcess {
 
     fn signal(&self, signal: Signal) {
         if self.ended().is_none() && !serves_others(self.pid) {
-            // It may end at this moment; until it is waited for, the id is its own.
+            // The process may end at this moment. Its id stays valid until it is waited for.
             let _ = kill_process(self.pid, signal);
         }
     }
@@ -173,8 +172,8 @@ impl Drop for SshProcess {
     }
 }
 
-/// Whether it listens on a socket of this machine, as an ssh does through whose connection others go (`ControlMaster`).
-/// Where that cannot be seen it does not.
+/// Whether the process listens on a socket of this machine, as an ssh does that shares its connection (`ControlMaster`).
+/// False if that cannot be seen.
 fn serves_others(process: Pid) -> bool {
     let of = |name: &str| format!("/proc/{}/{name}", process.as_raw_nonzero());
     let Ok(table) = std::fs::read_to_string(of("net/unix")) else {

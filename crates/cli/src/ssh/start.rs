@@ -23,9 +23,9 @@ pub(crate) struct Order {
     pub(crate) client: Option<IdentityId>,
     /// The sender, in the key of the journal.
     pub(crate) sender: String,
-    /// Where who will connect listens.
+    /// Addresses where the connecting client listens.
     pub(crate) targets: Vec<SocketAddr>,
-    /// That is this process, so that it may be seen at other addresses than those it knows of.
+    /// The client is this process, so other addresses of it may be visible to the agent.
     pub(crate) from_here: bool,
 }
 
@@ -35,18 +35,18 @@ pub(crate) struct Started {
     /// The socket that ssh carries from now on.
     pub(crate) socket: UnixStream,
     pub(crate) identity: IdentityId,
-    /// Where it may be reached, the likeliest first.
+    /// Addresses of the agent, the likeliest first.
     pub(crate) targets: Vec<SocketAddr>,
     pub(crate) port: u16,
-    /// Of the exchange with agents, what it can do.
+    /// Capabilities of the agent, in the exchange with agents.
     pub(crate) capabilities: u64,
     /// Output that came before the answer.
     pub(crate) noise: Vec<u8>,
-    /// Content of blocks that it takes through ssh while there is no other way.
+    /// Content bytes of blocks that the agent takes through ssh while there is no other path.
     pub(crate) early_bytes: u64,
 }
 
-/// Starts an agent; `first` is sent to it behind the order.
+/// Starts an agent; sends `first` after the order.
 pub(crate) fn start(options: &SshOptions, order: &Order, first: &[u8]) -> Result<Started, Refusal> {
     let login = &options.login;
     let (port_first, port_last) = options.data_ports.unwrap_or((0, 0));
@@ -123,7 +123,7 @@ fn targets(said: &[String], named: &[IpAddr], port: u16) -> Vec<SocketAddr> {
     targets
 }
 
-/// The addresses of a host, as far as this machine knows it: it may be an alias of ssh's, or known at a jump host only.
+/// The addresses of a host, as far as this machine knows them. The host may be an alias of ssh, or known only at a jump host.
 fn resolve(host: &str) -> Receiver<Vec<IpAddr>> {
     let (answer, answers) = sync_channel(1);
     let host = host.to_owned();
@@ -138,7 +138,7 @@ fn resolve(host: &str) -> Receiver<Vec<IpAddr>> {
                 .collect(),
         );
     };
-    // Without it, the addresses that the other side says have to do.
+    // Without the thread, the addresses from the other side must suffice.
     let _ = std::thread::Builder::new()
         .name("resolve".to_owned())
         .spawn(body);

@@ -1,4 +1,4 @@
-//! `godwit site`, `user`, `token` and `node status`: who and what a node knows.
+//! `godwit site`, `user`, `token` and `node status`: the sites, users and tokens of a node.
 //! Stores nothing here.
 
 use std::ffi::OsString;
@@ -87,7 +87,7 @@ fn add_site(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks the site what this node may reach there, and says so.
+/// Asks the site what this node may reach there, and prints the answer.
 fn test_site(name: &str, client: &Client) -> Result<(), Failure> {
     let shown = printable(name);
     let exports = client.places().space(format!("{name}:/").as_bytes());
@@ -227,7 +227,7 @@ fn create_token(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
         Some(expires) => format!("until {}", clock.show(expires)),
         None => "until it is revoked".to_owned(),
     };
-    // The secret alone goes to standard output, so that a file gets nothing else.
+    // Only the secret goes to standard output, so that it can be redirected into a file.
     complain(&format!(
         "token {} of {}, {}, {until}; keep it in a file with mode 600, it is not shown again",
         created.token.id,

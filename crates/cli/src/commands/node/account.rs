@@ -1,4 +1,4 @@
-//! `godwit user passwd` and `godwit token revoke --others`: what everybody may do with the own account.
+//! `godwit user passwd` and `godwit token revoke --others`: changes that every user may make to the own account.
 //! Shows no password, and takes none from a command line.
 
 use std::ffi::OsString;
@@ -54,7 +54,7 @@ pub(super) fn change_password(matches: &ArgMatches, client: &Client) -> Result<(
     Ok(())
 }
 
-/// `godwit token revoke --others`: ends all sessions and log-ins but the one that asks.
+/// `godwit token revoke --others`: ends all sessions and log-ins except the asking one.
 pub(super) fn end_others(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
     let made = matches.get_flag("made");
     client.account().end_others(made)?;
@@ -81,7 +81,7 @@ pub(super) fn password(file: &Path) -> Result<String, Failure> {
     Ok(password.to_owned())
 }
 
-/// The terminal of the command, which shows nothing of what is typed. It is as before once this is dropped.
+/// The terminal of the command, without echo. Dropping it restores the terminal.
 struct Terminal {
     file: File,
     before: Termios,
@@ -101,7 +101,7 @@ impl Terminal {
             .map_err(failed)?;
         let before = tcgetattr(&file).map_err(|error| failed(error.into()))?;
         let mut silent = before.clone();
-        // Control-C comes as a byte, so that the terminal shows again what is typed before the command ends.
+        // Control-C arrives as a byte, so that the terminal gets its echo back before the command ends.
         silent.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
         silent.special_codes[SpecialCodeIndex::VMIN] = 1;
         silent.special_codes[SpecialCodeIndex::VTIME] = 0;
@@ -121,7 +121,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Nothing can be done about a terminal that has gone.
+        // A terminal that is gone needs no reset.
         let _ = tcsetattr(&self.file, OptionalActions::Flush, &self.before);
     }
 }
@@ -139,7 +139,7 @@ fn line_of(input: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
             CONTROL_C | CONTROL_D => return Ok(None),
             CONTROL_U => line.clear(),
             BACKSPACE | DELETE => {
-                // All bytes of a sign of UTF-8.
+                // Removes all bytes of a UTF-8 character.
                 while line.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
             }
             byte if line.len() < BYTES_MAX => line.push(byte),

@@ -1,4 +1,4 @@
-//! Which entries of its sources a job means: the flags of `godwit cp` for that, and a list of names that goes along with the job.
+//! The selection of entries in a job: the same flags as in `godwit cp`, and a list of names that becomes a part of the job.
 //! Checks no pattern, and looks at no source.
 
 use std::fs::File;
@@ -13,15 +13,15 @@ use godwit_state::SPEC_BYTES_MAX;
 use crate::args;
 use crate::exit::Failure;
 
-/// Which entries a job means: rules and bounds, and names.
+/// The selection of a job: rules and bounds, and names.
 type Choice = (Option<Selection>, Vec<Text>);
 
-/// Reads the flags, and the files that they name. The environment and the settings file of `godwit cp` say nothing about jobs.
+/// Reads the flags, and the files that they name. The environment and the settings file of `godwit cp` do not apply to jobs.
 pub(super) fn read(matches: &ArgMatches) -> Result<Choice, Failure> {
     choice(&settings(matches)?)
 }
 
-/// The same for a schedule. It has dates only, for an age would count from now in each of its jobs.
+/// The same for a schedule. A schedule accepts only dates, because an age would count from the start of each of its jobs.
 pub(super) fn read_lasting(matches: &ArgMatches) -> Result<Choice, Failure> {
     let settings = settings(matches)?;
     for (name, when) in [("newer", &settings.newer), ("older", &settings.older)] {
@@ -47,7 +47,7 @@ fn choice(settings: &SelectionSettings) -> Result<Choice, Failure> {
     };
     let list = names(place, settings.from0)?;
     let mut selection = read_selection(settings)?.unwrap_or_default();
-    // The job has the names themselves.
+    // The job itself has the names.
     selection.list = None;
     Ok((
         (selection != Selection::default()).then_some(selection),
@@ -55,7 +55,7 @@ fn choice(settings: &SelectionSettings) -> Result<Choice, Failure> {
     ))
 }
 
-/// The names of a list, as `godwit cp` reads it: empty ones are passed over.
+/// The names of a list, as `godwit cp` reads it: empty ones are skipped.
 fn names(place: &ListPlace, from0: bool) -> Result<Vec<Text>, Failure> {
     let (shown, content) = match place {
         ListPlace::Input => ("-".to_owned(), content(io::stdin().lock())),
@@ -83,7 +83,7 @@ fn names(place: &ListPlace, from0: bool) -> Result<Vec<Text>, Failure> {
     Ok(names)
 }
 
-/// At most one byte more than a job keeps.
+/// Reads at most one byte more than a job keeps.
 fn content(input: impl Read) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     input

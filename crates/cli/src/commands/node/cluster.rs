@@ -1,4 +1,4 @@
-//! `godwit cluster`: how the cluster of a node is, and which nodes it has.
+//! `godwit cluster`: the state of a node's cluster, and its nodes.
 //! Decides nothing; the node does. `leave` and `recover` work on the home of a node that is stopped.
 
 use std::time::Duration;
@@ -91,7 +91,7 @@ fn invite(matches: &ArgMatches, client: &Client, json: bool) -> Result<(), Failu
         print_json(&invite);
         return Ok(());
     }
-    // The token alone on standard output, so that it can go into a file.
+    // Only the token goes to standard output, so that it can be redirected into a file.
     let address = invite.addresses.first().map_or("HOST:PORT", String::as_str);
     complain(&format!(
         "good once, until {}; write it to a file on the new node (chmod 600), and there: godwit serve --join {} --token-file FILE",
@@ -149,13 +149,13 @@ fn row(node: &ClusterNode, view: &ClusterView) -> Vec<String> {
     fields.iter().map(|field| printable(field)).collect()
 }
 
-/// Gives what root wrote to the owner of the home, who runs the node.
+/// Gives files that root wrote to the owner of the home, which is the user of the node.
 fn give(home: &Home) -> Result<(), Failure> {
     let given = owner::give(home.path(), &["state", "cluster.json"]);
     given.map_err(|error| Failure::local(format!("{}: {error}", home.path().display())))
 }
 
-/// Makes the node of this home, which is stopped, the only one of its cluster.
+/// Makes the stopped node of this home the only one of its cluster.
 pub(in crate::commands) fn recover(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     if !matches.get_flag("yes") {
         return Err(Failure::usage(
@@ -166,7 +166,7 @@ pub(in crate::commands) fn recover(matches: &ArgMatches, home: &Home) -> Result<
     let member = ClusterHome::read(home.path()).map_err(Failure::local)?;
     let member = member.unwrap_or_else(|| ClusterHome::of_one(&identity));
     let state = home.path().join("state");
-    // It refuses while a node runs, and checks the state before it changes anything.
+    // Refuses while a node runs, and checks the state before any change.
     let recovered =
         godwit_state::recover(&state, member.number, godwit_jobs::now()).map_err(Failure::local)?;
     let member = member.recovered();
@@ -182,7 +182,7 @@ pub(in crate::commands) fn recover(matches: &ArgMatches, home: &Home) -> Result<
     Ok(Exit::Complete)
 }
 
-/// Has the node of this home, which is stopped, forget its cluster.
+/// Has the stopped node of this home forget its cluster.
 pub(in crate::commands) fn leave(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let member = ClusterHome::read(home.path()).map_err(Failure::local)?;
     let first = member

@@ -1,5 +1,5 @@
-//! Finds the node that is meant, and what lets us in.
-//! Asks nothing of it.
+//! Finds the named node, and the credentials for it.
+//! Sends no request.
 
 use std::ffi::OsString;
 use std::os::unix::net::UnixStream;
@@ -85,7 +85,7 @@ fn https(origin: &str, node: &str) -> Result<HostPort, Failure> {
 }
 
 fn known(host: &HostPort) -> Result<Option<Fingerprint>, Failure> {
-    // Where there is no home, nothing is pinned.
+    // Without a home, no certificate is pinned.
     let Ok(home) = home::find() else {
         return Ok(None);
     };

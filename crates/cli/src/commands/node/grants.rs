@@ -28,10 +28,10 @@ pub(super) fn run(sub: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
     }
 }
 
-/// The node of a home, as far as it answers.
+/// The running node of a home, as far as it answers.
 struct Running {
     client: Client,
-    /// None: no node runs with this home.
+    /// Rules of the node; None if no node runs with this home.
     rules: Option<Result<Vec<AccessView>, ClientError>>,
 }
 
@@ -45,7 +45,7 @@ impl Running {
         Ok(Self { client, rules })
     }
 
-    /// The rules of the node's state; None where they are not known.
+    /// The rules of the node's state; None if they are unknown.
     fn of_state(&self) -> Option<Vec<&AccessView>> {
         let rules = self.rules.as_ref()?.as_ref().ok()?;
         let of_state = rules
@@ -54,13 +54,13 @@ impl Running {
         Some(of_state.collect())
     }
 
-    /// Whether it has other nodes beside it, which a file in its home would not reach.
+    /// Whether the node is in a cluster with others, which a file in its home would not reach.
     fn is_in_cluster(&self) -> bool {
         let view = self.rules.is_some().then(|| self.client.cluster().view());
         view.is_some_and(|view| view.is_ok_and(|view| view.nodes.len() > 1))
     }
 
-    /// Adds a grant to the state; whether that changes anything.
+    /// Adds a grant to the state; returns whether that changes anything.
     fn add(&self, mut grant: Grant, clock: &Clock) -> Result<bool, Failure> {
         let rules = self.of_state().unwrap_or_default();
         let (subject, area) = (grant.subject.to_string(), grant.place());
@@ -89,7 +89,7 @@ impl Running {
         Ok(true)
     }
 
-    /// Why the rules of the state are not known, or None where they are.
+    /// Why the rules of the state are unknown; None if they are known.
     fn silence(&self) -> Option<String> {
         match &self.rules {
             None => Some("no node runs with this home".to_owned()),
@@ -192,7 +192,7 @@ fn allow(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let is_at_sites = places.iter().any(|(site, _)| site.is_some());
     check_sites(is_at_sites, &subject, &node)?;
     let file = Grants::new(home.path());
-    // Only the state knows the sites, so it has the rules at them.
+    // Only the state knows the sites, so the state holds the rules at them.
     let in_state = is_at_sites || node.is_in_cluster();
     for (site, area) in places {
         let grant = Grant {
@@ -220,7 +220,7 @@ fn allow(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     Ok(Exit::Complete)
 }
 
-/// Rules at sites are for users, and a running node keeps them.
+/// Refuses rules at sites, unless they are for users and a running node keeps them.
 fn check_sites(is_at_sites: bool, subject: &Subject, node: &Running) -> Result<(), Failure> {
     if !is_at_sites {
         return Ok(());
@@ -238,7 +238,7 @@ fn check_sites(is_at_sites: bool, subject: &Subject, node: &Running) -> Result<(
     }
 }
 
-/// Says which home was written to, and who reads it.
+/// Prints which home was written to, and its reader.
 fn tell_place(home: &Home, node: &Running) {
     let file = home.path().join("grants");
     let file = file.display();
@@ -257,7 +257,7 @@ fn tell_place(home: &Home, node: &Running) {
     });
 }
 
-/// An export that does not exist is refused, as far as anybody knows which there are.
+/// Refuses an unknown export, if the exports are known.
 fn check_exports(places: &[Where], node: &Running, home: &Home) -> Result<(), Failure> {
     let named = places.iter().filter_map(|(site, area)| match area {
         Area::Export { name, .. } if site.is_none() => Some(name),
@@ -293,7 +293,7 @@ fn check_exports(places: &[Where], node: &Running, home: &Home) -> Result<(), Fa
     }
 }
 
-/// The exports of the running node, or those of its configuration, and whose they are.
+/// The exports of the running node, or those of its configuration, with a name for their origin.
 fn known_exports(node: &Running, home: &Home) -> Result<(Vec<String>, String), String> {
     if node.rules.is_some() {
         let exports = node.client.exports().map_err(|error| error.to_string())?;
@@ -322,7 +322,7 @@ fn deny(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let places = places(matches)?;
     let lies_in =
         |grant: &Grant, (site, area): &Where| grant.site == *site && area.contains(&grant.area);
-    // Access that the subject gave to others for its jobs goes with its own.
+    // Access that the subject gave to others for its jobs ends with its access.
     let gave = |grant: &Grant| {
         let mandate = grant.mandate.as_ref();
         mandate.is_some_and(|mandate| mandate.asker == subject.to_string())
@@ -371,7 +371,7 @@ fn deny(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let reaches =
         |grant: &Grant, (site, area): &Where| grant.site == *site && grant.area.contains(area);
     let still = |grant: &&Grant| places.iter().any(|place| reaches(grant, place));
-    // Success would deceive: what was to be denied is still allowed.
+    // Success would mislead: the denied access is still allowed by another grant.
     if let Some(grant) = left.iter().find(still) {
         return Err(Failure::local(format!(
             "{subject} may still {}, by a grant that reaches further; end that one by: godwit access deny {subject}{}",
@@ -414,7 +414,7 @@ fn subject(matches: &ArgMatches) -> Result<Subject, Failure> {
 /// A site, None for this node, and an area of its exports.
 type Where = (Option<String>, Area);
 
-/// The places that were named: exports of this node, or of sites.
+/// The named places: exports of this node, or of sites.
 fn places(matches: &ArgMatches) -> Result<Vec<Where>, Failure> {
     let exports = named(matches, "export", |text| match text.parse() {
         Ok(Area::All) => Err("write --all-exports for that".to_owned()),

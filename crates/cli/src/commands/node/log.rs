@@ -1,4 +1,4 @@
-//! `godwit job log`: what happened to a job, a line each.
+//! `godwit job log`: the events of a job, a line each.
 //! Keeps nothing.
 
 use std::collections::BTreeMap;
@@ -17,17 +17,17 @@ use crate::output::{complain, line_of, print, printable};
 /// Lines of a page.
 const PAGE: usize = 1_000;
 
-/// A log is looked at so often while it is followed.
+/// Interval between looks at a followed log.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Prints the log, and follows it where that is wished.
+/// Prints the log, and follows it if asked to.
 pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
     let jobs = client.jobs();
     let id = jobs.find(&text(matches, "id")?)?.id;
     let json = matches.get_flag("json");
     let mut after = 0;
     let mut missing = BTreeMap::new();
-    // A job that ends writes its last lines before it does, so the log is read once more after that.
+    // A job writes its last lines before it ends, so the log is read once more after the end.
     let mut ended = !matches.get_flag("follow");
     loop {
         let page = jobs.log(&id, after, PAGE)?;

@@ -1,4 +1,4 @@
-//! The commands that speak to a running node: each asks it by `godwit_client`, and shows the answer.
+//! The commands that speak to a running node: each sends requests by `godwit_client`, and shows the answers.
 //! Decides nothing about jobs; the node does.
 
 mod access;
@@ -37,7 +37,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{print, print_data};
 use when::Clock;
 
-/// Jobs that a list shows at most: what a node gives on one page.
+/// Most jobs of a list: one page of a node.
 const JOBS_MAX: usize = 1_000;
 
 /// Runs a command, or one of a family.
@@ -106,7 +106,7 @@ fn list(matches: &ArgMatches, client: &godwit_client::Client) -> Result<Exit, Fa
     Ok(Exit::Complete)
 }
 
-/// How the program ends for a job that has ended so.
+/// The exit code for a job in this final state.
 fn exit_of(state: JobState) -> Exit {
     match state {
         JobState::Complete => Exit::Complete,
@@ -117,7 +117,7 @@ fn exit_of(state: JobState) -> Exit {
 
 /// Prints a document of the API on one line.
 fn print_json<T: Serialize>(document: &T) {
-    // Plain fields: it always becomes JSON.
+    // Plain fields always become JSON.
     print_data(&serde_json::to_string(document).unwrap_or_default());
 }
 

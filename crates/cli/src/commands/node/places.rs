@@ -1,4 +1,4 @@
-//! `godwit ls`, `mkdir`, `rm`, `mv` and `clean`: entries at places of a node and of the sites that it knows.
+//! `godwit ls`, `mkdir`, `rm`, `mv` and `clean`: entries at places of a node and of its known sites.
 //! Touches no file of this machine.
 
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use super::{optional, print_json, table};
 use crate::exit::{Exit, Failure};
 use crate::output::{complain, print, printable};
 
-/// Temporary files that a transfer of another machine may need are rarely at rest for longer.
+/// Temporary files of a transfer that another machine may continue rarely rest for longer.
 const OLDER_THAN: &str = "1h";
 
 /// Runs one of the commands.
@@ -54,7 +54,7 @@ fn list(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
             let mut entries = page.entries;
             entries.retain(|entry| all || !entry.name.0.starts_with(b"."));
             show(&entries, json);
-            // A node that gives the same page for ever is not asked for ever.
+            // Ends on a repeated page, so that a faulty node is not asked for ever.
             match page.next {
                 Some(next) if cursor.as_deref().is_none_or(|before| before < &next.0[..]) => {
                     cursor = Some(next.0);
@@ -98,7 +98,7 @@ fn exports(site: &[u8], json: bool, client: &Client) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One line for each entry, as `ls -l` has them.
+/// Prints one line for each entry, as `ls -l` does.
 fn show(entries: &[EntryView], json: bool) {
     if json {
         entries.iter().for_each(print_json);
@@ -166,7 +166,7 @@ fn rename(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
     let source = known_form(from)?;
     let destination = known_form(to)?;
     let mut to = to.clone();
-    // As with mv: into a directory that is there.
+    // As with mv: into an existing directory.
     let is_directory = destination.directory
         || match client.places().stat(&to) {
             Ok(there) => there.kind == EntryKind::Directory,
@@ -271,13 +271,13 @@ fn complain_of(place: &[u8], failures: &[FailedPlace], count: u64) {
     }
 }
 
-/// The places that were typed, as bytes.
+/// The typed places, as bytes.
 fn places(matches: &ArgMatches) -> Vec<Vec<u8>> {
     let given = matches.get_many::<OsString>("places").into_iter().flatten();
     given.map(|place| place.as_bytes().to_vec()).collect()
 }
 
-/// The place, if it is one.
+/// Parses a place.
 fn known_form(place: &[u8]) -> Result<Place, Failure> {
     Place::from_bytes(place).map_err(Failure::usage)
 }
@@ -287,7 +287,7 @@ fn is(error: &ClientError, code: FailureCode) -> bool {
     matches!(error, ClientError::Refused { problem, .. } if problem.code == code)
 }
 
-/// A name for people: what is not UTF-8 or would steer a terminal is escaped.
+/// A name for people: bytes that are not UTF-8, or that would steer a terminal, are escaped.
 fn shown(name: &[u8]) -> String {
     match RelPath::parse(name) {
         Ok(path) => printable(&path.to_string()),

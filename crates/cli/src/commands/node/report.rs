@@ -39,7 +39,7 @@ pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure
     Ok(Exit::Complete)
 }
 
-/// Prints the manifest of a job as it comes.
+/// Prints the manifest of a job while it arrives.
 pub(super) fn manifest(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
     let jobs = client.jobs();
     let job = jobs.find(&text(matches, "id")?)?;

@@ -1,4 +1,4 @@
-//! `godwit node limits`, `node limit`, `site limit`, `user limit` and `user share`: how fast jobs may go, and how many at once.
+//! `godwit node limits`, `node limit`, `site limit`, `user limit` and `user share`: the rates of jobs, and how many run at once.
 //! Enforces nothing; the node does.
 
 use clap::ArgMatches;
@@ -15,7 +15,7 @@ use crate::output::{complain, print, printable};
 /// Each node, owner or site.
 const EACH: &str = "*";
 
-/// Sets or removes a limit; `family` is the command that has it.
+/// Sets or removes a limit; `family` is the parent command.
 pub(super) fn limit(family: &str, matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
     let (scope, name) = match family {
         "site" => (LimitScopeName::Site, text(matches, "name")?),
@@ -60,7 +60,7 @@ pub(super) fn limit(family: &str, matches: &ArgMatches, client: &Client) -> Resu
     Ok(Exit::Complete)
 }
 
-/// Whether there is what a limit names, as far as the node says.
+/// Whether the target of a limit exists, as far as the node says.
 fn is_known(scope: LimitScopeName, name: &str, client: &Client) -> bool {
     let named: Result<Vec<String>, ClientError> = match (scope, name) {
         (_, EACH) | (LimitScopeName::JobDefault, _) => return true,
@@ -110,7 +110,7 @@ pub(super) fn list(matches: &ArgMatches, client: &Client) -> Result<Exit, Failur
 /// Sets the share of a user.
 pub(super) fn share(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
     let name = text(matches, "name")?;
-    // The argument is required.
+    // clap requires the argument.
     let weight = number(matches, "weight")?.unwrap_or(1);
     let share = Limits::of(client).put_share(&name, NewShare { weight })?;
     match matches.get_flag("json") {

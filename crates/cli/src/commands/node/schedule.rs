@@ -46,7 +46,7 @@ fn add(matches: &ArgMatches, client: &Client) -> Result<ScheduleView, Failure> {
     Ok(Schedules::of(client).put(&text(matches, "id")?, &schedule)?)
 }
 
-/// Disables or enables a schedule, and leaves the rest of it as it is.
+/// Disables or enables a schedule, and changes nothing else.
 fn switch(id: &str, disabled: bool, client: &Client) -> Result<ScheduleView, Failure> {
     let found = Schedules::of(client).list()?;
     let found = found.into_iter().find(|schedule| schedule.id == id);

@@ -1,5 +1,5 @@
-//! `godwit job show`: a job, a line for each thing that is known of it.
-//! Asks for nothing but the job and, where nodes share it, their work.
+//! `godwit job show`: a job, with one fact a line.
+//! Requests only the job and, if nodes share it, their work.
 
 use clap::ArgMatches;
 use godwit_api::job::JobKind;
@@ -190,7 +190,7 @@ fn lost(summary: &serde_json::Value) -> String {
     lost.collect::<Vec<_>>().join(", ")
 }
 
-/// Lines of a name and a value; what has no value is left out.
+/// Lines of a name and a value; lines without a value are left out.
 #[derive(Default)]
 pub(super) struct Lines(pub(super) Vec<String>);
 

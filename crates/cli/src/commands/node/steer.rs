@@ -1,5 +1,5 @@
 //! The commands that change jobs: pause, resume, cancel, retry, limit, priority, label.
-//! Whether a change is allowed, the node decides.
+//! The node decides whether a change is allowed.
 
 use clap::ArgMatches;
 use godwit_api::rest::{CancelJob, ChangeJob, JobView};

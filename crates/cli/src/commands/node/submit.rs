@@ -1,5 +1,5 @@
-//! `godwit job submit`: from what was typed to a description of a job.
-//! Checks only the form; what places and settings there are, the node knows. Leaves which entries are meant to `choosing`.
+//! `godwit job submit`: turns the command line into a description of a job.
+//! Checks only the form; the node knows its places and settings. Leaves the selection of entries to `choosing`.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use super::{choosing, optional, print_json, text, texts, watch};
 use crate::exit::{Exit, Failure};
 use crate::output::{complain, print};
 
-/// Submits a job, and watches it where that is wished.
+/// Submits a job, and watches it if asked to.
 pub(super) fn run(
     matches: &ArgMatches,
     client: &Client,
@@ -53,7 +53,7 @@ pub(super) fn run(
     })
 }
 
-/// The job without its times, with the entries that it means.
+/// The job without its times, with its selection of entries.
 pub(super) fn describe(
     matches: &ArgMatches,
     (selection, list): (Option<Selection>, Vec<Text>),
@@ -126,7 +126,7 @@ pub(super) fn number<T: std::str::FromStr>(
     })
 }
 
-/// Settings as `NAME=VALUE`; a name alone is a switch. A name that is repeated has several values.
+/// Settings as `NAME=VALUE`; a name alone is a switch. A repeated name has several values.
 fn settings(words: &[String]) -> Result<BTreeMap<String, Vec<Text>>, Failure> {
     let mut settings: BTreeMap<String, Vec<Text>> = BTreeMap::new();
     for word in words {

@@ -11,10 +11,10 @@ use crate::output::printable;
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// The longest label in a table; `job show` has all of it.
+/// The longest label in a table; `job show` prints the whole label.
 const LABEL_SIGNS: usize = 20;
 
-/// The columns of the terminal that standard output is, or None where it is none.
+/// The width of the terminal on standard output; None without a terminal.
 pub(super) fn width() -> Option<usize> {
     let out = rustix::stdio::stdout();
     isatty(out)
@@ -24,7 +24,7 @@ pub(super) fn width() -> Option<usize> {
         .filter(|width| *width > 0)
 }
 
-/// The rows of a terminal, or None where standard output is none.
+/// The height of the terminal on standard output; None without a terminal.
 pub(super) fn height() -> Option<usize> {
     let out = rustix::stdio::stdout();
     isatty(out)
@@ -34,7 +34,7 @@ pub(super) fn height() -> Option<usize> {
         .filter(|height| *height > 0)
 }
 
-/// A row for each job, and below it why it waits.
+/// A row for each job, and below it the reason of its wait.
 pub(super) fn jobs(jobs: &[JobView], clock: &Clock, width: Option<usize>) -> String {
     let head = ["ID", "STATE", "DONE", "RATE", "LEFT", "LABEL", "FROM -> TO"];
     let rows: Vec<Vec<String>> = jobs
@@ -70,7 +70,7 @@ pub(super) fn plain(head: &[&str], rows: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
-/// Lines of columns; a column in which nothing stands is left out.
+/// Lines of columns; an empty column is left out.
 fn aligned(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let signs = |text: &str| text.chars().count();
     let widths: Vec<usize> = (0..head.len())
@@ -97,7 +97,7 @@ fn aligned(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     std::iter::once(first).chain(others).collect()
 }
 
-/// A text that is no longer than this.
+/// The text, cut to this width.
 pub(super) fn cut(text: &str, width: Option<usize>) -> String {
     match width {
         Some(width) if text.chars().count() > width => {

@@ -18,33 +18,33 @@ use crate::output::{print, printable};
 use godwit_api::shown::printable_lines;
 use godwit_node::signals;
 
-/// A table a second is as much as anybody reads.
+/// Interval between two tables; faster ones cannot be read.
 const REFRESH: Duration = Duration::from_secs(1);
 
-/// Running jobs whose work is asked for: more than fit a screen.
+/// Most running jobs whose work is requested: more than fit a screen.
 const WORKS_MAX: usize = 16;
 
-/// How soon a signal is obeyed.
+/// Interval between looks for a signal.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Where a terminal has a second screen: go there; come back.
+/// Switches a terminal to its second screen, and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-/// To the first line, and to the end of the screen everything away.
+/// Moves to the first line, and clears to the end of the screen.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
 /// The state shown at one moment.
 #[derive(Serialize)]
 struct Seen {
-    /// The nodes; None where the node knows of no cluster.
+    /// The nodes; None if the node knows no cluster.
     cluster: Option<ClusterView>,
     /// Running jobs first, then waiting ones.
     jobs: Vec<JobView>,
-    /// The work of those that are divided.
+    /// The work of divided jobs.
     work: Vec<WorkView>,
 }
 
-/// Shows what runs until a signal comes; once where that is wished or where there is no terminal.
+/// Shows running jobs until a signal comes; only once if asked to, or without a terminal.
 pub(super) fn run(client: &Client, json: bool, once: bool) -> Result<Exit, Failure> {
     if json {
         print_json(&look(client)?);
@@ -54,7 +54,7 @@ pub(super) fn run(client: &Client, json: bool, once: bool) -> Result<Exit, Failu
         print(&screen(client, &look(client)?));
         return Ok(Exit::Complete);
     }
-    // Before the screen changes: a fault of the first look is to be seen after it.
+    // Before the screen changes, so that an error of the first look stays visible.
     let mut seen = look(client)?;
     let ended = Arc::new(AtomicBool::new(false));
     signals::watch(&ended).map_err(Failure::local)?;
@@ -87,7 +87,7 @@ fn look(client: &Client) -> Result<Seen, Failure> {
     jobs.sort_by_key(|job| !words::is_moving(job.state));
     let cluster = match client.cluster().view() {
         Ok(view) => Some(view),
-        // A node of an earlier version, or one that takes part in no cluster.
+        // A node of an earlier version, or one without a cluster.
         Err(error) if error.status() == Some(404) => None,
         Err(error) => return Err(error.into()),
     };
@@ -133,7 +133,7 @@ fn screen(client: &Client, seen: &Seen) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The nodes that bring a divided job.
+/// The nodes that run a divided job.
 fn nodes_of(job: &JobView) -> Option<String> {
     let nodes = &job.progress.as_ref()?.nodes;
     let row = |node: &NodeProgress| {
@@ -177,7 +177,7 @@ fn channels(job: &JobView) -> Option<String> {
     Some(table::plain(&head, &rows))
 }
 
-/// Shows as much as the terminal has room for.
+/// Shows as much as fits the terminal.
 fn draw(text: &str) {
     let rows = table::height().unwrap_or(usize::MAX);
     let text = printable_lines(text);
@@ -185,7 +185,7 @@ fn draw(text: &str) {
     put(&format!("{CLEAR}{}", lines.join("\r\n")));
 }
 
-/// A terminal that went away ends the program by its signal.
+/// Writes to the terminal. A terminal that is gone ends the program by its signal.
 fn put(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -1,5 +1,5 @@
-//! `godwit job watch`: shows how a job goes on until it ends.
-//! Steers nothing: a watcher that goes away changes nothing.
+//! `godwit job watch`: shows the progress of a job until its end.
+//! Steers nothing: the job does not depend on its watchers.
 
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use super::{exit_of, print_json, show, words};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// The job itself is looked at after this time without news.
+/// Interval without news after which the job itself is requested.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// How often a job is looked at on a node that tells no events.
+/// Interval between looks at a job on a node without events.
 const LOOK_WITHOUT_EVENTS: Duration = Duration::from_secs(1);
 
 /// Watches a job to its end; the exit is that of the job.
@@ -30,7 +30,7 @@ pub(super) fn run(
     // In the other order, changes between the look and the first event would be missed.
     let mut events = match client.events(Some(id)) {
         Ok(events) => Some(events),
-        // A node that tells no events is looked at.
+        // A node without events is polled.
         Err(error) if error.status() == Some(404) => None,
         Err(error) => return Err(error.into()),
     };
@@ -85,12 +85,12 @@ struct Watched {
     output: Output,
     json: bool,
     told: Option<String>,
-    /// Failed entries that were shown last.
+    /// Number of failed entries that were shown last.
     failed: u64,
 }
 
 impl Watched {
-    /// Shows the job, if there is something new to say of it.
+    /// Shows the job if it has changed.
     fn job(&mut self, job: &JobView) {
         if self.json {
             let line = serde_json::to_string(job).unwrap_or_default();
@@ -114,7 +114,7 @@ impl Watched {
         }
     }
 
-    /// Shows how far the job is.
+    /// Shows the progress of the job.
     fn progress(&mut self, id: &str, progress: &ProgressView) {
         if self.json {
             print_json(progress);
@@ -131,7 +131,7 @@ impl Watched {
     }
 }
 
-/// The same as an event of a transfer.
+/// The progress as an event of a transfer.
 fn event(progress: &ProgressView) -> Progress {
     let limited = |stage: &String| Limited {
         stage: stage.clone(),

@@ -1,4 +1,4 @@
-//! `godwit webhook`: addresses to which a node says how jobs go on.
+//! `godwit webhook`: addresses to which a node reports the progress of jobs.
 //! Sends nothing itself.
 
 use std::ffi::OsString;
@@ -54,7 +54,7 @@ fn add(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
         ),
         None => format!("{url} hears of jobs"),
     });
-    // The key alone goes to standard output, so that a file gets nothing else.
+    // Only the key goes to standard output, so that it can be redirected into a file.
     if let Some(secret) = &made.secret {
         print(secret);
     }

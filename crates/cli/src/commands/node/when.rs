@@ -12,7 +12,7 @@ use crate::exit::Failure;
 
 const DAY: i64 = 86_400;
 
-/// The name of this machine's time zone, as `Europe/Berlin`; None where it has none that a node knows.
+/// The name of this machine's time zone, as `Europe/Berlin`; None without a name that a node knows.
 pub(super) fn time_zone() -> Option<String> {
     let name = match std::env::var("TZ") {
         Ok(name) => name.trim_start_matches(':').to_owned(),
@@ -43,27 +43,27 @@ impl Clock {
             });
         Self {
             now: Timestamp(now),
-            // Where the time zone is not known, local time is UTC.
+            // If the time zone is unknown, local time is UTC.
             offset_at: |moment| local_time::offset_at(moment).unwrap_or(0),
         }
     }
 
-    /// When the command began.
+    /// The start time of the command.
     pub(super) const fn present(&self) -> Timestamp {
         self.now
     }
 
-    /// Seconds from then until now; 0 for a time to come.
+    /// Seconds from then until now; 0 for a future time.
     pub(super) fn seconds_since(&self, then: Timestamp) -> u64 {
         u64::try_from((self.now.0 - then.0) / 1_000).unwrap_or(0)
     }
 
-    /// A time to come at which something begins, as a user gives it to this option. A day means its first moment.
+    /// A future begin, as a user gives it to this option. A day means its first moment.
     pub(super) fn parse(&self, option: &str, text: &str) -> Result<Timestamp, Failure> {
         self.parse_at(option, text, Edge::Begin)
     }
 
-    /// A time to come at which something ends, as a user gives it to this option. A day means the end of it.
+    /// A future end, as a user gives it to this option. A day means its end.
     pub(super) fn parse_end(&self, option: &str, text: &str) -> Result<Timestamp, Failure> {
         self.parse_at(option, text, Edge::End)
     }
@@ -82,7 +82,7 @@ impl Clock {
         Ok(time)
     }
 
-    /// The edge of a day: `today`, `tomorrow`, a day of the week, or a date. A day of the week is the next one whose edge is to come.
+    /// The edge of a day: `today`, `tomorrow`, a day of the week, or a date. A day of the week is the next one with a future edge.
     fn day(&self, text: &str, edge: Edge) -> Option<Timestamp> {
         let now = self.now.0.div_euclid(1_000);
         let today = (now + (self.offset_at)(now)).div_euclid(DAY);
@@ -109,14 +109,14 @@ impl Clock {
         edge_of(date.seconds.div_euclid(DAY))
     }
 
-    /// A time that has passed, as a user gives it to this option.
+    /// A past time, as a user gives it to this option.
     pub(super) fn parse_past(&self, option: &str, text: &str) -> Result<Timestamp, Failure> {
         let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic() && last != 'Z');
         let ago = parse_duration(text).ok().filter(|_| has_unit);
         let ago = ago.and_then(|ago| i64::try_from(ago.as_millis()).ok());
         let time = match ago {
             Some(ago) => self.now.0.checked_sub(ago).map(Timestamp),
-            // A time of the day alone might be yesterday's.
+            // A time of day alone might mean yesterday.
             None => self.read(text).filter(|_| time_of_day(text).is_none()),
         };
         time.ok_or_else(|| {
@@ -139,7 +139,7 @@ impl Clock {
             let millis = i64::from(moment.nanoseconds / 1_000_000);
             return Some(Timestamp(seconds.checked_mul(1_000)?.checked_add(millis)?));
         }
-        // A number alone might be meant as anything.
+        // A number alone would be ambiguous.
         let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
         let span = parse_duration(text).ok().filter(|_| has_unit)?;
         let millis = i64::try_from(span.as_millis()).ok()?;
@@ -159,7 +159,7 @@ impl Clock {
         Timestamp(seconds * 1_000)
     }
 
-    /// UTC of what local clocks show. A time that a change of the clocks leaves out is taken as if they had not changed yet.
+    /// UTC of a local time. A time that a change of the clocks skips counts as if they had not changed yet.
     fn utc_of(&self, local: i64) -> i64 {
         let first = local - (self.offset_at)(local);
         let second = local - (self.offset_at)(first);
@@ -169,7 +169,7 @@ impl Clock {
         }
     }
 
-    /// A time for people: without the date where it is today.
+    /// A time for people: without the date if it is today.
     pub(super) fn show(&self, time: Timestamp) -> String {
         let local = |time: Timestamp| {
             let seconds = time.0.div_euclid(1_000);
@@ -186,7 +186,7 @@ impl Clock {
     }
 }
 
-/// Which moment a day stands for.
+/// The moment that a day stands for.
 #[derive(Clone, Copy)]
 enum Edge {
     /// Its first moment.
@@ -233,7 +233,7 @@ fn time_of_day(text: &str) -> Option<i64> {
     Some(hour * 3_600 + minute * 60 + second)
 }
 
-/// Whether a moment says by itself how far it is from UTC.
+/// Whether a text includes its offset from UTC.
 fn has_zone(text: &str) -> bool {
     text.starts_with('@')
         || text
@@ -273,7 +273,7 @@ mod tests {
             ),
             ("2026-03-28T22:00:00Z", "22:00", "2026-03-29T20:00:00.000Z"),
             ("2026-10-24T21:00:00Z", "22:00", "2026-10-25T21:00:00.000Z"),
-            // 02:30 is left out on that day.
+            // The clocks skip 02:30 on that day.
             ("2026-03-28T22:00:00Z", "02:30", "2026-03-29T01:30:00.000Z"),
             (
                 "2026-11-24T12:00:00Z",

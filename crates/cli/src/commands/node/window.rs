@@ -7,7 +7,7 @@ use godwit_api::units::human_rate;
 use super::submit::limit;
 use crate::exit::Failure;
 
-/// In the order of the week; 0 is Monday.
+/// Names in the order of the week; 0 is Monday.
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
 /// Reads a window.
@@ -51,7 +51,7 @@ fn days(text: &str) -> Option<Vec<u8>> {
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last) = (number(first)?, number(last)?);
-        // A span may last over Sunday.
+        // A span may include the turn from Sunday to Monday.
         let length = (last + 7 - first) % 7 + 1;
         days.extend((0..length).map(|day| (first + day) % 7));
     }
@@ -68,7 +68,7 @@ fn minute(text: &str) -> Option<u16> {
     (minute < 60 && minutes <= DAY_MINUTES).then_some(minutes)
 }
 
-/// The window as it can be typed.
+/// The window in the form that can be typed.
 pub(super) fn show(window: &WindowView) -> String {
     let time = |minutes: u16| format!("{:02}:{:02}", minutes / 60, minutes % 60);
     let rate = window.rate.map_or_else(|| "none".to_owned(), human_rate);
@@ -80,7 +80,7 @@ pub(super) fn show(window: &WindowView) -> String {
     )
 }
 
-/// Days that follow each other as a span.
+/// Names of days; consecutive ones form a span.
 fn named(days: &[u8]) -> String {
     if (0..7).all(|day| days.contains(&day)) {
         return "daily".to_owned();

@@ -1,4 +1,4 @@
-//! Jobs in words: their states, how far they are, and why they do not move.
+//! Jobs in words: their states, their progress, and why they wait.
 //! Prints nothing.
 
 use godwit_api::failure::FailureCode;
@@ -43,7 +43,7 @@ pub(super) const fn state(state: JobState) -> &'static str {
     }
 }
 
-/// States as a user lists them, separated by commas.
+/// States from a user's list, separated by commas.
 pub(super) fn states(text: &str) -> Result<Vec<JobState>, Failure> {
     let known = || OPEN.into_iter().chain(ENDED);
     text.split(',')
@@ -60,7 +60,7 @@ pub(super) fn states(text: &str) -> Result<Vec<JobState>, Failure> {
         .collect()
 }
 
-/// Whether the job goes on no more.
+/// Whether the job has ended.
 pub(super) fn has_ended(state: JobState) -> bool {
     ENDED.contains(&state)
 }
@@ -73,7 +73,7 @@ pub(super) const fn is_moving(state: JobState) -> bool {
     )
 }
 
-/// How much is done: a part of the whole where that is known.
+/// The done amount, as a part of the whole if that is known.
 pub(super) fn done(job: &JobView) -> String {
     let Some(progress) = &job.progress else {
         return String::new();
@@ -87,7 +87,7 @@ pub(super) fn done(job: &JobView) -> String {
     }
 }
 
-/// How fast it goes.
+/// The rate of the job.
 pub(super) fn rate(job: &JobView) -> String {
     bytes_per_second(job).map_or_else(String::new, human_rate)
 }
@@ -97,7 +97,7 @@ pub(super) fn bytes_per_second(job: &JobView) -> Option<u64> {
     job.progress.as_ref()?.bytes_per_second.map(whole)
 }
 
-/// A rate in whole bytes: rates fit, and a part of a byte does not matter.
+/// A rate in whole bytes: rates fit, and a fraction of a byte does not matter.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -107,7 +107,7 @@ pub(super) const fn whole(rate: f64) -> u64 {
     rate.round() as u64
 }
 
-/// The time that is left at this rate.
+/// The remaining time at this rate.
 pub(super) fn left(job: &JobView) -> String {
     let left = || {
         let progress = job.progress.as_ref()?;
@@ -119,7 +119,7 @@ pub(super) fn left(job: &JobView) -> String {
     left().unwrap_or_default()
 }
 
-/// A hundred days: what takes longer is not foreseen.
+/// A hundred days: longer times are not estimated.
 const LEFT_MAX: u64 = 100 * 86_400;
 
 /// A time span as `1:02:03` or `2:03`.
@@ -131,7 +131,7 @@ pub(super) fn span(seconds: u64) -> String {
     }
 }
 
-/// From where to where.
+/// The source and the destination of the job.
 pub(super) fn places(job: &JobView) -> String {
     let sources = match job.sources.as_slice() {
         [first, _, ..] => format!("{first} and {} more", job.sources.len() - 1),
@@ -140,11 +140,11 @@ pub(super) fn places(job: &JobView) -> String {
     printable(&format!("{sources} -> {}", job.destination))
 }
 
-/// Why a job does not move, since when, and when it is tried next. None where there is nothing to say.
+/// Why a job waits, since when, and its next attempt. None without a reason.
 pub(super) fn why(job: &JobView, clock: &Clock) -> Option<String> {
     let reason = job.reason.as_ref().map(|reason| printable(&reason.text));
     if job.state == JobState::Complete {
-        // There is one where something is left to say.
+        // A reason is shown only if it adds something.
         let says_more = |reason: &Reason| reason.code != FailureCode::Complete;
         return reason.filter(|_| job.reason.as_ref().is_some_and(says_more));
     }

@@ -9,7 +9,7 @@ use godwit_api::units::{counted, human_count, human_rate, human_size};
 use super::table;
 use crate::output::printable;
 
-/// The work for people: what is open and done, who holds what, and who sends where.
+/// The work for people: open and done items, their holders, and the senders.
 pub(super) fn text(work: &WorkView) -> String {
     let mut lines = vec![head(work)];
     lines.extend(trouble(work));
@@ -147,7 +147,7 @@ fn holds(node: &WorkNodeView, work: &WorkView) -> Vec<String> {
     ]
 }
 
-/// Where a node sends. One that rests takes nothing more, for the path carries no more nodes or the node does not answer.
+/// Where a node sends. A resting pair takes no more, because the path carries no more nodes or the node does not answer.
 fn sends_to(pair: &WorkPairView) -> String {
     match pair.to.as_slice() {
         [] => "rests".to_owned(),
@@ -162,7 +162,7 @@ fn sized(bytes: u64) -> String {
     }
 }
 
-/// The nodes of a cluster: how each is and what it has.
+/// The nodes of a cluster: the state and the resources of each.
 pub(super) fn cluster(view: &ClusterView) -> String {
     let rows: Vec<Vec<String>> = view.nodes.iter().map(node).collect();
     let nodes = table::plain(
@@ -228,7 +228,7 @@ pub(super) fn capacity(node: &ClusterNode) -> [String; 2] {
     }
 }
 
-/// How a node is, and for how long it has been lost.
+/// The state of a node, and for how long it has been lost.
 pub(super) fn state(node: &ClusterNode) -> String {
     match node.heard_ms.filter(|_| node.state.name() == "lost") {
         Some(heard) => format!("lost for {} s", heard / 1_000),
@@ -245,7 +245,7 @@ pub(super) const fn role(node: &ClusterNode) -> &'static str {
     }
 }
 
-/// Nodes whose disk takes no changes, a line each.
+/// Nodes whose disk accepts no changes, a line each.
 pub(super) fn problems(view: &ClusterView) -> impl Iterator<Item = String> {
     view.nodes.iter().filter_map(|node| {
         let problem = node.problem.as_ref()?;
