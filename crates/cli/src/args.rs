@@ -72,7 +72,7 @@ fn whole(make: Make) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .arg(
-            // Tests and measurements choose with it between libraries that give the same bytes. Users need no setting, the processor decides.
+            // Tests and measurements choose a library with it; all libraries give the same bytes. Users need no setting.
             Arg::new("tls-library")
                 .long("tls-library")
                 .value_name("NAME")

@@ -387,7 +387,7 @@ pub(super) fn later(login: &Login, message: String) -> Refusal {
     }
 }
 
-/// The addresses of this machine. Without any, the client still has the address that ssh shows.
+/// The addresses of this machine, or else the loopback address. The client also has the address that ssh shows.
 fn own_or_loopback(port: u16) -> Vec<SocketAddr> {
     let mut targets = own_targets(None, port);
     if targets.is_empty() {
