@@ -17,7 +17,7 @@ fn godwit<S: AsRef<OsStr>>(home: &Path, line: &[S]) -> Output {
         .expect("the binary runs")
 }
 
-/// Expects success; what was printed.
+/// Expects success; returns the output.
 fn told(home: &Path, line: &[&str]) -> String {
     let output = godwit(home, line);
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();

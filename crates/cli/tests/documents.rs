@@ -1,5 +1,5 @@
 //! Man pages and completions, by the real binary: they are valid, and nothing is missing in them.
-//! Knows no command and no flag: the help tells which there are.
+//! Knows no command and no flag; the help names them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -82,7 +82,7 @@ fn judged(program: &str, arguments: &[&str], text: &str) -> Output {
         .unwrap_or_else(|error| panic!("{program}: {error}; scripts/setup.sh installs it"));
     let mut input = child.stdin.take().expect("piped");
     let text = text.to_owned();
-    // Beside the reading of what is said, which may be long.
+    // On a thread, because the output may be longer than a pipe.
     let writer = std::thread::spawn(move || input.write_all(text.as_bytes()));
     let output = child.wait_with_output().expect("it ran");
     writer.join().expect("no panic").expect("all was read");

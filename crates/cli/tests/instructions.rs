@@ -1,9 +1,9 @@
-//! Counts the instructions of three fixed workloads under valgrind, and holds them against the counts that are committed.
+//! Counts the instructions of three fixed workloads under valgrind, and compares the counts with the committed ones.
 //! Measures no time: the counts are the same on a busy machine, and nearly so on another one.
 //!
 //! Each workload is a copy or a second run on this machine: both ends of a transfer in one process, on one processor.
-//! It is the binary that the tests drive, not the released one: what is compared is this tree with an earlier one.
-//! After a change that is meant to cost or to save instructions: `GODWIT_BLESS=1 cargo test -p godwit --test instructions`.
+//! The binary is that of the tests, not the released one, because the test compares this tree with an earlier one.
+//! After an intended change of the counts: `GODWIT_BLESS=1 cargo test -p godwit --test instructions`.
 
 use std::collections::BTreeMap;
 use std::fs;

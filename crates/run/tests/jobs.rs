@@ -207,7 +207,7 @@ fn assert_complete(ended: Result<Summary, Failure>) {
     };
     assert_eq!(summary.status, Status::Complete, "{summary:?}");
     assert_eq!((summary.files, summary.failed), (21, 0), "{summary:?}");
-    // Those of the process are nobody's here.
+    // The figures of the process belong to no single job here.
     assert_eq!(summary.max_rss_bytes.destination, None);
 }
 

@@ -1,4 +1,4 @@
-//! Tests walks of a source that is divided among nodes: nothing is met twice or passed over, and each walk meets a bounded piece.
+//! Tests walks of a source that is divided among nodes: no entry is met twice or missed, and each walk meets a bounded piece.
 //! Brings nothing.
 
 use std::collections::BTreeSet;
@@ -138,7 +138,7 @@ fn names(walked: &Walked) -> Vec<String> {
         .collect()
 }
 
-/// Walks until nothing is left; gives all small files, all large ones, and how many walks there were.
+/// Walks to the end; returns all small files, all large ones, and the number of walks.
 fn all(walk: &Walk) -> (BTreeSet<String>, BTreeSet<String>, usize) {
     let (mut small, mut large) = (BTreeSet::new(), BTreeSet::new());
     let mut left = vec![(Vec::new(), 0, 1)];

@@ -1,4 +1,4 @@
-//! Grants at a real node: what they open and what stays closed, on the data port and by the commands.
+//! Grants at a real node: the open and the closed places, on the data port and by the commands.
 //! The rights of users of the API are tested in `web`.
 
 use std::fs;
@@ -45,7 +45,7 @@ fn told(rig: &Rig, line: &[&str]) -> Outcome {
     outcome
 }
 
-/// The file of grants with this line for us, and what becomes of a push and a pull at a path.
+/// The outcome of a push and a pull at a path, with this line in the file of grants.
 #[test]
 fn a_grant_opens_its_path_for_its_right_and_its_time_and_nothing_else() {
     let mut rig = Rig::new();
@@ -136,7 +136,7 @@ fn a_grant_opens_its_path_for_its_right_and_its_time_and_nothing_else() {
             outcome.expect(4, "failed").says(&hint);
         }
     }
-    // The hint is a command that works, and opens what was asked for.
+    // The hint is a command that works, and opens the requested place.
     fs::write(rig.daemon_home.join("grants"), "").expect("written");
     let url = rig.url("run%204/a");
     rig.cp(&["--force", &url, "got"]).expect(4, "failed");

@@ -117,7 +117,7 @@ fn a_password_is_changed_by_files_that_are_closed_to_others() {
     // Once more, and the old one is wrong now.
     let wrong = run(&rig, &line, &options);
     wrong.says("the password is wrong");
-    // The others end, the token that asks stays.
+    // The other sessions end; the asking token remains.
     let ended = run(&rig, &["token", "revoke", "--others"], &options);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(!is_good(&rig, &login));

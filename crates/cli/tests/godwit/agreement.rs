@@ -1,5 +1,5 @@
 //! Tests that the advice of a transfer and the findings of `godwit doctor` do not contradict each other on the same path.
-//! Judges neither by itself: `doctor` and `named` do.
+//! Checks neither alone: `doctor` and `named` do.
 
 use serde_json::Value;
 

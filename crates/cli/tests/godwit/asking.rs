@@ -1,4 +1,4 @@
-//! Owns a client that asks a daemon by hand, in bytes, and so does not ask itself what it may.
+//! Owns a client that sends raw requests to a daemon, without checks on its own side.
 //! Moves nothing.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Backups of what a node knows: made while it runs, put back after a loss.
+//! Backups of a node's knowledge: made while the node runs, restored after a loss.
 //! Leaves damaged backups to the tests of the state.
 
 use std::fs;

@@ -51,7 +51,7 @@ const NEVER: [(&[&str], &str, &str, &str); 9] = [
     (&["sync", "--delete"], "top", "bt", ITSELF),
     (&["sync"], "top", "ba/new", ITSELF),
     (&["cp"], "top", "ba/x", ITSELF),
-    // By way of what is mounted in the source.
+    // Through a mount in the source.
     (&["cp"], "top", "other/sub/x", ITSELF),
     (&["cp"], "top/f", "bt/f", ITSELF),
 ];
@@ -93,7 +93,7 @@ fn a_directory_is_one_for_a_node_that_has_other_mounts() {
     for (command, from, to, words) in NEVER {
         let local = [from, to].map(|place| format!("export/{place}"));
         let far = [from, to].map(|place| rig.url(place));
-        // The node's own side is one that has no mounts on its way.
+        // The node's side is the one without mounts on its path.
         let is_plain = |place: &str| !place.starts_with('b') && place != "top";
         let mut lines = Vec::new();
         if is_plain(to) || to == "top" && from != "other" {
@@ -141,7 +141,7 @@ fn a_directory_is_one_for_a_job_between_two_exports() {
     }
 }
 
-/// A mount point cannot go, so what is in it need not go either.
+/// A mount point cannot be removed, so its contents must stay, too.
 #[test]
 fn nothing_is_emptied_that_is_mounted_where_a_file_is_to_be() {
     let mut rig = Rig::for_user(false);
@@ -192,7 +192,7 @@ fn a_file_system_that_only_the_destination_has_is_named_before_it_is_emptied() {
     rig.client(&[&line[..], &spared].concat()).complete();
 }
 
-/// As with rsync, what is mounted belongs to neither tree.
+/// As with rsync, a mounted file system belongs to neither tree.
 #[test]
 fn one_file_system_ends_at_mounts_at_both_ends() {
     for way in WAYS {
@@ -228,7 +228,7 @@ fn one_file_system_ends_at_mounts_at_both_ends() {
         );
         assert!(there("extra/point") && !there("extra/goes"), "{way:?}");
         assert_eq!(rig.read("other/kept"), b"kept");
-        // Without it, what is mounted arrives.
+        // Without the flag, the mounted file system arrives.
         way.sync(&rig, &[]).complete();
         assert!(there("d/point/in"), "{way:?}");
     }

@@ -1,5 +1,5 @@
 //! Tests which mode bits are applied: those that let a program run as another only where the export grants them.
-//! Does not test who may come in (`contract`).
+//! Admission is tested in `contract`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -69,7 +69,7 @@ fn set_id_bits_are_applied_only_where_granted() {
         assert_modes(&rig.path("granted/to"), 0o7777);
         assert_identical(&source, &rig.path("granted/to"));
 
-        // Neither grants what the other does, whatever was there before.
+        // Neither export grants the bits of the other, whatever was there before.
         for (export, mask) in [("data", !SET_ID), ("granted", 0o7777)] {
             let line = ["--force", "run42/.", &there(export)];
             rig.cp(&line).complete();
@@ -83,7 +83,7 @@ fn set_id_bits_are_applied_only_where_granted() {
     });
 }
 
-/// Else a file that runs as its owner there would run as whoever copies it here.
+/// Otherwise, a file that runs as its owner there would run as the copying user here.
 #[test]
 fn set_id_bits_come_to_this_machine_only_with_their_owners() {
     as_each_user(|rig| {

@@ -81,7 +81,7 @@ impl Case {
         self.rig.begin_cp(&from, &arguments)
     }
 
-    /// Waits until the receiver has written that much, or the client is at its end. Returns what was written.
+    /// Waits until the receiver has written that much, or the client has ended. Returns the written bytes.
     pub(crate) fn watch(&self, client: &mut Process, before: u64, bytes: u64) -> u64 {
         let mut written = 0;
         let reached = wait_until(|| {

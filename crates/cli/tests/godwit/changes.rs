@@ -1,5 +1,5 @@
 //! Tests that a source which changes while it is read arrives in one state or is named: never a mixture.
-//! Does not test what is at rest (`entries`).
+//! Unchanging files are tested in `entries`.
 
 use std::fs::{self, File, FileTimes, OpenOptions};
 use std::io::Write as _;
@@ -65,8 +65,8 @@ fn afresh(_rig: &Rig, ends: &Ends, outcome: &Outcome) {
     assert_tidy(&ends.destination, &ends.receiver_home);
 }
 
-/// A look may fall between the size and the time that a truncation sets, one after the other: then the contents are the new
-/// ones and the time is the old one, which the next run sets right.
+/// A look may fall between the new size and the new time of a truncation. The copy then has the new contents and the old time, and
+/// the next run corrects the time.
 #[track_caller]
 fn afresh_but_for_its_time(rig: &Rig, ends: &Ends, outcome: &Outcome) {
     outcome.complete();
@@ -136,7 +136,7 @@ fn a_file_that_another_takes_the_place_of_arrives_as_it_became() {
             let meta = fs::metadata(path).expect("there");
             chown(&other, Some(meta.uid()), Some(meta.gid())).expect("ours");
             fs::rename(other, path).expect("ours");
-            // The directory is not what is tested.
+            // The time of the directory is not tested here.
             above.set_times(times).expect("set");
         },
         afresh,

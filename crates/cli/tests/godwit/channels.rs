@@ -193,9 +193,8 @@ fn decisions_on_streams_name_their_channel_where_there_are_several() {
             let world = World::new(&paths, "0.0.0.0:0", &[]);
             let rig = &world.rig;
             rig.write("tree/file", paths::content(32_000_000));
-            // The last number is what is reckoned with, and the least that there is: a round trip of a microsecond, which such a way
-            // may have, asks for more streams with it. The kernel gives the second one from the beginning, so that all of them are
-            // fast.
+            // The last number is the least possible, and it counts for the needed streams: a RTT of a microsecond, which this path may have,
+            // asks for more streams. The kernel gives sockets the second number from the beginning, so all of them are fast.
             paths.near.set("net/ipv4/tcp_wmem", "4096 16777216 1");
             let there = |name: &str| world.url("10.11.0.2", name);
             let push = |more: &[&str]| {
@@ -262,7 +261,7 @@ fn interfaces_that_lead_nowhere_delay_nothing() {
     );
 }
 
-/// The priorities of the threads of a process with this name, 0 being the usual one and more being less; `None` is its first.
+/// The nice values of the threads of a process with this name (0 is usual, higher yields more); `None` is its first thread.
 fn nice(process: &Process, name: Option<&str>) -> Vec<i32> {
     let id = process.id().to_string();
     let tasks = fs::read_dir(format!("/proc/{id}/task")).expect("it runs");

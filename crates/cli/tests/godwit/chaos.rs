@@ -1,11 +1,11 @@
 //! Some seeds of the kit for clusters: a node of two sites is killed, stopped or cut off while a job runs.
-//! Leaves the kit to `xtask`, which says what it did.
+//! Leaves the kit to `xtask`, which reports its actions.
 
 use std::process::Command;
 
 use super::netns;
 
-/// Seeds, and what is chosen for them: the node that controls the job is killed, the state disk of the leader is full, a mount hangs, and a
+/// Seeds, and the chosen faults: the node that controls the job is killed, the state disk of the leader is full, a mount hangs, and a
 /// source is stopped, each until the job ends.
 const SEEDS: [(&str, &[&str]); 4] = [
     ("1", &["--role", "controller", "--fault", "kill"]),

@@ -1,4 +1,4 @@
-//! Owns the tests of what rules and limits leave out beyond the meaning of patterns, and of what is refused.
+//! Owns the tests of entries skipped by rules and limits beyond the meaning of patterns, and of refused choices.
 //! The meaning of patterns is tested in `filters`, lists of names in `lists`.
 
 use std::fs::{self, File, FileTimes};
@@ -272,7 +272,7 @@ fn a_node_that_is_too_old_for_rules_is_not_asked() {
     assert_eq!(old.join().expect("no panic"), [false, true]);
 }
 
-/// A client that does not check what it asks for: this node does.
+/// A client that does not check its request: the node does.
 #[test]
 fn a_node_deletes_nothing_for_who_names_entries_by_a_list() {
     let mut rig = Rig::new();

@@ -30,7 +30,7 @@ use super::judge::assert_identical_to_rsync;
 use super::rig::Rig;
 use super::sites::{submit, wait_for};
 
-/// For what takes seconds, on a machine that does much else.
+/// For work of some seconds, on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Nodes with one export on a file system that all reach.
@@ -109,12 +109,12 @@ impl Site {
         self.nodes.push(rig);
     }
 
-    /// How the cluster is, as the node says.
+    /// The state of the cluster, from the node.
     fn view(&self, node: usize) -> Option<Value> {
         view(&self.nodes[node])
     }
 
-    /// Waits until every node that runs tells the same of the cluster.
+    /// Waits until every running node reports the same cluster.
     #[track_caller]
     fn wait(&self, what: &str, is_so: impl Fn(&Value) -> bool) {
         let all: Vec<usize> = (0..self.nodes.len()).collect();
@@ -185,7 +185,7 @@ fn join_by(rig: &mut Rig, by: &Rig, token: &str, name: &str, more: &[&str]) {
     rig.serve(&[&line, more].concat());
 }
 
-/// Has a node try to join; what it says when it ends.
+/// Has a node try to join; returns its output.
 #[track_caller]
 fn refused(rig: &Rig, by: &Rig, token: &str, name: &str) -> String {
     let file = token_file(rig, token);
@@ -258,7 +258,7 @@ fn archive(site: &Site) -> Rig {
     there
 }
 
-/// Compares files alone: what a node that is gone began stays at the destination until it is cleaned there.
+/// Compares files only: temporary files of a lost node stay at the destination until they are cleaned.
 #[track_caller]
 fn assert_same_files(source: &Path, copy: &Path) {
     for entry in fs::read_dir(source).expect("a directory") {

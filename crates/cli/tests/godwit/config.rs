@@ -1,4 +1,4 @@
-//! The settings of a node: what is wrong is said before anything is bound, and what is right is obeyed.
+//! The settings of a node: errors are reported before any port is bound, and correct settings apply.
 //! The table of settings is tested in `api`.
 
 use std::fs;
@@ -361,7 +361,7 @@ fn the_socket_can_lie_where_other_users_reach_it() {
         let outcome = Process::start(&mut command).wait();
         outcome.says("this node has no user \"nobody\"");
     }
-    // The next start takes what the last one left.
+    // The next start uses the state of the last one.
     rig.end_daemon(Signal::KILL);
     rig.serve(&[]);
     rig.admin(&["node", "status"]).says("you are");

@@ -1,4 +1,4 @@
-//! Owns the tests of what the command line promises: names, exit codes, fields, who may do what.
+//! Owns the tests of the promises of the command line: names, exit codes, fields, access.
 //! Does not interrupt anything.
 
 use std::fs;

@@ -1,5 +1,5 @@
-//! Tests that cut connections cost only what was on them: a proxy between client and daemon cuts at seeded moments.
-//! Does not kill anybody (`kill`).
+//! Tests that cut connections cost only the data on them: a proxy between client and daemon cuts at seeded moments.
+//! Kills no process (`kill`).
 
 #![expect(clippy::print_stderr, reason = "a failure is reported with its seed")]
 

@@ -1,4 +1,4 @@
-//! Owns the tests of `godwit sync --delete`: what goes, what never does, and what makes nothing go.
+//! Owns the tests of `godwit sync --delete`: entries that are deleted, entries that never are, and cases in which none is.
 //! Does not compare in other ways (`sync`).
 
 use std::ffi::OsStr;
@@ -92,7 +92,7 @@ fn a_whole_export_can_be_the_counterpart_and_the_node_keeps_its_own_files() {
     assert_eq!(world.read("export/f"), b"f");
     assert!(!world.path("export/old").exists());
 
-    // This program's own files are below the destination: they stay, and with them what is around them.
+    // Files of this program lie below the destination. They stay, and so do their directories.
     world.write("all/old", "old");
     world.write("all/homes/old", "old");
     let mut command = Command::new(env!("CARGO_BIN_EXE_godwit"));
@@ -232,9 +232,9 @@ fn entries(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Changes a tree here and there: removes, adds, replaces by another kind, changes contents and modes. `mark` ends the content of each new file:
-/// new files of both trees have different sizes then. Files of one size that are written within one tick of the clock would be taken for
-/// the same without `--checksum`, here as by rsync.
+/// Changes a tree in some places: removes, adds, replaces by another kind, changes contents and modes. `mark` ends each new file, so new
+/// files of both trees have different sizes. Otherwise, files of one size, written within one tick of the clock, would count as the
+/// same without `--checksum`, here as in rsync.
 fn change(root: &Path, seeded: &mut Seeded, mark: &[u8]) {
     for path in entries(root) {
         let Ok(meta) = fs::symlink_metadata(&path) else {
@@ -470,7 +470,7 @@ fn a_directory_that_has_the_name_of_what_is_passed_over_stays_with_all_in_it() {
         let deleted = ["big", "big/f", "d/bigger", "d/bigger/f", "gone", "gone/f"];
         assert_eq!(of(&items(&outcome), "delete"), deleted, "{way:?}");
         assert_eq!(of(&items(&dry), "delete"), deleted, "{way:?}");
-        // The source itself may be what is passed over.
+        // The skipped path may be the source itself.
         let mut ends = way.ends(&world);
         ends[0].push_str("/bigger");
         let line = [

@@ -1,4 +1,4 @@
-//! Deletion before anything is sent, and what it must not do.
+//! Deletion before any data is sent, and its limits.
 //! Leaves full destinations to `full`.
 
 use std::path::Path;
@@ -108,7 +108,7 @@ fn where_the_deletion_is_refused_nothing_is_sent() {
     assert!(has_extra(&copy) && !copy.join("new").exists());
 }
 
-/// A transfer that was cut goes on with what it had.
+/// A cut transfer resumes with its data.
 #[test]
 fn what_is_to_be_resumed_outlives_the_deletion() {
     let rig = world();

@@ -1,5 +1,5 @@
 //! Runs the demonstrations of sites and clusters, as `make demo-node` and `make demo-cluster` do, with the binary of the tests.
-//! Says nothing about how fast it is.
+//! Does not judge the speed.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn two_sites_a_job_a_killed_node_and_its_report() {
     let said = String::from_utf8_lossy(&output.stdout);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}{error}");
-    // The job was cut, and went on.
+    // The job was cut, and resumed.
     assert!(said.contains("identical: 2041 files"), "{said}{error}");
     let report = fs::read_to_string(report).expect("the report is written");
     assert!(report.contains("night-42") && report.contains("<svg"));

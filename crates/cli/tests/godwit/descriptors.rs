@@ -1,5 +1,5 @@
 //! Tests a daemon that may open few descriptors: transfers are complete, and it serves again after it had none left.
-//! Does not test what transfers cost (`held`).
+//! The cost of transfers is tested in `held`.
 
 use std::fs;
 use std::net::TcpStream;
@@ -69,7 +69,7 @@ fn a_daemon_without_descriptors_rests_and_serves_again_when_some_return() {
     rig.write("file", "content");
     let daemon = rig.daemon().id();
     let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(1 << 20);
-    // Below what it has open: nothing new can be opened.
+    // Below the number of open files: no further file can be opened.
     limit(daemon, 4, hard);
     let mut waiting = vec![TcpStream::connect(rig.address()).expect("it listens")];
     rig.daemon().wait_for("connections cannot be taken");

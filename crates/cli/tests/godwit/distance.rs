@@ -1,4 +1,4 @@
-//! Owns the tests of what a long line costs many small files, sent and looked at again, and one.
+//! Owns the tests of the cost of a long path: many small files, a second look at them, and one file.
 //! Emulates no line; `wanlink` does.
 
 use serde_json::Value;
@@ -29,7 +29,7 @@ fn one_small_file_takes_five_round_trips() {
     with_network(
         "godwit::distance::one_small_file_takes_five_round_trips",
         || {
-            // Long, so that what processors take counts for little beside a round trip, and below TCP's first timeout.
+            // Long, so that processor time hardly matters beside an RTT, and below TCP's first timeout.
             let near = one_file("1ms");
             let far = one_file("800ms");
             for (near, far) in near.into_iter().zip(far) {

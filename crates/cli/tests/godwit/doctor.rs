@@ -1,4 +1,4 @@
-//! Tests that `godwit doctor` finds what would stop or limit a transfer, and changes nothing.
+//! Tests that `godwit doctor` finds the obstacles and bounds of a transfer, and changes nothing.
 //! Checks no rate: those are the machine's.
 
 use std::fs;
@@ -229,7 +229,7 @@ fn a_directory_that_takes_nothing_is_told() {
     found.stops("storage", "no: ", "check the name");
     doctor(&rig, &["./new"]).is_fine();
     assert!(!rig.path("new").exists());
-    // No file can be made there by anybody.
+    // No user can make a file there.
     doctor(&rig, &["/proc"]).stops("storage", "/proc", "another directory");
     // As a source it may be.
     let found = doctor(&rig, &["/proc", "godwit://127.0.0.1:1/data"]);
@@ -380,7 +380,7 @@ fn the_library_that_encrypts_is_named() {
     assert!(chosen.checks("processor")[0].to_string().contains(&words));
 }
 
-/// Memory to memory, in the direction in which data would go; nothing is written, and no bound is one that no machine reaches.
+/// Memory to memory, in the direction of the data. Nothing is written, and no reported bound exceeds real machines.
 #[test]
 fn the_path_to_a_node_is_measured_where_the_user_asks_for_it() {
     let mut rig = Rig::new();

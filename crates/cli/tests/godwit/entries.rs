@@ -96,7 +96,7 @@ fn paths_longer_than_the_system_takes_arrive() {
     });
 }
 
-/// A link to a device is a link; what it leads to is never opened either.
+/// A link to a device is a link; its target is never opened either.
 #[test]
 fn what_is_no_file_is_reported_and_the_rest_arrives() {
     as_each_user(|rig| {
@@ -331,7 +331,7 @@ fn dots_do_not_leave_the_export() {
             let outcome = rig.cp(&[&rig.url(path), "got"]);
             assert_ne!(outcome.code, Some(0), "{path}: {outcome:?}");
         }
-        // A link is copied as a link, not as what it leads to.
+        // A link is copied as a link, not as its target.
         rig.cp(&[&rig.url("link"), "got"]);
         let got = fs::symlink_metadata(rig.path("got"));
         assert!(got.is_err() || got.is_ok_and(|meta| meta.is_symlink()));

@@ -12,7 +12,7 @@ use godwit_proto::{Direction, ErrorCode, Frame, Open};
 use super::asking;
 use super::rig::{Rig, as_each_user};
 
-/// A request in bytes. `placed` stands where `wanted`, as long, goes: what may not be asked cannot be encoded.
+/// A request in bytes. `wanted` replaces `placed` of the same length, because a forbidden path cannot be encoded.
 fn frame(open: &Open, placed: &[u8], wanted: &[u8]) -> Vec<u8> {
     let mut head = Vec::new();
     open.encode(&mut head).expect("it may be asked");
@@ -132,7 +132,7 @@ fn what_is_asked_for_by_hand_does_not_leave_the_export() {
         }
         for way in WAYS_OUT.map(str::as_bytes) {
             let placed = vec![b'@'; way.len()];
-            // Alone, beside what may be had, and beside what is only missing.
+            // Alone, beside an allowed path, and beside a missing one.
             let mut requests = vec![push(&placed, b"name")];
             if !way.is_empty() {
                 requests.push(pull(&[&placed]));
@@ -171,7 +171,7 @@ fn what_is_asked_for_by_hand_does_not_leave_the_export() {
     });
 }
 
-/// Files of the export and what lies outside differ by their bytes alone, so that no size or name gives it away.
+/// Files in the export and outside differ in their bytes alone, so sizes and names do not reveal which is which.
 #[test]
 fn links_swapped_in_at_the_source_lead_nowhere() {
     const FILES: u64 = 300;

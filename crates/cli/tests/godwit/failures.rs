@@ -1,4 +1,4 @@
-//! Ties each code of the failure catalogue to a test by the real binary that provokes it, or to the reason why none can.
+//! Ties each code of the failure catalogue to a test by the real binary that provokes it, or to the reason why no test can.
 //! Causes small faults itself; the tests of other modules cause the larger ones, and name the code.
 
 use std::fs;

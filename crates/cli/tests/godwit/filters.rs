@@ -1,4 +1,4 @@
-//! Owns the tests of what patterns mean, with rsync as the judge.
+//! Owns the tests of the meaning of patterns, with rsync as the judge.
 //! Other reasons to skip entries are tested in `choices`.
 
 use std::ffi::{OsStr, OsString};

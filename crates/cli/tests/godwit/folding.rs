@@ -95,7 +95,7 @@ fn a_rerun_overwrites_nothing_that_the_first_run_has_kept_apart() {
     let sync = rig.client(&["sync", "--json", "--delete", "src/", "disk/to/"]);
     sync.expect(3, "partial");
     assert_eq!(rig.read("disk/to/more"), b"of theirs");
-    // As it is said there.
+    // The spelling in the list.
     let sub = if is_listed(&to, "Sub/f") {
         "src/sub"
     } else {

@@ -18,7 +18,7 @@ use super::rig::{Rig, is_root};
 
 const MIB: u64 = 1 << 20;
 
-/// The start of a command that runs a script where mounts can be made; None for who may not make them.
+/// The start of a command that runs a script where mounts can be made; None for a user who may not make them.
 pub(crate) fn unshare() -> Option<Vec<&'static str>> {
     let line: Vec<&str> = if is_root() {
         vec!["unshare", "--mount", "--propagation=slave"]
@@ -58,7 +58,7 @@ pub(crate) fn mounted(options: &str) -> Option<(Rig, PathBuf)> {
     Some((rig, export))
 }
 
-/// The destination as another program may look at it: not all of them find their way into the daemon's mounts.
+/// Looks at the destination through another program, because not every program can enter the daemon's mounts.
 fn assert_arrived(rig: &Rig, source: &Path, destination: &Path) {
     let copy = rig.path("copy");
     let status = Command::new("cp")
@@ -98,7 +98,7 @@ fn a_full_destination_ends_the_transfer_with_one_message_and_it_finishes_once_th
     assert_eq!(told("the destination is full"), 1, "{}", end.said());
     assert_finals_whole(&source, &export.join("new"));
 
-    // Still no room: what arrived is not sent again.
+    // Still no space: arrived files are not sent again.
     let end = push(&rig, &[], "new");
     end.expect(3, "partial").says("\"resumed\":true");
     assert_finals_whole(&source, &export.join("new"));

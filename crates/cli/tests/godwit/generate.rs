@@ -1,4 +1,4 @@
-//! Owns the tests of `godwit gen`: what the guide says of seeds, `--scale` and `--compressible`.
+//! Owns the tests of `godwit gen`: the guide's statements on seeds, `--scale` and `--compressible`.
 //! The specifications themselves are tested with the generator, in the store.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use super::rig::Rig;
 /// Everything that a data set is: type, mode, modification time and contents of each name, the root's included.
 type Known = BTreeMap<String, (u32, i64, i64, Vec<u8>)>;
 
-/// Makes a data set and returns what it says and what it made.
+/// Makes a data set; returns the output and the files.
 fn generate(rig: &Rig, name: &str, line: &[&str]) -> (String, Known) {
     let outcome = rig.client(&[&["gen"], line, &[name]].concat());
     assert_eq!(outcome.code, Some(0), "{line:?}: {}", outcome.said());
@@ -120,7 +120,7 @@ fn compressible_is_the_part_that_a_compressor_saves() {
         let outcome = rig.client(&["gen", "1x1KiB", "bad", &fraction]);
         assert_eq!(outcome.code, Some(2), "{bad}: {}", outcome.said());
     }
-    // An item that says how compressible it is stays so.
+    // An item with a compressibility keeps it.
     let [plain, asked] = [&[][..], &["--compressible", "0.9"]].map(|more| {
         let name = format!("own{}", more.len());
         generate(&rig, &name, &[&["compressible:1x100KiB"], more].concat()).1

@@ -1,5 +1,5 @@
 //! Owns a volume of GlusterFS in a temporary directory: two bricks, each served by a process, and mounts of the volume by FUSE.
-//! Does not know who uses it. No glusterd runs and no port is taken: the graphs are written here, and clients come by unix sockets.
+//! Does not know its users. No glusterd runs and no port is taken: the graphs are written here, and clients connect by unix sockets.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,8 +25,8 @@ pub(crate) struct Volume {
 }
 
 impl Volume {
-    /// Makes and serves a volume below `directory`; None where nothing can be mounted, and for who is not root: bricks keep attributes
-    /// that root alone may set.
+    /// Makes and serves a volume below `directory`; None if nothing can be mounted, or without root. Bricks keep attributes that only
+    /// root may set.
     pub(crate) fn make(directory: &Path) -> Option<Self> {
         if !needs_root() || !needs_fuse() {
             return None;
@@ -70,13 +70,13 @@ impl Volume {
         mount
     }
 
-    /// Stops the client of a mount at a moment at which the client holds no lock: one that is stopped within a rename keeps the lock of
-    /// the directory, and then no mount renames there.
+    /// Stops the client of a mount at a moment without a lock. A client stopped within a rename would keep the lock of the directory, and
+    /// then no mount could rename there.
     #[track_caller]
     pub(crate) fn stop_without_lock(&self, mount: &Mount) {
         until("the client holds no lock", || {
             mount.signal(Signal::STOP);
-            // A brick may grant meanwhile what the client asked for before.
+            // A brick may grant meanwhile an earlier request of the client.
             let is_free = (0..2).all(|_| !self.has_lock_of(mount));
             if !is_free {
                 mount.signal(Signal::CONT);

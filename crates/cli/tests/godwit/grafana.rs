@@ -20,7 +20,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/grafana")
 }
 
-/// A query of a panel, and what the legend says of each of its series.
+/// A query of a panel, and the legend of each of its series.
 struct Asked {
     panel: String,
     query: String,
@@ -212,7 +212,7 @@ fn the_alert_rules_are_sound_and_a_failed_job_fires_one() {
     }
 }
 
-/// The figures that a rule looks at, each with its labels. Statuses of faults are left out: a node that is well has none.
+/// The figures of a rule, each with its labels. Statuses of faults are left out, because a healthy node has none.
 fn selectors_of(query: &str) -> BTreeSet<String> {
     let name = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
     let mut found = BTreeSet::new();

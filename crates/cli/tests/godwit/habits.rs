@@ -1,5 +1,5 @@
-//! Owns the tests of what is said to who types what rsync, scp and rclone understand and we do not.
-//! The whole list is gone through by the tests of the list itself; what the same words do there is in `coming_from`.
+//! Owns the tests of hints for users who type flags of rsync, scp and rclone that this program lacks.
+//! The tests of the list itself cover the whole list. The effect of the same words in those programs is in `coming_from`.
 
 use super::process::Outcome;
 use super::rig::Rig;

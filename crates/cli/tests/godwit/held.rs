@@ -1,4 +1,4 @@
-//! Tests what interrupted transfers may cost a daemon while it waits for their clients, and how many there may be.
+//! Tests the cost of interrupted transfers for a daemon while it waits for their clients, and their maximum number.
 //! Does not test that they resume without loss (`kill`, `resume`).
 
 use std::fs;
@@ -16,7 +16,7 @@ use super::data::{Seeded, write_file};
 use super::process::{Process, wait_until};
 use super::rig::Rig;
 
-/// Far above what a daemon could have in threads without anybody noticing.
+/// Far above the number of threads that a daemon could have unnoticed.
 const HELD: usize = 200;
 
 /// Descriptors that a daemon holds besides its transfers, and those that come and go.
@@ -24,7 +24,7 @@ const SLACK: usize = 12;
 
 const BYTES: u64 = 1 << 20;
 
-/// A rig whose client has a file of a size that takes its time at a low limit.
+/// A rig whose client has a file of a size that takes a while at a low limit.
 fn rig(flags: &[&str]) -> Rig {
     let mut rig = Rig::new();
     rig.start(flags);
@@ -114,7 +114,7 @@ fn transfers_of_absent_clients_cost_no_threads_and_are_limited() {
         .says("finish or cancel one, or ask the operator to raise --transfers-per-peer");
     let other = Other::new(&rig);
     assert_eq!(other.run(&["cp", "file", &rig.url("others")]).code, Some(0));
-    // The destination is kept for whom it was.
+    // The destination is reserved for its client.
     let outcome = other.run(&["cp", "file", &rig.url("held-7")]);
     assert_eq!(outcome.says("another transfer").code, Some(1));
     let resumed = rig.cp(&line(&rig.url("held-7"), &[]));

@@ -1,5 +1,5 @@
 //! Hostile connections of each kind to the one port of a real node: its memory stays bounded, and calls and transfers succeed meanwhile.
-//! Leaves what each deadline and limit is to the tests of the API, and the protocol of data connections to `strangers`.
+//! Leaves single deadlines and limits to the tests of the API, and the protocol of data connections to `strangers`.
 //!
 //! `GODWIT_HOSTILE=2000 GODWIT_HOSTILE_SECONDS=60` opens that many connections of each kind for that long. The figures are on standard
 //! error (`--nocapture`).
@@ -39,7 +39,7 @@ const THREADS: u64 = 16;
 /// A connection that was closed is replaced after this time.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// How often each connection does what its kind does.
+/// Interval between the actions of each connection.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Each good call is answered within this time, on a machine that does much else, the attack included.
@@ -56,13 +56,13 @@ const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0pingping";
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// Says nothing at all.
+    /// Sends nothing at all.
     Silent,
-    /// Says nothing after the handshake of TLS.
+    /// Sends nothing after the handshake of TLS.
     SilentTls,
     /// Sends a byte of its first request each second.
     Slow,
-    /// Asks for the largest answer that anybody gets, again and again, and reads none.
+    /// Asks for the largest possible answer again and again, and reads none.
     Unread,
     /// Sends pings of HTTP/2 and no request.
     Pings,
@@ -104,7 +104,7 @@ impl Kind {
     }
 }
 
-/// A log-in whose name is no other's, and each fourth time as long as a body may be.
+/// A log-in with a unique name. Each fourth one is as long as a body may be.
 fn login(number: u64) -> Vec<u8> {
     let zeros = match number / THREADS % 4 {
         0 => 1_000_000,
@@ -184,7 +184,7 @@ impl Target {
     }
 }
 
-/// One hostile connection, and what is left to send of it.
+/// One hostile connection, and its unsent data.
 struct Hostile {
     kind: Kind,
     socket: TcpStream,
@@ -213,7 +213,7 @@ impl Hostile {
         })
     }
 
-    /// Does what its kind does; whether the node still has it.
+    /// Performs the action of its kind; returns whether the node still keeps the connection.
     fn tick(&mut self, number: u64) -> bool {
         let Some(client) = &mut self.client else {
             return is_open(self.socket.peek(&mut [0]));
@@ -259,7 +259,7 @@ fn is_open(peeked: io::Result<usize>) -> bool {
     }
 }
 
-/// Keeps a share of the connections open until the end; counts what was opened.
+/// Keeps a share of the connections open until the end; counts all opened ones.
 fn attack(
     target: &Target,
     kind: Kind,

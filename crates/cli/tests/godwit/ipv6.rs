@@ -1,11 +1,11 @@
-//! Tests addresses of IPv6: listening beside IPv4, zones of link-local addresses, and what is said of those without brackets.
+//! Tests addresses of IPv6: listening beside IPv4, zones of link-local addresses, and the message on those without brackets.
 //! Channels over several addresses are tested in `channels`.
 
 use godwit_testkit::needs_root;
 
 use super::rig::Rig;
 
-/// A daemon and a client that share a network of their own, where the daemon gets its usual port. `script` ends in starting it.
+/// A daemon and a client in a separate network, where the daemon gets its usual port. `script` ends in starting it.
 fn apart(rig: &mut Rig, script: &str) -> bool {
     if !needs_root() {
         // Only a superuser makes such a network.

@@ -1,4 +1,4 @@
-//! Owns the tests that nothing is copied into itself, or deleted as a part of where it goes, on this machine and by a daemon of it.
+//! Owns the tests that nothing is copied into itself, or deleted as a part of its destination, on this machine and by a daemon of it.
 //! Machines that ssh reaches have theirs beside them (`ssh/itself`).
 
 use std::os::unix::fs::symlink;

@@ -21,7 +21,7 @@ const DEADLINE: Duration = Duration::from_secs(180);
 /// Kills while one set of jobs runs.
 const KILLS_OF_A_ROUND: u64 = 5;
 
-/// The longest life between two kills: all jobs are under way then, and none has ended.
+/// The longest life between two kills: all jobs are running then, and none has ended.
 const LIFE_MS: u64 = 700;
 
 /// Content of each job: two seconds at the limit.
@@ -95,7 +95,7 @@ fn wait_for_all(rig: &Rig, jobs: &[Submitted]) {
     }
 }
 
-/// Attempts are numbered from 1, and all but the last ended by a restart, or waited for what a killed one still held. Gives how
+/// Checks that attempts are numbered from 1. All but the last ended by a restart, or waited for the locks of a killed one. Returns how
 /// many ended by a restart.
 fn restarts(rig: &Rig, job: &Submitted) -> u64 {
     let report = documents(rig, &["job", "report", &job.id, "--json"]);

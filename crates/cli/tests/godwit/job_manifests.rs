@@ -1,4 +1,4 @@
-//! Manifests that jobs write, by the real binary: what they vouch for, where they are, and who tells of them.
+//! Manifests that jobs write, by the real binary: their contents, their places, and the events about them.
 //! Leaves the form of a manifest to `manifest`.
 
 use std::fs;
@@ -287,7 +287,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, gate: Option<&AtomicBool>) {
         }
         passed += bytes;
     }
-    // The other end learns of the end in the same way.
+    // The other end sees the end in the same way.
     let _ = to.shutdown(Shutdown::Both);
 }
 

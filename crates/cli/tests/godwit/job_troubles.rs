@@ -14,7 +14,7 @@ use super::rig::Rig;
 
 const MIB: usize = 1 << 20;
 
-/// For what a node does by itself, on a machine that does much else.
+/// For automatic work of a node, on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Runs a command at the node.
@@ -218,7 +218,7 @@ fn a_job_whose_peer_is_away_says_so_until_its_deadline() {
     assert_eq!(done["state"], "complete", "{done}");
     assert_eq!(there.read("export/a"), b"alpha");
 
-    // A peer that goes away meanwhile: the job stays at it, and its row says so.
+    // The peer goes away meanwhile. The job keeps trying, and its row says so.
     here.write("export/large", vec![7; 4 * MIB]);
     let line = ["here:/data/large", "siteB:/data/large", "--limit", "1MiB"];
     let id = submit(&here, &line);

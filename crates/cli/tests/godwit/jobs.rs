@@ -19,7 +19,7 @@ fn node() -> Rig {
     rig
 }
 
-/// Runs a command at the node that must succeed; what it printed.
+/// Runs a command at the node, which must succeed; returns the output.
 #[track_caller]
 fn told(rig: &Rig, line: &[&str]) -> String {
     let outcome = rig.admin(line);
@@ -181,7 +181,7 @@ fn a_name_steers_no_terminal_and_stays_what_it_is_in_documents() {
     let name = "a\u{202e}\u{1b}]0;x\u{7}";
     let from = "here:/data/from\u{202e}";
     rig.write(&format!("export/from\u{202e}/{name}"), "alpha");
-    // A directory with something in it stands where the file is to be, so its name is in the report.
+    // A full directory is in the place of the file, so its name is in the report.
     rig.write(&format!("export/to/from\u{202e}/{name}/full"), "x");
     let line = ["job", "submit", from, "here:/data/to/"];
     let line = [&line[..], &["--label", label, "--wait"]].concat();

@@ -1,4 +1,4 @@
-//! Owns the judgement of what became of a tree at its destination.
+//! Owns the judgement of a tree at its destination.
 //! Moves nothing.
 
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ pub(crate) fn assert_identical(source: &Path, destination: &Path) {
     assert_identical_to_rsync("-aH", source, destination);
 }
 
-/// The same for what these flags of rsync make it look at.
+/// The same for the properties that these flags of rsync compare.
 #[track_caller]
 pub(crate) fn assert_identical_to_rsync(flags: &str, source: &Path, destination: &Path) {
     let slash = |path: &Path| path.join("");
@@ -66,7 +66,7 @@ pub(crate) fn is_temporary(path: &Path) -> bool {
         .is_some_and(|name| name.as_encoded_bytes().starts_with(b".godwit-"))
 }
 
-/// Nothing of the transfer is left but what was asked for.
+/// Only the requested entries of the transfer remain.
 #[track_caller]
 pub(crate) fn assert_tidy(destination: &Path, home: &Path) {
     assert_no_temporaries(destination);

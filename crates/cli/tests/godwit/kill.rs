@@ -1,5 +1,5 @@
 //! Tests that a killed transfer finishes when it is given again, and how little of it is sent again.
-//! Does not cut power (`power`) or connections (`cuts`), nor ask what else holds over an interruption (`resume`).
+//! Does not cut power (`power`) or connections (`cuts`). Other effects of an interruption are tested in `resume`.
 
 #![expect(clippy::print_stderr, reason = "a failure is reported with its seed")]
 
@@ -30,7 +30,7 @@ enum Victim {
 /// Kills the transfer at moments from the seed until it is complete. Returns how often it was killed.
 fn kill_until_complete(seed: u64, way: Way) -> u64 {
     let mut seeded = Seeded(seed);
-    // Of a small one all may be undurable at any moment, so what a kill may cost shows in large ones only.
+    // A small tree may be undurable as a whole at any moment, so only large ones show the cost of a kill.
     let (mib, limit) = if seed.is_multiple_of(5) {
         (480, "400MB")
     } else {
@@ -113,7 +113,7 @@ fn killed_at_fifty_moments_it_finishes_with_everything() {
     });
 }
 
-/// Killed once after `moment` bytes, then finished: all but what may be undurable must have been kept.
+/// Kills once after `moment` bytes, then finishes: all bytes that must be durable must have been kept.
 fn bound_holds(mut case: Case, moment: u64, victim: Victim) {
     let before = case.written_before();
     let mut client = case.run(0, &["--retry-for", "1s"]);
@@ -131,7 +131,7 @@ fn bound_holds(mut case: Case, moment: u64, victim: Victim) {
         client.wait();
         case.rig.start(&[]);
     }
-    // The daemon may still be at work on what it had when its client was killed: it is asked after the fact.
+    // The daemon may still write the data that it had when its client was killed, so it is asked afterwards.
     let least = written.min(case.total).saturating_sub(UNDURABLE);
     let mut client = case.run(1, &[]);
     let end = client.wait();

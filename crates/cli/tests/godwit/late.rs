@@ -1,5 +1,5 @@
-//! Calls that hang in a real distributed file system, and take effect after others have finished and a user has gone on.
-//! One mount of a volume stops right before a call of a storage; whoever takes over works by another one, and so does the user.
+//! Calls that hang in a real distributed file system, and take effect after other nodes have finished and a user has worked on.
+//! One mount of a volume stops right before a call of a storage. The next node and the user work by other mounts.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -19,7 +19,7 @@ use super::mounts::stop;
 
 const TAG: u64 = 7;
 
-/// Longer than a mount remembers of names what another one may have changed.
+/// Longer than a mount caches names that another one may have changed.
 const HANGS_FOR: Duration = Duration::from_millis(1500);
 
 /// A kind of call.
@@ -174,8 +174,8 @@ fn take_over(storage: &FsStorage) {
     }
 }
 
-/// The entries below a directory as a user sees them: paths, inodes, modes, times of files and links, and contents. Where names of a file come and go, its
-/// time of the last change of attributes is left out.
+/// The entries below a directory as a user sees them: paths, inodes, modes, times of files and links, and contents. If names of a file
+/// come and go, its time of the last change of attributes is left out.
 fn seen(root: &Path, names_change: bool) -> Vec<String> {
     let mut seen = Vec::new();
     let mut directories = vec![root.to_owned()];
@@ -206,7 +206,7 @@ fn no_call_that_hangs_takes_back_what_a_user_has_done_since() {
         return;
     };
     let places = ["m1", "m2"].map(|name| directory.path().join(name));
-    // Nothing is remembered, so that each mount sees at once what the other does.
+    // Without caches, so that each mount sees changes of the other at once.
     let options = ["--attribute-timeout=0", "--entry-timeout=0"];
     let mounts = places.each_ref().map(|place| volume.mount(place, &options));
     let open = |place: &Path| {

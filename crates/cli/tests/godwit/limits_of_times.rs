@@ -78,7 +78,7 @@ fn times_beyond_a_file_system_are_told_and_their_contents_compared() {
 #[test]
 fn a_set_id_bit_that_the_kernel_drops_is_told() {
     if !needs_root() {
-        // Only a superuser gives a directory to a group of others.
+        // Only a superuser can give a directory to a foreign group.
         return;
     }
     let mut rig = Rig::for_user(true);

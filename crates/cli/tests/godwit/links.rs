@@ -1,4 +1,4 @@
-//! Tests what further names of a file are made to, and when they are not made: never a name of an older file.
+//! Tests the targets of further names of a file, and the cases without one: never a name of an older file.
 //! Does not test which names belong together (`lists`, `spared`) or that links arrive at all (`trees`).
 
 use std::fs::{self, File, FileTimes};
@@ -19,7 +19,7 @@ const OLD: &str = "old";
 /// The message for a name whose file was not delivered.
 const WHY: &str = "was not delivered, so there is nothing to link to";
 
-/// A tree with a file of three names, going one of the ways.
+/// A tree with a file of three names, and a direction.
 struct World {
     rig: Rig,
     way: Way,
@@ -158,7 +158,7 @@ fn names_of_a_file_that_stays_as_it_is_get_its_new_content_by_themselves() {
             assert_eq!(items(&dry), items(&outcome), "{way:?} {flag} {there:?}");
             assert_eq!(dry.number("files"), outcome.number("files"));
             assert_no_temporaries(&world.to(""));
-            // Nothing is left to do, and what is there is not taken for what it is not.
+            // Nothing is left to do, and existing names are recognised correctly.
             let outcome = world.cp(&[flag]);
             outcome.complete();
             assert_eq!(outcome.number("files"), 0, "{way:?} {flag} {there:?}");
@@ -266,7 +266,7 @@ fn names_of_a_file_for_which_there_is_no_room_are_one_message() {
     fs::write(export.join("ballast"), vec![1; 2 << 20]).expect("room");
     for _ in 0..2 {
         let outcome = world.cp(&[]);
-        // The one message about the room stands for the other name, too.
+        // The one message about the space covers the other name, too.
         outcome.expect(3, "partial").says("dst/a: no space left");
         let is_failed = |event: &serde_json::Value| event["event"] == "failed";
         assert!(

@@ -1,4 +1,4 @@
-//! Owns the tests of lists of names: what each name brings, refusals by name, lists that are long, slow, or read again.
+//! Owns the tests of lists of names: the entries of each name, refusals by name, lists that are long, slow, or read again.
 //! Rules are tested in `filters`.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use super::judge::assert_no_temporaries;
 use super::process::wait_until;
 use super::rig::{Rig, as_each_user};
 
-/// The three ways to copy: on this machine, to a node, from it. Each gets the same tree as `tree` and `export/tree`.
+/// Three directions: on this machine, to a node, from a node. Each gets the same tree as `tree` and `export/tree`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Local,
@@ -256,7 +256,7 @@ fn several_names_of_one_file_stay_one_file() {
     }
 }
 
-/// A run whose standard input is ours.
+/// A run with standard input from the test.
 struct Fed {
     child: Child,
     input: BufWriter<std::process::ChildStdin>,
@@ -309,7 +309,7 @@ fn a_slow_list_is_followed_as_it_comes() {
         for number in 0..5 {
             let name = format!("d{number}/file");
             run.name(&name);
-            // The list is open still: what it has named so far must come all the same.
+            // The list is still open. Entries named so far must arrive all the same.
             let come = wait_until(|| fs::read(at.join(&name)).ok());
             assert_eq!(come, Some(format!("{number}").into_bytes()), "{way:?}");
         }

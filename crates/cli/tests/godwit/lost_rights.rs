@@ -1,5 +1,5 @@
 //! Jobs and schedules whose owner loses the right to run them, at a real node.
-//! Leaves what a right opens to `access`, and jobs for other nodes to `sites`.
+//! Leaves the effect of a right to `access`, and jobs for other nodes to `sites`.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::rest::Caller;
 use super::rig::Rig;
 
-/// For what a node does by itself, on a machine that does much else.
+/// For automatic work of a node, on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Slow enough to last for a test.
@@ -94,7 +94,7 @@ fn a_running_job_ends_when_its_owner_may_no_longer_run_it() {
         };
         let ended = |job: &Value| !job["ended"].is_null();
         let first = wait_for(&admin, &path, ended);
-        // The jobs of a user who is removed have ended with the user.
+        // The jobs of a removed user have ended with the user.
         let resumed = if name == "removed" { 409 } else { 200 };
         admin
             .post(&format!("{paused}/resume"), &json!({}))
@@ -136,7 +136,7 @@ fn a_schedule_submits_nothing_for_an_owner_without_the_right_and_says_why() {
     admin.delete("access/alice").expect(204);
     let listed = reason("not_granted");
     assert_eq!(listed[0]["disabled"], false, "{listed}");
-    // With the right it submits again by itself.
+    // With the right, the schedule submits again without a command.
     let_in(&admin, "alice", None);
     wait_for(&admin, "schedules", |list| list[0]["reason"].is_null());
     jobs(before + 1);
@@ -183,7 +183,7 @@ fn a_name_is_free_again_once_the_schedules_of_its_removed_user_are_removed() {
     assert_eq!(second.get("schedules").expect(200), json!([]));
 }
 
-/// A job that began with the right to list or to read its destination names what is there, or takes contents there for known.
+/// A job that began with the right to list or read its destination names existing entries, or skips contents that are there.
 #[test]
 fn a_running_job_ends_when_its_owner_may_see_less_of_its_destination() {
     let mut rig = Rig::new();

@@ -1,5 +1,5 @@
 //! Owns the tests of how a process uses the machine: --direct, --pin, and that its memory is its own.
-//! Does not measure what it is good for.
+//! Does not measure the benefit.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use super::judge::assert_identical;
 use super::rig::{NOBODY, Rig, as_each_user, is_root};
 
-/// Bytes of a file that the page cache holds, as `fincore` of util-linux tells; `None` where there is nothing but the cache.
+/// Bytes of a file in the page cache, as `fincore` of util-linux reports; `None` if the file system is only a cache.
 fn cached_bytes(path: &Path) -> Option<u64> {
     let kind = Command::new("stat")
         .args(["--file-system", "--format=%T"])
@@ -97,7 +97,7 @@ fn pin_restricts_the_process_and_says_what_it_cannot() {
     }
 }
 
-/// Whether a program of the user of the rig can read the memory of its node: the kernel asks the same for `environ` as for `mem`.
+/// Whether another program of the rig's user can read the memory of its node. The kernel checks the same for `environ` as for `mem`.
 fn memory_is_open(rig: &Rig) -> bool {
     let file = format!("/proc/{}/environ", rig.daemon().id());
     let [user, group] = ["uid", "gid"].map(|id| format!("--re{id}={NOBODY}"));

@@ -117,7 +117,7 @@ fn sorted_manifests_are_equal_byte_for_byte_and_their_digest_is_told() {
     let digest = blake3::hash(format!("{above}\n").as_bytes()).to_hex();
     assert_eq!(told["digest"], format!("blake3:{digest}"));
     assert_eq!(last, format!("#digest\tblake3\t{digest}"));
-    // For people, the last line says the same.
+    // For people, the last line has the same facts.
     let outcome = world.client(&["cp", "--manifest", "three", "tree", "copy2"]);
     assert_eq!(outcome.code, Some(0));
     outcome
@@ -244,7 +244,7 @@ fn what_leaves_entries_unseen_goes_with_no_manifest() {
             outcome.says(flag).says("--manifest");
             assert!(!world.path("m").exists(), "{from} {flag}");
         }
-        // Without them what the manifest says is there.
+        // Without them, the entries of the manifest are there.
         world
             .cp(&["--checksum", "--manifest", "m", from, to])
             .complete();

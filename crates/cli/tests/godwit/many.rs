@@ -1,4 +1,4 @@
-//! Tests that a transfer of many files says how many it has found so far, and how fast they go, on a terminal of any width.
+//! Tests that a transfer of many files shows how many it has found so far, and their rate, on a terminal of any width.
 //! Does not measure how fast that is.
 
 use rustix::process::Signal;
@@ -84,7 +84,7 @@ fn both_lines_fit_the_terminal() {
         });
         // A line that is too long for a row would wrap into the next one.
         let second = drawn.unwrap_or_else(|| panic!("{columns}: {:#?}", terminal.screen()));
-        // Between words, and no number stands without its unit.
+        // The cut is between words, and every number has its unit.
         if let Some(whole) = second.strip_suffix(" …") {
             let last = whole.rsplit(' ').next().unwrap_or_default();
             let words = "scanning files so far files/s streams limited by --limit sent of kB/s";

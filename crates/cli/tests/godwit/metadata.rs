@@ -19,7 +19,7 @@ const CASES: u64 = 2;
 /// All that an export can grant.
 pub(crate) const GRANTS: &str = "set-id,owner,security-xattrs,devices";
 
-/// Runs a tool that makes what is tested.
+/// Runs a tool that prepares the test.
 #[track_caller]
 pub(crate) fn tool(program: &str, arguments: &[&str], path: &Path) {
     let output = Command::new(program)
@@ -77,7 +77,7 @@ fn arrives_identical(first: u64, give_up_rights: bool) {
         assert_archived(&root, &rig.path("back"));
         rig.cp(&["-a", "--strict", "tree/", "local"]).complete();
         assert_archived(&root, &rig.path("local"));
-        // Into what is there: directories lose what they had, and a second run finds nothing to do.
+        // Into an existing tree: directories lose their old metadata, and a second run finds nothing to do.
         tool(
             "setfattr",
             &["-n", "user.extra", "-v", "1"],
@@ -91,7 +91,7 @@ fn arrives_identical(first: u64, give_up_rights: bool) {
     }
 }
 
-/// Push, pull, and from one machine straight to another: each by an agent, which takes and gives what the user there may.
+/// Push, pull, and from one machine straight to another: each by an agent, with the rights of the user there.
 #[test]
 fn random_metadata_arrives_identical_by_ssh() {
     arrives_identical_by_ssh(4001, false);
@@ -135,7 +135,7 @@ fn arrives_identical_by_ssh(first: u64, without_root: bool) {
         ] {
             here.cp(&["-a", "--strict", from, to]).complete();
             assert_archived(&root, &at);
-            // Into what is there: directories lose what they had, and nothing is sent again.
+            // Into an existing tree: directories lose their old metadata, and no file is sent again.
             tool("setfattr", &["-n", "user.extra", "-v", "1"], &at);
             tool("setfacl", &["-m", "d:u:33:rwx"], &at);
             let again = here.run(&["sync", "--json", "-a", "--strict", from, to]);
@@ -148,7 +148,7 @@ fn arrives_identical_by_ssh(first: u64, without_root: bool) {
 struct Tree {
     seeded: Seeded,
     privileged: bool,
-    /// Whose all of it is if we have rights and the tree is of somebody who has none.
+    /// The owner of the tree, if this process has rights and the tree belongs to a user without rights.
     user: u32,
     files: Vec<PathBuf>,
 }
@@ -350,7 +350,7 @@ fn users_are_who_they_are_called() {
     assert_archived(&rig.path("run"), &rig.path("back"));
 }
 
-/// Names of a list are looked up one by one, which is another way to what goes with them than a scan.
+/// Names of a list are looked up one by one, so their metadata takes another path through the code than in a scan.
 #[test]
 fn what_goes_with_listed_entries_arrives() {
     let mut rig = Rig::for_user(false);

@@ -74,7 +74,7 @@ impl Mount {
     }
 }
 
-/// Stops a program, and waits until none of its threads runs: until then it may answer.
+/// Stops a program, and waits until none of its threads runs, because a running one may still answer.
 pub(crate) fn stop(program: Pid) {
     kill_process(program, Signal::STOP).expect("a process");
     let tasks = format!("/proc/{}/task", program.as_raw_nonzero());
@@ -141,7 +141,7 @@ fn an_export_that_has_to_be_a_mount_is_refused_while_it_is_none() {
     copy().complete();
     assert_eq!(rig.read("disk/f"), b"content");
     for id in &jobs {
-        // It is refused where the job goes on by itself already.
+        // The command is refused if the job already continues without it.
         rig.admin(&["job", "retry", id]);
         let job = wait_for(&rig, id, |job| !job["ended"].is_null());
         assert_eq!(job["state"], "complete", "{job}");

@@ -1,4 +1,4 @@
-//! Tests that what limits a transfer is named only where something does.
+//! Tests that a bottleneck is named only if there is one.
 //! The rules have their tables in `tuner`; which stage is found is tested in `engine`.
 
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::process::Outcome;
 use super::rig::Rig;
 
-/// Each thing that was said to limit, at the end or on the way.
+/// Each named bottleneck, at the end or before.
 fn named(outcome: &Outcome) -> Vec<Value> {
     let mut named = outcome.events();
     named.retain(|event| !event["bottleneck"].is_null());

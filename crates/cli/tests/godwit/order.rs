@@ -1,5 +1,5 @@
-//! Tests the order in which contents leave, as somebody sees it who listens where they go in clear.
-//! Does not test that they are whole at every loss (`cuts`, `kill`).
+//! Tests the order in which contents leave, as seen by a listener on a connection without encryption.
+//! Completeness after each loss is tested in `cuts` and `kill`.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -16,11 +16,11 @@ const SLICES: usize = 128;
 const SLICE_BYTES: usize = 64 << 10;
 const FILES: usize = 3_000;
 
-/// Passes connections on to a node, and keeps what passes.
+/// Passes connections on to a node, and records their data.
 struct Tap {
     address: String,
     heard: Arc<Mutex<Vec<Vec<u8>>>>,
-    /// Ways of connections that were begun, of which each tells what it heard at its end.
+    /// Directions of connections that were begun; each sends its record at its end.
     begun: Arc<AtomicUsize>,
 }
 
@@ -53,7 +53,7 @@ impl Tap {
         }
     }
 
-    /// The numbers behind a mark, in the order in which they passed on each connection and way.
+    /// The numbers after a mark, in the order in which they passed on each connection and direction.
     fn numbers(&self, mark: &str) -> Vec<usize> {
         let all = || self.begun.load(Ordering::SeqCst);
         while self.heard.lock().expect("no thread panicked").len() < all() {
@@ -77,11 +77,11 @@ fn pass(mut from: TcpStream, mut to: TcpStream, heard: &Mutex<Vec<Vec<u8>>>) {
         }
     }
     heard.lock().expect("no thread panicked").push(all);
-    // The other end learns of the end in the same way.
+    // The other end sees the end in the same way.
     let _ = to.shutdown(Shutdown::Both);
 }
 
-/// A large file that says in each of its slices which one it is, and small files that say their numbers.
+/// A large file with a number in each slice, and small files with their numbers.
 fn make(root: &std::path::Path) {
     fs::create_dir_all(root).expect("made");
     let mut large = vec![b'-'; SLICES * SLICE_BYTES];

@@ -1,5 +1,5 @@
-//! Tests that a lost connection is said at once, with its seconds, and that no figure of before the loss is shown meanwhile.
-//! Does not test what a loss costs (`cuts`, `kill`) nor channels that die (`channels`).
+//! Tests that a lost connection is reported at once, with its seconds, and that no outdated figure is shown meanwhile.
+//! The cost of a loss is tested in `cuts` and `kill`, dying channels in `channels`.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub(crate) fn events(process: &Process) -> Vec<Value> {
         .collect()
 }
 
-/// The first event from number `from` on that is so, and its number.
+/// The first matching event from number `from` on, and its number.
 #[track_caller]
 pub(crate) fn wait_for_event(
     process: &Process,

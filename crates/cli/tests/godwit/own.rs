@@ -55,7 +55,7 @@ fn one_list_is_read_by_a_run_and_says_at_its_end_what_failed() {
             .expect(3, "partial");
         assert!(matches!(&rig.read("list")[..], b"p\0q\0" | b"q\0p\0"));
         let line = [&AGAIN[..], &[&from, &to]].concat();
-        // A dry run copies nothing, so all that the list says is still to be done.
+        // A dry run copies nothing, so the whole list still remains to be done.
         rig.cp(&[&["--dry-run"], &line[..]].concat());
         assert_eq!(rig.read("list").len(), 4, "{at}");
         mode("q", 0o644);
@@ -279,7 +279,7 @@ fn reports_in_the_data_set_are_not_copied_and_not_in_the_manifest() {
             }
         }
     }
-    // Of earlier runs they are files like others. The time of the directory that the manifest was written into says nothing.
+    // Manifests of earlier runs are ordinary files. The time of the directory with the manifest is not compared.
     let line = ["--manifest=m", ".", &ways[0].0];
     rig.begin_cp(&tree, &line).wait().complete();
     assert_eq!(names(&rig.path("copy/sub")), ["b", "f", "f.reasons", "log"]);

@@ -1,4 +1,4 @@
-//! Tests whose entries become: the daemon's user's, unless the export grants that owners are applied.
+//! Tests the owners of delivered entries: the daemon's user, unless the export grants that owners are applied.
 //! Does not test mode bits (`bits`).
 
 use std::fs;
@@ -60,7 +60,7 @@ fn owners_are_applied_only_where_granted() {
         assert_owned(&rig.path("export/to"), ourselves(rig));
         let outcome = rig.cp(&["--force", "run42/.", &there("owned")]);
         if rig.unprivileged() {
-            // Without the right to give files away it is said, once.
+            // Without the right to give files away, one note says so.
             outcome.complete().says("arrived without the owner");
             assert_owned(&rig.path("owned/to"), ourselves(rig));
         } else {

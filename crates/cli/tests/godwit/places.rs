@@ -1,5 +1,5 @@
 //! Owns the tests of places that make no sense together, and of the names of places in messages and events.
-//! Which name becomes which elsewhere is in `contract`.
+//! Names at the destination are tested in `contract`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -126,7 +126,7 @@ fn several_sources_into_a_name_that_is_not_there_are_refused() {
         for home in [world.client_home(), world.daemon_home.clone()] {
             assert_eq!(Rig::journals(&home).len(), 0);
         }
-        // One is what it is called; and a slash says what is meant.
+        // A single source becomes the named path, and a slash makes the meaning explicit.
         world.cp(&["b", &to("one")]).complete();
         world.cp(&["a", "b", &to("made/")]).complete();
         assert_eq!(world.read(&format!("{at}made/a/x")), b"x");
@@ -134,7 +134,7 @@ fn several_sources_into_a_name_that_is_not_there_are_refused() {
     }
 }
 
-/// Not at a node: what a link of an export leads to is not looked at.
+/// Not at a node: the target of a link in an export is not looked at.
 #[test]
 fn a_slash_at_the_end_of_a_source_follows_a_link_to_a_directory() {
     let mut world = Rig::new();
@@ -160,7 +160,7 @@ fn a_slash_at_the_end_of_a_source_follows_a_link_to_a_directory() {
     }
 }
 
-/// The names are those of the first run, whatever has become of the directory since.
+/// The names are those of the first run, whatever happened to the directory since.
 #[test]
 fn an_unfinished_run_of_several_sources_keeps_its_names() {
     let world = Rig::new();

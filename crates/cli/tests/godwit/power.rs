@@ -28,7 +28,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// None for who may not mount it.
+    /// None for a user who may not mount it.
     pub(crate) fn new(directory: &Path) -> Option<Self> {
         Self::formatted(directory, &[])
     }
@@ -78,7 +78,7 @@ impl Disk {
     pub(crate) fn come_back(&mut self) {
         let gone = wait_until(|| tool("umount", &[], &[&self.at]).then_some(()));
         assert!(gone.is_some(), "{} stays mounted", self.at.display());
-        // As long as anybody holds the file system that was shut down, mounting the image would give that one again.
+        // While any process uses the old file system, mounting the image would return that one again.
         let released = wait_until(|| self.is_released().then_some(()));
         assert!(released.is_some(), "{} stays in use", self.image.display());
         assert!(
@@ -88,7 +88,7 @@ impl Disk {
         );
     }
 
-    /// Whether no loop device has the image any more.
+    /// Whether no loop device uses the image.
     fn is_released(&self) -> bool {
         let output = Command::new("losetup").arg("-j").arg(&self.image).output();
         output.is_ok_and(|output| output.status.success() && output.stdout.is_empty())
@@ -98,7 +98,7 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         if self.mounted {
-            // Lazily: a test that failed may have left somebody in it. The loop device goes with the last of them.
+            // Lazily, because a failed test may have left a process in it. The loop device goes with the last user.
             tool("umount", &["--lazy"], &[&self.at]);
         }
     }
@@ -127,8 +127,8 @@ fn cut_until_complete(seed: u64) -> u64 {
     );
     let source = rig.path("run42");
     let total = make_tree(&source, 32, &mut Seeded(seed));
-    // Under every other pair of seeds, so that either home has both, an older tree is there, with other contents under the
-    // same names.
+    // Under every other pair of seeds, so that either home has both cases, an older tree exists with other contents under the same
+    // names.
     let older = (seed / 2).is_multiple_of(2).then(|| {
         let older = rig.path("older");
         make_tree(&older, 32, &mut Seeded(!seed));

@@ -1,4 +1,4 @@
-//! Owns programs of ours while they run, with what they say, and how they ended. Killed when dropped, by their id.
+//! Owns running programs of ours, with their output and their end. Killed when dropped, by their id.
 //! Does not know the commands of the programs.
 
 use std::fs;
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How often a condition is looked at that sends no event.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// A program of ours that runs, with what it has said so far.
+/// A running program of ours, with its output so far.
 pub(crate) struct Process {
     child: Child,
     out: Arc<Mutex<String>>,
@@ -66,7 +66,7 @@ impl Process {
         self.child.id()
     }
 
-    /// All that it has said so far, complaints last.
+    /// The whole output so far, standard error last.
     pub(crate) fn said(&self) -> String {
         let [out, complaint] =
             [&self.out, &self.complaint].map(|said| said.lock().expect("no reader panics").clone());
@@ -156,7 +156,7 @@ impl Drop for Process {
 }
 
 impl Outcome {
-    /// All that was said, complaints last.
+    /// The whole output, standard error last.
     pub(crate) fn said(&self) -> String {
         format!("{}{}", self.out, self.complaint)
     }

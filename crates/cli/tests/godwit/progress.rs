@@ -34,7 +34,7 @@ fn sound(outcome: &Outcome) -> Vec<Value> {
     events
 }
 
-/// The last event says that all of `total` is done with.
+/// The last event counts all of `total` as settled.
 #[track_caller]
 fn ends_with(outcome: &Outcome, total: u64) {
     let events = sound(outcome);
@@ -43,7 +43,7 @@ fn ends_with(outcome: &Outcome, total: u64) {
     assert_eq!(last["bytes_total"], total, "{}", outcome.said());
 }
 
-/// A push, a pull and a copy on this machine, of what is at `name` in the rig and in the export.
+/// A push, a pull and a copy on this machine, of `name` in the rig and in the export.
 fn three_ways(rig: &Rig, name: &str) -> [[String; 2]; 3] {
     [
         [name.to_owned(), rig.url("pushed")],
@@ -225,7 +225,7 @@ fn files_count_as_soon_as_they_have_their_names() {
     }
 }
 
-/// The same sums at both ends, on the way and at the end, whatever became of the node meanwhile.
+/// Both ends have the same sums, during the transfer and at the end, whatever happened to the node meanwhile.
 #[test]
 fn files_are_counted_once_when_the_node_is_started_anew() {
     let mut rig = Rig::new();

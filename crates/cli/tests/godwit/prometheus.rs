@@ -70,7 +70,7 @@ impl Prometheus {
         serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
     }
 
-    /// The series that a query gives; None while Prometheus is not ready.
+    /// The series of a query; None while Prometheus is not ready.
     #[track_caller]
     pub(crate) fn series(&self, query: &str) -> Option<Vec<Value>> {
         let text: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();

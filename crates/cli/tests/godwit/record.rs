@@ -75,7 +75,7 @@ fn each_transfer_has_two_lines_and_a_record_and_each_refusal_a_command() {
         (&"data/in/run42".into(), &2.into())
     );
 
-    // A refusal names who, what, why, and the command that allows it.
+    // A refusal names the peer, the request, the reason, and the command that allows it.
     assert_eq!(rig.admin(&["access", "deny", &us]).code, Some(0));
     rig.cp(&[&rig.url("in/run42"), "never/"])
         .expect(4, "failed");
@@ -185,7 +185,7 @@ fn text_has_a_time_and_a_level_and_hostile_names_spoil_no_line() {
         "{line}"
     );
     assert!(line.contains("WARN") && line.contains(&us), "{line}");
-    // Whatever becomes of the file, transfers go on.
+    // Whatever happens to the file, transfers continue.
     assert_eq!(
         rig.admin(&["access", "allow", &us, "--all-exports"]).code,
         Some(0)

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::judge::assert_identical_to_rsync;
 use super::rig::{Rig, is_root};
 
-/// A tree of which some entries cannot be copied: sockets are not, by anybody.
+/// A tree with some entries that no user can copy: sockets.
 fn tree(world: &Rig, failing: &[&str]) {
     world.write("tree/good", "1");
     for name in failing {
@@ -177,7 +177,7 @@ fn what_failed_arrives_by_its_list_once_it_can_be_read() {
         world.write(&format!("tree/{name}"), name);
     }
     world.start(&[]);
-    // Handed over by now, so that it is their user who cannot read them.
+    // The files have changed hands by now, so their user cannot read them.
     let closed = ["tree/un\nreadable", "tree/sub/closed file", "tree/shut"];
     let close = |mode| {
         for name in closed {
@@ -208,7 +208,7 @@ fn what_failed_arrives_by_its_list_once_it_can_be_read() {
         assert_eq!(outcome.number("skipped"), 0, "{outcome:?}");
         assert_eq!(world.read("left"), b"");
     }
-    // A list says nothing of the root itself, into which something came late.
+    // The root itself, which got an entry late, is not in a list.
     for copy in ["copy", "export/copy"] {
         assert_identical_to_rsync("-aHO", &world.path("tree"), &world.path(copy));
     }

@@ -26,7 +26,7 @@ impl Answer {
     }
 }
 
-/// Someone who asks a node: whoever runs the test, or the user of a token.
+/// A user that sends requests to a node: the one that runs the test, or the one of a token.
 pub(crate) struct Caller<'a> {
     rig: &'a Rig,
     headers: String,

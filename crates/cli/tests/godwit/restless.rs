@@ -1,4 +1,4 @@
-//! Tests of files that are rewritten for seconds while they are copied: how long they are tried again, and who waits for that.
+//! Tests of files that are rewritten for seconds during the copy: how long they are retried, and which files wait for that.
 //! Does not test that no two states are mixed (`changes`).
 
 use std::fs::{self, File};
@@ -51,8 +51,8 @@ impl Way {
         }
     }
 
-    /// Copies a tree with a file that is rewritten all the time. Once the other file has arrived, which must not wait for that one,
-    /// `meanwhile` runs; afterwards the file is left alone.
+    /// Copies a tree with a file that is rewritten all the time. The other file must arrive without waiting for that one. After its
+    /// arrival `meanwhile` runs, and then the rewriting stops.
     fn run(&self, rig: &Rig, meanwhile: impl Fn(&mut Process)) -> Outcome {
         fs::create_dir(&self.tree).expect("made");
         let changing = self.tree.join("changing");

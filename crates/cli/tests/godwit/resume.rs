@@ -1,5 +1,5 @@
-//! Tests what holds over an interruption: names, the journal, who may go on, and who is given up.
-//! Does not choose moments or count what they cost (`kill`).
+//! Tests the effects of an interruption: names, the journal, the clients that may resume, and those that are given up.
+//! Chooses no moments and counts no costs (`kill`).
 
 use std::fs;
 use std::path::Path;
@@ -201,7 +201,7 @@ fn a_damaged_journal_is_told_and_costs_only_what_it_knew() {
         if way == Way::Push {
             case.rig.start(&[]);
         }
-        // Its header is gone in some cases, and with it the mapping: then the destination is what it is now.
+        // In some cases the header is gone, and with it the mapping. The destination is then taken as it is now.
         let header_gone = number == 0 || number == 3;
         let end = case.run(1, &[]).wait();
         end.complete();
@@ -247,7 +247,7 @@ fn one_transfer_at_a_time_writes_to_a_destination() {
     };
     let below = busy(other, "new/d0/below");
     let same_place = busy(other, "new");
-    // Not taken for one whose client is gone.
+    // The second client is not taken for one that lost its connection.
     let twice = busy("../run42", "new");
     for said in [&below, &same_place, &twice] {
         assert!(
@@ -297,7 +297,7 @@ fn a_transfer_whose_client_was_killed_holds_nobody_up() {
     case.watch(&mut client, before, 2 * MIB);
     client.signal(Signal::KILL);
     client.wait();
-    // Another command, into what the killed one was writing.
+    // Another command, into the destination of the killed one.
     let into = format!("{}/", case.rig.url("new"));
     let mut other = case
         .rig
@@ -321,7 +321,7 @@ fn a_daemon_that_is_stopped_and_started_again_is_taken_up_again() {
     }
     for ends in rig.push_and_pull() {
         fs::create_dir_all(ends.destination.parent().expect("below")).expect("made");
-        // So that it is under way when the daemon is stopped.
+        // Slow, so that the transfer is running when the daemon is stopped.
         let line = ends.line(&["--limit", "4MB", "--block-size", "64KiB"]);
         let mut run = rig.begin_cp(&rig.path(""), &line);
         run.wait_for("\"started\"");
@@ -364,7 +364,7 @@ fn force_leaves_out_only_what_a_forced_run_has_sent() {
         spoil();
         forced(2, 0);
         assert_eq!(fs::read(&there).expect("there"), b"content");
-        // That one goes on where it was.
+        // This transfer resumes where it was.
         forced(0, 2);
         // One that is not forced lies between them.
         assert_eq!(cp(&[]).expect(3, "partial").number("skipped"), 2);

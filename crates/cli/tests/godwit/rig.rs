@@ -1,5 +1,5 @@
 //! Owns a small world for a test: a daemon with an export and a client that it knows, both run by one user.
-//! Does not know what is tested. Everything goes away when dropped, processes by their id.
+//! Does not know the tests. Dropping it removes everything, processes by their id.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -32,8 +32,8 @@ pub(crate) struct Rig {
     client_wrapper: Vec<OsString>,
 }
 
-/// The two ends of a transfer in one direction, of a tree `run42` into a directory `to`. The same command leads to the
-/// same place, whatever is there already.
+/// The two ends of a transfer in one direction, of a tree `run42` into a directory `to`. The same command always names the same
+/// destination, whatever exists there.
 pub(crate) struct Ends {
     pub(crate) source: PathBuf,
     pub(crate) destination: PathBuf,
@@ -68,7 +68,7 @@ impl Rig {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut rig = Self::with(directory, None, None);
         if give_up_rights {
-            // The way to the original may be closed to others.
+            // Other users may not be able to reach the original.
             let copy = rig.path("godwit");
             // A child process copies the file. A file that this process holds open for writing may also be open in a child that
             // another test forks meanwhile, and such a file cannot be run.
@@ -123,7 +123,7 @@ impl Rig {
         address.clone_into(&mut self.address);
     }
 
-    /// Whether permissions hold for whoever runs the binary.
+    /// Whether permissions bind the user that runs the binary.
     pub(crate) fn unprivileged(&self) -> bool {
         self.unprivileged_by_us || !is_root()
     }
@@ -163,7 +163,7 @@ impl Rig {
         &self.address
     }
 
-    /// The export in a URL, by way of `address`.
+    /// The export in a URL with `address`.
     pub(crate) fn url_by(address: &str, path: &str) -> String {
         format!("godwit://{address}/data/{path}")
     }
@@ -209,7 +209,7 @@ impl Rig {
         self.daemon = Some(daemon);
     }
 
-    /// Has the client take whoever listens there for our daemon.
+    /// Has the client trust the process at `address` as our daemon.
     pub(crate) fn trust(&self, address: &str, identity: &str) {
         let outcome = self.client(&["trust", address, identity]);
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
@@ -230,7 +230,7 @@ impl Rig {
         }
     }
 
-    /// Ends the daemon by the signal; tells how it ended.
+    /// Ends the daemon by the signal; returns its outcome.
     pub(crate) fn stop_daemon(&mut self, signal: Signal) -> Outcome {
         let mut daemon = self.daemon.take().expect("the daemon runs");
         daemon.signal(signal);

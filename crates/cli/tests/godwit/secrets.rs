@@ -1,4 +1,4 @@
-//! Files that hold secrets: what others can read is refused with the command that closes it, and what is written is closed.
+//! Files with secrets: a file that others can read is refused with the command that closes it, and new ones are closed.
 //! Token and password files are tested in `account` and `jobs`, invitations in `cluster`.
 
 use std::fs;
@@ -99,7 +99,7 @@ fn a_home_that_others_could_change_serves_nothing() {
         refused(&rig.admin(&serve), &words);
     }
     set_mode(&home, 0o755);
-    // Only root gives directories away.
+    // Only root can give directories away.
     if rustix::process::geteuid().is_root() {
         chown(&home, Some(12_345), None).expect("root");
         refused(&rig.admin(&serve), "belongs to another user (uid 12345)");

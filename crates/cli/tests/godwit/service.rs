@@ -1,4 +1,4 @@
-//! A node as a service manager runs it: it says that it is ready, that it lives, and that it stops; and it ends when its state has ended.
+//! A node under a service manager: it reports that it is ready, alive, and stopping; and it ends when its state has ended.
 //! The package as a whole is tested in `scripts/test-package.py`.
 
 use std::os::unix::net::UnixDatagram;

@@ -1,4 +1,4 @@
-//! Limits of transfers that run, and congestion control: what is asked for is obeyed at the end that sends, or refused.
+//! Limits of running transfers, and congestion control: the sending end obeys a request, or the request is refused.
 //! How fast the network is, is not tested here.
 
 use std::fs;
@@ -150,7 +150,7 @@ fn senders(rig: &Rig, push: bool, within: &[String]) -> Vec<String> {
     said.lines().filter(sent).map(str::to_owned).collect()
 }
 
-/// Waits until the kernel says of each socket that sends contents what `is_so` asks for; there is one at least.
+/// Waits until the kernel's line of each sending socket satisfies `is_so`; there must be at least one.
 #[track_caller]
 fn wait_for_senders(rig: &Rig, push: bool, is_so: impl Fn(&str) -> bool) {
     let holds = wait_until(|| {
@@ -187,7 +187,7 @@ fn the_congestion_control_that_was_asked_for_is_that_of_the_sockets_that_send() 
     }
 }
 
-/// Has BBR as what is usual in a namespace.
+/// Makes BBR the default of a namespace.
 fn have_bbr(host: &Netns) {
     let set = host.enter(|| fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "bbr"));
     set.expect("BBR can be had; if not, as root: modprobe tcp_bbr, and list it in net.ipv4.tcp_allowed_congestion_control");
@@ -222,7 +222,7 @@ fn without_a_pace_over_a_short_way_and_as_usual_over_a_long_one() {
                         let usual = senders.iter().filter(|line| has_word(line, "bbr"));
                         (senders.len() == 4).then(|| usual.count())
                     });
-                    // A machine that is busy may take one short way for a long one.
+                    // A busy machine may take one short path for a long one.
                     let without = if is_short { 1..=4 } else { 0..=0 };
                     let kept = kept.expect("four streams");
                     assert!(
@@ -259,7 +259,7 @@ fn a_short_way_that_loses_gets_what_is_usual() {
                 let with = senders.iter().filter(|line| has_word(line, "bbr"));
                 (senders.len() == 2).then(|| with.count())
             };
-            // So slow that nothing can be said of losses. A machine that is busy may take both ways for long ones.
+            // Too slow for a judgement on losses. A busy machine may take both paths for long ones.
             let transfer = wait_until(|| {
                 let transfer = begin(&rig, true, &["--streams", "2", "--limit", "4MB"]);
                 let with = wait_until(with_bbr).expect("two streams");

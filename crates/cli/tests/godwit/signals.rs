@@ -1,5 +1,5 @@
-//! Tests of what signals do to a client and to a node.
-//! Does not test what is kept of an interrupted transfer (`resume`).
+//! Tests the effect of signals on a client and on a node.
+//! The remains of an interrupted transfer are tested in `resume`.
 
 use rustix::process::Signal;
 
@@ -128,7 +128,7 @@ fn an_interrupt_stops_what_a_shell_has_started_in_the_background() {
     let mut rig = Rig::new();
     rig.start(&[]);
     rig.write("large", vec![7; BYTES]);
-    // As shells do for what they start in the background.
+    // As shells do for background commands.
     rig.wrap_client(["sh", "-c", "trap '' INT QUIT; exec \"$@\"", "sh"]);
     for signal in [Signal::INT, Signal::QUIT] {
         let destination = rig.url(&format!("by-{}", signal.as_raw()));

@@ -1,5 +1,5 @@
-//! Tests of transfers with many sources, and of what a start that fails leaves behind.
-//! Does not test what is in the sources.
+//! Tests of transfers with many sources, and of the remains of a failed start.
+//! Does not test the contents of the sources.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::rig::{Rig, as_each_user};
 
-/// Makes `count` small files; gives their names below the rig.
+/// Makes `count` small files; returns their names below the rig.
 fn make(rig: &Rig, directory: &str, count: usize) -> Vec<String> {
     rig.make_dirs(directory);
     (0..count)

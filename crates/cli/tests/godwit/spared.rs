@@ -1,4 +1,4 @@
-//! Owns the tests of what a transfer leaves as it is: closed directories around a data set, devices and links that somebody named.
+//! Owns the tests of entries that a transfer does not change: closed directories around a data set, devices and links that a user named.
 //! The contents of a data set are tested in `metadata` and `entries`.
 
 use std::fs;
@@ -49,7 +49,7 @@ fn a_closed_directory_around_the_data_set_stays_closed() {
         let mut inside = fs::read_dir(world.path(name)).expect("open to read");
         assert!(inside.next().is_none(), "{name}");
     }
-    // The export itself is nobody's copy either.
+    // The export itself is not a part of the copy either.
     close(&world.export);
     for source in ["f", "tree", "tree/."] {
         let outcome = world.cp(&[source, &world.url("")]);
@@ -58,7 +58,7 @@ fn a_closed_directory_around_the_data_set_stays_closed() {
         outcome.says("permission denied");
     }
     assert_eq!(mode(&world.export), 0o555);
-    // One of the data set is opened for what goes into it, and closed again.
+    // A directory of the data set is opened for its entries, and closed again.
     close(&world.path("tree/d"));
     for _ in 0..2 {
         world.cp(&["--force", "tree", "copy"]).complete();
@@ -179,7 +179,7 @@ fn with_delete_the_whole_makes_way_for_another_kind() {
         assert_eq!(fs::read(there("one")).expect("a file"), b"content");
         assert_eq!(fs::read(there("two/d/x")).expect("a file"), b"x");
     }
-    // A slash says that it is to stay a directory.
+    // A slash demands a directory.
     world.make_dirs("three");
     let outcome = world.client(&["sync", "--delete", "file", "three/"]);
     assert_eq!(outcome.code, Some(3), "{}", outcome.said());
@@ -217,7 +217,7 @@ fn nothing_is_deleted_where_what_is_excluded_keeps_a_directory_in_the_way() {
     }
 }
 
-/// Silence would be a lie: somebody may have called data so, or another transfer is just writing there.
+/// The file must be reported, because it may be data of that name, or another transfer may be writing it.
 #[test]
 fn names_like_temporary_ones_are_told() {
     let mut world = Rig::new();
@@ -245,7 +245,7 @@ fn names_like_temporary_ones_are_told() {
     let outcome = world.client(&["manifest", "tree", "list"]);
     assert_eq!(outcome.code, Some(3), "{}", outcome.said());
     outcome.says(&name);
-    // Nothing is deleted for what was not looked at.
+    // Without a look at the source, nothing is deleted.
     world.make_dirs("whole/extra");
     let outcome = world.client(&["sync", "--delete", "tree", "whole"]);
     assert_eq!(outcome.code, Some(3), "{}", outcome.said());

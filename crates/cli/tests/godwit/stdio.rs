@@ -27,7 +27,7 @@ fn cp(rig: &Rig, line: &[&str]) -> Child {
         .expect("it runs")
 }
 
-/// As a user who ends it in good order.
+/// Interrupts it as a user does.
 fn interrupt(child: &Child) {
     let id = rustix::process::Pid::from_child(child);
     rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("told");
@@ -137,7 +137,7 @@ fn an_input_that_is_killed_leaves_nothing_under_the_final_name() {
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains("cannot be resumed"), "{said}");
         assert!(!path.exists(), "{destination}");
-        // The same command with the whole input: nothing of the others is in the way, or is left.
+        // The same command with the whole input works, and no remains of the others are left.
         let mut child = cp(&rig, &["-", destination]);
         let feeder = feed(&mut child, content.clone());
         drop(feeder.join());
@@ -167,7 +167,7 @@ fn an_input_that_is_interrupted_leaves_nothing_at_all() {
         let (code, _, said) = end(child);
         drop(feeder.join());
         assert_eq!(code, Some(1), "{said}");
-        // A daemon has heard of it, and does what is to be done at once.
+        // The daemon knows of the end, and cleans up at once.
         assert!(
             wait_until(|| is_empty().then_some(())).is_some(),
             "{destination}"
@@ -192,7 +192,7 @@ fn a_daemon_that_dies_ends_an_input() {
         drop(input);
         end(child)
     };
-    // The daemon is gone for good, and with it what it knew of the transfer.
+    // The daemon is gone for good, with its knowledge of the transfer.
     assert_eq!(code, Some(1), "{said}");
     assert!(!rig.export.join("x").exists());
 }
@@ -248,7 +248,7 @@ fn a_dry_run_writes_nothing_and_is_no_failure() {
         assert_eq!(code, Some(0), "{said}");
         assert_eq!(out, b"", "{said}");
         assert!(said.contains(r#""bytes":7,"files":1,"#), "{said}");
-        // It tells of a failure where there would be one.
+        // A dry run reports the failure of a real run.
         let none = ["--dry-run", "--exclude", "*", from, "-"];
         let (code, out, said) = end(cp(&rig, &none));
         assert_eq!((code, out), (Some(1), Vec::new()), "{said}");

@@ -1,5 +1,5 @@
-//! Tests that who connects and does not belong here disturbs neither a transfer nor the daemon.
-//! Does not test who is known and may not (`contract`).
+//! Tests that a stranger's connections disturb neither a transfer nor the daemon.
+//! Known peers without access are tested in `contract`.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -16,7 +16,7 @@ use super::rig::{Rig, as_each_user};
 
 const BYTES: u64 = 8 << 20;
 
-/// The start of a TLS record that never goes on: a hello of 16 KiB.
+/// The start of a TLS record that never continues: a hello of 16 KiB.
 const HALF_HELLO: [u8; 9] = [0x16, 3, 1, 0x40, 0, 1, 0, 0x3f, 0xfc];
 
 #[test]
@@ -45,7 +45,7 @@ fn strangers_do_not_disturb_a_transfer() {
             assert_tidy(&ends.destination, &ends.receiver_home);
             strangers.are_answered();
         }
-        // Still well: it takes the next one, and never fell over anybody.
+        // The daemon is still healthy: it takes the next transfer, and has not restarted.
         rig.cp(&["run42", &rig.url("next")]).complete();
         assert_identical(&rig.path("run42"), &rig.path("export/next"));
         let said = rig.daemon().said();
@@ -53,7 +53,7 @@ fn strangers_do_not_disturb_a_transfer() {
     });
 }
 
-/// Connections that are opened from one address and never say who they are, each replaced by a new one.
+/// Connections from one address that never identify themselves, each replaced by a new one.
 fn flood(from: Ipv4Addr, to: SocketAddr, stop: &AtomicBool) -> u64 {
     let mut open = VecDeque::new();
     let mut count = 0;
@@ -167,21 +167,21 @@ impl Strangers {
     fn are_answered(self) {
         for mut http in self.http {
             let mut answer = Vec::new();
-            // A reset may follow what is said.
+            // A reset may follow the answer.
             let _ = http.read_to_end(&mut answer);
             let said = String::from_utf8_lossy(&answer);
             assert!(said.starts_with("HTTP/1.1 400 "), "{said}");
         }
         for mut garbage in self.garbage {
             let mut answer = Vec::new();
-            // This returns when it hung up, in whatever way.
+            // This returns after the hang-up, whatever its form.
             let _ = garbage.read_to_end(&mut answer);
             assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
         }
     }
 }
 
-/// Whether an export is there, what the daemon allows and which version it has is nothing for a stranger.
+/// Exports, access and version of the daemon are hidden from a stranger.
 #[test]
 fn a_stranger_hears_the_same_whatever_it_asks_for() {
     let mut rig = Rig::new();

@@ -1,4 +1,4 @@
-//! Owns the tests of `godwit sync`: what is judged to be the same, and what a dry run says.
+//! Owns the tests of `godwit sync`: the judgement of equality, and the output of a dry run.
 //! Does not delete more than it must (`delete`), and interrupts nothing.
 
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use super::judge::{assert_identical, assert_no_temporaries};
 use super::process::Outcome;
 use super::rig::Rig;
 
-/// The three ways in which data goes.
+/// The three directions of data.
 pub(crate) const WAYS: [Way; 3] = [Way::Push, Way::Pull, Way::Local];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,7 +84,7 @@ fn set_time(path: &Path, seconds: u64) {
         .expect("set");
 }
 
-/// Everything that is below a directory, with what a change would change.
+/// Every entry below a directory, with the properties that a sync would change.
 pub(crate) fn state(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut waiting = vec![root.to_owned()];
@@ -139,7 +139,7 @@ fn the_destination_is_the_counterpart_whether_it_exists_or_not() {
         assert_eq!(outcome.number("skipped"), 4, "{outcome:?}");
         same(&world.path(source), &world.path(destination));
         let [from, to] = way.ends(&world);
-        // A slash at the end says nothing else.
+        // A slash at the end changes nothing.
         let line = ["sync", "--json", &format!("{from}/"), &format!("{to}/")];
         world.client(&line).complete();
         same(&world.path(source), &world.path(destination));

@@ -1,4 +1,4 @@
-//! Owns a terminal that a program of ours draws on, and what it shows.
+//! Owns a terminal for a program of ours, and its contents.
 //! Understands no more of its language than the program uses. The program is killed when dropped, by its id.
 
 use std::fs::File;
@@ -92,7 +92,7 @@ impl Drop for Terminal {
     }
 }
 
-/// The rows of a screen after all this was written to it. A line that is too long goes on in the next row.
+/// The rows of a screen after all this output. A line that is too long wraps into the next row.
 fn show(said: &str, columns: usize) -> Vec<String> {
     let mut rows: Vec<Vec<char>> = vec![Vec::new()];
     let (mut row, mut column) = (0_usize, 0_usize);

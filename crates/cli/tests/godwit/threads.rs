@@ -94,7 +94,7 @@ fn bounds_that_were_given_are_told_and_a_number_is_not() {
     let writers = "writers 0 -> 4: at least 4 were asked for";
     assert_eq!(push, [readers]);
     assert_eq!(pull, [writers]);
-    // The ends of one process tell as those of two do.
+    // Two ends in one process report the same as those in two.
     assert_eq!(local, [readers, writers]);
     for way in ways("fixed") {
         let told = run(&["--readers", "2", "--writers", "4"], &way);
@@ -136,7 +136,7 @@ fn the_client_tells_what_the_other_end_decides() {
     for line in own {
         assert!(!rig.daemon().said().contains(line), "{line}");
     }
-    // On the screen for who wants to know.
+    // On the screen for interested people.
     let line = ["cp", "--force", "--readers", "0", "file", &rig.url("")];
     let told = |more: &[&str]| rig.client(&[&line[..], more].concat()).said();
     let (quiet, verbose) = (told(&[]), told(&["-v"]));

@@ -1,5 +1,5 @@
 //! Totals of a job, compared with the count of rsync at its destination, however the attempts of the job ended.
-//! Leaves what arrives to `job_kills`.
+//! Leaves the arrived files to `job_kills`.
 
 use std::process::Command;
 

@@ -53,7 +53,7 @@ fn arrive_identical(first: u64, give_up_rights: bool) {
         let there = rig.path(if granted { "granted/to" } else { "export/to" });
         rig.cp(&["tree/", &url]).complete();
         assert_identical(&root, &there);
-        // On this machine such bits come with those whom they speak for.
+        // On this machine, such bits arrive only with their owners.
         rig.cp(&["--owner", "--group", url.as_str(), "back"])
             .complete();
         assert_identical(&root, &rig.path("back"));
@@ -78,7 +78,7 @@ struct Tree {
     seeded: Seeded,
     sparse: Vec<PathBuf>,
     files: Vec<PathBuf>,
-    /// Whether the bits do not matter to who reads it.
+    /// The reader is root, to whom the bits do not matter.
     root_reads_all: bool,
     /// Whether there are programs that run as another.
     set_id: bool,
@@ -180,7 +180,7 @@ impl Tree {
         self.set_bits(directory, 0o700);
     }
 
-    /// Any bits, and these for whom they matter to.
+    /// Sets random bits, with the needed ones for a user without root.
     fn set_bits(&mut self, path: &Path, needed: u32) {
         let mut mode = u32::try_from(self.seeded.below(0o10000)).expect("below");
         if !self.set_id {

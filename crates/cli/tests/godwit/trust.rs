@@ -85,7 +85,7 @@ impl Trust {
         }
     }
 
-    /// The same to its end.
+    /// Runs the job to its end.
     #[track_caller]
     fn end_of(&self, job: &str, new: &Value) -> Result<JobSeen, Refusal> {
         let mut seen = self.run(job, new)?;
@@ -102,7 +102,7 @@ impl Trust {
         Ok(seen)
     }
 
-    /// Has B let `who` in for C's job, as C does for whoever runs it.
+    /// Has B admit `who` for C's job, as C does for the node that runs the job.
     fn give(&self, job: &str, who: &Rig, path: &str, write: bool) -> Result<(), Refusal> {
         let question = Question::Grant(GrantJob {
             job: job.to_owned(),
@@ -201,7 +201,7 @@ fn wishes() -> Vec<(&'static str, Value)> {
     wishes
 }
 
-/// The job ended without having done anything, and says whose right was missing.
+/// The job ended without any effect, and names the peer without the right.
 #[track_caller]
 pub(crate) fn assert_denied(seen: &JobSeen, c: &Rig) {
     let view = &seen.view;

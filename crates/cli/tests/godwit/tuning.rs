@@ -1,4 +1,4 @@
-//! Tests that the number of streams follows what is measured, in both directions, and that nothing is lost by it.
+//! Tests that the number of streams follows the measurements, in both directions, and that no data is lost by changes.
 //! Measures no speed.
 
 use serde_json::Value;
@@ -146,7 +146,7 @@ fn small_buffers_of_the_other_end_are_known_from_the_beginning() {
         "godwit::tuning::small_buffers_of_the_other_end_are_known_from_the_beginning",
         || {
             let world = World::new(12 << 20);
-            // Of these the client's own kernel says nothing: they receive in the push and send in the pull.
+            // The client's kernel does not show these buffers: they receive in the push and send in the pull.
             world.buffers_of(&[(&world.far, "tcp_rmem"), (&world.far, "tcp_wmem")]);
             for outcome in world.run(&[]) {
                 begins_for_buffers(&outcome);

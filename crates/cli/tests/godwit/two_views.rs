@@ -9,7 +9,7 @@ use super::mounts::Mount;
 use super::rig::{Rig, is_root};
 use super::sync::state;
 
-/// A tree, and two views of it. The node has the second one as the export `far`, and what is deep in it as `deep`.
+/// A tree, and two views of it. The node exports the second one as `far`, and its depth as `deep`.
 struct World {
     _mounts: [Mount; 2],
     rig: Rig,
@@ -55,8 +55,8 @@ impl World {
         format!("godwit://{}/{export}", self.rig.address())
     }
 
-    /// The sources and destinations of a line, by two views: of one process, of a push and of a pull; then with the disk itself
-    /// as one of the views, of which its kernel alone knows.
+    /// The sources and destinations of a line, by two views: within one process, in a push and in a pull. Then the same with the disk itself
+    /// as one of the views, which only its kernel knows.
     fn lines(&self, command: &[&str], from: &[&str], to: &str) -> [Vec<String>; 6] {
         let own = |view: &str, place: &str| {
             let place = self.rig.path(format!("{view}/{place}"));
@@ -103,7 +103,7 @@ const NEVER: [(&[&str], &[&str], &str, &str); 10] = [
 const MAY: [(&[&str], &[&str], &str); 6] = [
     (&DELETE, &["top/a"], "top/b"),
     (&DELETE, &["top/a"], "free"),
-    // Nothing is to be done any more.
+    // The second run has nothing to do.
     (&DELETE, &["top/a"], "free"),
     (&["cp"], &["top/f"], "top/g"),
     (&["cp"], &["top/a/deep"], "top"),
@@ -119,7 +119,7 @@ fn a_directory_of_two_views_is_one_directory() {
     let before = world.state();
     for (command, from, to, words) in NEVER {
         let lines = world.lines(command, from, to).into_iter();
-        // A dry run says what the run would say.
+        // A dry run prints the same as the run.
         let lines = lines.flat_map(|line| [[line.clone(), vec!["-n".to_owned()]].concat(), line]);
         for line in lines {
             rig.client(&line).expect(1, "failed").says(words);
@@ -163,7 +163,7 @@ fn what_lies_apart_by_two_views_is_brought() {
     }
 }
 
-/// A destination that says nothing of the directories around it is met where the source is scanned.
+/// A destination that does not report its parent directories is found by the scan of the source.
 #[test]
 fn a_destination_in_the_source_is_met_by_the_scan() {
     let Some(world) = World::new() else {

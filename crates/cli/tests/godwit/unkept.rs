@@ -1,4 +1,4 @@
-//! Tests what is said where not all metadata can be kept: once for each kind with a count, or as an error where asked for.
+//! Tests the messages on metadata that cannot be kept: once for each kind with a count, or as an error if asked for.
 //! Metadata that can be kept is tested in `metadata`.
 
 use std::fs;

@@ -17,7 +17,7 @@ const MIB: usize = 1 << 20;
 /// The bytes that come before an input ends, and whether it ever does.
 pub(crate) const INPUTS: [(usize, bool); 4] = [(3, true), (0, true), (30 * MIB, false), (0, false)];
 
-/// Runs a command with so much to read, to its end. An input without one stays open until then.
+/// Runs a command with this input, to its end. An endless input stays open until then.
 pub(crate) fn given(mut command: Command, (bytes, ends): (usize, bool)) -> Outcome {
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     let mut process = Process::start_with(&mut command, reader);
@@ -47,7 +47,7 @@ fn fill(at: &Path) {
     assert!(made.expect("mkfifo runs").success(), "made");
 }
 
-/// Both ways that an input can take, here and to a daemon: what stands before a name, and the directory.
+/// Both destinations of an input, here and at a daemon: the prefix of names, and the directory.
 fn filled() -> (Rig, [(String, PathBuf); 2]) {
     let mut rig = Rig::new();
     rig.start(&[]);
@@ -203,7 +203,7 @@ fn an_input_for_which_there_is_no_room_here_fails_and_leaves_nothing() {
     };
     let rig = Rig::new();
     rig.make_dirs("small");
-    // The file system goes with the script, which tells what is in it.
+    // The file system ends with the script, which prints its contents.
     let script = "mount -t tmpfs -o size=1m none small && { \"$@\"; code=$?; echo left: $(ls -A small) >&2; exit $code; }";
     for flags in FLAGS {
         for input in TOO_MUCH {

@@ -24,7 +24,7 @@ fn rig() -> Rig {
     rig
 }
 
-/// It failed with one error and no entry by itself.
+/// The transfer failed with one error and no failed entry.
 fn refused<'a>(outcome: &'a Outcome, place: &str) -> &'a Outcome {
     outcome.expect(1, "failed");
     assert!(outcome.failed().is_empty(), "{outcome:?}");

@@ -75,7 +75,7 @@ fn flip(path: &Path, at: u64) {
     let mut byte = [0];
     file.read_exact_at(&mut byte, at).expect("read");
     file.write_all_at(&[byte[0] ^ 1], at).expect("written");
-    // As a disk would do it: nothing else tells of it.
+    // As a failing disk would do it: no metadata changes.
     file.set_modified(meta.modified().expect("known"))
         .expect("set");
 }
@@ -384,7 +384,7 @@ fn what_changes_while_it_is_read_is_named() {
         });
         if !ended.get() {
             reader.signal(rustix::process::Signal::STOP);
-            // As long as it is, with the same in it: only its state tells.
+            // The same length and content: only the state of the file shows the change.
             flip(&large, 0);
             flip(&large, 0);
             reader.signal(rustix::process::Signal::CONT);

@@ -1,5 +1,5 @@
 //! Owns network namespaces for tests, and long paths between them. Dropping them removes them.
-//! Does not know what is tested in them.
+//! Does not know the tests.
 //!
 //! ```ignore
 //! #[test]
@@ -77,7 +77,7 @@ impl Netns {
         &self.name
     }
 
-    /// Writes a value into a file below `/proc/sys`, as this namespace has it.
+    /// Writes a value into a file below `/proc/sys` of this namespace.
     pub(crate) fn set(&self, name: &str, value: &str) {
         let script = format!("echo '{value}' > /proc/sys/{name}");
         let status = self.command("sh").args(["-c", &script]).status();
@@ -191,7 +191,7 @@ impl WanLink {
         link
     }
 
-    /// Closes the line, and returns what it counted from left to right, from right to left.
+    /// Closes the path, and returns its counters from left to right, and from right to left.
     pub(crate) fn finish(mut self) -> [WanCounters; 2] {
         drop(self.child.stdin.take());
         let mut text = String::new();
@@ -336,7 +336,7 @@ fn run_in_user_namespace(test: &str) {
     );
 }
 
-/// Without the rights `wanlink` fails at once, says what it could not do, and leaves nothing.
+/// Without the rights `wanlink` fails at once, names the missing right, and leaves nothing.
 fn check_refusal() {
     let [left, right] = [unique_name(), unique_name()];
     let output = Command::new(wanlink_binary())

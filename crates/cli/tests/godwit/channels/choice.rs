@@ -1,4 +1,4 @@
-//! Owns the tests of `--channel`: what is named is used and nothing else, and what cannot be used is an error that names it.
+//! Owns the tests of `--channel`: only named paths are used, and an unusable one is an error that names it.
 //! Makes no paths; `paths` does.
 
 use super::super::judge::assert_identical;

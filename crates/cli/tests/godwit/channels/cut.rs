@@ -30,7 +30,7 @@ fn wait_for_more(process: &Process, number: u64, than: u64) -> u64 {
     more.unwrap_or_else(|| panic!("nothing more on {number}: {}", process.said()))
 }
 
-/// How long the daemon heard nothing before it cut the stream off first, by the kernel's own clock. The judgement takes 2 s at most
+/// Checks how long the daemon heard nothing before the first cut of a stream, by the kernel's clock. The judgement takes 2 s at most
 /// (`engine::channels::verdict`); its thread may have waited as long for a processor.
 fn assert_noticed_soon(rig: &Rig) {
     let words = "no sign of life for ";
@@ -63,7 +63,7 @@ fn dies_and_comes_back(cut: impl Fn(&Paths), mend: impl Fn(&Paths)) {
         let why = lost["why"].as_str().expect("text");
         assert!(why.contains("gives no sign of life"), "{lost}");
         assert!(lost["name"].is_string(), "{lost}");
-        // The first line of its log that says so is that of the push.
+        // The first such line of the log is that of the push.
         if from == "tree" {
             assert_noticed_soon(rig);
         }
@@ -196,7 +196,7 @@ fn the_network_is_what_limits_and_the_path_that_was_cut_is_named() {
         "godwit::channels::cut::the_network_is_what_limits_and_the_path_that_was_cut_is_named",
         || {
             let paths = Paths::new(2);
-            // Slow enough that nothing else can be what limits.
+            // Slow enough that nothing else can be the bottleneck.
             for number in [0, 1] {
                 paths.slow_down(number, "16mbit");
             }
@@ -223,7 +223,7 @@ fn the_network_is_what_limits_and_the_path_that_was_cut_is_named() {
     );
 }
 
-/// The kernel of the other side says nothing, either, and no stream is cut before `--stall-deadline`.
+/// The kernel of the other side is silent, too, and no stream is cut before `--stall-deadline`.
 #[test]
 fn an_only_path_that_is_cut_is_a_peer_that_does_not_answer() {
     with_network(

@@ -1,5 +1,5 @@
 //! Owns two namespaces with several separate paths between them, and a daemon and its client in them.
-//! Does not know what is tested.
+//! Does not know the tests.
 
 use std::process::Command;
 
@@ -8,8 +8,8 @@ use super::super::netns::Netns;
 use super::super::process::wait_until;
 use super::super::rig::Rig;
 
-/// Two machines; path N joins `cN` of both: 10.11.N.1 and fd00:11:N::1 with 10.11.N.2 and fd00:11:N::2. Between each two there is
-/// a bridge of a third one.
+/// Two machines. Path N joins `cN` of both: 10.11.N.1 and fd00:11:N::1 with 10.11.N.2 and fd00:11:N::2. A bridge on a third machine
+/// lies between each pair.
 pub(crate) struct Paths {
     pub(crate) near: Netns,
     pub(crate) far: Netns,
@@ -142,7 +142,7 @@ impl World {
         }
     }
 
-    /// The export in a URL, by way of this address of the daemon's, which the client trusts from now on.
+    /// The export in a URL with this address of the daemon, which the client trusts from now on.
     pub(crate) fn url(&self, address: &str, path: &str) -> String {
         let address = format!("{address}:{}", self.port);
         self.rig.trust(&address, &self.rig.identity);

@@ -29,7 +29,7 @@ struct World {
 }
 
 impl World {
-    /// None for who is not root.
+    /// None without root.
     fn with(nodes: usize, options: &[&str]) -> Option<Self> {
         let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
         let directory = directory.expect("a directory");
@@ -98,7 +98,7 @@ fn fill(set: &Path) {
     }
 }
 
-/// A tree arrives, and its next state does by `--sync`, which deletes what is gone.
+/// A tree arrives. Its next state arrives by `--sync`, which deletes removed entries.
 fn brings_and_syncs(options: &[&str]) {
     let Some(world) = World::with(3, options) else {
         return;
@@ -144,7 +144,7 @@ fn a_hung_mount_holds_nobody_up_and_takes_back_no_later_edit() {
     world.volume.stop_without_lock(&world.mounts[2]);
     world.complete(&id);
     world.assert_arrived("judge");
-    // A user edits what has arrived.
+    // A user edits the arrived files.
     let edited = world.copy(0).join("parts");
     write_file(&edited, 560 << 20, &mut Seeded(36));
     let after = fs::metadata(&edited)

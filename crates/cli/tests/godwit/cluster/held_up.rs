@@ -1,4 +1,4 @@
-//! Undivided jobs whose node stands still: stopped, or with a mount that hangs. Another node goes on, and the first one changes nothing late.
+//! Undivided jobs whose node stands still: stopped, or with a hanging mount. Another node continues, and the first changes nothing late.
 //! Leaves divided jobs to `sites` and `distributed`.
 
 use std::fs;
@@ -37,7 +37,7 @@ fn by_mounts(disk: &Path, nodes: usize) -> Option<(Site, Vec<Mount>)> {
     Some((Site::at(&places), mounts))
 }
 
-/// The set has arrived, and stays as a user edits it while whoever is late wakes.
+/// The set has arrived, and a user's edits stay while late nodes wake.
 #[track_caller]
 fn assert_kept(set: &Path, copy: &Path, late: &Rig, wake: impl FnOnce()) {
     assert_identical_to_rsync("-a", set, copy);

@@ -1,5 +1,5 @@
-//! Jobs that another site runs, while the cluster that asked for them loses and wins nodes: they run once, and who has left has no access.
-//! Leaves nodes that are killed while all else stays as it is to `taken_over`.
+//! Jobs at another site while the asking cluster loses and gains nodes: they run once, and removed nodes have no access.
+//! Leaves killed nodes without other changes to `taken_over`.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ use super::guests::rules;
 use super::taken_over::{between, fill, subjects, wait_for_temporary};
 use super::{DEADLINE, Site, archive, nodes, runner, view};
 
-/// Waits until something is so at sites.
+/// Waits until a condition holds at sites.
 #[track_caller]
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + DEADLINE;
@@ -29,7 +29,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Removes a node by force. A busy machine may not answer in time: then the list of nodes shows whether the node is removed.
+/// Removes a node by force. A busy machine may not answer in time, so the list of nodes decides.
 #[track_caller]
 pub(super) fn remove(by: &Rig, name: &str) {
     let is_gone = || {
@@ -93,7 +93,7 @@ fn assert_gives_nothing(removed: &Rig, member: &Rig, id: &str) {
     }
 }
 
-/// The node that is removed runs on, and does not hear that it is removed.
+/// The removed node keeps running, and does not learn of the removal.
 #[test]
 fn a_job_of_a_removed_node_goes_on_under_another_one() {
     let (site, source, there) = between();
@@ -172,7 +172,7 @@ fn access_for_a_paused_job_follows_the_nodes_of_the_cluster() {
     wait_until("no right stays", || rules(&source) + rules(&there) == 0);
 }
 
-/// The node that had the site run the job is dead and stays so.
+/// The node that had the site run the job is dead for good.
 #[test]
 fn a_job_of_a_dead_node_that_is_given_up_stops_where_it_runs() {
     let (mut site, source, there) = between();

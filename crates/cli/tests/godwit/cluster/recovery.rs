@@ -33,7 +33,7 @@ fn after_the_loss_of_a_majority_one_survivor_is_made_the_cluster() {
         assert!(Instant::now() < until, "{outcome:?}");
         std::thread::sleep(Duration::from_millis(200));
     }
-    // Reading goes on, and changing says what is needed.
+    // Reads still work, and a change reports the remedy.
     let sites = site.nodes[2].admin(&["site", "list"]);
     assert!(sites.out.contains("kept"), "{sites:?}");
     let change = site.nodes[2].admin(&["site", "remove", "kept"]);

@@ -59,7 +59,7 @@ pub(super) fn join_odd(site: &mut Site, mut odd: Rig) {
     site.nodes.push(odd);
 }
 
-/// Whether the cluster knows that the node's export is not what it should be.
+/// Whether the cluster knows that the node's export is wrong.
 pub(super) fn lacks_export(view: &serde_json::Value, name: &str) -> bool {
     let nodes = super::nodes(view);
     let node = nodes.iter().find(|node| node["name"] == name);
@@ -233,7 +233,7 @@ fn a_node_whose_export_is_another_file_system_is_left_out() {
     there.wait("two nodes", |view| up(view).len() == 2);
     know(&site, &there);
     fill(&site.nodes[0].export);
-    // So slow that the node is asked again after it has heard who may write there.
+    // So slow that the node is asked again after it knows the possible writers.
     let line = ["--divide", "always", "--limit", "2MB"];
     let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
     assert_complete(&site, &there, 0, &id);
@@ -324,7 +324,7 @@ fn fill_large(export: &Path) {
     }
 }
 
-/// Brings a set while something happens to the last node of the destination, for as long as the job lasts. All others go on, and no
+/// Brings a set while the last node of the destination is disturbed, for as long as the job lasts. All others continue, and no
 /// second attempt is needed.
 fn bring_though(site: &Site, there: &Site, hurt: impl FnOnce(), heal: impl FnOnce()) {
     know(site, there);
@@ -406,7 +406,7 @@ fn what_a_node_with_a_hanging_mount_is_late_with_changes_nothing() {
     let copy = there.nodes[0].export.join("copy");
     assert_identical_to_rsync("-a", &export.join("set"), &copy);
     assert!(writes(&there.nodes[2]), "it hangs in a call");
-    // The job is complete, and says what may still come.
+    // The job is complete, and reports that late calls may still come.
     assert_eq!(job["reason"]["code"], "late_calls", "{job}");
     for command in ["show", "log", "report"] {
         let said = site.nodes[0].admin(&["job", command, &id]);

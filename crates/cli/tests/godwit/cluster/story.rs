@@ -1,5 +1,5 @@
-//! A job that three nodes bring to three others says all that a job of one node says, and all of it is so.
-//! Leaves what arrives to `divided`.
+//! A job from three nodes to three others reports everything that a job of one node reports, and all of it is true.
+//! Leaves the arrived files to `divided`.
 
 use std::fs;
 
@@ -49,7 +49,7 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
     let asked = &from.nodes[1];
     let id = submit(asked, "here:/data/set", "siteB:/data/copy", &line);
     let all = counted(&set);
-    // All of it is known once the scans are done, and all nodes tell.
+    // Everything is known once the scans are done and all nodes report.
     let job = wait_for(asked, &id, |job| {
         assert!(job["ended"].is_null(), "too early: {job}");
         let progress = &job["progress"];
@@ -109,7 +109,7 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
     assert_eq!(nodes.len(), 3, "{nodes:?}");
     let shares: f64 = nodes.iter().map(|node| number(&node["share"])).sum();
     assert!((shares - 1.0).abs() < 0.01, "{nodes:?}");
-    // By the clock: the limit held, and no sample says otherwise.
+    // By the clock: the limit held, and no sample contradicts it.
     let seconds = number(&report["seconds_running"]);
     assert!(
         number(&report["bytes_moved"]) / seconds < 1.15 * LIMIT as f64,

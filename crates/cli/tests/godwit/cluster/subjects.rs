@@ -1,4 +1,4 @@
-//! Every question of nodes to nodes with every subject, by keys of the test's own: who is answered, and who is refused by what code.
+//! Every question between nodes with every subject, by keys of the test: which are answered, and which are refused by which code.
 //! The contents of the answers are tested in other modules.
 
 mod frames;
@@ -28,7 +28,7 @@ const SUBJECTS: [&str; 12] = [
     "member that was removed",
     "member that was removed, at a node that was removed later",
     "site that is known here",
-    // Both may read and write by themselves, and ask for a job of the asker of the guest job.
+    // Both may read and write for themselves, and ask for a job of the asker of the guest job.
     "for a job, with access for it",
     "for a job, without access for it",
 ];
@@ -60,7 +60,7 @@ const FAR: i64 = 4_102_444_800_000;
 
 type Row = (&'static str, [&'static str; SUBJECTS.len()]);
 
-/// For each question, what each subject is answered: `ok`, or the code of the refusal. Questions within a cluster come behind `cluster/`.
+/// For each question, the answer to each subject: `ok`, or the code of the refusal. Questions within a cluster begin with `cluster/`.
 const TABLE: &[Row] = &[
     (
         "exports",

@@ -14,7 +14,7 @@ use super::guests::rules;
 use super::left::remove;
 use super::{DEADLINE, Site, archive, runner};
 
-/// Eight files in two directories, the last larger than what moves in a moment.
+/// Eight files in two directories, the last larger than the data that moves in a moment.
 pub(super) fn fill(directory: &Path) {
     for n in 0..8_u8 {
         let below = directory.join(format!("d{}", n % 2));
@@ -62,7 +62,7 @@ fn a_pushed_job_of_a_killed_node_ends_as_one_run_would() {
     let there = archive(&site);
     let source = site.nodes[0].export.join("set");
     fill(&source);
-    // Not there before, so that the source becomes it; there before, so that the source goes into it.
+    // Once missing before, so that the source becomes the copy; once existing, so that the source goes into it.
     let copy = there.export.join("copy");
     take_over(&mut site, "here:/data/set", "siteB:/data/copy", &copy);
     assert_identical_to_rsync("-aH", &source, &copy);
@@ -86,7 +86,7 @@ fn a_pulled_job_of_a_killed_node_ends_as_one_run_would() {
     assert_no_temporaries(&export);
 }
 
-/// Kills the node that had another site run the job, for good; another node goes on with the same job there.
+/// Kills the node that had another site run the job, for good. Another node continues with the same job there.
 #[track_caller]
 fn goes_on(site: &mut Site, runs: &Rig, from: &str, to: &str, into: &Path) {
     fs::create_dir(into).expect("made");

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::told;
 use super::world::{Machines, Place, World};
 
-/// The sections whose commands are run, and how many there are at least.
+/// The sections with commands to run, and the least number of commands in each.
 const SECTIONS: [(&str, usize); 8] = [
     ("First copy", 4),
     ("By ssh", 8),

@@ -1,4 +1,4 @@
-//! Owns what the words of the page behind "The same:" mean, and whether it is so. rsync is the judge of trees.
+//! Owns the meaning of the words of the page after "The same:", and checks them. rsync is the judge of trees.
 //! Runs no command of the page.
 
 use std::collections::BTreeSet;
@@ -87,7 +87,7 @@ impl Sameness {
         Ok(())
     }
 
-    /// Takes away what the page does not speak of: empty directories, and when something was put into a directory.
+    /// Removes differences that the page does not mention: empty directories, and modification times of directories.
     fn level(&self, world: &World<'_>, place: Place) {
         for part in world.parts(place) {
             if !self.empty_directories {

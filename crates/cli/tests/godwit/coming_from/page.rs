@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-/// A command of another program, ours beside it, and what the page says is the same afterwards.
+/// A command of another program, ours beside it, and the page's statement about what is the same afterwards.
 pub(super) struct Pair {
     pub(super) title: String,
     pub(super) theirs: String,

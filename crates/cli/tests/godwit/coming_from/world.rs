@@ -1,5 +1,5 @@
 //! Owns the machines and the data that the commands of docs/coming-from.md and docs/guide.md are run on, three times the same.
-//! Does not know what becomes of them.
+//! Does not know their use.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -12,8 +12,8 @@ use super::super::process::{Outcome, Process};
 use super::super::rig::is_root;
 use super::super::ssh::far::{Far, Where};
 
-/// Makes in the working directory what the page's commands name. `run42` here is what `run41` is there;
-/// `run42` there has what each way of comparing treats in its own way.
+/// Makes the paths of the page's commands in the working directory. `run42` here equals `run41` there. `run42` there has an entry for
+/// each kind of comparison.
 const DATA: &str = r#"set -e
 mkdir -p here/run42/raw here/run42/cache here/run42/empty here/run42/sub/deep dtn2/data/run42/raw dtn2/data/run42/extra dtn3/data
 cd here
@@ -93,7 +93,7 @@ impl Machines {
 }
 
 impl<'a> World<'a> {
-    /// With a FIFO in it where that is to be kept; programs disagree on what they say of one otherwise.
+    /// Includes a FIFO if `fifo` is set; programs print different messages on one.
     pub(super) fn make(machines: &'a Machines, fifo: bool) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let world = Self {
@@ -177,7 +177,7 @@ impl<'a> World<'a> {
         outcome
     }
 
-    /// A node whose export `data` is `/data`, and how URLs begin that lead to it.
+    /// A node whose export `data` is `/data`, and the prefix of its URLs.
     fn node(&self, root: &Path) -> (Process, String) {
         let at_node = root.join("node");
         let admin = |arguments: &[&str]| {

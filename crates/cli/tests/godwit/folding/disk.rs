@@ -27,7 +27,7 @@ const ENOTEMPTY: i32 = 39;
 const DIRECTORY: u32 = 0o040_000;
 const FORMAT: u32 = 0o170_000;
 const ROOT: u64 = 1;
-/// Where the number of a spelling stands, above that of its entry.
+/// Shift of the number of a spelling, above that of its entry.
 const SPELLING_SHIFT: u32 = 32;
 const IN_HEADER_BYTES: usize = 40;
 const WRITE_BYTES_MAX: u32 = 128 << 10;
@@ -38,7 +38,7 @@ pub(crate) struct FoldingDisk {
 }
 
 impl FoldingDisk {
-    /// None for who may not mount it.
+    /// None for a user who may not mount it.
     pub(crate) fn mount(at: &Path) -> Option<Self> {
         if !needs_root() || !needs_fuse() {
             return None;
@@ -68,7 +68,7 @@ impl FoldingDisk {
 
 impl Drop for FoldingDisk {
     fn drop(&mut self) {
-        // Lazily: a test that failed may have left somebody in it.
+        // Lazily, because a failed test may have left a process in it.
         let _ = Command::new("umount").arg("--lazy").arg(&self.at).status();
     }
 }
@@ -79,7 +79,7 @@ struct Node {
     content: Vec<u8>,
     mtime: (u64, u32),
     ctime: u64,
-    /// By what spellings have in common: the name and what it leads to.
+    /// Names by the common part of their spellings: the kept name and its entry.
     names: BTreeMap<Vec<u8>, (Vec<u8>, u64)>,
 }
 
@@ -334,7 +334,7 @@ impl Tree {
         found.map(|(_, number)| *number).ok_or(ENOENT)
     }
 
-    /// As there: what replaces another entry takes its spelling.
+    /// As there, a replacing entry takes the spelling of the replaced one.
     fn rename(&mut self, from: (u64, &[u8]), to: (u64, &[u8]), keep: bool) -> Result<(), i32> {
         let moved = self.find(from.0, from.1)?;
         let mut name = stored(to.1).to_vec();

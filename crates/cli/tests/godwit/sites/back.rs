@@ -1,4 +1,4 @@
-//! Sites that go and come back, and exports that do: what a waiting job says meanwhile, and when it begins.
+//! Sites and exports that go away and return: the messages of a waiting job, and its start.
 //! Kills nothing that runs a job (`kills`, `ends`).
 
 use rustix::process::Signal;

@@ -1,5 +1,5 @@
-//! Kills of each site of a job at seeded moments, with pause and cancel in between: after the end nothing writes, and nothing is left.
-//! Leaves single cases with a name of their own to `kills` and `third`. `GODWIT_KILLS` says how many kills each of them has.
+//! Kills of each site of a job at seeded moments, with pause and cancel in between. After the end no site writes, and nothing remains.
+//! Leaves named single cases to `kills` and `third`. `GODWIT_KILLS` sets how many kills each of them has.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -98,10 +98,10 @@ impl Sites {
         self.rigs[self.destination].export.join("copy")
     }
 
-    /// The copy is whole and quiet: what a user changes stays, nothing came twice, and no temporary file is left.
+    /// The copy is complete and quiet: a user's edits stay, nothing came twice, and no temporary file remains.
     #[track_caller]
     pub(super) fn assert_arrived_once(&self, id: &str) {
-        // A user goes on with what has arrived.
+        // A user works with the arrived data.
         let edited = self.copy().join("run42/d0/f0");
         let content = fs::read(&edited).expect("it arrived");
         fs::write(&edited, "edited").expect("written");
@@ -118,7 +118,7 @@ impl Sites {
         }
     }
 
-    /// Waits until no site has a right for a job, or a job that has not ended; then nothing changes any more.
+    /// Waits until no site has a right for a job, or a job that has not ended. From then on nothing changes.
     #[track_caller]
     pub(super) fn assert_quiet(&self, id: &str) {
         let until = Instant::now() + DEADLINE;
@@ -166,7 +166,7 @@ fn unended(rig: &Rig) -> usize {
     jobs.filter(|job| job["ended"].is_null()).count()
 }
 
-/// Whether this is the mark of a claim on one of the paths that a job claims. It goes when its site is reached again, or with `clean`.
+/// Whether this is the mark of a claim on one of the paths that a job claims. It goes once its site is reached again, or by `clean`.
 fn is_mark(file: &Path) -> bool {
     let of = |path: &[u8]| TempName::of_member(0, path, b"mark").to_string();
     // The first half of a name is that of the claim.
@@ -210,7 +210,7 @@ fn ends_once(mut sites: Sites, divide: &str) {
             sites.kill();
         }
     }
-    // The other site may be away when the user gives the job up.
+    // The other site may be away when the user cancels the job.
     let away = 1 + usize::try_from(sites.draw(sites.rigs.len() as u64 - 1)).expect("small");
     sites.rigs[away].end_daemon(Signal::KILL);
     change(&sites, "cancel");

@@ -1,4 +1,4 @@
-//! Divided jobs whose destination is full: they wait for room, say what they need, and go on by themselves.
+//! Divided jobs with a full destination: they wait for space, report the needed amount, and then continue without a command.
 //! Leaves jobs of one node to `job_troubles`.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Kills of nodes while another site brings a job here, and while one end of a job is another site: nothing runs twice, nothing stays.
+//! Kills of nodes while another site brings a job here, and while one end of a job is another site: no job runs twice, nothing remains.
 //! Leaves jobs of which neither end is at the node that is asked to `third`.
 
 use std::time::{Duration, Instant};
@@ -99,7 +99,7 @@ fn a_divided_job_that_runs_again_has_the_same_destination() {
     assert_no_temporaries(&there.export);
 }
 
-/// A question that stops the job may be on its way while a later attempt sets the job going.
+/// A question that stops the job may still be on the network while a later attempt starts the job.
 #[test]
 fn a_word_that_comes_late_does_not_hold_up_the_next_attempt() {
     let three = Three::new();

@@ -51,7 +51,7 @@ fn what_a_cancelled_job_leaves_is_said_and_removed_at_once() {
             rename(&there.identity);
         }
         otto.post("places/clean", &json!({"job": id})).expect(403);
-        // The site may take a moment to hear that the transfer is over.
+        // The site may need a moment to learn that the transfer is over.
         let is_clean = wait_until(|| {
             let told = here.admin(&["clean", "--job", &id]);
             assert_eq!(told.code, Some(0), "{told:?}");

@@ -1,4 +1,4 @@
-//! Jobs that measure: from the memory of one node to that of another, here, at another site, and between two other sites; and who may not.
+//! Jobs that measure: from the memory of one node to that of another, here, at another site, and between two other sites; and refusals.
 //! Leaves the nodes of a cluster to `cluster/memory`.
 
 use serde_json::json;

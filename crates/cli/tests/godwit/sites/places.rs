@@ -1,5 +1,5 @@
 //! Entries at places, by the real binary: listed, made, renamed, removed and cleaned, at the node that is asked and at another site.
-//! Runs no job, but for one whose temporary files are to stay.
+//! Runs only one job, for its temporary files.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -60,7 +60,7 @@ fn each_command(rig: &Rig, site: &str, tree: &Path) {
     assert!(lines[2].ends_with("  odd\\xff\\n"), "{listed:?}");
     assert_eq!(fine(rig, &["ls", "-a", &at("a")]).out.lines().count(), 4);
     assert!(fine(rig, &["ls", &at("a/file")]).out.ends_with("  file\n"));
-    // No link is followed, neither on the way nor at the end.
+    // No link is followed, neither within the path nor at its end.
     refused(rig, &["ls", &at("a/link/ssh")], "symbolic link");
     refused(rig, &["rm", "-r", &at("a/link/ssh")], "symbolic link");
     fine(rig, &["rm", "-r", &at("a/link")]);

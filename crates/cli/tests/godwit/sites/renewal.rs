@@ -15,7 +15,7 @@ use super::super::rig::Rig;
 use super::third::Three;
 use super::{fill, moved};
 
-/// Takes the access back that a node gives for a job.
+/// Ends the access that a node gives for a job.
 #[track_caller]
 fn take_back(rig: &Rig) {
     let admin = Caller::admin(rig);

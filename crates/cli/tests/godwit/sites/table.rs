@@ -1,6 +1,6 @@
-//! The table of kills: who asks for a job, whether it is divided, which site is killed, and what the user does meanwhile. Each case ends once.
-//! Leaves several kills of one job to `ends`. `GODWIT_CASES` says how many cases each kind of job draws, or
-//! `all`, or a part of their names; `GODWIT_SEED` which.
+//! The table of kills: the asker of a job, its division, the killed site, and the user's action meanwhile. Each case ends once.
+//! Leaves several kills of one job to `ends`. `GODWIT_CASES` sets how many cases each kind of job draws, or
+//! `all`, or a part of their names; `GODWIT_SEED` sets the choice.
 
 use std::time::Duration;
 

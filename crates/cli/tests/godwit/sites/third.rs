@@ -1,4 +1,4 @@
-//! Jobs of which neither end is at the node that is asked, by three nodes of the real binary: who runs them, who may, and what survives.
+//! Jobs with both ends away from the asked node, by three nodes of the real binary: the running site, access, and survival.
 //! Leaves jobs with one end here to the module above.
 
 use std::time::Duration;
@@ -88,7 +88,7 @@ fn access(rig: &Rig) -> Vec<Value> {
     rules.collect::<Result<_, _>>().expect("documents")
 }
 
-/// How many accesses a node gives for jobs of others.
+/// Number of grants that a node holds for jobs of others.
 pub(crate) fn rules(rig: &Rig) -> usize {
     let all = access(rig);
     all.iter().filter(|rule| rule["job"].is_string()).count()
@@ -429,7 +429,7 @@ fn a_site_that_was_away_hears_of_the_end_from_a_node_that_was_killed() {
     }
 }
 
-/// Kills one of the three nodes at seeded moments, again and again, until the job is through: `GODWIT_KILLS` says how often.
+/// Kills one of the three nodes at seeded moments, again and again, until the job is through: `GODWIT_KILLS` sets how often.
 #[test]
 fn kills_at_any_moment_lose_nothing_and_double_nothing() {
     let kills: u32 = std::env::var("GODWIT_KILLS")

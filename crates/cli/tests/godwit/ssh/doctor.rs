@@ -1,4 +1,4 @@
-//! Owns the tests of what `godwit doctor` finds about a machine that ssh reaches, and the way there and back.
+//! Owns the tests of the findings of `godwit doctor` about a machine that ssh reaches, and the path in both directions.
 //! Checks no rate: those are the machines'. Nodes are tested in the module of the same name outside.
 
 use std::fs;
@@ -17,7 +17,7 @@ fn look(far: &Far, inside: Option<&Netns>, line: &[&str], variables: &[(&str, &s
     Found::of(&Process::start(&mut command).wait())
 }
 
-/// Everything of the machine there but what the program has for itself.
+/// All files of the machine there, except those of the program itself.
 fn there(far: &Far) -> Vec<String> {
     let mut found = names(&far.home());
     found.retain(|name| !name.contains("/.godwit"));
@@ -52,7 +52,7 @@ fn a_healthy_machine_is_found_healthy_and_nothing_changes() {
     }
     assert_eq!(found.checks("buffers there").len(), 2, "{}", found.object);
     assert!(found.checks("shell").is_empty());
-    // Both machines are this one: their clocks are the same, so the difference is what is uncertain at most.
+    // Both machines are this one and have the same clock, so the difference is at most the uncertainty.
     let number = |name: &str| found.object["path"][name].as_f64().expect("a number");
     let (ahead, uncertain) = (
         number("clock_ahead_seconds"),

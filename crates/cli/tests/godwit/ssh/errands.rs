@@ -1,4 +1,4 @@
-//! Owns the tests of what is asked of a transfer between two other machines: choices, counterparts, reports.
+//! Owns the tests of options of a transfer between two other machines: choices, counterparts, reports.
 //! Failures of such transfers are tested in `third`.
 
 use std::fs;
@@ -81,7 +81,7 @@ fn a_list_of_this_machine_is_followed_there_as_it_comes() {
     let (first, rest) = list.split_at(6);
     assert_eq!(first, b"d0/f0\0");
     writer.write_all(first).expect("taken");
-    // The rest of the list waits for what its first name brings.
+    // The rest of the list waits for the file of its first name.
     let there = other.home().join("copy/d0/f0");
     wait_until(|| there.exists().then_some(())).expect("the first one comes alone");
     writer.write_all(rest).expect("taken");
@@ -90,7 +90,7 @@ fn a_list_of_this_machine_is_followed_there_as_it_comes() {
     outcome.complete();
     assert_eq!(outcome.number("files"), 1_000, "{}", outcome.said());
     fs::write(here.path("list"), &list).expect("written");
-    // A list says nothing of the root itself.
+    // The root itself is not in a list.
     let judge = judge(&here, &["--from0", "--files-from=list"]);
     assert_identical_to_rsync("-aHO", &judge, &other.home().join("copy"));
     nobody_is_left([&here, &other]);

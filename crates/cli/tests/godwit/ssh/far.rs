@@ -1,5 +1,5 @@
 //! Owns another machine for tests: an sshd with its own keys, configuration and address, and a home that it leads to.
-//! Does not know what is tested. Everything goes away when dropped, processes by their id.
+//! Does not know the tests. Dropping it removes everything, processes by their id.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -44,14 +44,14 @@ struct Sshd {
     _log: BufReader<ChildStderr>,
 }
 
-/// Where and as whom the sshd runs.
+/// The place and the user of the sshd.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Where<'a> {
     /// Inside this namespace, at this address.
     pub(crate) inside: Option<(&'a Netns, &'a str)>,
     /// As the user with the id 65534; for root only.
     pub(crate) nobody: bool,
-    /// As the user daemon, and the sshd itself and the client, too, with all that they have; likewise.
+    /// As the user daemon, and also the sshd itself and the client, with all their files; for root only.
     pub(crate) without_root: bool,
     /// On the IPv6 address of loopback.
     pub(crate) v6: bool,
@@ -97,7 +97,7 @@ impl Far {
         far
     }
 
-    /// Gives what is there, and what is in it, to this user.
+    /// Gives this path and its contents to this user.
     pub(crate) fn hand_over(&self, name: &str, user: u32) {
         let owner = format!("{user}:{user}");
         let changed = Command::new("chown")
@@ -227,7 +227,7 @@ impl Far {
         let mut words: Vec<OsString> = Vec::new();
         if self.without_root {
             words.extend(AS_DAEMON.map(Into::into));
-            // The way to the original may be closed to others.
+            // Other users may not be able to reach the original.
             words.push(self.path("bin/godwit").into());
         } else {
             words.push(binary.into());
@@ -278,7 +278,7 @@ impl Far {
         Process::start(&mut self.client(None, line)).wait()
     }
 
-    /// Ids of the agents that run for this machine: not of what started them, which has the same words.
+    /// Ids of the agents that run for this machine, without their parent processes, which have the same words.
     pub(crate) fn agents(&self) -> Vec<i32> {
         let mut ids = self.processes("godwit agent --stdio");
         ids.retain(|id| {
@@ -288,7 +288,7 @@ impl Far {
         ids
     }
 
-    /// Ids of running programs of ours whose command line has these words and whose environment is of this world.
+    /// Ids of running programs of ours whose command line has these words and whose environment belongs to this world.
     pub(crate) fn processes(&self, words: &str) -> Vec<i32> {
         let marks = [self.agent_home(), self.path("client")];
         let mut found = Vec::new();
@@ -319,7 +319,7 @@ impl Far {
     fn put_binary(&self, others: bool) {
         let (original, path) = (env!("CARGO_BIN_EXE_godwit"), self.path("bin/godwit"));
         if others {
-            // The way to the original may be closed to others.
+            // Other users may not be able to reach the original.
             let copied = Command::new("cp").arg(original).arg(&path).status();
             assert!(copied.expect("cp runs").success(), "copied");
         } else {
@@ -327,7 +327,7 @@ impl Far {
         }
     }
 
-    /// Everybody has a shell and this home.
+    /// Every user gets a shell and this home.
     fn write_accounts(&self) {
         let accounts = fs::read_to_string("/etc/passwd").expect("readable");
         let mut changed = String::new();

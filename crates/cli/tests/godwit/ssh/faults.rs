@@ -1,4 +1,4 @@
-//! Owns the tests of what breaks in the middle: ssh, the agent, the client, the user's patience.
+//! Owns the tests of failures in the middle: ssh, the agent, the client, the user's patience.
 //! Sets up no network.
 
 use std::fs;
@@ -14,7 +14,7 @@ use super::far::{Far, random};
 const BYTES: usize = 24 << 20;
 const RATE: &str = "12MB";
 
-/// A push that is under way, and its content.
+/// A running push, and its content.
 fn under_way(far: &Far, more: &[&str]) -> (Process, Vec<u8>) {
     let content = random(BYTES, 3);
     far.write("file", &content);
@@ -122,7 +122,7 @@ fn an_ssh_that_hangs_is_given_up() {
         let limits = ["--retry-for", "0s", "--handshake-deadline", "1s"];
         let mut line = vec!["--rsh", &rsh, "file", "far:"];
         line.extend(limits);
-        // Without a terminal, whoever runs the tests.
+        // Without a terminal, whichever user runs the tests.
         let mut command = far.command(None, &line);
         let mut detached = Command::new("setsid");
         detached.arg(command.get_program()).args(command.get_args());

@@ -1,5 +1,5 @@
-//! Owns the tests of what firewalls do to data connections beside ssh.
-//! Emulates the firewall by rules of routing: connections to the data ports leave one namespace or the other, or none.
+//! Owns the tests of the effect of firewalls on data connections beside ssh.
+//! Emulates the firewall by routing rules: connections to the data ports leave one namespace or the other, or none.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -156,7 +156,7 @@ fn a_small_file_needs_no_connection_beside_ssh_and_no_word_after_its_block() {
     );
 }
 
-/// The sender said nothing after its block but that it was the last one, and the receiver finished on that word.
+/// After its block, the sender only announced the last item, and the receiver finished on that word.
 fn in_one_go(sender: &Path, receiver: &Path) {
     let foretold = |frame: &Frame| match frame {
         Frame::Status(status) if status.last_item > 0 => Some(status.last_item),
@@ -174,7 +174,7 @@ fn in_one_go(sender: &Path, receiver: &Path) {
         said.ends_with(&["MANIFEST", "BLOCK"]) && said.len() == 4,
         "{said:?}"
     );
-    // The one who writes it down may be a moment behind.
+    // The recording process may be a moment behind.
     let finished = wait_until(|| {
         let heard = frames(&read(receiver.to_owned()));
         heard.iter().find_map(|frame| match frame {

@@ -1,4 +1,4 @@
-//! Owns the tests of what machines and their shells do before an agent answers: noise, nothing, the wrong thing.
+//! Owns the tests of output of machines and their shells before an agent answers: noise, nothing, the wrong thing.
 //! Cuts no connection.
 
 use std::fs;
@@ -57,7 +57,7 @@ fn a_machine_without_godwit_is_explained() {
 fn other_versions_are_explained() {
     let far = Far::new();
     far.write("file", "content");
-    // One from before there were agents says what any unknown command gets.
+    // A version without agents answers as to any unknown command.
     far.script(
         "first",
         "echo \"error: unrecognized subcommand '$1'\" >&2; exit 2",

@@ -103,7 +103,7 @@ fn an_interrupt_here_ends_both_machines_and_the_same_command_resumes() {
     assert!(fs::read(other.home().join("file")).expect("there") == content);
 }
 
-/// A transfer from the first to the second that is under way, and its content.
+/// A running transfer from the first to the second, and its content.
 fn under_way(here: &Far, more: &[&str]) -> (Process, Vec<u8>) {
     let content = random(24 << 20, 9);
     here.write("home/file", &content);
@@ -150,7 +150,7 @@ fn whatever_is_killed_between_two_other_machines_the_transfer_goes_on() {
         kill(&ids(&here, &other), Signal::KILL);
         let outcome = process.wait();
         outcome.complete();
-        // With data under way, who takes it needs no ssh any more.
+        // Once data flows, the receiving agent needs no ssh.
         let begun = if role == "ssh to the receiver" { 1 } else { 2 };
         let said = outcome.said();
         assert_eq!(said.matches("\"started\"").count(), begun, "{role}: {said}");

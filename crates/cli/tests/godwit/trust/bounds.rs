@@ -1,5 +1,5 @@
-//! Bounds of one asker that many questions, or an order of them, must not get past; and a right that ends while a question is worked at.
-//! Leaves what each subject may ask at all to `cluster::subjects`.
+//! Bounds of one asker that no number or order of questions may exceed; and a right that ends during a question.
+//! Leaves the allowed questions of each subject to `cluster::subjects`.
 
 use std::fs;
 use std::io::Write as _;
@@ -223,7 +223,7 @@ fn a_job_does_not_tell_its_asker_by_its_times_what_is_at_an_address() {
             other: Some(Peer {
                 name: "x".to_owned(),
                 addresses: vec![address.clone()],
-                // It is at none of them.
+                // This identity is at none of them.
                 identity: trust.c.identity.clone(),
             }),
             may_list: Some(true),
@@ -317,11 +317,11 @@ fn an_asker_does_not_change_the_state_as_fast_as_it_can_ask() {
         allow(&trust.b, &rig.identity, "data", &["--write"]);
     }
     let give = |paths: usize| let_in("j", &trust.a, paths);
-    // It renews what is there, so there are never many rules.
+    // Each grant renews the existing rules, so there are never many.
     let refused = (0..8).find_map(|_| trust.c_asks(&trust.b, &give(600)).err());
     let refused = refused.expect("4,800 changes in a row are too many");
     assert_eq!((refused.code.as_str(), refused.retryable), ("busy", true));
-    // Others have their own, and what was given is taken back at any time.
+    // Other askers have separate bounds, and a grant can be revoked at any time.
     ask(&trust.a, &trust.b, None, &give(1)).expect("of another identity");
     let revoke = Question::Revoke {
         job: "j".to_owned(),
@@ -331,7 +331,7 @@ fn an_asker_does_not_change_the_state_as_fast_as_it_can_ask() {
     assert_eq!(rules(&trust.b), 1, "that of the other identity");
 }
 
-/// A node that runs a job lets other nodes of its site in. Their rules count with those that the asker gives.
+/// A node that runs a job admits other nodes of its site. Their rules count with those of the asker.
 #[test]
 fn a_node_that_runs_a_job_does_not_use_up_the_access_of_its_asker() {
     let trust = Trust::new();
@@ -349,7 +349,7 @@ fn a_node_that_runs_a_job_does_not_use_up_the_access_of_its_asker() {
     trust.give("k", &trust.a, "data/in", true).expect("left");
 }
 
-/// The lines of what is done name the asker, whose job it is.
+/// Log lines name the asker, whose job it is.
 #[test]
 fn the_audit_log_names_the_node_that_acts_for_an_asker() {
     let trust = Trust::new();

@@ -28,7 +28,7 @@ fn a_verification_for_another_site_reads_with_the_rights_of_that_site_alone() {
     let trust = Trust::new();
     allow(&trust.b, &trust.a.identity, "data", &["--read", "--write"]);
     allow(&trust.a, &trust.c.identity, "data", &["--read", "--write"]);
-    // A list of names that C guesses: what differs, and what is there, must not reach C.
+    // A list of names that C guesses: differences and existing names must not reach C.
     let made = trust.a.client(&[
         "cp",
         "--manifest",
@@ -99,7 +99,7 @@ fn what_was_given_for_a_job_opens_no_other_path_right_or_job() {
         assert_denied(&seen, &trust.c);
         trust.assert_untouched();
     }
-    // C cannot give away what it may not do itself.
+    // C cannot give away a right that C lacks.
     let refusal = trust.give(JOB, &trust.a, "data/data", false);
     assert_eq!(refusal.expect_err("too much").code, code::NOT_GRANTED);
     let refusal = trust.give(JOB, &trust.a, "data/data/old", true);
@@ -127,7 +127,7 @@ fn questions_for_a_job_are_answered_by_the_rights_of_that_job_alone() {
             other => panic!("{other:?}"),
         })
     };
-    // By itself A may look everywhere; for the job of C at one place.
+    // For itself, A may look everywhere; for the job of C, only at one place.
     assert!(asked(None, "data/data/secret").is_ok());
     assert!(asked(Some(&mandate(JOB)), "data/data/old/f").is_ok());
     for (job, path) in [(JOB, "data/data/secret"), ("c-job-2", "data/data/old/f")] {

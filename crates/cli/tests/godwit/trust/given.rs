@@ -1,5 +1,5 @@
-//! Access that is given for a job lasts no longer than the right of the site that gave it.
-//! Leaves what it opens to `deputy`.
+//! Access that is given for a job lasts no longer than the right of the giving site.
+//! Leaves the effect of the access to `deputy`.
 
 use godwit_api::ask::{ListPlace, Question, code};
 use godwit_api::grant::Mandate;
@@ -84,7 +84,7 @@ fn access_for_a_job_counts_only_while_its_asker_holds_the_right() {
         path: Text::from("data/data/secret"),
     };
     ask(&trust.a, &trust.b, Some(&mandate), &stat).expect("for the job");
-    // The file alone is changed, so the rule stays in the state.
+    // Only the file is changed, so the rule stays in the state.
     std::fs::write(trust.b.daemon_home.join("grants"), "").expect("written");
     assert_eq!(rules(&trust.b).len(), 1);
     ask(&trust.a, &trust.b, Some(&mandate), &stat).expect_err("C lost the right");
@@ -106,7 +106,7 @@ fn access_for_a_job_lasts_a_day_at_most() {
     assert!((22..=24).contains(&hours), "{hours} hours: {rule}");
 }
 
-/// The log of a dry run names what is at the destination, and so does that of a job which another site asked for.
+/// The log of a dry run names entries of the destination, also in a job for another site.
 #[test]
 fn a_dry_run_for_another_site_needs_the_right_of_that_site_to_list() {
     let trust = Trust::new();
@@ -128,7 +128,7 @@ fn a_dry_run_for_another_site_needs_the_right_of_that_site_to_list() {
         .expect("given");
     let seen = trust.end_of("j2", &dry).expect("taken");
     assert_eq!(seen.view.state, JobState::Complete, "{:?}", seen.view);
-    // The other way round: the destination is at the site that runs the job.
+    // In the other direction, the destination is at the site that runs the job.
     allow(&trust.a, &trust.c.identity, "data:/in", &["--write"]);
     let within = json!({"kind": "sync", "sources": ["here:/data/empty/"], "destination": "here:/data/in",
                         "settings": {"delete": ["true"], "dry-run": ["true"]}});

@@ -1,5 +1,5 @@
-//! A peer with the right to write alone: what it neither reads nor hears of; and what no peer hears of another.
-//! Leaves what a look at single places tells to `bounds`.
+//! A peer with only the right to write: data and names hidden from it; and facts hidden from all other peers.
+//! Leaves looks at single places to `bounds`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -56,7 +56,7 @@ fn who_may_only_write_reads_no_file_of_others_by_a_further_name_of_it() {
     }
     let (told, public) = both("US data read,write\n");
     assert!(public.contains(&b"secret".to_vec()), "{told}");
-    // A file that is brought gets its further names, and keeps them when nothing differs any more.
+    // A delivered file gets its further names, and keeps them when nothing differs.
     fs::write(rig.daemon_home.join("grants"), "").expect("written");
     let us = rig.client(&["id"]).out.trim().to_owned();
     allow(&rig, &us, "data", &["--write"]);

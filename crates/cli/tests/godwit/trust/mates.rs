@@ -50,7 +50,7 @@ fn a_job_runs_for_one_node_of_a_cluster_at_a_time() {
         may_read: Some(true),
     }));
     ask(&trust.b, &trust.a, None, &run).expect("it runs for B");
-    // C says that B is of its cluster.
+    // C declares that B belongs to its cluster.
     let given = trust.c_asks(&trust.a, &let_in(&trust.b, "data/in", 1));
     given.expect("let in");
     let refused = trust.c_asks(&trust.a, &run).expect_err("it runs already");

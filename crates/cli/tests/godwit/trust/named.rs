@@ -1,5 +1,5 @@
 //! A job goes to the site that it names: the identity of the site decides, and nothing that is known of its address.
-//! Leaves commands of users, who go by known peers, to `own`.
+//! Leaves commands of users, which use known peers, to `own`.
 
 use std::fs;
 
@@ -84,7 +84,7 @@ fn the_test_of_a_site_says_who_answers_and_what_may_be_used() {
             .contains("siteB answers; you may use data (read and write)"),
         "{outcome:?}"
     );
-    // Adding a site tests it. The site is added, whatever the test says.
+    // Adding a site tests the site. The site is added, whatever the result.
     let mut other = Rig::new();
     other.serve(&[]);
     let add = |address: &str, identity: &str| {

@@ -1,5 +1,5 @@
 //! A site that names a node of another site as its member leads no job there, and cannot use a right of the asking site there.
-//! The hostile site is a data port in this process, whose cluster says what the test wants.
+//! The hostile site is a data port in this process, with a cluster that the test makes up.
 
 use std::fs;
 use std::sync::Arc;

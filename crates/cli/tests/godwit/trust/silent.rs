@@ -1,4 +1,4 @@
-//! How many connections a known peer has that says nothing on them.
+//! The number of connections that a silent known peer may hold.
 //! Leaves strangers to `strangers`, and connections that work to `many`.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use godwit_run::{Home, client_tls};
 use super::super::rig::Rig;
 use super::allow;
 
-/// Connections of known peers are counted before they say what they want.
+/// Connections of known peers count before their first request.
 #[test]
 fn a_known_peer_that_says_nothing_holds_no_more_connections_than_any_other() {
     let (mut node, peer) = (Rig::new(), Rig::new());

@@ -12,7 +12,7 @@ use super::super::Site;
 use super::walk::{Key, Walk, remove};
 use super::{FOR_JOB, SUBJECTS};
 
-/// The code of the refusal; None is the answer to what was asked for.
+/// The code of the refusal; None is an accepted request.
 type Code = Option<ErrorCode>;
 
 const OK: Code = None;
@@ -89,7 +89,7 @@ fn frame(walk: &Walk, kind: &str, subject: usize) -> Vec<u8> {
     head
 }
 
-/// The subjects that are answered otherwise than the table says.
+/// The subjects whose answers differ from the table.
 pub(super) fn wrong(walk: &Walk) -> Vec<String> {
     let mut wrong = Vec::new();
     for (kind, codes) in TABLE {

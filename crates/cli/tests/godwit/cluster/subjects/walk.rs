@@ -80,17 +80,17 @@ impl Key {
     }
 }
 
-/// A cluster, and the subjects, who ask its first node.
+/// A cluster, and the subjects, which ask its first node.
 pub(super) struct Walk {
     site: Site,
     keys: Vec<Key>,
-    /// Identity of whom peers let in for their jobs.
+    /// Identity that peers admit for their jobs.
     granted: String,
     cluster: String,
     level: u32,
     /// Id of the guest's job in the cluster.
     job: String,
-    /// Counts what is claimed.
+    /// Counts claims.
     claims: Cell<u8>,
     numbers: BTreeMap<String, u64>,
 }
@@ -101,7 +101,7 @@ impl Walk {
         let gone = site.nodes[2].daemon_home.clone();
         remove(&site, "dtn3");
         site.nodes[2].kill_daemon();
-        // This one goes on, and knows by itself alone who was there when it joined.
+        // The removed node keeps running, and knows only the members at the time of its join.
         remove(&site, "dtn4");
         let rig = &site.nodes[0];
         let keys: Vec<Key> = (0..SUBJECTS.len())
@@ -196,7 +196,7 @@ impl Walk {
         }
     }
 
-    /// Makes the directory of a subject, and `old` in it, afresh; gives its name.
+    /// Makes the directory of a subject again, with `old` in it; returns its name.
     pub(super) fn directory(&self, subject: usize) -> String {
         let own = format!("s{subject}");
         let directory = self.site.nodes[0].export.join(&own);
@@ -210,7 +210,7 @@ impl Walk {
         let own = self.directory(subject);
         let path = |name: &str| Text::from(format!("data/{own}/{name}").as_str());
         let job = match subject {
-            // To a node of the cluster the id there is what counts.
+            // To a node of the cluster, the id there counts.
             MEMBER if kind == "manifest" => self.job.clone(),
             _ => "g1".to_owned(),
         };
@@ -306,7 +306,7 @@ impl Walk {
         }
     }
 
-    /// A message of the consensus, from whoever asks, for the first node.
+    /// A message of the consensus, from any asker, for the first node.
     fn carried(&self, kind: &str, message: serde_json::Value) -> ClusterQuestion {
         ClusterQuestion::Carry(Carried {
             of: self.cluster.clone(),
@@ -392,7 +392,7 @@ impl Walk {
     }
 }
 
-/// Takes a node out of the cluster; its daemon goes on.
+/// Takes a node out of the cluster; its daemon keeps running.
 pub(super) fn remove(site: &Site, name: &str) {
     let before = site
         .view(0)
