@@ -193,8 +193,8 @@ fn decisions_on_streams_name_their_channel_where_there_are_several() {
             let world = World::new(&paths, "0.0.0.0:0", &[]);
             let rig = &world.rig;
             rig.write("tree/file", paths::content(32_000_000));
-            // The last number is the least possible, and it counts for the needed streams: a RTT of a microsecond, which this path may have,
-            // asks for more streams. The kernel gives sockets the second number from the beginning, so all of them are fast.
+            // The last number counts for the needed streams, and 1 is the least. An RTT of a microsecond, which this path may have, then asks
+            // for more streams. The kernel gives sockets the second number from the beginning, so all of them are fast.
             paths.near.set("net/ipv4/tcp_wmem", "4096 16777216 1");
             let there = |name: &str| world.url("10.11.0.2", name);
             let push = |more: &[&str]| {

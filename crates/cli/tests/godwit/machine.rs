@@ -7,7 +7,7 @@ use std::process::Command;
 use super::judge::assert_identical;
 use super::rig::{NOBODY, Rig, as_each_user, is_root};
 
-/// Bytes of a file in the page cache, as `fincore` of util-linux reports; `None` if the file system is only a cache.
+/// Bytes of a file in the page cache, as `fincore` of util-linux reports; `None` on tmpfs, which is nothing but a cache.
 fn cached_bytes(path: &Path) -> Option<u64> {
     let kind = Command::new("stat")
         .args(["--file-system", "--format=%T"])

@@ -45,7 +45,7 @@ fn strangers_do_not_disturb_a_transfer() {
             assert_tidy(&ends.destination, &ends.receiver_home);
             strangers.are_answered();
         }
-        // The daemon is still healthy: it takes the next transfer, and has not restarted.
+        // The daemon is still healthy: it takes the next transfer, and no thread has panicked.
         rig.cp(&["run42", &rig.url("next")]).complete();
         assert_identical(&rig.path("run42"), &rig.path("export/next"));
         let said = rig.daemon().said();

@@ -101,7 +101,7 @@ impl Walk {
         let gone = site.nodes[2].daemon_home.clone();
         remove(&site, "dtn3");
         site.nodes[2].kill_daemon();
-        // The removed node keeps running, and knows only the members at the time of its join.
+        // dtn4 keeps running after its removal, and knows only the members at the time of its join.
         remove(&site, "dtn4");
         let rig = &site.nodes[0];
         let keys: Vec<Key> = (0..SUBJECTS.len())
