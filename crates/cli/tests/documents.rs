@@ -15,7 +15,7 @@ fn godwit(line: &[&str]) -> Output {
         .expect("the binary runs")
 }
 
-/// Needs no home, so none is given.
+/// The output of a command that needs no home.
 fn told(line: &[&str]) -> String {
     let output = godwit(line);
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -187,7 +187,7 @@ fn man_pages_render_without_warnings_and_are_complete() {
     }
 }
 
-/// As a reader sees it, on one line a paragraph.
+/// A page as a reader sees it, with one line for each paragraph.
 fn rendered(page: &Path) -> String {
     let text = fs::read_to_string(page).expect("written");
     let arguments = ["--warnings", "-E", "UTF-8", "-l", "-"];

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// More than the committed count by this part fails. Runs of the same tree differ by less than one in a hundred.
+/// Largest accepted increase of a count. Runs of the same tree differ by less than one in a hundred.
 const MORE_MAX: f64 = 0.05;
 const GODWIT: &str = env!("CARGO_BIN_EXE_godwit");
 
@@ -52,7 +52,7 @@ impl Place {
         assert!(output.status.success(), "{command:?}: {error}");
     }
 
-    /// The instructions of one command, all its threads together.
+    /// The instructions of one command, over all its threads.
     fn count(&self, args: &[&str]) -> u64 {
         let log = self.path().join("log");
         let mut command = Command::new("taskset");
@@ -74,7 +74,7 @@ impl Place {
     }
 }
 
-/// One that we may use.
+/// A processor that this process may use.
 fn first_processor() -> String {
     let status = fs::read_to_string("/proc/self/status").expect("read our status");
     let allowed = status
@@ -89,7 +89,7 @@ fn baseline_path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/instructions.json")
 }
 
-/// All three one after the other: they share a processor.
+/// Runs all three one after the other, because they share a processor.
 #[test]
 fn no_workload_takes_more_instructions_than_before() {
     let mut counts = BTreeMap::new();

@@ -36,7 +36,7 @@ pub struct EndConfig {
     pub itemise: bool,
     /// How the transfer behaves towards others.
     pub share: Share,
-    /// Its place among the transfers of this process.
+    /// The place of the end among the transfers of this process.
     pub lease: Option<Lease>,
     /// Receives an event for each entry.
     pub observer: Arc<dyn Observer>,
@@ -46,7 +46,7 @@ pub struct EndConfig {
     pub counters: Arc<Counters>,
 }
 
-/// Where a receiving end puts what arrives.
+/// Destination of the data at a receiving end.
 pub enum Sinks {
     /// Nowhere.
     Nothing,
@@ -67,7 +67,7 @@ pub enum Sinks {
 pub enum Sources {
     /// Memory.
     Memory(MemorySource),
-    /// A pipe, and the one entry that it is.
+    /// A pipe, as a single entry.
     Pipe(PipeSource, Box<dyn Work>),
     /// Files.
     Trees(Trees),

@@ -23,7 +23,7 @@ impl Home {
     /// Makes the directory where it is missing.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The directory cannot be made.
     pub fn make(&self) -> Result<(), Failure> {
         make(&self.path)
     }

@@ -24,7 +24,7 @@ use godwit_run::{
 /// No test waits as long for anything that comes.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// So slow that a megabyte takes a quarter of an hour.
+/// Slow: a megabyte takes a quarter of an hour.
 const SLOW: &str = "1kB";
 
 /// There are no other machines.
@@ -269,7 +269,7 @@ fn a_paused_job_can_be_cancelled_and_the_same_job_resumes_it() {
     paused
         .heard
         .wait_for(|event| matches!(event, Event::Paused {}));
-    // It holds nothing of the process.
+    // The job holds nothing of the process.
     let figures = world.1.governor.figures();
     assert_eq!((figures.running, figures.held), (0, 0));
     assert!(figures.held_most > 0);

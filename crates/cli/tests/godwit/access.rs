@@ -449,7 +449,7 @@ fn who_may_only_write_sees_no_name_by_a_dry_run() {
     }
 }
 
-/// A deletion goes over entries that the client never named, and so do the words for one that is refused.
+/// A deletion includes entries that the client never named, and so does the message on a refused one.
 #[test]
 fn who_may_only_write_hears_no_name_of_what_is_deleted_or_kept() {
     let mut rig = Rig::new();
@@ -474,7 +474,7 @@ fn who_may_only_write_hears_no_name_of_what_is_deleted_or_kept() {
         assert_eq!(outcome.code, Some(3), "{told}");
         assert!(told.contains("nothing was deleted"), "{told}");
         assert!(!told.contains("secret-name"), "{told}");
-        // Its own command line has the pattern.
+        // The client's command line has the pattern.
         assert!(
             !told.contains("drop/secret-directory/secret-inside"),
             "{told}"

@@ -114,7 +114,7 @@ fn a_password_is_changed_by_files_that_are_closed_to_others() {
     assert!(!is_good(&rig, &login));
     assert_eq!(log_in(&rig, FIRST), None);
     let login = log_in(&rig, SECOND).expect("the new password");
-    // Once more, and the old one is wrong now.
+    // The second time, the old password is wrong.
     let wrong = run(&rig, &line, &options);
     wrong.says("the password is wrong");
     // The other sessions end; the asking token remains.

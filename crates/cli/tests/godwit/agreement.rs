@@ -7,13 +7,13 @@ use super::doctor::Found;
 use super::netns::{Netns, RIGHT, WanLink, WanOptions, with_network};
 use super::rig::Rig;
 
-/// The setting of the kernel that either of them would name for small buffers.
+/// The kernel setting that both would name for small buffers.
 const MEND: &str = "net.ipv4.tcp_wmem";
 
 /// The bottleneck of a transfer from memory, and the finding of doctor for the same direction.
 fn said(rig: &Rig, bytes: &str) -> (Value, Value) {
     let null = format!("godwit://{}/null:", rig.address());
-    // As many streams as a user may have asked for: the tuner would add some instead of giving advice.
+    // With a fixed number of streams, because the tuner would add streams instead of giving advice.
     let summary = rig.cp(&["--streams", "4", bytes, &null]);
     let summary = summary.complete().summary();
     let found = Found::of(&rig.client(&["doctor", "--json", &rig.url("")]));
@@ -40,7 +40,7 @@ fn a_transfer_and_doctor_name_the_same_buffers_or_none() {
             rig.wrap_client(left.wrapper());
             rig.wrap_daemon(right.wrapper());
             rig.listen(&format!("{RIGHT}:0"));
-            // As the daemon finds them at its start.
+            // Set before the daemon starts, which reads them then.
             for side in [&left, &right] {
                 side.set("net/ipv4/tcp_rmem", "4096 4194304 67108864");
             }

@@ -55,7 +55,7 @@ fn changed_once(change: impl Fn(&Path), check: impl Fn(&Rig, &Ends, &Outcome)) {
     });
 }
 
-/// One change is made good: the new state arrives, whole.
+/// One change is repaired: the new state arrives complete.
 #[track_caller]
 fn afresh(_rig: &Rig, ends: &Ends, outcome: &Outcome) {
     outcome.complete();

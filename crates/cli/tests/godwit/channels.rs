@@ -35,7 +35,7 @@ fn shares(channels: &[Value]) -> String {
     channels.iter().map(share).collect::<Vec<_>>().join("; ")
 }
 
-/// Each of these words is in the name of one channel that carried something worth it, and there are no others.
+/// Asserts that each word is in the name of one channel that carried a fair amount, and that there are no other channels.
 #[track_caller]
 fn expect_channels(outcome: &Outcome, words: &[&str]) {
     let found = channels(outcome);
@@ -70,7 +70,7 @@ fn four_paths_are_found_and_all_carry_a_push_and_a_pull() {
                 "to 10.11.3.2",
             ];
             expect_channels(&push, &words);
-            // From whichever path it is dialled.
+            // The result does not depend on the dialled path.
             let pull = rig.cp(&["--limit", "40MB", &world.url("10.11.2.2", "to"), "back"]);
             pull.complete();
             assert_identical(&rig.path("tree"), &rig.path("back"));
@@ -138,7 +138,7 @@ fn both_kinds_of_addresses_make_one_channel_and_either_kind_alone_does() {
         "godwit::channels::both_kinds_of_addresses_make_one_channel_and_either_kind_alone_does",
         || {
             let paths = Paths::new(3);
-            // One has both kinds, one has IPv4 alone, one IPv6 alone.
+            // One path has both kinds, one has only IPv4, one only IPv6.
             paths.drop_v6(1);
             paths.drop_v4(2);
             let world = World::new(&paths, "[::]:0", &[]);
@@ -193,7 +193,7 @@ fn decisions_on_streams_name_their_channel_where_there_are_several() {
             let world = World::new(&paths, "0.0.0.0:0", &[]);
             let rig = &world.rig;
             rig.write("tree/file", paths::content(32_000_000));
-            // The last number counts for the needed streams, and 1 is the least. An RTT of a microsecond, which this path may have, then asks
+            // The last number counts for the needed streams, and 1 is the least. An RTT of a microsecond, possible on this path, then asks
             // for more streams. The kernel gives sockets the second number from the beginning, so all of them are fast.
             paths.near.set("net/ipv4/tcp_wmem", "4096 16777216 1");
             let there = |name: &str| world.url("10.11.0.2", name);
@@ -266,7 +266,7 @@ fn nice(process: &Process, name: Option<&str>) -> Vec<i32> {
     let id = process.id().to_string();
     let tasks = fs::read_dir(format!("/proc/{id}/task")).expect("it runs");
     let nice = |task: fs::DirEntry| {
-        // It may have ended.
+        // The thread may have ended.
         let stat = fs::read_to_string(task.path().join("stat")).ok()?;
         let (begin, rest) = stat.rsplit_once(") ")?;
         let (number, own) = begin.split_once(" (")?;

@@ -233,7 +233,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_done() {
     }
 }
 
-/// A node that does not know selections would ignore one; it must not be asked.
+/// A node without knowledge of selections would ignore one, so the client must not ask such a node.
 #[test]
 fn a_node_that_is_too_old_for_rules_is_not_asked() {
     let rig = Rig::new();
@@ -267,7 +267,7 @@ fn a_node_that_is_too_old_for_rules_is_not_asked() {
     let outcome = rig.cp(&["--exclude=x", "tree", &to]);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
     outcome.says("too old").says("--exclude");
-    // Without rules it gets its request, and hangs up.
+    // Without rules the node gets its request, and hangs up.
     assert_eq!(rig.cp(&["--retry-for=0", "tree", &to]).code, Some(1));
     assert_eq!(old.join().expect("no panic"), [false, true]);
 }

@@ -33,7 +33,7 @@ use super::sites::{submit, wait_for};
 /// For work of some seconds, on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Nodes with one export on a file system that all reach.
+/// Nodes with one export on a shared file system.
 struct Site {
     shared: TempDir,
     nodes: Vec<Rig>,
@@ -324,7 +324,7 @@ fn jobs_of_a_killed_node_go_on_at_others_and_it_comes_back() {
     for n in 0..8 {
         fs::write(export.join(format!("run/f{n}")), vec![n; 1_000_000]).expect("written");
     }
-    // As many as there are nodes, so that each node runs one.
+    // One job for each node.
     let ids: Vec<String> = (0..3)
         .map(|n| {
             let destination = format!("siteB:/data/copy{n}/");

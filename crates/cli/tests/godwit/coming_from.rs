@@ -27,7 +27,7 @@ fn what_rclone_users_type_does_the_same() {
     run("rclone", 8);
 }
 
-/// Runs all pairs of a program, of which there are at least so many.
+/// Runs all pairs of a program; asserts that there are at least `at_least`.
 fn run(program: &str, at_least: usize) {
     let pairs = page::pairs(program);
     assert!(pairs.len() >= at_least, "{program}: {} pairs", pairs.len());

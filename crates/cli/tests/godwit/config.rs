@@ -189,7 +189,7 @@ fn managed(rig: &Rig) -> (String, String) {
     (address.to_owned(), fingerprint.to_owned())
 }
 
-/// The account of root is an admin and no user of the node, so a token needs one.
+/// Makes a user, because a token needs one. The account of root is an admin and no user of the node.
 fn with_user(rig: &Rig) {
     let name = String::from_utf8(
         Command::new("id")

@@ -288,7 +288,7 @@ fn a_transfer_that_runs_ends_when_its_grant_is_taken_back() {
     let us = rig.client(&["id"]).out.trim().to_owned();
     for ends in rig.push_and_pull() {
         fs::create_dir_all(ends.destination.parent().expect("below")).expect("made");
-        // It would take longer than a test waits.
+        // The transfer would take longer than a test waits.
         let slow = ends.line(&["--limit", "64KiB"]);
         let mut run = rig.begin_cp(&rig.path(""), &slow);
         run.wait_for("\"started\"");

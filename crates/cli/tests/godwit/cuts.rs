@@ -19,11 +19,11 @@ const MIB: u64 = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cut {
     All,
-    /// The one that was made first of those that live.
+    /// The oldest live connection.
     One,
 }
 
-/// Passes bytes on, and cuts when so many have passed in all.
+/// Passes bytes on, and cuts after certain totals.
 struct Proxy {
     address: String,
     state: Arc<State>,
@@ -33,7 +33,7 @@ struct State {
     target: String,
     cut: Cut,
     passed: AtomicU64,
-    /// Moments still to come, in bytes, the next one last.
+    /// Future moments of cuts, in bytes, the next one last.
     moments: Mutex<Vec<u64>>,
     cuts: AtomicU64,
     live: Mutex<Vec<(u64, TcpStream, TcpStream)>>,

@@ -28,7 +28,7 @@ fn deleting_takes_what_is_deep_odd_or_closed_and_follows_no_link() {
         symlink(world.path("outside/precious"), to.join("to_file")).expect("made");
         symlink("nowhere", to.join("dangling")).expect("made");
         fs::write(to.join(OsStr::from_bytes(b"no\xfftext\n")), "odd").expect("made");
-        // Deeper than a path may be long for one system call.
+        // Deeper than a path may be for one system call.
         let mut deep = to.join("deep");
         for _ in 0..14 {
             deep = deep.join("n".repeat(255));
@@ -238,7 +238,7 @@ fn entries(root: &Path) -> Vec<PathBuf> {
 fn change(root: &Path, seeded: &mut Seeded, mark: &[u8]) {
     for path in entries(root) {
         let Ok(meta) = fs::symlink_metadata(&path) else {
-            // It went with its directory.
+            // The entry went with its directory.
             continue;
         };
         let remove = || {

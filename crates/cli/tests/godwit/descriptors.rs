@@ -1,4 +1,4 @@
-//! Tests a daemon that may open few descriptors: transfers are complete, and it serves again after it had none left.
+//! Tests a daemon with few descriptors: transfers are complete, and the daemon serves again after it ran out of them.
 //! The cost of transfers is tested in `held`.
 
 use std::fs;
@@ -76,7 +76,7 @@ fn a_daemon_without_descriptors_rests_and_serves_again_when_some_return() {
     let used = processor_ticks(daemon);
     let mut client = rig.begin_cp(&rig.path(""), &["file", &rig.url("copy")]);
     std::thread::sleep(std::time::Duration::from_secs(2));
-    // Of two seconds that a loop without a rest would use up.
+    // A loop without a rest would use up both seconds.
     let used = processor_ticks(daemon) - used;
     assert!(used < 50, "{used} ticks of 10 ms");
     waiting.push(TcpStream::connect(rig.address()).expect("it still listens"));

@@ -68,7 +68,7 @@ impl Far {
     }
 }
 
-/// How long a push and a pull of one small file take over a line with this delay, by their own account.
+/// The times of a push and a pull of one small file over a path with this RTT, from their summaries.
 fn one_file(rtt: &'static str) -> [f64; 2] {
     let mut far = Far::at(rtt);
     let rig = &mut far.rig;

@@ -1,4 +1,4 @@
-//! Jobs that are divided into items of work, by the real binary: whole trees, large files, a huge directory, and nodes killed in the middle.
+//! Jobs divided into items of work, by the real binary: whole trees, large files, a huge directory, and nodes killed in the middle.
 //! Leaves leases and settlements to the tests of the state.
 
 use std::fs::{self, File};
@@ -78,7 +78,7 @@ fn a_divided_job_brings_all_that_a_transfer_brings() {
     let id = submit(&here, "here:/data/run42", "siteB:/data/copy", &line);
     assert_complete(&here, &id);
     assert_identical_to_rsync("-aH", &from, &to);
-    // Into a directory that is there, as with godwit cp.
+    // Into an existing directory, as with godwit cp.
     let id = submit(&here, "here:/data/run42/deep", "siteB:/data/copy", &ALWAYS);
     assert_complete(&here, &id);
     assert_identical_to_rsync("-aH", &from.join("deep"), &to.join("deep"));

@@ -174,7 +174,7 @@ fn who_is_not_known_is_told_what_to_run() {
             "does not know you",
             &format!("godwit access allow {us} --export data --read"),
         );
-        // One of both is enough for a transfer in one direction.
+        // One of the two rights is enough for a transfer in one direction.
         assert_eq!(
             rig.admin(&["access", "allow", &us, "--export", "data"])
                 .code,
@@ -182,7 +182,7 @@ fn who_is_not_known_is_told_what_to_run() {
         );
         let found = doctor(rig, &[&rig.url("")]);
         found.is_fine();
-        // It may not be written to, so it is not measured.
+        // The place may not be written to, so it is not measured.
         assert!(found.checks("storage there").is_empty(), "{}", found.object);
         assert_eq!(found.checks("clock")[0]["level"], "fine");
         let write = found.checks("access")[1];
@@ -231,7 +231,7 @@ fn a_directory_that_takes_nothing_is_told() {
     assert!(!rig.path("new").exists());
     // No user can make a file there.
     doctor(&rig, &["/proc"]).stops("storage", "/proc", "another directory");
-    // As a source it may be.
+    // The directory may be a source.
     let found = doctor(&rig, &["/proc", "godwit://127.0.0.1:1/data"]);
     assert_eq!(
         found.checks("storage")[0]["level"],

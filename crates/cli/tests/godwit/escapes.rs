@@ -124,7 +124,7 @@ fn what_is_asked_for_by_hand_does_not_leave_the_export() {
         let outside = everything(&rig.path("outside"));
         let export = everything(&rig.export);
 
-        // Such requests are taken where they stay inside.
+        // Paths of these kinds are accepted if they stay inside.
         for open in [pull(&[b"data/d/file"]), pull(&[b"data/way"])] {
             let request = frame(&open, b"data", b"data");
             let answer = ask(rig, &request);
@@ -154,7 +154,7 @@ fn what_is_asked_for_by_hand_does_not_leave_the_export() {
             let placed = vec![b'@'; name.len()];
             let mut open = push(b"data/d", &placed);
             open.destination_is_directory = true;
-            // That is no request at all: it may be hung up on.
+            // These bytes are no valid request, so the daemon may hang up.
             let answer = ask(rig, &frame(&open, &placed, name.as_bytes()));
             assert!(
                 matches!(answer, Ok(Frame::Error(_)) | Err(GreetError::Stream(_))),

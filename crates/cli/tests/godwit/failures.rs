@@ -247,7 +247,7 @@ fn at_a_server(rig: &Rig, answer: &'static [u8]) -> Outcome {
     rig.cp(&[&limits[..], &["f", &url]].concat())
 }
 
-/// Whether that test is there and asserts the code by its name.
+/// Whether the named test exists and asserts the code by its name.
 fn asserts(module: &str, test: &str, code: FailureCode) -> bool {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/godwit");
     let text = fs::read_to_string(tests.join(module).with_extension("rs")).expect("a module");

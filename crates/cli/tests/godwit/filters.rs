@@ -250,7 +250,7 @@ fn fill(directory: &Path, depth: u64, seeded: &mut Seeded) {
     }
 }
 
-/// Of few bytes, so that rules match often; never the names of the two directories that are always there.
+/// A short name, so that rules match often; never one of the two directories that always exist.
 fn name(seeded: &mut Seeded) -> Vec<u8> {
     let mut name = vec![b"ab\xe9"[usize::try_from(seeded.below(3)).expect("an index")]];
     for _ in 0..seeded.below(3) {

@@ -1,4 +1,4 @@
-//! Tests of destinations that take several spellings for one name: nothing is overwritten, skipped or mixed for that.
+//! Tests of destinations that treat several spellings as one name: no file is overwritten, skipped or mixed because of that.
 //! Other odd names are elsewhere (`entries`).
 //!
 //! Mounting takes root. Without root the test uses an ordinary place instead, where all of it has to arrive.
@@ -69,7 +69,7 @@ fn a_rerun_overwrites_nothing_that_the_first_run_has_kept_apart() {
     .into_iter()
     .filter(|(name, _)| is_listed(&to, name))
     .collect();
-    // One of each pair has come, whichever was first.
+    // One name of each pair has arrived, whichever was first.
     assert_eq!(kept.len(), 3, "{kept:?}");
     for flags in [
         &[][..],
@@ -201,7 +201,7 @@ fn a_name_that_is_there_in_other_letters_is_replaced_only_where_it_was_named() {
         }
         assert_eq!(rig.read("disk/to/README"), b"theirs");
     }
-    // As with cp: this name is the user's own.
+    // As with cp, the user chose this name.
     rig.cp(&["src/readme", "disk/to/README"]).complete();
     assert_eq!(rig.read("disk/to/README"), b"ours");
     rig.write("src/readme", "ours, and newer");

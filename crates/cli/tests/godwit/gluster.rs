@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::mounts::Mount;
 
-/// Names are spread over so many bricks by their hashes.
+/// Number of bricks, over which names are spread by their hashes.
 const BRICKS: usize = 2;
 /// How long the program may take for a step.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -93,7 +93,7 @@ impl Volume {
         dumps.any(|dump| dump.lines().any(is_of_client))
     }
 
-    /// In the foreground, so that it is our child.
+    /// Runs the program in the foreground, so that it is a child of the test.
     fn program(&self, name: &str, log: &str) -> Command {
         let mut command = Command::new(name);
         command.args(["-N", "-l"]).arg(self.path(log));

@@ -74,7 +74,7 @@ fn paths() -> Vec<String> {
     targets.map(path).collect()
 }
 
-/// Whether a pattern names this path: an asterisk is one part of it.
+/// Whether a pattern matches this path; an asterisk stands for one part.
 fn names(pattern: &str, path: &str) -> bool {
     let (wanted, found): (Vec<&str>, Vec<&str>) =
         (pattern.split('.').collect(), path.split('.').collect());
@@ -90,7 +90,7 @@ fn labels_of(legend: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Two jobs that run, one that is complete and one that failed.
+/// Submits two long jobs, one that completes and one that fails.
 fn some_jobs(here: &Rig) {
     here.write("export/large", vec![7; 64 << 20]);
     here.write("export/small", vec![7; 1 << 10]);

@@ -120,7 +120,7 @@ fn transfers_of_absent_clients_cost_no_threads_and_are_limited() {
     let resumed = rig.cp(&line(&rig.url("held-7"), &[]));
     resumed.complete().says("\"resumed\":true");
     assert_eq!(rig.read("file"), rig.read("export/held-7"));
-    // Its place is free.
+    // The place of the transfer is free.
     rig.cp(&line(&rig.url("more"), &[])).complete();
 }
 
@@ -128,7 +128,7 @@ fn transfers_of_absent_clients_cost_no_threads_and_are_limited() {
 fn beyond_the_limit_of_all_a_new_transfer_takes_the_place_of_an_interrupted_one() {
     let rig = rig(&["--transfers-max", "2"]);
     interrupt(&rig, &["held-0".to_owned(), "held-1".to_owned()]);
-    // It waits until the first is suspended.
+    // The second transfer waits until the first is suspended.
     rig.cp(&line(&rig.url("more"), &[])).complete();
     // Each can be resumed all the same.
     for name in ["held-0", "held-1"] {
@@ -169,7 +169,7 @@ impl Path {
                     let clone = |socket: &TcpStream| socket.try_clone().expect("a descriptor");
                     let (mut from, mut to) = (clone(from), clone(to));
                     thread::spawn(move || {
-                        // It ends when either side has gone.
+                        // The copy ends when either side is gone.
                         let _ = io::copy(&mut from, &mut to);
                         let _ = to.shutdown(Shutdown::Both);
                     });

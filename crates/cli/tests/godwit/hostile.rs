@@ -299,7 +299,7 @@ fn attack(
     }
 }
 
-/// Asks to join, one question after the other, until the end; counts the questions.
+/// Asks to join again and again until the end; counts the questions.
 fn storm(rig: &Rig, home: &Path, stop: &AtomicBool, asked: &AtomicU64) {
     let question = Question::Cluster(Box::new(ClusterQuestion::Join(Box::new(JoinCluster {
         secret: "guessed".to_owned(),
@@ -375,7 +375,7 @@ fn hostile_connections_take_neither_memory_nor_places() {
             let pause = seconds / calls;
             for call in 0..calls {
                 std::thread::sleep(pause);
-                // From an address that is known, and from one that never came before.
+                // From a known address, and from a new one.
                 let [.., number] = call.to_be_bytes();
                 let from = match call % 2 {
                     0 => home,

@@ -296,7 +296,7 @@ fn a_damaged_state_is_refused_with_its_file_and_the_remedy() {
     for name in ["state.db", "raft.db"] {
         copy(&directory, &aside);
         fs::write(directory.join(name), [0x5a; 8_192]).expect("damaged");
-        // It would mend the file.
+        // SQLite would repair the file from it.
         fs::remove_file(directory.join(format!("{name}-wal"))).expect("there");
         let export = format!("data={}", rig.export.display());
         let line = ["serve", "--listen", rig.address(), "--export", &export];

@@ -96,7 +96,7 @@ pub(crate) fn assert_finals_whole_of(trees: &[&Path], destination: &Path) -> usi
         return finals;
     }
     for path in files_below(destination) {
-        // Those may be given their final names at this moment.
+        // Temporary files may get their final names at this moment.
         if is_temporary(&path) {
             continue;
         }

@@ -31,7 +31,7 @@ fn times_beyond_a_file_system_are_told_and_their_contents_compared() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let mut rig = Rig::with(directory, None, None);
     let Some(_disk) = Disk::formatted(&rig.path(""), &["-I", "128", "-b", "4096"]) else {
-        // Only a superuser mounts such a file system.
+        // Only a superuser can mount such a file system.
         return;
     };
     rig.start(&[]);
@@ -55,7 +55,7 @@ fn times_beyond_a_file_system_are_told_and_their_contents_compared() {
         let again = rig.client(&line);
         assert_eq!(lost(&again), [2, 0], "{}", again.said());
         assert_eq!(again.number("bytes"), 0, "{}", again.said());
-        // Of the same size, with a time that looks the same there.
+        // The same size, and a time that looks the same there.
         rig.write("run/small", "two");
         set_time(&rig, "run/small", LATE + Duration::from_secs(1));
         let changed = rig.client(&line);
@@ -74,7 +74,7 @@ fn times_beyond_a_file_system_are_told_and_their_contents_compared() {
     }
 }
 
-/// `chmod` drops the bit without a word where the group is not one of the owner's.
+/// `chmod` silently drops the bit if the owner is not in the group.
 #[test]
 fn a_set_id_bit_that_the_kernel_drops_is_told() {
     if !needs_root() {

@@ -291,7 +291,7 @@ fn what_takes_the_name_of_a_link_while_the_transfer_runs_stays() {
     for way in WAYS {
         let world = World::new(way);
         for name in ["a", "z"] {
-            // The file of several names is announced last: once it arrives all of them are known.
+            // The file of several names is announced last. Once it arrives, all names are known.
             fs::write(world.from(name), vec![b'x'; 3 << 20]).expect("ours");
         }
         world.put("c", 1_500_000_000);
@@ -316,7 +316,7 @@ fn what_takes_the_name_of_a_link_while_the_transfer_runs_stays() {
         );
         outcome.says("it was not overwritten");
         assert_eq!(world.read("b"), "mine");
-        // That one was there before.
+        // The file existed before.
         assert_eq!(world.inode("c"), world.inode("a"));
         // Now it is known.
         world.cp(&[]).complete();

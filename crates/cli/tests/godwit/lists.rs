@@ -174,7 +174,7 @@ fn random_lists_bring_what_they_bring_to_rsync() {
             }
         }
     }
-    // rsync takes times within one second for the same.
+    // rsync treats times within one second as equal.
     let old = Command::new("find")
         .arg(&tree)
         .args("-exec touch -h -d 2001-02-03T04:05:06.789 {} ;".split(' '))
@@ -375,11 +375,11 @@ fn an_interrupt_is_obeyed_while_a_list_is_waited_for() {
     }
 }
 
-/// Lines of the long list, and the files that are there.
+/// Lines of the long list, and existing files.
 const LINES: u64 = 1_000_000;
 const FILES: u64 = 2_000;
 
-/// Every tenth line names a file that is there, most of them again and again; the others name nothing.
+/// Every tenth line names an existing file, most files several times. The other lines name nothing.
 #[test]
 fn a_million_names_take_bounded_memory() {
     let mut rig = Rig::new();

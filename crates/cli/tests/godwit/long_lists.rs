@@ -1,4 +1,4 @@
-//! Long lists of sources of one peer: they are heard, and hold up no other peer.
+//! Long lists of sources from one peer: they are accepted, and delay no other peer.
 //! Counts nothing: the tests of the data port do.
 
 use godwit_net::Identity;

@@ -160,7 +160,7 @@ fn a_name_is_free_again_once_the_schedules_of_its_removed_user_are_removed() {
     rig.write("export/large", "small");
     rig.serve(&[]);
     let admin = Caller::admin(&rig);
-    // A schedule of one second in the year has submitted no job.
+    // A schedule for one second in the year has submitted no job.
     let schedule = json!({"cron": "0 0 0 1 1 *", "job": job("here:/data/copy")});
     let first = Caller::user(&rig, "alice", "operator");
     let_in(&admin, "alice", None);
@@ -208,7 +208,7 @@ fn a_running_job_ends_when_its_owner_may_see_less_of_its_destination() {
         let text = job["reason"]["text"].as_str().unwrap_or_default();
         let words = "the destination was taken back while the job ran";
         assert!(text.contains(words), "{job}");
-        // It runs again, and sees less.
+        // The job runs again, and sees less.
         admin.post(&format!("{path}/retry"), &json!({})).expect(200);
         wait_for(&admin, &path, |job| job["state"] == "running");
         let wish = json!({"comment": "enough"});

@@ -11,7 +11,7 @@ use super::terminal::Terminal;
 /// More than are announced and not answered, or wanted and not sent, at any time (`engine::limits`): the scan waits for the rest.
 const FILES: u64 = 80_000;
 
-/// So slow that the scan does not end before it is looked at.
+/// So slow that the scan is still running when the test looks.
 const SLOWLY: [&str; 2] = ["--limit", "100KB"];
 
 fn make(rig: &Rig, place: &str) {

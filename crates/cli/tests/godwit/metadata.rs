@@ -33,7 +33,7 @@ pub(crate) fn tool(program: &str, arguments: &[&str], path: &Path) {
     );
 }
 
-/// As `rsync -aHAX` sees it: also owners, groups, attributes, access lists, devices and FIFOs.
+/// Compares as `rsync -aHAX` does, with owners, groups, attributes, access lists, devices and FIFOs.
 #[track_caller]
 pub(crate) fn assert_archived(source: &Path, destination: &Path) {
     assert_identical_to_rsync("-aHAX", source, destination);
@@ -389,7 +389,7 @@ fn what_goes_with_listed_entries_arrives() {
     }
 }
 
-/// As rsync does. Labels of security modules are this machine's own.
+/// The same as rsync. Labels of security modules belong to each machine.
 #[test]
 fn security_attributes_that_only_the_destination_has_go() {
     if !needs_root() {

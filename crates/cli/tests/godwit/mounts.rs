@@ -1,4 +1,4 @@
-//! A mount of one directory at another place by FUSE, which stops to answer when its program is stopped.
+//! A mount of one directory at another place by FUSE, which stops answering when its program is stopped.
 //! Most tests that use it are elsewhere; here are those of exports that have to be mounts.
 
 use std::fs;

@@ -29,7 +29,7 @@ fn a_transfer_that_moves_nothing_or_a_few_bytes_is_limited_by_nothing() {
     ] {
         let line = line.each_ref().map(String::as_str);
         rig.cp(&line).complete();
-        // All of it is there.
+        // The whole tree exists already.
         let again = rig.cp(&line);
         assert_eq!(again.complete().number("skipped"), 2_000, "{line:?}");
         assert_eq!(named(&again), [Value::Null; 0], "{line:?}");

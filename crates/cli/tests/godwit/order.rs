@@ -96,7 +96,7 @@ fn make(root: &std::path::Path) {
     }
 }
 
-/// How many numbers are followed by the next higher one.
+/// Counts numbers that are followed by the next higher one.
 fn steps(numbers: &[usize]) -> usize {
     numbers
         .windows(2)
@@ -123,7 +123,7 @@ fn in_a_random_order_who_listens_hears_slices_and_files_scattered_and_all_arrive
             assert_identical(&ends.source, &ends.destination);
             let slices = tap.numbers("slice");
             assert_eq!(slices.len(), SLICES, "{order}");
-            // In order each follows the one before it, but for those that two threads read.
+            // In order, each number follows the one before, except for slices that two threads read.
             match scattered {
                 true => assert!(steps(&slices) < SLICES / 8, "{slices:?}"),
                 false => assert!(steps(&slices) > SLICES / 2, "{slices:?}"),

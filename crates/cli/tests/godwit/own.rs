@@ -177,7 +177,7 @@ fn a_report_in_the_place_of_an_input_is_refused() {
 #[test]
 fn a_file_of_the_source_is_not_replaced_by_a_report() {
     let mut rig = Rig::new();
-    // It ends as a list of names does.
+    // The file ends as a list of names does.
     rig.write("tree/data", "data\0");
     rig.write("file", "data\0");
     symlink("tree/data", rig.path("link")).expect("made");
@@ -308,7 +308,7 @@ fn a_manifest_at_rest_leaves_itself_out() {
         rig.client(&["verify", "--extra", name, "tree"])
             .says("same");
     }
-    // The first one is an entry like others for the second.
+    // The first manifest is an ordinary entry for the second.
     let text = String::from_utf8(rig.read("tree/sub/m")).expect("text");
     assert!(text.contains("\tm\n") && !text.contains("sub/m"), "{text}");
     fs::hard_link(rig.path("tree/m"), rig.path("tree/other")).expect("made");
@@ -333,7 +333,7 @@ fn deletion_spares_what_reports_are_called() {
         assert_eq!(names(&rig.path(at)), ["a", "m"]);
         assert_eq!(rig.read(&format!("{at}/m")), b"older");
     }
-    // In the destination they would go with the rest.
+    // In the destination, the reports would be deleted with the rest.
     fs::remove_file(rig.path("tree/m")).expect("ours");
     for report in ["--manifest", "--failed", "--log-file"] {
         let name = format!("{report}=copy/r.txt");

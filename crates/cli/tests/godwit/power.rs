@@ -65,7 +65,7 @@ impl Disk {
             &["-t", "ext4", "-o", "loop"],
             &[&self.image, &self.at],
         );
-        // So that `umount` reaches the copies in namespaces that other tests make meanwhile.
+        // Shared, so that `umount` reaches the copies in namespaces that other tests make meanwhile.
         self.mounted && tool("mount", &["--make-shared"], &[&self.at])
     }
 

@@ -41,7 +41,7 @@ impl Process {
         Self::start_with(command, Stdio::null())
     }
 
-    /// With something to read. The command holds it open, too, for as long as it lives.
+    /// Starts a program with this input. The command also holds the input open while the command lives.
     pub(crate) fn start_with(command: &mut Command, input: impl Into<Stdio>) -> Self {
         let mut child = command
             .stdin(input)
@@ -94,7 +94,7 @@ impl Process {
         assert!(arrived >= bytes, "it ended before: {}", self.said());
     }
 
-    /// How many events of progress there were, and the bytes of the last one.
+    /// Number of progress events, and the bytes of the last one.
     pub(crate) fn progress(&self) -> (usize, u64) {
         let out = self.out.lock().expect("no reader panics");
         let told = |line: &&str| line.starts_with("{\"event\":\"progress\"");
@@ -107,7 +107,7 @@ impl Process {
 
     pub(crate) fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.child.id()).expect("a process id");
-        // It may have ended of itself; it has not been waited for, so the id is still its own.
+        // The process may have ended, but has not been waited for, so its id is still valid.
         let _ = kill_process(Pid::from_raw(id).expect("not 0"), signal);
     }
 
@@ -149,7 +149,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended long ago.
+        // The process may have ended long ago.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -242,7 +242,7 @@ fn listen(from: impl std::io::Read + Send + 'static, said: &Arc<Mutex<String>>) 
     })
 }
 
-/// Looks until there is an answer. None when there was none for far too long.
+/// Looks until there is an answer. None if there was none for far too long.
 pub(crate) fn wait_until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let until = Instant::now() + PATIENCE;
     loop {

@@ -133,7 +133,7 @@ fn what_is_there_counts() {
             let outcome = rig.cp(&with(flags, &line));
             assert_eq!(outcome.complete().number("bytes"), whole);
             ends_with(&outcome, whole);
-            // Nothing, then a file that differs, one that is new to the destination, and one that needs but its mode.
+            // In order: no work, a different file, a new file, and a file that needs only its mode.
             let outcome = rig.cp(&with(flags, &line));
             assert_eq!(outcome.complete().number("bytes"), 0);
             ends_with(&outcome, whole);

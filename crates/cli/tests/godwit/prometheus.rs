@@ -19,7 +19,7 @@ pub(crate) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one that reads the node with a viewer's token, and evaluates the rules of a file.
+    /// Starts a Prometheus that reads the node with a viewer's token, and evaluates the rules of a file.
     pub(crate) fn start(rig: &Rig, rules: Option<&Path>) -> Self {
         let made = rig.admin(&["token", "create", "--role", "viewer"]);
         assert_eq!(made.code, Some(0), "{made:?}");
@@ -82,7 +82,7 @@ impl Prometheus {
         }
     }
 
-    /// The value of a query that has one.
+    /// The value of a query with a single value.
     #[track_caller]
     pub(crate) fn value(&self, query: &str) -> Option<f64> {
         let series = self.series(query)?;

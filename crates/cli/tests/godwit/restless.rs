@@ -61,7 +61,7 @@ impl Way {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // Not shortened: an empty file is a whole one at once.
+                // Not shortened, because an empty file would be a complete one at once.
                 let file = File::options().write(true).open(&changing).expect("there");
                 for state in (1..=u8::MAX).cycle() {
                     file.write_all_at(&vec![state; BYTES], 0).expect("written");

@@ -66,7 +66,7 @@ fn control_c_stops_cleanly_and_the_same_command_resumes() {
         let before = case.written_before();
         let mut client = case.run(0, &["--limit", "12MB"]);
         case.watch(&mut client, before, 9 * MIB);
-        // As a program gets it that signals itself and its group: once too often, and meant once.
+        // Two signals that mean one interrupt, as from a program that signals itself and its group.
         client.signal(Signal::INT);
         client.signal(Signal::INT);
         let end = client.wait();
@@ -366,7 +366,7 @@ fn force_leaves_out_only_what_a_forced_run_has_sent() {
         assert_eq!(fs::read(&there).expect("there"), b"content");
         // This transfer resumes where it was.
         forced(0, 2);
-        // One that is not forced lies between them.
+        // A run without `--force` lies between them.
         assert_eq!(cp(&[]).expect(3, "partial").number("skipped"), 2);
         spoil();
         forced(2, 0);

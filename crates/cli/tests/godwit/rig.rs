@@ -43,7 +43,7 @@ pub(crate) struct Ends {
     pub(crate) arguments: [String; 2],
 }
 
-/// Runs the test as each user that we can be: as the one we are, and if that is root, as one without rights.
+/// Runs the test as the current user, and, if that is root, also as a user without rights.
 pub(crate) fn as_each_user(test: impl Fn(&mut Rig)) {
     test(&mut Rig::for_user(false));
     if is_root() {
@@ -56,7 +56,7 @@ pub(crate) fn is_root() -> bool {
 }
 
 impl Rig {
-    /// In memory where there is some, so that many tests do not wait for one disk.
+    /// In memory if possible, so that many tests do not wait for one disk.
     pub(crate) fn new() -> Self {
         let memory = Path::new("/dev/shm");
         let directory = tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir());
@@ -80,7 +80,7 @@ impl Rig {
         rig
     }
 
-    /// With an export, and perhaps a daemon's home, elsewhere.
+    /// A rig with an export, and perhaps a daemon's home, elsewhere.
     pub(crate) fn with(directory: TempDir, export: Option<&Path>, home: Option<&Path>) -> Self {
         // A separate address: outgoing connections of other tests then cannot take a port that is free between two lives of the daemon.
         static COUNT: AtomicU32 = AtomicU32::new(1);
@@ -376,7 +376,7 @@ fn hand_over(path: &Path) {
     assert!(changed.expect("chown runs").success(), "we are root");
 }
 
-/// So that everything can be removed without rights.
+/// Opens all directories, so that everything can be removed without rights.
 fn open_up(path: &Path) {
     let Ok(meta) = fs::symlink_metadata(path) else {
         return;

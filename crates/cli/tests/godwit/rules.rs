@@ -161,7 +161,7 @@ fn a_webhook_is_added_listed_and_removed() {
         "{list}"
     );
     assert!(!list.contains("whsec_"), "{list}");
-    // A webhook that is there keeps its key.
+    // An existing webhook keeps its key.
     let again = rig.admin(&["webhook", "add", "chat", url, "--disabled"]);
     assert_eq!((again.code, again.out.as_str()), (Some(0), ""), "{again:?}");
     assert!(told(&rig, &["webhook", "list"]).contains("yes"));

@@ -84,7 +84,7 @@ fn of_two_who_set_a_limit_at_once_the_second_is_obeyed_and_both_are_answered() {
         let first = first.wait();
         rig.daemon().signal(rustix::process::Signal::CONT);
         let second = second.wait();
-        // On a busy machine one of them may have waited its ten seconds before the other one asks.
+        // On a busy machine one command may have waited its ten seconds before the other one asks.
         let is_late = |one: &Outcome| one.complaint.contains("has not confirmed within");
         (!is_late(&first) && !is_late(&second)).then_some((first, second))
     });
@@ -283,7 +283,7 @@ fn a_short_way_that_loses_gets_what_is_usual() {
 fn in_the_background_sockets_that_send_have_a_greatest_pace_and_a_low_class() {
     let mut rig = Rig::new();
     rig.start(&[]);
-    // `ss` shows the greatest pace behind the present one, and only where there is one.
+    // `ss` shows the maximum pacing rate after the current one, and only if there is one.
     let paced = |line: &str| {
         line.split_once("pacing_rate ")
             .and_then(|(_, rest)| rest.split_whitespace().next())

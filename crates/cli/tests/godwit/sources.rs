@@ -71,7 +71,7 @@ fn as_many_sources_as_the_protocol_has_arrive() {
     let copy = |names: &[String], destination: &str| {
         rig.begin_cp(&directory, &with(names, destination)).wait()
     };
-    // One more than the protocol has is refused before anything is made.
+    // One source more than the protocol allows is refused before anything is made.
     let refused = copy(&names, &rig.url("more/"));
     assert_eq!(refused.code, Some(2), "{}", refused.said());
     assert!(!rig.export.join("more").exists());

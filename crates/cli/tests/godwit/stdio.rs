@@ -275,7 +275,7 @@ fn what_makes_no_sense_is_refused() {
     assert_eq!(rig.read("copy"), b"a file of that name");
 }
 
-/// Closed streams, which must not be taken for empty or patient ones.
+/// Closed streams must not count as empty input or as accepting output.
 #[test]
 fn a_closed_standard_stream_is_refused() {
     let rig = Rig::new();

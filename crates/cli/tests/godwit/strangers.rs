@@ -36,7 +36,7 @@ fn strangers_do_not_disturb_a_transfer() {
             let mut strangers = Strangers::default();
             for turn in 1..=8 {
                 strangers.come(rig);
-                // Until more has arrived with all of them there.
+                // Until more data has arrived, while all strangers are there.
                 client.wait_for_bytes(turn * BYTES / 10);
             }
             let outcome = client.wait();
@@ -61,7 +61,7 @@ fn flood(from: Ipv4Addr, to: SocketAddr, stop: &AtomicBool) -> u64 {
         let socket =
             rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
         rustix::net::bind(&socket, &SocketAddr::from((from, 0))).expect("bound");
-        // It may have no room for one more just now.
+        // The listener may be full at the moment.
         if rustix::net::connect(&socket, &to).is_ok() {
             let mut socket = TcpStream::from(socket);
             if count % 2 == 0 {
@@ -143,7 +143,7 @@ struct Strangers {
 }
 
 impl Strangers {
-    /// One of each kind.
+    /// Opens one connection of each kind.
     fn come(&mut self, rig: &Rig) {
         let connect = || TcpStream::connect(rig.address()).expect("it listens");
         self.silent.push(connect());
@@ -155,11 +155,11 @@ impl Strangers {
             .expect("sent");
         self.http.push(http);
         let mut garbage = connect();
-        // It may hang up at once.
+        // The daemon may hang up at once.
         let _ = garbage.write_all(&[0xa5; 64 << 10]);
         self.garbage.push(garbage);
         let gone = connect();
-        // It may be gone on that side too.
+        // The daemon may have closed its side, too.
         let _ = gone.shutdown(Shutdown::Both);
     }
 

@@ -281,7 +281,7 @@ fn checksums_find_what_size_and_time_hide_and_send_nothing_that_is_the_same() {
         let world = settled(way);
         let (source, destination) = way.places();
         let [from, to] = [source, destination].map(|place| world.path(place));
-        // Large enough for several slices, one of them with a hole, the same but for one byte in the middle.
+        // Large enough for several slices, with a hole in one. The copy differs in one byte in the middle.
         for name in ["large", "sparse"] {
             let mut content = vec![7_u8; 3 << 20];
             let write = |path: &Path, content: &[u8]| {
@@ -323,7 +323,7 @@ fn each_way_of_comparing_leaves_alone_what_it_says() {
     let world = settled(Way::Push);
     let [from, to] = ["src", "export/dst"].map(|place| world.path(place));
     let content = |name: &str| fs::read_to_string(to.join(name)).expect("there");
-    // Newer at the destination, older at the destination, of one size, only here, only there.
+    // Newer at the destination, older at the destination, same size, only here, only there.
     let scene = || {
         for (name, source, destination) in [
             ("a/one", 1_600_000_000, 1_700_000_000),

@@ -25,7 +25,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Runs the command with its standard error on a terminal of so many columns.
+    /// Runs the command with its standard error on a terminal of this width.
     pub(crate) fn start(command: &mut Command, columns: u16) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&ours).expect("ours");
@@ -70,7 +70,7 @@ impl Terminal {
         }
     }
 
-    /// The lines that the terminal shows now, the last of them that the program draws again and again.
+    /// The lines that the terminal shows now. The program redraws the last ones.
     pub(crate) fn screen(&self) -> Vec<String> {
         let said = self.said.lock().expect("no panic").clone();
         show(&String::from_utf8_lossy(&said), self.columns)
@@ -86,7 +86,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have ended.
+        // The program may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -22,12 +22,12 @@ fn rig(daemon: &[&str]) -> Rig {
 /// How many threads of a process have names that begin so.
 fn threads(process: &Process, name: &str) -> usize {
     let tasks = fs::read_dir(format!("/proc/{}/task", process.id())).expect("it runs");
-    // One that has just ended has no name.
+    // A thread that has just ended has no name.
     let names = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
     names.filter(|comm| comm.starts_with(name)).count()
 }
 
-/// Waits until there are just so many.
+/// Waits until there are exactly this many.
 #[track_caller]
 fn expect_threads(process: &Process, name: &str, count: usize) {
     let found = wait_until(|| (threads(process, name) == count).then_some(()));

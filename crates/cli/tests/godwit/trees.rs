@@ -30,7 +30,7 @@ fn arrive_identical(first: u64, give_up_rights: bool) {
     for seed in first..first + CASES {
         eprintln!("seed {seed}");
         let mut rig = Rig::for_user(give_up_rights);
-        // Every second one goes where a peer may set all bits.
+        // Every second tree goes to an export where a peer may set all bits.
         let granted = seed.is_multiple_of(2);
         rig.make_dirs("granted");
         let export = format!("granted={},set-id", rig.path("granted").display());

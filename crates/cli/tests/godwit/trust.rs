@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 
 use super::rig::Rig;
 
-/// For jobs to end, on a machine that does much else.
+/// For jobs to end, on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 const DAY_MILLIS: i64 = 24 * 3_600_000;

@@ -39,7 +39,7 @@ impl Page {
     }
 }
 
-/// An iperf3 server for one test. It ends with that test, or when dropped.
+/// An iperf3 server for one test. The server ends with that test, or when dropped.
 struct Iperf(Child);
 
 impl Iperf {
@@ -66,7 +66,7 @@ impl Iperf {
 
 impl Drop for Iperf {
     fn drop(&mut self) {
-        // It may have ended with its test.
+        // The server may have ended with its test.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

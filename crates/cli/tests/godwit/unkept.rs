@@ -69,7 +69,7 @@ fn without_attributes(rig: &mut Rig) {
 #[test]
 fn what_a_file_system_does_not_hold_is_told_once_for_each_kind() {
     if !needs_root() {
-        // Only a superuser mounts such a file system.
+        // Only a superuser can mount such a file system.
         return;
     }
     as_each_user(|rig| {
@@ -86,7 +86,7 @@ fn what_a_file_system_does_not_hold_is_told_once_for_each_kind() {
         }
         strict.says("cannot keep the extended attributes of");
         assert_not_kept(&strict, [0; 6]);
-        // Without being asked for they are not missed.
+        // Attributes that were not asked for are not missed.
         let outcome = rig.cp(&["run", "bare/plain"]);
         assert_not_kept(outcome.complete(), [0; 6]);
     });
@@ -95,7 +95,7 @@ fn what_a_file_system_does_not_hold_is_told_once_for_each_kind() {
 #[test]
 fn what_an_export_does_not_grant_is_not_applied() {
     if !needs_root() {
-        // Without rights nothing of this could be made to begin with.
+        // Without rights none of this metadata could be made.
         return;
     }
     let mut rig = Rig::for_user(false);
@@ -197,7 +197,7 @@ fn attributes_of_a_file_without_write_permission_follow_those_of_the_source() {
                 assert_not_kept(rig.client(&sync).complete(), [0; 6]);
                 assert_archived(&rig.path("run"), at);
             }
-            // One is another, one goes, one comes.
+            // One attribute changes, one goes, one comes.
             close(0o644);
             let value = format!("{mode}");
             let small = rig.path("run/d/small");

@@ -62,7 +62,7 @@ fn filled() -> (Rig, [(String, PathBuf); 2]) {
     (rig, places)
 }
 
-/// Nothing came, and nothing of ours is left.
+/// Nothing was delivered, and no file of ours is left.
 #[track_caller]
 fn assert_untouched(at: &Path) {
     assert_eq!(names(at), ["dd", "fifo", "file"]);
@@ -182,7 +182,7 @@ fn an_input_for_which_a_node_lacks_room_fails_and_leaves_nothing() {
             );
         }
     }
-    // Not even for one block.
+    // The space is too small even for one block.
     let mut ballast = fs::File::create(export.join("ballast")).expect("made");
     while ballast.write_all(&[b'x'; 4096]).is_ok() {}
     for input in INPUTS.into_iter().filter(|(bytes, _)| *bytes > 0) {

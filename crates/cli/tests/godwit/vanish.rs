@@ -108,7 +108,7 @@ fn what_no_journal_claims_goes_with_a_later_transfer_and_what_may_be_resumed_sta
     rig.start(&[]);
     rig.write("large", vec![7; BYTES]);
     rig.write("small", "small");
-    // One that can be resumed.
+    // A transfer that can be resumed.
     let line = [
         "--limit",
         "8MB",
@@ -132,7 +132,7 @@ fn what_no_journal_claims_goes_with_a_later_transfer_and_what_may_be_resumed_sta
             .expect("set");
     };
     age(&resumable);
-    // Two of transfers that are not known here, and one that only looks like it.
+    // Two files of transfers unknown here, and one that only looks like such a file.
     let mut unclaimed = Vec::new();
     for tag in [1, 2] {
         let temp = TempName::new(tag, &RelPath::parse(b"x").expect("a path"));

@@ -1,5 +1,5 @@
 //! Copies checked by manifests, here and at a daemon, by the real binary.
-//! How manifests come about is in `manifest`.
+//! Making manifests is tested in `manifest`.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -128,13 +128,13 @@ fn each_difference_is_named_here_and_there() {
             pair("extra", "not asked for"),
         ];
         let mut all = found(&outcome);
-        // One file under two names: whichever came first has the line of a file.
+        // One file under two names: the first name has the line of the file.
         all.retain(|(_, name)| name != "large-1" && name != "d0/twin");
         expected.retain(|(_, name)| name != "large-1" && name != "d0/twin");
         expected.sort();
         assert_eq!(all, expected, "{copy}");
         outcome.says("its contents differ");
-        // Those of another size, of another kind and without a file are not read, and do not count as read.
+        // Files of another size or kind, and missing files, are not read, and do not count as read.
         let unread: u64 = ["d2/e2/small-2", "d3/e3/small-3", "new\nline"]
             .map(|name| {
                 fs::metadata(world.path("tree").join(name))
@@ -278,7 +278,7 @@ fn a_verification_goes_on_where_it_was_when_the_daemon_comes_back() {
     const FILES: u32 = 1000;
     let mut world = Rig::new();
     for directory in 0..DIRECTORIES {
-        // Of the copy, one in ten is there.
+        // One in ten files of the copy exists.
         for (place, step) in [("tree", 1), ("export/tree", 10)] {
             world.make_dirs(&format!("{place}/{directory}"));
             for file in (0..FILES).step_by(step) {
@@ -367,7 +367,7 @@ fn what_changes_while_it_is_read_is_named() {
     world.write("copy/small", "small");
     assert_eq!(world.client(&["manifest", "copy", "m"]).code, Some(0));
     let large = world.path("copy/large").canonicalize().expect("there");
-    // It may be read to its end before it is held, so this is tried more than once.
+    // The file may be read to its end before the daemon is held, so the test tries more than once.
     let changed = (0..20).any(|_| {
         let line = ["verify", "--json", "--content-only", "--threads=1"];
         let mut reader = world.begin(&[&line[..], &["m", "copy"]].concat());

@@ -120,7 +120,7 @@ impl Netns {
 
 impl Drop for Netns {
     fn drop(&mut self) {
-        // It may never have come into being, and the test has a verdict already.
+        // The namespace may not exist, and the test has a verdict already.
         let _ = ip(&["netns", "del", &self.name]);
     }
 }
@@ -172,7 +172,7 @@ impl WanLink {
         if let Some(queue) = options.queue {
             command.args(["--queue", queue]);
         }
-        // Its input closes with this process, however that ends, and then it ends too.
+        // The input of the child closes when this process ends, however that happens, and then the child ends, too.
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -371,7 +371,7 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
 fn unique_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    // In a user namespace process ids are still the machine's, so that this holds there too.
+    // Process ids in a user namespace are those of the machine, so the name is unique there, too.
     format!("godwit-{}-{count}", std::process::id())
 }
 

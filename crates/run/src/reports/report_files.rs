@@ -20,7 +20,7 @@ pub struct ReportFiles {
 }
 
 struct Report {
-    /// As it was typed.
+    /// The typed name.
     shown: String,
     places: Vec<PathBuf>,
     /// Numbers of the report's files.

@@ -21,7 +21,7 @@ const READ_AND_WRITE: u32 = 0o666;
 /// Number of drafts that this process made.
 static DRAFTS: AtomicU64 = AtomicU64::new(0);
 
-/// As many links as the kernel follows.
+/// Most followed links, as in the kernel.
 const LINKS_MAX: usize = 40;
 
 /// The path of a draft, and its end.

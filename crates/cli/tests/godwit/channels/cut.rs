@@ -41,7 +41,7 @@ fn assert_noticed_soon(rig: &Rig) {
     assert!(seconds < 4.0, "{line}");
 }
 
-/// A push and a pull over two paths, of which `cut` makes the second one die, and `mend` brings it back.
+/// A push and a pull over two paths. `cut` makes the second one die, and `mend` restores it.
 fn dies_and_comes_back(cut: impl Fn(&Paths), mend: impl Fn(&Paths)) {
     let paths = Paths::new(2);
     let world = World::new(&paths, "0.0.0.0:0", &[]);
@@ -179,7 +179,7 @@ fn a_path_without_anything_on_its_way_is_missed_as_well() {
     );
 }
 
-/// The events of progress after the first so many.
+/// The progress events after the first `after` ones.
 fn progress(process: &Process, after: usize) -> Vec<Value> {
     let said = process.said();
     let told = said

@@ -150,7 +150,7 @@ impl World {
     }
 }
 
-/// So many bytes of no pattern.
+/// Bytes without a pattern.
 pub(crate) fn content(bytes: usize) -> Vec<u8> {
     let mut seeded = Seeded(7);
     let words = std::iter::repeat_with(|| seeded.draw().to_le_bytes());

@@ -87,7 +87,7 @@ impl World {
     }
 }
 
-/// One file in parts, many small ones, and something of each kind.
+/// One file in parts, many small ones, and an entry of each kind.
 fn fill(set: &Path) {
     make_tree(set, 16, &mut Seeded(33));
     write_file(&set.join("parts"), (520 << 20) + 7, &mut Seeded(34));

@@ -1,4 +1,4 @@
-//! A cluster that runs a divided job for another site: none of its members reaches more at the third site than that one may.
+//! A cluster that runs a divided job for another site: no member reaches more at the third site than the asking site may.
 //! Leaves lone nodes to `trust`.
 
 use std::time::{Duration, Instant};
@@ -99,7 +99,7 @@ fn members_on_both_sides_act_by_the_rights_of_the_site_that_asked() {
     // C may write at one place of the third site, and lets the nodes of the cluster in there.
     std::fs::create_dir_all(there.nodes[0].export.join("in")).expect("made");
     allow(&there.nodes[0], &c.identity, "data:/in", &["--write"]);
-    // Any node of the cluster may come to run it.
+    // Any node of the cluster may have to run the job.
     for node in &site.nodes {
         let give = Question::Grant(GrantJob {
             job: JOB.to_owned(),

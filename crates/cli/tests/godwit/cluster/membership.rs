@@ -130,7 +130,7 @@ fn a_storm_of_joins_leaves_state_and_log_as_they_were() {
     assert!(grown < 64 << 10, "the state grew by {grown} bytes");
     let said = rig.daemon().said();
     let about = said.lines().filter(|line| line.contains("refused"));
-    // Those that asked for more than to join have a line each, up to a bound.
+    // Clients that asked for more than to join have a line each, up to a bound.
     assert!(about.count() <= 21, "{said}");
     assert!(!said.contains("bad_invitation"), "{said}");
     assert!(!said.contains(code::BUSY.as_str()), "{said}");
@@ -239,7 +239,7 @@ fn a_member_speaks_for_itself_and_the_audit_log_names_it() {
         said.message.contains("speaks for node number 1"),
         "{said:?}"
     );
-    // In the name of users: one that is none, one that is.
+    // In the name of an unknown user, and of a known one.
     let make = |by: &str, name: &str| {
         let user = User {
             name: name.to_owned(),
@@ -272,7 +272,7 @@ fn a_member_speaks_for_itself_and_the_audit_log_names_it() {
         (&line["actor"], &line["via"]),
         (&json!("ada"), &json!("mallory"))
     );
-    // It announces itself only, and nothing that the leader could not write down.
+    // The node announces only itself, and nothing that the leader could not write down.
     let announce = |node: KnownNode, exports: Vec<String>| {
         ClusterQuestion::Announce(Box::new(Announce {
             of: joined.cluster.clone(),

@@ -6,7 +6,7 @@ use super::super::process::wait_until;
 use super::super::sites::{submit, wait_for};
 use super::{Site, nodes, up};
 
-/// The problem of the disk of a node, as the view shows it; empty where it shows none.
+/// The problem of a node's disk, as the view shows it; empty without one.
 fn problem<'a>(view: &'a serde_json::Value, name: &str) -> &'a str {
     let nodes = nodes(view);
     let node = nodes.into_iter().find(|node| node["name"] == name);

@@ -57,7 +57,7 @@ fn after_the_loss_of_a_majority_one_survivor_is_made_the_cluster() {
     assert!(sites.out.contains("kept"), "{sites:?}");
     let change = site.nodes[2].admin(&["site", "remove", "kept"]);
     assert_eq!(change.code, Some(0), "{change:?}");
-    // Those of before are a majority of before. They find the survivor, and end.
+    // The old nodes are a majority of the old cluster. They find the survivor, and end.
     for number in [0, 1] {
         site.nodes[number].serve(&[]);
     }

@@ -83,7 +83,7 @@ fn nodes_of_both_sites_share_the_work_though_the_known_one_is_killed() {
     });
     there.nodes[0].kill_daemon();
     there.wait_at(&[1, 2], "a node is lost", |view| up(view).len() == 2);
-    // The leases of now may both have gone to one node. The next ones go to both.
+    // Both current leases may be with one node. The next ones go to both.
     let faster = site.nodes[0].admin(&["job", "limit", &id, "3MB"]);
     assert_eq!(faster.code, Some(0), "{faster:?}");
     let shares = wait_until(|| {
@@ -264,7 +264,7 @@ fn a_node_that_sees_another_source_takes_no_part() {
 fn a_node_whose_mount_is_missing_takes_no_job() {
     let (mut site, there) = (Site::of(2), Site::of(1));
     fill(&site.nodes[0].export);
-    // As where the file system is not mounted: an empty directory.
+    // As without a mounted file system: an empty directory.
     join_odd(&mut site, Rig::new());
     site.wait("three nodes", |view| up(view).len() == 3);
     know(&site, &there);
@@ -313,7 +313,7 @@ fn a_node_whose_export_is_another_file_system_takes_no_undivided_job_into_it() {
     assert_eq!(written, 0, "nothing is in the empty mount point");
 }
 
-/// Files of which one node brings many leases, most of them in parts.
+/// Makes files of which one node brings many leases, most of them in parts.
 fn fill_large(export: &Path) {
     for n in 0..3_u32 {
         fs::create_dir_all(export.join("set")).expect("made");

@@ -11,7 +11,7 @@ use super::super::totals::{accounted, counted, json};
 use super::Site;
 use super::sites::know;
 
-/// Under a limit that makes the job take some seconds.
+/// A limit that makes the job take some seconds.
 const LIMIT: u64 = 24_000_000;
 
 fn number(value: &Value) -> f64 {

@@ -178,7 +178,7 @@ const TABLE: &[Row] = &[
 
 /// Further questions of the same kinds, which the table has in their plainest form.
 const MORE: &[Row] = &[
-    // Of a node that is no node of this site: another site leads the asker here.
+    // From a node of another site, to which the asker was led.
     (
         "nodes/of a member",
         [WHO, OK, OK, WHO, OK, OK, OK, WHO, WHO, WHO, OK, NO],
@@ -258,7 +258,7 @@ fn a_site_that_is_not_reached_is_told_by_one_text_at_one_time() {
         at(&silent),
         at(&ssh),
         "no-such-host.invalid".to_owned(),
-        // It is there, and it is another one.
+        // The address answers, as another node.
         rig.address().to_owned(),
     ];
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! A job that is not divided, whose node is killed in the middle: another node finishes it as one run would have, and leaves nothing behind.
+//! An undivided job whose node is killed in the middle: another node finishes the job as one run would have, and leaves nothing behind.
 //! Also a job that another site runs. Leaves divided jobs of the own nodes to `divided`.
 
 use std::fs;

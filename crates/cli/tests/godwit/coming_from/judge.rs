@@ -20,7 +20,7 @@ pub(super) struct Sameness {
 }
 
 impl Sameness {
-    /// The word that means nothing, if there is one.
+    /// Parses the words; the error is the first word without a meaning.
     pub(super) fn from_words(words: &[String]) -> Result<Self, &str> {
         let mut same = Self::default();
         for word in words {

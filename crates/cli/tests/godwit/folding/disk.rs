@@ -59,7 +59,7 @@ impl FoldingDisk {
         assert!(mounted.expect("mount runs").success(), "root can mount");
         let disk = Self { at: at.to_owned() };
         std::thread::spawn(move || serve(device));
-        // So that `umount` reaches the copies in namespaces that other tests make meanwhile.
+        // Shared, so that `umount` reaches the copies in namespaces that other tests make meanwhile.
         let shared = Command::new("mount").arg("--make-shared").arg(at).status();
         assert!(shared.expect("mount runs").success());
         Some(disk)

@@ -59,7 +59,7 @@ impl Sites {
             .and_then(|text| text.parse().ok());
         let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
         say(&format!("seed {seed}"));
-        // A copy goes into a directory that is there, so that a second one would have another name.
+        // The copy goes into an existing directory, so a second copy would have another name.
         fs::create_dir(rigs[destination].export.join("copy")).expect("made");
         Self {
             rigs,

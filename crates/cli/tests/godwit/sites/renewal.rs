@@ -102,7 +102,7 @@ fn a_node_that_follows_a_job_keeps_its_connection() {
         answers.insert(job["progress"]["at"].to_string());
         answers.len() > 6
     });
-    // Two, where the first one was busy with another question.
+    // Two connections, if the first one was busy with another question.
     let connections = count.load(Ordering::SeqCst);
     assert!(
         connections <= 2,

@@ -27,12 +27,12 @@ enum Meanwhile {
 #[derive(Clone, Copy, Debug)]
 struct Case {
     divide: &'static str,
-    /// Which of the nodes is killed; the first one is asked.
+    /// The killed node; the first one is asked.
     victim: usize,
     meanwhile: Meanwhile,
 }
 
-/// All cases of a kind of job that so many sites have to do with.
+/// All cases of a kind of job with this number of sites.
 fn all(sites: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     for divide in ["never", "always"] {
@@ -94,7 +94,7 @@ fn ends_once(mut sites: Sites, case: Case) {
             sites.rigs[case.victim].serve(&[]);
         }
         Meanwhile::Cancel => {
-            // The node that is asked dies after its answer, any other one before it.
+            // The asked node dies after its answer, any other one before it.
             if is_asked {
                 change(&sites, "cancel");
             }

@@ -233,7 +233,7 @@ fn pause_limit_and_cancel_act_where_the_job_runs() {
     };
     change(&["job", "limit", &id, "600KB/s"]);
     there(&|job| job["limit"] == 600_000);
-    // It does not outrank the jobs of the site.
+    // The job does not outrank the jobs of the site.
     change(&["job", "priority", &id, "7"]);
     there(&|job| job["priority"] == 0);
     change(&["job", "pause", &id]);
@@ -281,7 +281,7 @@ fn a_job_goes_on_when_any_of_the_three_nodes_is_killed() {
     let outcome = three.asked.admin(&["job", "limit", &id, "none"]);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     three.complete(&id);
-    // One job at each of the two that have one, and none at the third.
+    // One job at each of two nodes, and none at the third.
     only_job(&three.asked);
     only_job(&three.source);
     let list = three.destination.admin(&["job", "list", "--all", "--json"]);
@@ -451,7 +451,7 @@ fn kills_at_any_moment_lose_nothing_and_double_nothing() {
     let limit = format!("{}KB/s", 3_000 / (2 * kills + 1) + 1);
     let id = three.submit(&["--limit", &limit]);
     for kill in 0..kills {
-        // From the first question on: the job may not run anywhere yet.
+        // From the first question on: the job may not run yet.
         std::thread::sleep(Duration::from_millis(draw(700)));
         let which = draw(3);
         println!("kill {kill}: {which}");

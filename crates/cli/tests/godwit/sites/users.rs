@@ -127,7 +127,7 @@ fn a_user_who_may_only_write_at_a_site_reads_no_file_there_by_a_further_name_of_
             &[&["access", "allow", "user:alice"], &area[..]].concat(),
         );
     }
-    // One of the two is the first name at the source.
+    // One of the two names comes first at the source.
     for (secret, public) in [("a", "b"), ("b", "a")] {
         let set = format!("set-{secret}");
         for (rig, name, content) in [(&there, secret, "secret"), (&here, secret, "guess!")] {
@@ -262,7 +262,7 @@ fn a_running_job_ends_when_the_rule_at_its_site_is_taken_back() {
         "{ended}"
     );
 
-    // Without the rule it is not retried; a schedule is not made, and one that was made submits nothing.
+    // Without the rule the job is not retried, no schedule is made, and an existing schedule submits nothing.
     alice
         .post(&format!("jobs/{id}/retry"), &json!({}))
         .expect(403);

@@ -78,7 +78,7 @@ fn a_healthy_machine_is_found_healthy_and_nothing_changes() {
     let found = look(&far, None, &["far:data", "here"], &[]);
     found.is_fine();
     assert!(found.checks("storage there").is_empty(), "{}", found.object);
-    // A new directory's place is the one around it; nothing is made.
+    // The place of a new directory is its parent; nothing is made.
     let found = look(&far, None, &["far:data/new"], &[]);
     found.is_fine();
     assert_eq!(
@@ -143,7 +143,7 @@ fn a_destination_there_that_cannot_be_stops() {
         };
         found.stops("storage there", word, mend);
         assert_eq!(far.cp(&["etc/known", &url]).code, Some(1), "{place}");
-        // As a source it need not take anything: that is another question.
+        // A source need not accept files.
         look(&far, None, &[&url, "."], &[]).is_fine();
     }
 }

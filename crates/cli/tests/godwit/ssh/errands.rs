@@ -184,7 +184,7 @@ fn what_failed_is_listed_here_and_is_a_list_for_the_next_run() {
         fs::remove_file(here.path(name)).expect("removed");
         here.write(name, content);
     }
-    // One name for both: it is read, and replaced at the end.
+    // One file for both: the list is read, and replaced at the end.
     let line = [
         "--from0",
         "--files-from=list",
@@ -239,7 +239,7 @@ fn a_manifest_of_a_transfer_between_others_is_written_here() {
         "other:",
     ];
     here.cp(&line).complete();
-    // As one that is made of the source itself.
+    // The same as a manifest of the source itself.
     let made = here.run(&[
         "manifest",
         "--digest=blake3",
@@ -257,7 +257,7 @@ fn a_manifest_of_a_transfer_between_others_is_written_here() {
         here.run(&line).code
     };
     assert_eq!(verify("m"), Some(0));
-    // Everything is there already: digests come from reading the source, there.
+    // All files exist already: digests come from reading the source, there.
     let again = here.cp(&[
         "--digest=blake3",
         "--manifest=m2",
@@ -297,7 +297,7 @@ fn sync_between_two_other_machines_makes_a_counterpart() {
     };
     sync(&[]).complete();
     same(&here.home().join("tree"), &other.home().join("copy"));
-    // Its counterpart, not a place to go into.
+    // The tree is the counterpart of the named directory, and does not go into it.
     assert!(!other.home().join("copy/tree").exists());
     other.write("home/copy/stray/deep/f", "stray");
     here.write("home/tree/new", "new");

@@ -221,7 +221,7 @@ impl Far {
         command
     }
 
-    /// A run of any command of ours from the directory of this world.
+    /// Any command of ours, run in the directory of this world.
     pub(crate) fn client<S: AsRef<OsStr>>(&self, inside: Option<&Netns>, line: &[S]) -> Command {
         let binary = PathBuf::from(env!("CARGO_BIN_EXE_godwit"));
         let mut words: Vec<OsString> = Vec::new();
@@ -273,7 +273,7 @@ impl Far {
         self.start(line).wait()
     }
 
-    /// A run of any command of ours to its end.
+    /// Runs any command of ours to its end.
     pub(crate) fn run<S: AsRef<OsStr>>(&self, line: &[S]) -> Outcome {
         Process::start(&mut self.client(None, line)).wait()
     }
@@ -348,7 +348,7 @@ impl Far {
 
 impl Drop for Sshd {
     fn drop(&mut self) {
-        // It may have ended of itself.
+        // The sshd may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

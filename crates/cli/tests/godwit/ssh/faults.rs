@@ -28,7 +28,7 @@ fn under_way(far: &Far, more: &[&str]) -> (Process, Vec<u8>) {
 pub(super) fn kill(ids: &[i32], signal: Signal) {
     assert!(!ids.is_empty(), "it runs");
     for id in ids {
-        // It may end at this moment.
+        // The process may end at this moment.
         let _ = kill_process(Pid::from_raw(*id).expect("not 0"), signal);
     }
 }

@@ -92,7 +92,7 @@ fn between_this_machine_and_itself() {
     refuses(&far, run, "./", "far:");
     if needs_root() {
         let before = state(&far.path("home/w"));
-        // Only this end has the mount: the other one has other paths for the same directories.
+        // Only this end has the mount. The other end has other paths for the same directories.
         let around = "unshare --mount sh -c 'mount --bind w/s w/other && exec \"$@\"' sh";
         for (line, words) in [
             (

@@ -14,7 +14,7 @@ use super::far::{Far, Where, random};
 
 pub(super) const PORTS: &str = "50000-50020";
 
-/// Two machines with a line between them, and the second one's sshd.
+/// Two machines with a path between them, and the sshd of the second one.
 pub(super) struct Pair {
     pub(super) near: Netns,
     pub(super) other: Netns,
@@ -26,7 +26,7 @@ impl Pair {
     pub(super) fn new() -> Self {
         let (near, other) = (Netns::new(), Netns::new());
         for namespace in [&near, &other] {
-            // A connection of ssh that came to have one of these ports as its own would be kept back with those for data.
+            // Local ports lie outside the data ports, or else the rules might block a connection of ssh.
             namespace.set("net/ipv4/ip_local_port_range", "32768 49999");
         }
         let options = WanOptions {

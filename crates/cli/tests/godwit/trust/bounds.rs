@@ -53,7 +53,7 @@ fn claim(n: u32, epoch: u64) -> Question {
     })
 }
 
-/// Claims that have ended are remembered, and one that is set again counts as any other.
+/// Ended claims are remembered, and a claim that is set again counts as any other.
 #[test]
 fn an_identity_holds_no_more_claims_by_setting_ended_ones_again() {
     let trust = Trust::new();
@@ -87,7 +87,7 @@ fn an_identity_holds_no_more_claims_by_setting_ended_ones_again() {
     other.expect("there is room for others");
 }
 
-/// Access for a job at so many paths, for an hour.
+/// Access for a job at this number of paths, for an hour.
 fn let_in(job: &str, who: &Rig, paths: usize) -> Question {
     let path = |n| Text::from(format!("data/in/{n}").as_str());
     Question::Grant(GrantJob {

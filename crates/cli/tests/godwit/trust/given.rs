@@ -207,7 +207,7 @@ fn a_job_names_nothing_at_its_destination_that_its_asker_may_not_list() {
         );
         format!("{seen:?} {:?}", trust.c_asks(&trust.a, &past))
     };
-    // Another one has the right to list, but not the owner of its job.
+    // Another peer has the right to list, but the owner of its job does not.
     let list = ["--write", "--read"];
     let told = |may_list: bool| {
         allow(&trust.a, &trust.c.identity, "data:/in", &list);

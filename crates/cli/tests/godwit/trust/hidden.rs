@@ -27,7 +27,7 @@ fn guessed(rig: &Rig, grants: &str, secret: &str, public: &str) -> (String, Vec<
         .replace("PUBLIC", &format!("data:/{place}/{public}"));
     fs::write(rig.daemon_home.join("grants"), grants).expect("written");
     let outcome = rig.cp(&["--size-only", &place, &rig.url("")]);
-    // It has the time that the first one was to set.
+    // The file has the time that the first run would have set.
     let again = rig.cp(&[&place, &rig.url("")]);
     let public = fs::read(rig.export.join(format!("{place}/{public}")));
     (format!("{outcome:?}{again:?}"), public.unwrap_or_default())
@@ -37,7 +37,7 @@ fn guessed(rig: &Rig, grants: &str, secret: &str, public: &str) -> (String, Vec<
 fn who_may_only_write_reads_no_file_of_others_by_a_further_name_of_it() {
     let mut rig = Rig::new();
     rig.start(&[]);
-    // One of the two is the first name at the source.
+    // One of the two names comes first at the source.
     let both = |grants: &str| {
         let (one, other) = (
             guessed(&rig, grants, "a", "b"),

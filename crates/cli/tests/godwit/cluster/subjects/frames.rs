@@ -18,7 +18,7 @@ type Code = Option<ErrorCode>;
 const OK: Code = None;
 const WHO: Code = Some(ErrorCode::AUTH);
 const NO: Code = Some(ErrorCode::NOT_GRANTED);
-/// The same for all: only those in a transfer learn whether there is one.
+/// The same answer for all: only participants learn whether a transfer exists.
 const NONE: Code = Some(ErrorCode::UNKNOWN_TRANSFER);
 
 /// The answers to each subject, in the order of the columns.

@@ -37,7 +37,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The key of this home, which is made where there is none.
+    /// The key of this home, which is made if there is none.
     pub(super) fn new(home: &Path) -> Self {
         fs::create_dir_all(home).expect("made");
         let identity = Identity::load_or_create(home).expect("a key");
@@ -181,7 +181,7 @@ impl Walk {
         self.keys[subject].ask_for(mandate.as_ref(), self.asked(subject), question)
     }
 
-    /// Lets the one subject in for the job of the asker, at its directory.
+    /// Admits the subject for the job of the asker, at its directory.
     pub(super) fn let_in(&self) {
         for write in [false, true] {
             let wish = GrantJob {
@@ -205,7 +205,7 @@ impl Walk {
         own
     }
 
-    /// A question of the kind that makes sense, about things that are there.
+    /// A meaningful question of the kind, about existing things.
     pub(super) fn question(&self, kind: &str, subject: usize) -> Question {
         let own = self.directory(subject);
         let path = |name: &str| Text::from(format!("data/{own}/{name}").as_str());
