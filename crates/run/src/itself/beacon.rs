@@ -79,7 +79,7 @@ pub struct Look<'a> {
     pub deletes: bool,
     /// The transfer skips file systems mounted in a source.
     pub bounded: bool,
-    /// The sources are in exports. Above them the look finds only the beacon, whose random name a peer knows only from its own look.
+    /// The sources are in exports. Above them, only the beacon is looked for, because a peer cannot guess its random name.
     pub is_exported: bool,
     /// The destination, for people.
     pub destination: &'a [u8],

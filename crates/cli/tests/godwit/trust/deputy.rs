@@ -1,4 +1,4 @@
-//! A site that runs a job for another one uses the rights of the other one at the third site, never the rights of itself.
+//! A site that runs a job for another site uses that site's rights at the third site, never its own rights.
 //! Leaves the access that is given for a job to `given`.
 
 use godwit_api::ask::{Answer, Question, code};
