@@ -1,17 +1,17 @@
-//! Decides which connections may stay: a newcomer always gets in, and where places run out the oldest connection that has never
-//! proven a user makes way. Closes nothing and asks no clock.
+//! Decides which connections may stay. A newcomer always gets in; when places run out, the oldest unproven connection makes way.
+//! Closes nothing and asks no clock.
 //!
-//! A flood displaces itself, since the key that sends it holds the most places. A key from which a user has come before has a pool of
-//! its own, which no other key can fill. A connection that has proven a user is displaced by nobody.
+//! A flood displaces itself, since its key holds the most places. Keys from which a user has come before have a separate pool, which other
+//! keys cannot fill. A connection that has proven a user is never displaced.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::time::Instant;
 
-/// Keys from which a user has come; the one that came longest ago is forgotten first.
+/// Keys from which a user has come; the least recent key is forgotten first.
 const KNOWN_MAX: usize = 4_096;
 
-/// How many connections there may be.
+/// Bounds on the number of connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// Strangers of one key from which no user has come.
@@ -20,13 +20,13 @@ pub(crate) struct Bounds {
     pub(crate) per_known_key: usize,
     /// Strangers of all keys from which no user has come, and as many of all others.
     pub(crate) strangers: usize,
-    /// Connections that are safe because they have proven this user.
+    /// Safe connections of one user: those that have proven this user.
     pub(crate) per_user: usize,
-    /// Connections that are safe, of all users.
+    /// Safe connections of all users.
     pub(crate) proven: usize,
 }
 
-/// Connections by their standing. A key is what one host or one user of this machine has.
+/// Connections by their standing. A key stands for one host or for one user of this machine.
 pub(crate) struct Admission<K> {
     bounds: Bounds,
     strangers: HashMap<u64, Stranger<K>>,
@@ -59,7 +59,7 @@ impl<K: Copy + Eq + Hash + Ord> Admission<K> {
         }
     }
 
-    /// Takes a connection in: its number, and that of the connection that makes way for it, if one has to.
+    /// Admits a connection. Returns its number, and the number of the connection that makes way, if any.
     pub(crate) fn admit(&mut self, key: K, now: Instant) -> (u64, Option<u64>) {
         let id = self.next;
         self.next += 1;
@@ -67,7 +67,7 @@ impl<K: Copy + Eq + Hash + Ord> Admission<K> {
         (id, displaced)
     }
 
-    /// The connection has proven a user. Whether it is safe from now on: there may be too many that are.
+    /// Notes that the connection has proven a user. Returns whether it is safe from now on; too many may be safe already.
     pub(crate) fn prove(&mut self, id: u64, user: &str) -> bool {
         if let Some(proven) = self.proven.get(&id) {
             // A proxy sends the requests of many users on one connection; the first of them counts.
@@ -89,13 +89,14 @@ impl<K: Copy + Eq + Hash + Ord> Admission<K> {
         true
     }
 
-    /// A request on the connection was refused for its credentials: it is a stranger again. Gives the connection that makes way.
+    /// Turns the connection into a stranger again, since a request on it was refused for its credentials. Returns the connection that makes
+    /// way.
     pub(crate) fn doubt(&mut self, id: u64, now: Instant) -> Option<u64> {
         let proven = self.proven.remove(&id)?;
         self.add(id, proven.key, now)
     }
 
-    /// The connection is gone.
+    /// Removes a connection that is gone.
     pub(crate) fn leave(&mut self, id: u64) {
         self.strangers.remove(&id);
         self.proven.remove(&id);
@@ -196,7 +197,7 @@ mod tests {
         assert!(!admission.prove(id, "joe"), "five are safe already");
         admission.leave(ids[0]);
         assert!(admission.prove(id, "joe"));
-        // Who turns safe connections into strangers has no more of them for it.
+        // A user who turns safe connections into strangers gains no places.
         for number in 0..100_u32 {
             let at = start + Duration::from_millis(number.into());
             let (id, _) = admission.admit(3, at);

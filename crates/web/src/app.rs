@@ -1,4 +1,4 @@
-//! Owns what all requests share: the jobs, the figures, and the way to calls that block.
+//! Owns the state that all requests share: the jobs, the figures, and the runners of blocking calls.
 //! Answers no request.
 
 use std::sync::Arc;
@@ -24,21 +24,21 @@ use crate::rates::Rates;
 use crate::refusals::{Refusals, cut};
 use crate::turns::{self, Holder, Turns};
 
-/// Calls that block at once: as many as the state keeps connections for, and as many proposals that wait for the disk.
+/// Blocking calls at once: as many as the state keeps connections for, and as many proposals that wait for the disk.
 pub(crate) const BLOCKING_MAX: usize = 40;
 
-/// Questions about places that are worked at: some are long, and they leave other calls alone.
+/// Calls about places at once. Some are long, so they have separate turns.
 pub(crate) const PLACES_MAX: usize = 16;
 
-/// Of one user, or of the strangers of one place.
+/// Blocking calls at once of one user, or of the strangers of one place.
 const BLOCKING_OF_HOLDER_MAX: usize = 8;
 const PLACES_OF_HOLDER_MAX: usize = 4;
 
-/// Questions who sends a request, at once and of one place: they are short, and wait for no other call.
+/// Authentications at once, of all places and of one place. They are short and wait for no other call.
 pub(crate) const AUTHENTICATIONS_MAX: usize = 16;
 const AUTHENTICATIONS_OF_PLACE_MAX: usize = 4;
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct App {
     pub(crate) jobs: Jobs,
     pub(crate) cluster: Option<Cluster>,
@@ -106,7 +106,7 @@ impl App {
         Ok(Seen::by(&self.jobs, &caller.name, caller.role)?)
     }
 
-    /// Runs a call that blocks on a thread of its own.
+    /// Runs a blocking call on a separate thread.
     pub(crate) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         call: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
@@ -114,7 +114,7 @@ impl App {
         self.run_for(turns::holder(), call).await
     }
 
-    /// The same for this holder, where no request is worked at.
+    /// Runs a blocking call for this holder, outside of any request.
     pub(crate) async fn run_for<T: Send + 'static>(
         self: &Arc<Self>,
         holder: Option<Holder>,
@@ -124,7 +124,7 @@ impl App {
         blocking(&self.turns, holder, move || call(&own)).await?
     }
 
-    /// Who sends the request, if the sender has what it needs. Other calls do not hold this up.
+    /// Identifies the sender of a request and checks what the request needs. Other calls do not delay this one.
     pub(crate) async fn authenticate(
         self: &Arc<Self>,
         request: Request,
@@ -150,7 +150,7 @@ impl App {
         Ok(caller)
     }
 
-    /// Runs a call about places on a thread of its own; it may take long.
+    /// Runs a call about places on a separate thread. The call may take long.
     pub(crate) async fn run_at_places<T: Send + 'static>(
         self: &Arc<Self>,
         call: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
@@ -159,7 +159,7 @@ impl App {
         blocking(&self.turns_at_places, turns::holder(), move || call(&own)).await?
     }
 
-    /// Computes with a password; one does at a time.
+    /// Computes with a password; one computation runs at a time.
     pub(crate) async fn hash<T: Send + 'static>(
         &self,
         compute: impl FnOnce() -> T + Send + 'static,
@@ -167,7 +167,7 @@ impl App {
         self.hashes.run(compute).await
     }
 
-    /// The same for somebody who is not known: a storm of log-ins leaves those alone who are.
+    /// Computes with a password for an unknown sender. A storm of log-ins does not delay known users.
     pub(crate) async fn hash_of_stranger<T: Send + 'static>(
         &self,
         compute: impl FnOnce() -> T + Send + 'static,
@@ -182,8 +182,8 @@ impl App {
         Ok(())
     }
 
-    /// Writes a refused request into the log, and that of a user into the audit log, unless there are too many of them. A stranger
-    /// changes nothing of the state. Blocks.
+    /// Writes a refused request into the log. A refusal to a user goes into the audit log too, unless there are too many. A stranger
+    /// changes no state. Blocks.
     pub(crate) fn refused(
         &self,
         actor: Actor,
@@ -210,7 +210,7 @@ impl App {
             object,
             outcome: outcome.as_str().to_owned(),
         };
-        // The refusal itself matters more than its line.
+        // The refusal itself matters more than its log line.
         let _ = self.propose(actor, Op::Audit(entry));
     }
 }
@@ -224,7 +224,7 @@ async fn blocking<T: Send + 'static>(
     let turn = turns.take(holder).await?;
     let called = tokio::task::spawn_blocking(move || {
         let answer = call();
-        // Only now: the call goes on when its client is gone.
+        // Only now: the call continues when its client is gone.
         drop(turn);
         answer
     });

@@ -1,5 +1,5 @@
-//! Owns the cookie by which a browser is known in which somebody signed in before: such a browser is not locked out by others.
-//! Proves nobody: a password is needed all the same.
+//! Owns the cookie that marks a browser in which a user signed in before. Others cannot lock such a browser out.
+//! Proves no user: a password is needed all the same.
 
 use axum::http::HeaderMap;
 use axum::http::header::COOKIE;

@@ -1,4 +1,4 @@
-//! Owns who sends a request and what the sender may do: peer credentials of the Unix socket, bearer tokens, sessions, roles.
+//! Identifies the sender of a request and its rights: peer credentials of the Unix socket, bearer tokens, sessions, roles.
 //! Judges no token (`standing`), makes none, and checks no password.
 
 use std::fmt;
@@ -47,12 +47,12 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) name: String,
     pub(crate) role: Role,
-    /// The token or session that the request shows; None for a user of this machine.
+    /// Token or session that the request shows; None for a user of this machine.
     pub(crate) standing: Option<Standing>,
     /// The other end, and what the request needs.
     peer: Option<Peer>,
@@ -81,7 +81,7 @@ impl Caller {
         )
     }
 
-    /// The caller as the state is now, if it still has what the request needs. Blocks.
+    /// Identifies the caller again, as the state is now, and checks the same need. Blocks.
     pub(crate) fn again(&self, app: &App) -> Result<Self, ApiError> {
         let (role, standing) = match (&self.standing, self.peer) {
             (Some(standing), _) => {
@@ -124,7 +124,7 @@ impl Caller {
 /// A caller that may at least look.
 pub(crate) struct Viewer(pub(crate) Caller);
 
-/// A caller that may at least submit and steer jobs of its own.
+/// A caller that may at least submit jobs and steer its own.
 pub(crate) struct Operator(pub(crate) Caller);
 
 /// A caller that may do everything.
@@ -154,17 +154,17 @@ extractor!(Operator, Need::Role(Role::Operator));
 extractor!(Admin, Need::Role(Role::Admin));
 extractor!(Owner, Need::OwnAccount);
 
-/// What a request needs.
+/// The right that a request needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Need {
     /// At least this role.
     Role(Role),
-    /// To be the user, not a program with a token that only looks: signed in, a user of this machine, or an operator.
+    /// A user in person: signed in, a user of this machine, or an operator. A token that may only look is not enough.
     OwnAccount,
 }
 
 impl Need {
-    /// Whether the caller has it; else what is missing.
+    /// Checks that the caller has this right. The error says what is missing.
     fn check(self, caller: &Caller) -> Result<(), String> {
         let is_met = match self {
             Self::Role(least) => caller.role >= least,
@@ -185,18 +185,18 @@ impl Need {
     }
 }
 
-/// What of a request says who sends it, and what it wants.
+/// The parts of a request that identify its sender, and what it asks for.
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) peer: Option<Peer>,
     authorization: Option<Vec<u8>>,
     session: Option<session::Cookie>,
-    /// The secret of a browser with which somebody signed in before.
+    /// Secret of a browser in which a user signed in before.
     pub(crate) browser: Option<String>,
     /// A proxy sends the request for somebody else.
     forwarded: bool,
     connected: Option<Connected>,
-    /// Among those of its user.
+    /// Counts the request among those of its user.
     pub(crate) member: Option<Member>,
     pub(crate) id: String,
     method: String,
@@ -223,13 +223,13 @@ impl Request {
         }
     }
 
-    /// Those who are counted together, as text: a user of this machine, an address of IPv4, a network of IPv6.
+    /// Key under which senders are counted together: a user of this machine, an IPv4 address, or an IPv6 network.
     pub(crate) fn key(&self) -> String {
         self.peer
             .map_or_else(String::new, |peer| format!("{:?}", Key::of(peer)))
     }
 
-    /// Those who share turns while they have not proven who they are.
+    /// Holder that shares turns among senders that have not proven a user.
     pub(crate) fn place(&self) -> Option<Holder> {
         self.peer.map(|peer| Holder::Stranger(Key::of(peer)))
     }
@@ -251,14 +251,14 @@ impl Request {
         ["GET", "HEAD", "OPTIONS"].contains(&self.method.as_str())
     }
 
-    /// What came of the request is the caller's.
+    /// Notes that this caller sent the request.
     pub(crate) fn is_of(&self, caller: &Caller) {
         if let Some(proven) = &self.proven {
             proven.is(caller.actor());
         }
     }
 
-    /// The sender has proven to be this user: the connection makes way for no other.
+    /// Notes that the sender has proven to be this user. The connection then makes way for no other.
     pub(crate) fn proves(&self, user: &str) {
         if let Some(connected) = &self.connected {
             connected.prove(user);
@@ -270,7 +270,7 @@ impl Request {
             .map_or_else(|| "unknown".to_owned(), |peer| peer.to_string())
     }
 
-    /// A command of somebody who has not proven who it is.
+    /// Actor for commands of an unproven sender.
     pub(crate) fn stranger(&self) -> Actor {
         Actor {
             name: "anonymous".to_owned(),
@@ -281,7 +281,7 @@ impl Request {
         }
     }
 
-    /// A command of a user who has proven who that is.
+    /// Actor for commands of a proven user.
     pub(crate) fn actor_of(&self, user: &User) -> Actor {
         Actor {
             name: user.name.clone(),
@@ -295,7 +295,7 @@ impl Request {
         self.session.as_ref()
     }
 
-    /// Who sends the request, if the sender has what it needs. Blocks.
+    /// Identifies the sender and checks what the request needs. Blocks.
     pub(crate) fn caller(&self, need: Need, app: &App) -> Result<Caller, ApiError> {
         let found = self.identify(app);
         let (actor, error) = match found {
@@ -335,7 +335,7 @@ impl Request {
         cut(format!("{} {}", self.method, self.path))
     }
 
-    /// Who sends the request. The connection is worth what the answer is. Blocks.
+    /// Identifies the sender. The answer decides the standing of the connection. Blocks.
     pub(crate) fn identify(&self, app: &App) -> Result<Identified, ApiError> {
         let found = self.find(app);
         match (&found, &self.connected) {
@@ -369,13 +369,13 @@ impl Request {
     }
 }
 
-/// Who sends a request.
+/// An identified sender.
 pub(crate) struct Identified {
     pub(crate) name: String,
     pub(crate) role: Role,
     /// When the token or session ends.
     pub(crate) expires: Option<Timestamp>,
-    /// The token or session that says so.
+    /// Token or session that identifies the sender.
     pub(crate) standing: Option<Standing>,
 }
 
@@ -404,8 +404,8 @@ fn is_forwarded(parts: &Parts) -> bool {
         || parts.headers.keys().any(|name| is_of_proxy(name.as_str()))
 }
 
-/// Whether a header says that a proxy sends the request for somebody else, who is not the user that the proxy runs as. Proxies add most
-/// of them. A browser adds the last three, and none speaks on a Unix socket by itself.
+/// Whether a header says that a proxy sends the request for another sender, who is not the proxy's own user. Proxies add most of these
+/// headers. A browser adds the last three, and no browser speaks on a Unix socket.
 fn is_of_proxy(header: &str) -> bool {
     const NAMES: [&str; 11] = [
         "forwarded",
@@ -447,7 +447,7 @@ pub(crate) fn bearer(secret: &str, app: &App) -> Result<Standing, ApiError> {
     Ok(standing::of_secret(secret, Shown::Bearer, now(), app)??)
 }
 
-/// The names that no user acts under: those of nodes, and of the accounts that are admins of a machine by themselves.
+/// Reserved names, under which no user acts: names of nodes, and of accounts that are always admins of a machine.
 pub(crate) fn names(app: &App) -> Result<Names, ApiError> {
     Ok(standing::names(&app.reader())?)
 }

@@ -1,9 +1,9 @@
-//! Owns how many requests that may change something one user sends, and one credential, and how often one credential signs in.
+//! Owns the rate of changes per user and per credential, and the rate of sign-ins per credential.
 //! Decides no right, and reads no clock.
 //!
-//! Each change is a command of the consensus, an event and a line of the audit log at every node. A session or a token of a log-in is one,
-//! too. A token that somebody stole leaves its user both: signing in has a rate by itself, and one credential cannot use up all changes of
-//! its user, who may revoke it.
+//! Each change is a command of the consensus, an event and a line of the audit log at every node. A session or a token of a log-in is a
+//! change, too. A stolen token leaves its user able to revoke it: sign-ins have a separate rate, and one credential cannot use up all
+//! changes of its user.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::standing::Standing;
 use crate::throttle::{Key, Throttle, key};
 use godwit_api::failure::FailureCode;
 
-/// What is left of the changes of each user and of each credential, and of the sign-ins with each credential.
+/// Remaining changes of each user and credential, and remaining sign-ins with each credential.
 pub(crate) struct Changes {
     pace: ChangePace,
     of_credentials: Throttle,
@@ -37,7 +37,7 @@ impl Changes {
         }
     }
 
-    /// Takes one of the changes that a user may make, and of those by the token or session that the request shows, if it shows one.
+    /// Takes one change from the allowance of a user, and of the token or session that the request shows, if any.
     ///
     /// # Errors
     /// None is left.

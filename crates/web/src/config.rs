@@ -1,4 +1,4 @@
-//! Owns what the server is told at its beginning.
+//! Owns the configuration that the server starts with.
 //! Starts nothing.
 
 use std::net::SocketAddr;
@@ -14,19 +14,19 @@ use godwit_jobs::Jobs;
 use crate::tls::CertificateSource;
 use crate::webhooks::address::Network;
 
-/// How long a client may leave an answer unread: a page in the background reads, and a bad path is back within that time.
+/// How long a client may leave an answer unread. A page in the background still reads, and a bad path usually recovers within this time.
 pub const UNREAD_MAX: Duration = Duration::from_secs(30);
 
-/// How long connections may stay that do nothing, or whose client proves nothing.
+/// How long connections may stay that do nothing, or whose client proves no user.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// From the beginning of a connection until its first request is there.
+    /// From the start of a connection to its first request.
     pub first_request: Duration,
     /// Between two requests of a connection that has not proven a user.
     pub stranger_idle: Duration,
-    /// Between two requests of a connection that has.
+    /// Between two requests of a connection that has proven a user.
     pub idle: Duration,
-    /// For a connection that does not prove a user, whatever it asks.
+    /// Longest life of a connection that proves no user, whatever it requests.
     pub stranger: Duration,
 }
 
@@ -41,43 +41,43 @@ impl Default for Patience {
     }
 }
 
-/// How often one credential may change something, and its user a quarter more often; and how often one credential signs in.
+/// Rate at which one credential may change something and sign in. Its user may change a quarter more often.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangePace {
-    /// Requests in a row that may change something, by one token and those that came from it.
+    /// Burst of changing requests, by one token and those that came from it.
     pub changes: u32,
-    /// After that one each so often.
+    /// Interval between further changes.
     pub change_each: Duration,
-    /// Sessions and log-ins in a row, by one password, or by one token and those that came from it.
+    /// Burst of sessions and log-ins, by one password, or by one token and those that came from it.
     pub sign_ins: u32,
-    /// After that one each so often.
+    /// Interval between further sign-ins.
     pub sign_in_each: Duration,
 }
 
 impl Default for ChangePace {
     fn default() -> Self {
         Self {
-            // As many as there may be waiting jobs of one owner.
+            // As many as one owner may have waiting jobs.
             changes: 5_000,
             change_each: Duration::from_millis(100),
-            // More than scripts of a day that sign in once for each command of theirs.
+            // More than scripts use in a day that sign in once for each command.
             sign_ins: 1_000,
             sign_in_each: Duration::from_secs(1),
         }
     }
 }
 
-/// What the server is told at its beginning.
+/// Configuration that the server starts with.
 pub struct WebConfig {
     /// The jobs of the node, and by them its state.
     pub jobs: Jobs,
     /// The cluster of the node; None where there is none.
     pub cluster: Option<Cluster>,
-    /// What is told of the node.
+    /// Description of the node.
     pub node: NodeInfo,
     /// Where the Unix socket is made; its directory is made where it is missing.
     pub socket: PathBuf,
-    /// Addresses that the API is served at by HTTPS beside what [`Web::take`](crate::Web::take) brings; port 0 takes any free one.
+    /// Addresses that serve the API by HTTPS, beside connections passed to [`Web::take`](crate::Web::take). Port 0 takes any free port.
     pub manage: Vec<SocketAddr>,
     /// Which certificate connections of the network see.
     pub certificate: CertificateSource,
@@ -85,19 +85,19 @@ pub struct WebConfig {
     pub unread_max: Duration,
     /// How long connections may stay that do nothing.
     pub patience: Patience,
-    /// How often one user may change something; other than usual in tests alone.
+    /// How often one user may change something. Only tests set another pace.
     pub pace: ChangePace,
     /// Networks beside the Internet that webhooks may be sent to.
     pub webhook_networks: Vec<Network>,
-    /// Where the figures are sent to Graphite, as `HOST:PORT`; None sends none.
+    /// Graphite receiver of the figures, as `HOST:PORT`; None sends none.
     pub graphite: Option<String>,
     /// How often they are sent; usually [`PUSH_EVERY`](crate::PUSH_EVERY).
     pub graphite_every: Duration,
-    /// Says what happens, a line each.
+    /// Log sink; called with one line at a time.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-/// What is told of the node.
+/// Description of the node.
 #[derive(Clone, Debug)]
 pub struct NodeInfo {
     /// Version of the program.
@@ -115,8 +115,8 @@ pub struct NodeInfo {
 pub struct ExportInfo {
     /// Name of the export.
     pub name: String,
-    /// Its directory, which no answer shows.
+    /// Its directory. No answer shows it.
     pub path: PathBuf,
-    /// What is known of its file system.
+    /// Observed state of its file system.
     pub watched: Watched,
 }

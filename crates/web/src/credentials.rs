@@ -22,17 +22,17 @@ use crate::{password, secret};
 /// How long a log-in or a session lasts, in milliseconds: 12 hours.
 pub(crate) const WORKING_DAY_MS: u64 = 12 * 3_600 * 1_000;
 
-/// Tokens of a user: the state has room for a hundred users with as many.
+/// Tokens of one user. The state has room for a hundred users with this many.
 const OF_USER_MAX: usize = 100;
 
-/// Those of them that somebody made, or got by another token. The rest is for who signs in by the password: a token that somebody stole
-/// keeps its user from nothing.
+/// Tokens of one user that were made, or came from another token. The rest is reserved for password sign-ins, so that a stolen token cannot
+/// lock its user out.
 const OF_TOKENS_MAX: usize = 80;
 
 /// The longest name of a user.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Stands in the log for a name that no user has.
+/// Log text for a name that no user has.
 const UNKNOWN_USER: &str = "an unknown user";
 
 /// Finds the user whom the password proves. Guesses are throttled.
@@ -81,7 +81,7 @@ pub(crate) async fn check(
     };
     let Some(user) = user.filter(|_| right) else {
         let stranger = request.stranger();
-        // People type their password as the name: what is no user is written nowhere.
+        // People type their password as the name, so an unknown name is written nowhere.
         let name = match is_there {
             true => login.user,
             false => UNKNOWN_USER.to_owned(),
@@ -101,7 +101,7 @@ pub(crate) async fn check(
     Ok(user)
 }
 
-/// The user of a request who proves once more who that is. A wrong password is refused and does not end the session.
+/// Checks the password of a signed-in user once more. A wrong password is refused and does not end the session.
 pub(crate) async fn prove(
     app: &Arc<App>,
     request: &Request,
@@ -121,31 +121,31 @@ pub(crate) async fn prove(
     })
 }
 
-/// Whether somebody signed in to get the token; of one that nobody understands, that is taken for granted.
+/// Whether the token came from a sign-in. A token of unknown origin counts as one.
 pub(crate) fn is_sign_in(token: &Token) -> bool {
     TokenOrigin::of_scope(&token.scope).is_none_or(|origin| origin.is_sign_in())
 }
 
-/// Whether it was got by a password alone.
+/// Whether the token came from a password alone.
 fn is_by_password(origin: &TokenOrigin) -> bool {
     origin.is_sign_in() && origin.parent().is_none()
 }
 
-/// The token to make.
+/// Description of the token to make.
 pub(crate) struct Wish<'a> {
     pub(crate) user: &'a str,
-    /// Most that it allows.
+    /// Highest role of the token.
     pub(crate) role: Role,
     pub(crate) expires: Option<Timestamp>,
     pub(crate) comment: String,
     pub(crate) origin: TokenOrigin,
-    /// What the origin names: the token allows no more and lasts no longer.
+    /// Parent that the origin names. The token allows no more and lasts no longer than this parent.
     pub(crate) parent: Option<&'a Standing>,
     /// The user whose password was checked for this token.
     pub(crate) proven: Option<&'a User>,
 }
 
-/// Makes a token, puts it into the state, and gives it with its secret. Blocks.
+/// Makes a token, puts it into the state, and returns it with its secret. Blocks.
 pub(crate) fn make(app: &App, actor: Actor, wish: Wish<'_>) -> Result<(Token, String), ApiError> {
     let at = now();
     let user = wish.user;

@@ -1,7 +1,7 @@
-//! Owns how many requests of one user the node works at, from the credentials of each until its answer has gone.
+//! Bounds how many requests of one user the node handles at once, from the credentials of each until its answer has gone.
 //! Refuses no stranger.
 //!
-//! Each may have a body of 1 MiB and an answer that its client does not read, and a user may have a hundred connections with dozens of
+//! Each request may have a body of 1 MiB and an answer that its client does not read. A user may have a hundred connections with dozens of
 //! requests each.
 
 use std::collections::HashMap;
@@ -16,10 +16,10 @@ use godwit_api::failure::FailureCode;
 /// Requests of one user at once, event streams included.
 const OF_USER_MAX: usize = 64;
 
-/// Those with one token or session: a token that a program has leaves room to its user.
+/// Requests with one token or session. A program's token leaves room to its user.
 const OF_CREDENTIAL_MAX: usize = 48;
 
-/// Whose requests are counted together.
+/// Key by which requests are counted together.
 #[derive(Clone, Eq, Hash, PartialEq)]
 enum Whose {
     User(String),
@@ -35,11 +35,11 @@ impl Whose {
     }
 }
 
-/// The requests that are worked at, by user and by credential. Clones are the same.
+/// Requests in progress, by user and by credential. Clones share one count.
 #[derive(Clone, Default)]
 pub(crate) struct Crowd(Arc<Mutex<HashMap<Whose, usize>>>);
 
-/// One request. It is nobody's until it proves a user, and ends when its last clone is dropped.
+/// One request. It has no owner until it proves a user, and ends when its last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Member(Arc<Inner>);
 
@@ -63,10 +63,10 @@ impl Crowd {
 }
 
 impl Member {
-    /// The request has proven this user, by a token or session if there is one. The first one counts.
+    /// Assigns the request to a user, and to a token or session if there is one. Only the first call counts.
     ///
     /// # Errors
-    /// The user or the credential has as many requests as one may have.
+    /// The user or the credential has the maximum number of requests.
     pub(crate) fn prove(&self, user: &str, credential: Option<Key>) -> Result<(), ApiError> {
         let Inner { crowd, own } = &*self.0;
         let mut crowd = crowd.lock();

@@ -1,5 +1,6 @@
-//! Owns one question about places: its site is found once, the rights of its caller are looked at before and during the work, and a change
-//! stands in the audit log whoever hangs up. Touches no file and dials nobody: whatever asks for the node does.
+//! Owns one call about places. The call resolves the site once, checks the caller's rights before and during the work, and audits each
+//! change even if the client hangs up.
+//! Touches no file and dials no node: the node's asker does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,11 +21,11 @@ use crate::caller::Caller;
 use crate::problem::ApiError;
 use crate::refusals::cut;
 
-/// The outcome of what another site refused: its own words stand in no line of this node.
+/// Outcome for a refusal by another site. The site's own words appear in no log line of this node.
 const REFUSED_BY_SITE: FailureCode = FailureCode::RefusedBySite;
 
-/// Asks the site of the places, or this node, if the caller may do this there. A site decides beside that what it allows to the identity
-/// of this node.
+/// Asks the site of the places, or this node, if the caller has the rights there. The other site also checks what it allows to this node's
+/// identity.
 pub(crate) async fn ask(
     app: &Arc<App>,
     caller: Caller,
@@ -47,7 +48,7 @@ pub(crate) async fn change(
     change_while(app, caller, action, wishes, question, |_, _| Ok(())).await
 }
 
-/// The same for as long as something else holds, too, which is looked at with the rights.
+/// Asks for a change as [`change`] does, while another condition also holds. The condition is checked with the rights.
 pub(crate) async fn change_while(
     app: &Arc<App>,
     caller: Caller,
@@ -94,20 +95,20 @@ fn errand(
 pub(crate) struct Errand<C> {
     pub(crate) site: String,
     pub(crate) question: Question,
-    /// What the audit log says of it; None for a question that changes nothing.
+    /// Line for the audit log; None for a call that changes nothing.
     pub(crate) line: Option<Line>,
-    /// Whether the caller may have it done at this moment. It is asked again while the work lasts.
+    /// Whether the caller may have this done now. Checked again while the work lasts.
     pub(crate) allowed: C,
 }
 
-/// A line of the audit log, but for its outcome.
+/// A line of the audit log without its outcome.
 pub(crate) struct Line {
     actor: Actor,
     action: &'static str,
     object: String,
 }
 
-/// Becomes true when the request is given up: it is dropped with its handler.
+/// Becomes true when the request is abandoned: it is dropped with its handler.
 struct GivenUp(Arc<AtomicBool>);
 
 impl Drop for GivenUp {
@@ -117,7 +118,7 @@ impl Drop for GivenUp {
 }
 
 impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
-    /// Has it done. The work and its line of the audit log are on a thread that outlives the request.
+    /// Runs the call. The work and its audit line are on a thread that outlives the request.
     pub(crate) async fn run(self, app: &Arc<App>) -> Result<Answer, ApiError> {
         let flag = Arc::new(AtomicBool::new(false));
         let given_up = GivenUp(Arc::clone(&flag));
@@ -179,7 +180,7 @@ impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
         })
     }
 
-    /// Whether the caller may, at the site that was found. The rules of a site are for its identity.
+    /// Checks the caller's rights at the resolved site. Rules for a site apply to its identity.
     fn is_allowed(&self, app: &App, peer: Option<&Peer>) -> Result<(), ApiError> {
         (self.allowed)(app)?;
         let now = find(app, &self.site)?;
@@ -208,7 +209,7 @@ impl Line {
     }
 }
 
-/// What came of a look at the rights.
+/// Result of a check of the rights.
 fn look(allowed: Result<(), ApiError>) -> Look<ApiError> {
     match allowed {
         Ok(()) => Look::Holds,
@@ -217,14 +218,14 @@ fn look(allowed: Result<(), ApiError>) -> Look<ApiError> {
     }
 }
 
-/// Whether a part may have been done before the failure.
+/// Whether part of the work may have been done before the failure.
 fn is_halfway(error: &ApiError) -> bool {
     error
         .code()
         .is_one_of(&[code::GIVEN_UP, code::BROKEN, code::IO])
 }
 
-/// The site as it is reached; None for this node.
+/// The site's peer; None for this node.
 fn find(app: &App, name: &str) -> Result<Option<Peer>, ApiError> {
     if name == HERE {
         return Ok(None);

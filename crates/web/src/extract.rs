@@ -1,4 +1,4 @@
-//! Owns how paths, queries, bodies and headers of requests become values, and what is said of those that do not.
+//! Parses paths, queries, bodies and headers of requests, and words the errors for invalid ones.
 //! Knows no route.
 
 use std::time::Duration;
@@ -44,10 +44,10 @@ const SMALL_BYTES_MAX: usize = 8 << 10;
 /// How long a client without credentials may take to send one.
 const SMALL_WITHIN: Duration = Duration::from_secs(10);
 
-/// A body in JSON. It is read after the caller was let in, for it is the last thing that a handler takes.
+/// A JSON body. Handlers take it last, so it is read only after the caller was admitted.
 pub(crate) struct Body<T>(pub(crate) T);
 
-/// A body in JSON of somebody who has not proven anything yet.
+/// A JSON body of a sender that has proven no user yet.
 pub(crate) struct Small<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
@@ -83,7 +83,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Small<T> {
     }
 }
 
-/// Reads a body of at most so many bytes. One whose head promises more is not read at all.
+/// Reads a body of at most this many bytes. A body whose head promises more is not read at all.
 async fn read<T: DeserializeOwned, S: Send + Sync>(
     mut request: Request,
     state: &S,
@@ -123,7 +123,7 @@ async fn read<T: DeserializeOwned, S: Send + Sync>(
         .map_err(|rejection| refuse(&rejection, most))
 }
 
-/// Whether a body says that it is JSON, by itself or beneath another type.
+/// Whether the body is declared as JSON, directly or as a suffix of another type.
 fn is_json(headers: &HeaderMap) -> bool {
     let given = headers
         .get(CONTENT_TYPE)
@@ -138,7 +138,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind == "json" || (kind.len() > "+json".len() && kind.ends_with("+json"))
 }
 
-/// At most so many values are in a text of JSON: each but the first follows a comma or the beginning of a list or an object. An empty text
+/// Upper bound of the values in a JSON text: each value but the first follows a comma or the start of a list or an object. An empty string
 /// has three bytes in a list, and takes ten times as many in memory.
 fn values_in(json: &[u8]) -> usize {
     let (mut values, mut in_text, mut escaped) = (1, false, false);
@@ -170,7 +170,7 @@ fn refuse(rejection: &JsonRejection, most: usize) -> ApiError {
     ApiError::new(status, code, rejection.body_text())
 }
 
-/// What the address of a request names, such as the id of a job.
+/// Parameter in the path of a request, such as the id of a job.
 pub(crate) struct Path<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
@@ -190,7 +190,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     }
 }
 
-/// The query of a request. A parameter that is repeated has all its values, separated by commas.
+/// The query of a request. The values of a repeated parameter are joined with commas.
 pub(crate) struct Parameters<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
@@ -224,7 +224,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> 
     }
 }
 
-/// The parameters of a query; what is wrong with a value is told with the name of its parameter.
+/// The parameters of a query. An error names the parameter whose value is wrong.
 struct Pairs {
     rest: std::vec::IntoIter<(String, String)>,
     now: Option<(String, String)>,
@@ -286,7 +286,7 @@ impl<'de> Deserializer<'de> for Part {
     }
 }
 
-/// The number of entries that a page may have, where the client named one.
+/// The number of entries of a page, if the client named one.
 pub(crate) fn limit(given: Option<u32>, usual: u32, most: u32) -> Result<usize, ApiError> {
     let limit = given.unwrap_or(usual);
     if limit == 0 || limit > most {

@@ -1,5 +1,5 @@
-//! Pushes the figures of the node to Graphite, in its plain text protocol: those of `/metrics`, every ten seconds.
-//! Measures nothing. A receiver that is away, slow or deaf holds nothing up: what it does not take in time is dropped.
+//! Pushes the figures of `/metrics` to Graphite every ten seconds, in its plain text protocol.
+//! Measures nothing. A receiver that is unreachable or slow blocks nothing: figures that it does not take in time are dropped.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::server::stopped;
 /// How often the figures are sent.
 pub const PUSH_EVERY: Duration = Duration::from_secs(10);
 
-/// For the name, the connection and the figures together: less than the time between two pushes.
+/// Limit for name resolution, connection and figures together: less than the time between two pushes.
 const PUSH_WITHIN: Duration = Duration::from_secs(5);
 
-/// What stands in front of each path, before the name of the machine.
+/// First part of each path, before the name of the machine.
 const PREFIX: &str = "godwit";
 
 /// Sends the figures to `HOST:PORT` until the server stops.
@@ -134,7 +134,7 @@ fn labels_of(text: &str) -> Vec<(String, String)> {
     labels
 }
 
-/// A text as one part of a path: what would split it or the line becomes an underscore.
+/// A text as one part of a path. Separators become underscores.
 fn sanitized(text: &str) -> String {
     let fits = |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || sign == '-';
     let part: String = text

@@ -1,4 +1,4 @@
-//! Owns what all event streams share: their number, the number of the newest event, and how far running jobs are.
+//! Owns the data that all event streams share: their number, the number of the newest event, and the progress of running jobs.
 //! Keeps no events: the state does.
 
 use std::collections::HashMap;
@@ -21,20 +21,20 @@ use crate::throttle::Key;
 /// Event streams at once: as many pages and scripts as people of a site watch with.
 const STREAMS_MAX: usize = 256;
 
-/// Of one user, and of one token or session: the rest is for others.
+/// Event streams of one user, and of one token or session. The rest is for others.
 const STREAMS_OF_USER_MAX: usize = 32;
 const STREAMS_OF_CREDENTIAL_MAX: usize = 16;
 
-/// How often the progress of running jobs is told.
+/// How often streams report the progress of running jobs.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-/// After the events could not be read.
+/// Pause after the events could not be read.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What running jobs did in the last second.
+/// Progress of running jobs in the last second.
 type Moved = Arc<Vec<JobProgress>>;
 
-/// Those who share a number of event streams.
+/// Key that shares a number of event streams.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Holder {
     Everybody,
@@ -52,17 +52,17 @@ impl Holder {
     }
 }
 
-/// The place of a stream; given back when dropped.
+/// The place of a stream; released when dropped.
 pub(crate) struct StreamPlace {
     streams: Arc<Mutex<HashMap<Holder, usize>>>,
     holders: Vec<Holder>,
 }
 
-/// What all event streams share.
+/// Data that all event streams share.
 pub(crate) struct Hub {
     /// Number of the newest event.
     pub(crate) newest: watch::Receiver<u64>,
-    /// Running jobs that moved.
+    /// Running jobs that made progress.
     pub(crate) moved: watch::Receiver<Moved>,
     streams: Arc<Mutex<HashMap<Holder, usize>>>,
     newest_sender: watch::Sender<u64>,
@@ -76,10 +76,10 @@ impl Hub {
         streams.get(&Holder::Everybody).copied().unwrap_or_default()
     }
 
-    /// A place for one more stream of a user, by a token or session if there is one.
+    /// Reserves a stream for a user, with a token or session if there is one.
     ///
     /// # Errors
-    /// The user, the token, or all together have as many as they may have.
+    /// The user, the token, or all together have the maximum number of streams.
     pub(crate) fn stream(
         &self,
         user: &str,
@@ -145,7 +145,7 @@ fn too_many(full: &Holder) -> ApiError {
     ApiError::later(status, FailureCode::TooManyStreams, detail, 10)
 }
 
-/// Follows the state until the server stops. Blocks its thread: reading the state does.
+/// Follows the state until the server stops. Blocks its thread on reads of the state.
 pub(crate) fn follow(app: &App, handle: &Handle, mut stopping: watch::Receiver<bool>) {
     let replica = app.jobs.replica();
     let mut follower = replica.follow(app.reader().last_event().unwrap_or(0));
@@ -164,7 +164,7 @@ pub(crate) fn follow(app: &App, handle: &Handle, mut stopping: watch::Receiver<b
                     let last = app.reader().last_event().unwrap_or(0);
                     follower = replica.follow(last);
                     app.hub.newest_sender.send_replace(last);
-                    // In this order: a runtime that ends has no clock any more, and whoever asks for it panics.
+                    // In this order: a runtime that ends has no clock any more, and using it panics.
                     tokio::select! {
                         biased;
                         () = stopped(&mut stopping) => return,
@@ -176,7 +176,7 @@ pub(crate) fn follow(app: &App, handle: &Handle, mut stopping: watch::Receiver<b
     });
 }
 
-/// Tells the progress of running jobs while anybody listens, until the server stops.
+/// Publishes the progress of running jobs while streams are open, until the server stops.
 pub(crate) async fn tell_progress(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let mut ticks = interval(PROGRESS_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -186,7 +186,7 @@ pub(crate) async fn tell_progress(app: Arc<App>, mut stopping: watch::Receiver<b
             _ = ticks.tick() => {}
             () = stopped(&mut stopping) => return,
         }
-        // One receiver is the hub's own.
+        // One receiver belongs to the hub itself.
         if app.hub.moved_sender.receiver_count() <= 1 {
             told.clear();
             continue;

@@ -1,4 +1,4 @@
-//! Owns the right to an answer that lasts: it is looked at again once a second, and the answer ends with it.
+//! Owns the right to a long-lived answer. The right is checked again once a second, and the answer ends with it.
 //! Decides nothing: `caller` does, as for the first byte.
 
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::caller::{Caller, Need, Request};
 use crate::problem::ApiError;
 use crate::turns::Holder;
 
-/// How often it is looked whether the caller may still have the answer.
+/// How often the right is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A right that is missing is looked at once more after this time.
+/// A missing right is checked once more after this time.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// How long an answer lasts while nobody can tell, for the node is busy or its state cannot be read.
+/// How long an answer lasts while its right cannot be checked, because the node is busy or its state cannot be read.
 const UNTOLD_MAX: Duration = Duration::from_secs(10);
 
-/// The right of a caller to an answer that lasts.
+/// The right of a caller to a long-lived answer.
 pub(crate) struct Lasting {
     app: Arc<App>,
     request: Request,
@@ -30,11 +30,11 @@ pub(crate) struct Lasting {
     allowed: Option<Arc<Allowed>>,
 }
 
-/// Whether the caller has the right to what the answer tells.
+/// Whether the caller has the right to the content of the answer.
 type Allowed = dyn Fn(&App, &Caller) -> Result<(), ApiError> + Send + Sync;
 
 impl Lasting {
-    /// The right of a request that has just been let in by this need.
+    /// The right of a request that has just been admitted with this need.
     pub(crate) fn new(app: Arc<App>, request: Request, need: Need) -> Self {
         let now = Instant::now();
         Self {
@@ -47,7 +47,7 @@ impl Lasting {
         }
     }
 
-    /// The same for an answer that needs more than a role.
+    /// The right to an answer that needs more than a role.
     pub(crate) fn while_allowed(
         self,
         allowed: impl Fn(&App, &Caller) -> Result<(), ApiError> + Send + Sync + 'static,
@@ -68,7 +68,7 @@ impl Lasting {
         self.next
     }
 
-    /// Whether the caller may still have the answer, as it was found within the last second.
+    /// Whether the caller may still have the answer, as checked within the last second.
     pub(crate) async fn holds(&mut self) -> bool {
         let now = Instant::now();
         if now < self.next {

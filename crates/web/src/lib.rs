@@ -1,8 +1,8 @@
-//! The REST API of a node and its page: HTTP over its Unix socket and over TLS, who may do what, and the documents of the answers.
+//! The REST API of a node and its page: HTTP over its Unix socket and over TLS, the rights of callers, and the documents of the answers.
 //! Decides nothing about jobs (`jobs`) and keeps nothing itself (`state`); serves no data connection (`node`).
 //!
-//! The server has a tokio runtime of its own. Calls that block, such as all of the state's, run on threads of their own, whose
-//! number is bounded; threads that move data never run here.
+//! The server has a separate tokio runtime. Blocking calls, such as all reads of the state, run on a bounded number of extra threads.
+//! Threads that move data never run here.
 
 mod admission;
 mod app;
@@ -66,10 +66,10 @@ use server::Connections;
 use tls::Certificate;
 use webhooks::Webhooks;
 
-/// Threads that serve connections; calls that block have threads of their own.
+/// Threads that serve connections. Blocking calls have separate threads.
 const WORKERS: usize = 2;
 
-/// Threads for calls that block: requests, and one that follows the state. Passwords have threads of their own.
+/// Threads for blocking calls: requests, and one thread that follows the state. Passwords have separate threads.
 const BLOCKING_THREADS_MAX: usize =
     app::BLOCKING_MAX + app::PLACES_MAX + app::AUTHENTICATIONS_MAX + 1;
 
@@ -84,7 +84,7 @@ pub enum StartError {
     Socket {
         /// Where it should be.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// A management address cannot be listened on.
@@ -92,21 +92,21 @@ pub enum StartError {
     Manage {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// There is no certificate.
+    /// No certificate can be loaded or made.
     #[error("the API's certificate: {0}")]
     Certificate(#[from] CertificateError),
     /// The configuration of TLS.
     #[error("the API cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// A thread, a descriptor.
+    /// The system lacks a resource, such as a thread or a descriptor.
     #[error("the API cannot start: {0}")]
     System(#[from] std::io::Error),
 }
 
-/// The running server. Ends when dropped or told to.
+/// The running server. Ends when dropped or stopped.
 pub struct Web {
     runtime: Option<Runtime>,
     app: Arc<App>,
@@ -118,10 +118,10 @@ pub struct Web {
 }
 
 impl Web {
-    /// Serves from now on.
+    /// Starts the server.
     ///
     /// # Errors
-    /// The socket cannot be made, or the system lacks resources; nothing runs then.
+    /// The socket cannot be made, or the system lacks resources. Nothing runs then.
     pub fn start(config: WebConfig) -> Result<Self, StartError> {
         let WebConfig {
             jobs,
@@ -239,14 +239,14 @@ impl Web {
         self.app.hub.streams()
     }
 
-    /// Serves a connection of the network of which nothing was read yet.
+    /// Serves a network connection of which nothing was read yet.
     pub fn take(&self, socket: TcpStream) {
         if let Some(runtime) = &self.runtime {
             runtime.spawn(self.connections.clone().serve_tls(socket));
         }
     }
 
-    /// Does as [`Self::take`], for whoever accepts connections. After the end of the server it closes them.
+    /// Returns a function that does as [`Self::take`], for the acceptor of connections. After the end of the server it closes them.
     #[must_use]
     pub fn taker(&self) -> Arc<dyn Fn(TcpStream) + Send + Sync> {
         let connections = self.connections.clone();
@@ -261,7 +261,7 @@ impl Web {
         })
     }
 
-    /// Counts the transfers that it hears of in the figures.
+    /// Returns a function that counts transfers in the figures.
     #[must_use]
     pub fn hearer(&self) -> Arc<HearTransfers> {
         let app = Arc::clone(&self.app);
@@ -272,16 +272,16 @@ impl Web {
         })
     }
 
-    /// Takes no further connection, lets requests end, and then ends. Blocks, for some seconds at most.
+    /// Takes no further connection, waits for requests to end, and then ends. Blocks for a few seconds at most.
     pub fn stop(&mut self) {
         let Some(runtime) = self.runtime.take() else {
             return;
         };
-        // A node that starts meanwhile has a socket of its own there.
+        // A node that starts meanwhile has made a new socket there.
         let _ = std::fs::remove_file(&self.socket);
         self.stop.send_replace(true);
         runtime.block_on(async {
-            // Whoever is not done by then is cut off.
+            // Requests that are not done by then are cut off.
             let _ = tokio::time::timeout(STOP_WITHIN, self.connections.wait_until_empty()).await;
         });
         runtime.shutdown_timeout(STOP_WITHIN);

@@ -1,4 +1,4 @@
-//! Owns what becomes of a body that nobody read: it is read away for a while, so that the answer reaches a client that still sends.
+//! Drains bodies that no handler read, for a limited time, so that the answer reaches a client that still sends.
 //! Reads nothing that a handler wants.
 
 use std::pin::Pin;
@@ -15,28 +15,28 @@ use tokio::time::timeout;
 
 use crate::extract::BODY_BYTES_MAX;
 
-/// A body up to this length is read away without a word; after a longer one the connection ends.
+/// A body up to this length is drained silently; after a longer one the connection ends.
 const SMALL_BYTES: u64 = 64 << 10;
 
-/// How long a body is read away; a connection without rights is gone soon after.
+/// How long a body is drained; a connection without rights ends soon after.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// The body of a request as handlers see it.
 pub(crate) struct Lingering {
     body: Option<Incoming>,
     ended: Arc<AtomicBool>,
-    /// HTTP/2 resets the stream of an unread body by itself, and a client that waits to be asked for its body sends none.
+    /// False where draining is not needed. HTTP/2 resets the stream of an unread body, and a client that awaits `100 Continue` sends none.
     lingers: bool,
 }
 
-/// What an answer must say of the body of its request.
+/// Describes what the answer must say about the body of its request.
 pub(crate) struct Leftover {
     ended: Arc<AtomicBool>,
-    /// HTTP/1, and the body is not known to be small.
+    /// The connection is HTTP/1, and the body may be large.
     closes: bool,
 }
 
-/// Divides a request into what handlers see and what its answer must say.
+/// Divides a request into the part for handlers and the part for its answer.
 pub(crate) fn linger(request: Request<Incoming>) -> (Request<Lingering>, Leftover) {
     let is_first = request.version() != Version::HTTP_2;
     let waits = request.headers().contains_key(EXPECT);
@@ -61,7 +61,7 @@ pub(crate) fn length_of(headers: &HeaderMap) -> Option<u64> {
 }
 
 impl Leftover {
-    /// Says that the connection ends, if the body was left unread and is not small.
+    /// Announces the end of the connection, if the body was left unread and is not small.
     pub(crate) fn tell<B>(&self, response: &mut Response<B>) {
         if self.closes && !self.ended.load(Ordering::SeqCst) {
             let close = HeaderValue::from_static("close");
@@ -104,13 +104,13 @@ impl Drop for Lingering {
             return;
         };
         if self.lingers && !self.ended.load(Ordering::SeqCst) {
-            // The runtime that ends drops it, as it does the connection.
+            // A runtime that ends drops it with the connection.
             tokio::spawn(timeout(LINGER, read_away(body)));
         }
     }
 }
 
-/// Reads without keeping anything.
+/// Reads and discards.
 async fn read_away(mut body: Incoming) {
     let mut left = BODY_BYTES_MAX;
     while let Some(Ok(frame)) = body.frame().await {

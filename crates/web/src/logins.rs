@@ -1,4 +1,4 @@
-//! Owns how often a name and a password may be tried: by each address, for each user from each address, and for each user from all.
+//! Owns the rates of log-in attempts: by each address, for each user from each address, and for each user from all addresses.
 //! Checks no password, and reads no clock.
 //!
 //! | counted | in a row | then one each |
@@ -7,12 +7,13 @@
 //! | failures from an address, whoever is named | 36 | 10 s |
 //! | failures for a user, from all addresses where that user never signed in | 60 | 10 s |
 //!
-//! Nobody locks a user out from elsewhere: an address or browser from which the user signed in before is counted by itself alone. A
-//! success clears what was counted for its own user and address, and nothing else: an account of one's own helps nobody to try others.
+//! Others cannot lock a user out: an address or browser from which the user signed in before is counted separately. A success clears only
+//! the count of its user and address, so an own account does not help to try the
+//! accounts of others.
 //!
-//! Each node counts by itself, and of `n` nodes each failure counts `n` times: a guesser who asks all of them tries no more than at
-//! one. Counters in the state instead would let strangers write into the consensus log. An address that is known is not divided: it
-//! is known at the node where the user signed in, and forgotten when that node restarts.
+//! Each node counts separately, and with `n` nodes each failure counts `n` times: a guesser who uses all nodes gets no more attempts than
+//! at one. Counters in the state would let strangers write into the consensus log. The rate of a known address is not divided: only the
+//! node where the user signed in knows the address, and forgets it at a restart.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,19 +27,19 @@ const PAIR_BURST: u32 = 12;
 const ADDRESS_BURST: u32 = 36;
 const USER_BURST: u32 = 60;
 
-/// After that one each so often: some 8,600 a day, too few to guess a password.
+/// Interval between further attempts: about 8,600 a day, too few to guess a password.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// How long it counts that somebody signed in from an address or a browser.
+/// How long an address or a browser stays known after a sign-in.
 pub(crate) const KNOWN_FOR: Duration = Duration::from_hours(30 * 24);
 
-/// Addresses and browsers of a user that are known; the one that was used longest ago is forgotten first.
+/// Known addresses and browsers of one user; the least recently used one is forgotten first.
 const KNOWN_OF_USER_MAX: usize = 32;
 
-/// Users of whom any is known: they have signed in, so there are no more than in the state.
+/// Users with known addresses. They have signed in, so there are no more than in the state.
 const USERS_MAX: usize = 1_000;
 
-/// What is counted of log-ins.
+/// Counters of log-ins.
 pub(crate) struct Logins {
     pairs: Throttle,
     addresses: Throttle,
@@ -47,12 +48,12 @@ pub(crate) struct Logins {
     known: Mutex<HashMap<Key, VecDeque<(Key, Instant)>>>,
 }
 
-/// Who tries.
+/// One attempt to log in.
 pub(crate) struct Try<'a> {
     pub(crate) user: &'a str,
     /// Address or user of the machine.
     pub(crate) from: &'a str,
-    /// The secret of the browser, which it got when somebody signed in there.
+    /// Secret of the browser, set when a user signed in there.
     pub(crate) browser: Option<&'a str>,
 }
 
@@ -60,9 +61,9 @@ pub(crate) struct Try<'a> {
 pub(crate) struct Attempt {
     user: Key,
     from: Key,
-    /// What is counted for this user and this address or browser.
+    /// Count for this user and this address or browser.
     pair: Key,
-    /// The number of nodes, if the address and the user are counted, too.
+    /// Number of nodes, if the address and the user are counted, too.
     others: Option<u32>,
 }
 
@@ -84,7 +85,7 @@ impl Logins {
         }
     }
 
-    /// The cluster has so many nodes.
+    /// Sets the number of nodes of the cluster.
     pub(crate) fn share_among(&self, nodes: usize) {
         let nodes = u32::try_from(nodes).unwrap_or(u32::MAX).max(1);
         self.nodes.store(nodes, Ordering::Relaxed);
@@ -93,7 +94,7 @@ impl Logins {
     /// Begins an attempt.
     ///
     /// # Errors
-    /// There were too many; tells when the next one may come.
+    /// There were too many attempts. The error is the time until the next one.
     pub(crate) fn begin(&self, tried: &Try<'_>, now: Instant) -> Result<Attempt, Duration> {
         let user = key(&["user", tried.user]);
         let from = key(&["from", tried.from]);
@@ -127,7 +128,7 @@ impl Logins {
         Ok(attempt)
     }
 
-    /// The attempt was no failure, and the user is known at its address from now on.
+    /// Marks the attempt as successful; the address is known for its user from now on.
     pub(crate) fn succeeded(&self, attempt: &Attempt, now: Instant) {
         self.pairs.clear(&attempt.pair);
         if let Some(nodes) = attempt.others {
@@ -137,7 +138,7 @@ impl Logins {
         self.know(attempt.user, attempt.from, now);
     }
 
-    /// The user has signed in with a browser that keeps this secret.
+    /// Notes that the user has signed in with a browser that keeps this secret.
     pub(crate) fn know_browser(&self, user: &str, secret: &str, now: Instant) {
         self.know(key(&["user", user]), browser_key(user, secret), now);
     }
@@ -244,7 +245,7 @@ mod tests {
         assert!(logins.begin(&at("ada", "new"), now).is_err());
         let home = logins.begin(&at("ada", "home"), now).expect("allowed");
         assert!(!home.is_of_stranger() && good.is_of_stranger());
-        // Behind a proxy all come from one address; the browser tells them apart.
+        // Behind a proxy all come from one address; only the browser distinguishes them.
         flood("home");
         assert!(logins.begin(&at("ada", "home"), now).is_err());
         let with = |user, browser| Try {

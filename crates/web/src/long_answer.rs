@@ -1,4 +1,4 @@
-//! Owns the turns at answers that may have many megabytes, such as all lines of a log: a client that does not read keeps its answer in memory.
+//! Owns the turns for answers of many megabytes, such as all lines of a log. A client that does not read keeps its answer in memory.
 //! Makes no answer.
 
 use std::pin::Pin;
@@ -11,11 +11,11 @@ use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use crate::problem::ApiError;
 use crate::turns::{self, Turn, Turns};
 
-/// Such answers at once, and those of one user: each is some 30 MiB at most.
+/// Long answers at once, of all users and of one user. Each is about 30 MiB at most.
 const ALL_MAX: usize = 16;
 const OF_HOLDER_MAX: usize = 4;
 
-/// Those of users who have one already. So up to eleven users leave one for another user.
+/// Turns for users that have one already. So up to eleven users leave one turn for another user.
 const FURTHER_MAX: usize = 4;
 
 /// The turns at long answers.
@@ -29,13 +29,13 @@ impl LongAnswers {
     /// Waits for a turn, before the answer is made.
     ///
     /// # Errors
-    /// It does not come.
+    /// No turn came in time.
     pub(crate) async fn turn(&self) -> Result<Turn, ApiError> {
         self.0.take(turns::holder()).await
     }
 }
 
-/// The answer, which has the turn until it has gone.
+/// Wraps the answer so that it keeps its turn until it has gone.
 pub(crate) fn until_gone(answer: Response, turn: Turn) -> Response {
     answer.map(|body| Body::new(Held { body, _turn: turn }))
 }

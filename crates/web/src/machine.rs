@@ -1,4 +1,4 @@
-//! Owns the accounts of this machine: which of them are admins by themselves, and which user of the state an account on the socket is.
+//! Owns the accounts of this machine: which are always admins, and which user of the state an account on the socket is.
 //! Reads no request: `caller` does.
 
 use godwit_api::failure::FailureCode;
@@ -11,7 +11,7 @@ use crate::problem::ApiError;
 /// The number of root.
 pub(crate) const ROOT: u32 = 0;
 
-/// The names of the accounts of this machine that are admins without being users of the state: root, and the node's own user.
+/// Names of the accounts of this machine that are admins without being users of the state: root, and the node's own user.
 #[must_use]
 pub fn machine_admins() -> Vec<String> {
     let mut names = vec![machine_admin(ROOT), machine_admin(own_uid())];
@@ -36,8 +36,8 @@ fn account(uid: u32) -> Option<String> {
     String::from_utf8(name).ok().filter(|name| !name.is_empty())
 }
 
-/// The node's own user and root are admins; all others need a user of their name in the state. A user that stands for an account of
-/// another machine is not the account of that name here.
+/// Identifies an account. Root and the node's own user are admins; all others need a user of their name in the state. A user that stands
+/// for an account of another machine does not match the account of that name here.
 pub(crate) fn by_uid(uid: u32, app: &App) -> Result<Identified, ApiError> {
     let identified = |name: String, role: Role| Identified {
         name,

@@ -1,5 +1,5 @@
 //! Owns the figures of the node for Prometheus. The number of their time series is bounded: labels are states, outcomes and routes.
-//! Measures no transfer: it counts what the state and the jobs tell.
+//! Measures no transfer: it counts what the state and the jobs report.
 
 mod channels;
 mod host;
@@ -38,7 +38,7 @@ const PEERS_MAX: usize = 100;
 /// Running jobs that have time series of their own.
 const JOBS_MAX: usize = 100;
 
-/// How attempts end; the state knows no other way.
+/// All outcomes of attempts that the state knows.
 const OUTCOMES: [&str; 9] = [
     "complete",
     "partial",
@@ -51,10 +51,10 @@ const OUTCOMES: [&str; 9] = [
     "restart",
 ];
 
-/// How transfers end, as far as figures tell them apart.
+/// All outcomes of transfers that figures distinguish.
 const ENDS: [&str; 4] = ["complete", "partial", "interrupted", "failed"];
 
-/// Which way transfers go: those of peers, and those that only a job of this node can have.
+/// Directions of transfers: those of peers, and those that only a job of this node can have.
 const DIRECTIONS: [TransferDirection; 5] = [
     TransferDirection::Receive,
     TransferDirection::Send,
@@ -63,7 +63,7 @@ const DIRECTIONS: [TransferDirection; 5] = [
     TransferDirection::ThirdParty,
 ];
 
-/// What the engine may name as the limit of a transfer.
+/// Stages that the engine may name as the limit of a transfer.
 const STAGES: [&str; 6] = [
     "source storage",
     "source CPU",
@@ -129,8 +129,8 @@ struct RouteLabel {
     route: String,
 }
 
-/// Whom a transfer was with, as figures name it. A job for another site counts under that site: as in the outline of the job and in the
-/// rates, its other end is nothing that every viewer sees.
+/// The peer of a transfer, as figures name it. A job for another site counts under that site. As in the outline of the job and in the
+/// rates, viewers may not see its other end.
 fn peer_of(start: &TransferStart) -> Option<&String> {
     let peer = start.identity.as_ref().or(start.peer.as_ref())?;
     let asker = start
@@ -305,7 +305,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a stranger.
+    /// Counts an action of a stranger.
     pub(crate) fn stranger(&self, did: StrangerDid) {
         let did = StaticText(did.name());
         self.strangers.get_or_create(&StrangerLabel { did }).inc();
@@ -382,7 +382,7 @@ impl Metrics {
         }
     }
 
-    /// Counts the attempts that ended by these events. Blocks.
+    /// Counts the attempts that these events ended. Blocks.
     pub(crate) fn heard(&self, app: &App, events: &[Event]) {
         for event in events {
             let ends = !matches!(
@@ -393,7 +393,7 @@ impl Metrics {
                 continue;
             }
             let attempts = app.reader().attempts(&event.object).unwrap_or_default();
-            // An event that ended no attempt came at another time than the end of the last one.
+            // The event ended no attempt: its time differs from the end of the last one.
             let Some(last) = attempts.last().filter(|last| last.ended == Some(event.at)) else {
                 continue;
             };
@@ -409,7 +409,7 @@ impl Metrics {
 
     /// All figures as text. Blocks.
     pub(crate) fn text(&self, app: &App) -> Result<String, ApiError> {
-        // Held until the end: another reader would otherwise see series that are being made anew.
+        // Held until the end. Another reader would otherwise see incomplete series.
         let registry = self
             .registry
             .lock()
@@ -433,7 +433,7 @@ impl Metrics {
             .iter()
             .filter_map(|one| one.progress.bytes_per_second);
         self.running_rate.set(rates.sum());
-        // Only those that run now, so that ended jobs leave no time series.
+        // Running jobs only, so that ended jobs leave no time series.
         self.job_rates.clear();
         self.job_streams.clear();
         self.job_limited.clear();

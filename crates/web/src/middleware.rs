@@ -1,4 +1,4 @@
-//! Owns what is done around each request: its id, the headers of every answer, what is too long, and the figures.
+//! Owns the work around each request: its id, the headers of every answer, the bounds of its length, and the figures.
 //! Knows no route.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::turns::{Holder, held_by};
 /// The header that carries the id of a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// By what a request is found in logs.
+/// Identifies a request in logs.
 #[derive(Clone, Debug)]
 pub(crate) struct Label {
     /// The id of the request.
@@ -30,7 +30,7 @@ pub(crate) struct Label {
     pub(crate) path: String,
 }
 
-/// The request came while its connection, which has not proven a user, had as many as it may have.
+/// Marks a request over the limit of its connection, which has not proven a user.
 #[derive(Clone)]
 pub(crate) struct Crowded;
 
@@ -40,10 +40,10 @@ const URI_BYTES_MAX: usize = 16 << 10;
 /// Bytes of all headers: tokens and cookies are far shorter.
 const HEADER_BYTES_MAX: usize = 16 << 10;
 
-/// For browsers that found the operator's certificate here, in seconds: a year without plain HTTP.
+/// For browsers that saw the operator's certificate here, in seconds: a year without plain HTTP.
 const HSTS: &str = "max-age=31536000";
 
-/// Gives the request an id: the client's where it makes sense, else a random one. Gives the answer what every answer has.
+/// Sets the id of the request: the client's if valid, else a random one. Sets the common headers of the answer.
 pub(crate) async fn identify(
     State(app): State<Arc<App>>,
     mut request: Request,
@@ -82,7 +82,7 @@ pub(crate) async fn identify(
         headers.insert(REQUEST_ID, value);
     }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // Files of the page say by themselves how long they are good.
+    // Files of the page set their own cache headers.
     headers
         .entry(CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
@@ -92,7 +92,7 @@ pub(crate) async fn identify(
     response
 }
 
-/// The answer, as a problem if it is an error that is none yet: the library has texts of its own.
+/// Turns an error that is no problem document yet into one. The HTTP library has other texts.
 fn described(response: Response) -> Response {
     let status = response.status();
     let is_error = status.is_client_error() || status.is_server_error();
@@ -116,7 +116,7 @@ fn described(response: Response) -> Response {
     problem
 }
 
-/// Refuses requests before a route looks at them: too long ones, and too many of a stranger.
+/// Refuses requests before routing: too long ones, and too many of a stranger.
 pub(crate) async fn guard(request: Request, next: Next) -> Response {
     if request.extensions().get::<Crowded>().is_some() {
         let detail =
@@ -159,7 +159,7 @@ pub(crate) async fn measure(State(app): State<Arc<App>>, request: Request, next:
     response
 }
 
-/// The route of requests for which there is none.
+/// Route label of requests that match no route.
 const UNMATCHED: &str = "none";
 
 fn is_of_body(name: &HeaderName) -> bool {

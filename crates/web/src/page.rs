@@ -36,10 +36,10 @@ const INDEX: &str = "index.html";
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
-/// What the page never uses.
+/// Browser features that the page never uses.
 const PERMISSIONS: &str = "camera=(), geolocation=(), microphone=(), payment=(), usb=()";
 
-/// Paths of programs: what is not there is a problem, and no page.
+/// Paths for programs. A missing one is a problem document, never the page.
 const OF_PROGRAMS: [&str; 6] = [
     "api",
     "docs",
@@ -68,7 +68,7 @@ pub(crate) async fn fallback(method: Method, uri: Uri, headers: HeaderMap) -> Re
         response.headers_mut().insert(ALLOW, allowed);
         return response;
     }
-    // A program that asks for a path which is not there gets a problem; a browser gets the page, which has views of its own.
+    // A program that asks for a missing path gets a problem. A browser gets the page, which resolves its own views.
     let is_view = path.is_empty() || accepts(&headers, ACCEPT).any(|one| one == "text/html");
     match file.or_else(|| find(INDEX).filter(|_| is_view)) {
         Some(file) => answer(file, &headers),
@@ -76,7 +76,7 @@ pub(crate) async fn fallback(method: Method, uri: Uri, headers: HeaderMap) -> Re
     }
 }
 
-/// What the client takes, by its header.
+/// Values that the client accepts, by this header.
 fn accepts(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
     headers
         .get_all(name)

@@ -1,5 +1,5 @@
 //! Owns passwords: their argon2id hashes, and the threads that compute them.
-//! Does not know whose they are.
+//! Does not know the users.
 
 use std::cell::RefCell;
 use std::io;
@@ -20,8 +20,8 @@ const SIGNS_MIN: usize = 8;
 /// The longest password, in bytes: longer ones only cost time.
 const BYTES_MAX: usize = 1_024;
 
-/// A thread that computes hashes, one at a time: each takes 19 MiB and a core for some 50 ms, and data is to be moved beside it. The
-/// thread keeps that memory: taken and given back on any thread, it came to 500 MiB in a storm of log-ins.
+/// A thread that computes hashes, one at a time. Each hash takes 19 MiB and a core for about 50 ms, while data moves beside it. The thread
+/// keeps this memory: allocating it on any thread came to 500 MiB in a storm of log-ins.
 pub(crate) struct Hasher {
     turns: Turns,
     jobs: SyncSender<Job>,
@@ -34,7 +34,7 @@ impl Hasher {
     /// No thread can be started.
     pub(crate) fn new() -> io::Result<Self> {
         let (jobs, taken) = sync_channel::<Job>(1);
-        // It ends when nobody can send it a job any more.
+        // The thread ends when all senders are gone.
         std::thread::Builder::new()
             .name("gw-password".to_owned())
             .spawn(move || taken.into_iter().for_each(|job| job()))?;
@@ -52,7 +52,7 @@ impl Hasher {
         let turn = self.turns.take(turns::holder()).await?;
         let (tell, told) = oneshot::channel();
         let job = move || {
-            // Nobody may wait any more; the turn is over only now all the same.
+            // The caller may have stopped waiting. The turn ends only now all the same.
             let _ = tell.send(compute());
             drop(turn);
         };
@@ -76,8 +76,8 @@ pub(crate) fn hash(password: &str) -> Result<Secret, ApiError> {
     Ok(Secret::new(hash.to_string()))
 }
 
-/// Whether the password is the one of the hash. Takes as long where there is no hash, so that nobody learns which users there are.
-/// Keeps 19 MiB for the thread that calls it: see [`Hasher`].
+/// Whether the password matches the hash. A missing hash takes as long, so that the time does not reveal which users exist. Keeps 19 MiB
+/// for the calling thread: see [`Hasher`].
 pub(crate) fn verify(password: &str, hash: Option<&Secret>) -> bool {
     if password.len() > BYTES_MAX {
         return false;
@@ -110,7 +110,7 @@ pub(crate) fn verify(password: &str, hash: Option<&Secret>) -> bool {
 }
 
 thread_local! {
-    /// What argon2 computes in. Taken once: an allocator that shares its memory among threads would not find the same place again.
+    /// Memory for argon2. Allocated once: an allocator that shares memory among threads would not find the same place again.
     static MEMORY: RefCell<Vec<Block>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -123,7 +123,7 @@ fn compute(argon: &Argon2<'_>, password: &str, salt: &[u8], out: &mut [u8]) -> b
         let blocks = &mut memory[..count];
         let done =
             argon.hash_password_into_with_memory(password.as_bytes(), salt, out, &mut *blocks);
-        // Nothing of a password stays.
+        // No trace of a password stays.
         blocks.fill(Block::default());
         done.is_ok()
     })
@@ -141,7 +141,7 @@ mod tests {
         assert!(!verify("correct house", Some(&made)));
         assert!(!verify("correct horse", None));
         assert!(!verify("x", Some(&Secret::new("no hash at all"))));
-        // The memory that is used again remembers nothing.
+        // Reused memory keeps nothing.
         assert!(verify("correct horse", Some(&made)));
         assert!(!verify("", Some(&made)));
         assert!(hash("short").is_err());

@@ -1,5 +1,5 @@
-//! Owns the places of connections, and how long each may stay: until its first request, between requests, and without a user.
-//! Serves nothing, and decides by `admission` alone who makes way.
+//! Owns the places of connections, and how long each may stay: until its first request, between requests, and without a proven user.
+//! Serves nothing; `admission` decides which connection makes way.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,8 +12,8 @@ use crate::admission::{Admission, Bounds};
 use crate::caller::Peer;
 use crate::config::Patience;
 
-/// Connections of the network, and as many of this machine. A stranger has at most [`STRANGER_REQUESTS_MAX`] requests, each with a head
-/// of 16 KiB and a body of 8 KiB at most, so that all strangers of the network together take some 100 MiB at most.
+/// Connections of the network, and as many of this machine. A stranger has at most [`STRANGER_REQUESTS_MAX`] requests, each with a head of
+/// 16 KiB and a body of 8 KiB at most. All strangers of the network together take about 100 MiB at most.
 const BOUNDS: Bounds = Bounds {
     per_key: 32,
     per_known_key: 128,
@@ -25,7 +25,7 @@ const BOUNDS: Bounds = Bounds {
 /// Requests at once of a connection that has not proven a user: the page loads fewer files at once.
 const STRANGER_REQUESTS_MAX: usize = 16;
 
-/// Those who share a number of places.
+/// Key that shares a number of places.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Key {
     User(u32),
@@ -41,7 +41,7 @@ impl Key {
     }
 }
 
-/// The places of connections: those of this machine take none of the network's.
+/// The places of connections. Connections of this machine take no places of the network.
 pub(crate) struct Places {
     local: Mutex<Pool>,
     network: Mutex<Pool>,
@@ -54,10 +54,10 @@ struct Pool {
     displaced: HashMap<u64, Arc<Notify>>,
 }
 
-/// A place taken; given back when dropped.
+/// A reserved place; released when dropped.
 pub(crate) struct Place(Connected);
 
-/// What is known of a connection while it lasts. Clones are the same.
+/// State of a live connection. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Connected(Arc<Inner>);
 
@@ -74,21 +74,21 @@ struct Work {
     /// A request has come.
     asked: bool,
     proven: bool,
-    /// Since when it is a stranger; only of those that are.
+    /// Since when the connection is a stranger; only used for strangers.
     stranger_since: Instant,
     /// Since when it has no request.
     idle_since: Instant,
 }
 
-/// A request that is worked at, until its answer has gone.
+/// A request in progress, until its answer has gone.
 pub(crate) struct Working(Connected);
 
-/// What time says of a connection.
+/// How long a connection may stay.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Stay {
     /// Look again then.
     Until(Instant),
-    /// It has to end; requests that are worked at may end first.
+    /// It has to end; requests in progress may end first.
     Over,
 }
 
@@ -108,7 +108,7 @@ impl Places {
         }
     }
 
-    /// A place for one more connection. Another connection may be told to make way.
+    /// Reserves a place for one more connection. Another connection may have to make way.
     pub(crate) fn take(self: &Arc<Self>, peer: Peer, now: Instant) -> Place {
         let displaced = Arc::new(Notify::new());
         let mut pool = self.pool(peer);
@@ -186,7 +186,7 @@ impl Connected {
         self.0.displaced.notified().await;
     }
 
-    /// A request on the connection has proven this user.
+    /// Notes that a request on the connection has proven this user.
     pub(crate) fn prove(&self, user: &str) {
         let mut pool = self.0.places.pool(self.0.peer);
         let proven = pool.admission.prove(self.0.id, user);
@@ -196,7 +196,7 @@ impl Connected {
         }
     }
 
-    /// A request on the connection was refused for its credentials.
+    /// Notes that a request on the connection was refused for its credentials.
     pub(crate) fn doubt(&self, now: Instant) {
         let mut work = self.work();
         if !std::mem::take(&mut work.proven) {
@@ -209,7 +209,7 @@ impl Connected {
         pool.displace(other);
     }
 
-    /// Takes a request on, unless a stranger has too many.
+    /// Admits a request, unless a stranger has too many.
     pub(crate) fn begin(&self) -> Option<Working> {
         let mut work = self.work();
         if !work.proven && work.requests >= STRANGER_REQUESTS_MAX {
@@ -221,7 +221,7 @@ impl Connected {
         Some(Working(self.clone()))
     }
 
-    /// Whether the connection may stay. Bytes of half a request and pings are no work.
+    /// Whether the connection may stay. Bytes of half a request and pings do not count as activity.
     pub(crate) fn stay(&self, now: Instant) -> Stay {
         let work = self.work();
         let patience = &self.0.places.patience;
@@ -263,7 +263,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What one host or subscriber has: an address of IPv4, the upper half of one of IPv6.
+/// Address range of one host or subscriber: an IPv4 address, or the upper half of an IPv6 address.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -292,7 +292,7 @@ mod tests {
         let first = start + patience.first_request;
         assert_eq!(connected.stay(start), Stay::Until(first));
         assert_eq!(connected.stay(first), Stay::Over);
-        // While requests are worked at, a stranger stays, but not for ever.
+        // A stranger stays while its requests are in progress, but not for ever.
         let working = connected.begin().expect("taken on");
         assert!(matches!(connected.stay(first), Stay::Until(_)));
         assert_eq!(connected.stay(start + patience.stranger), Stay::Over);

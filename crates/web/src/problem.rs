@@ -1,4 +1,4 @@
-//! Owns what a refused or failed request answers: a problem document with its status and headers.
+//! Owns the answer to a refused or failed request: a problem document with its status and headers.
 //! Decides nothing about requests.
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -12,7 +12,7 @@ use godwit_state::{CommandError, Fault, ProposeError};
 /// Content type of RFC 9457.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
-/// Seconds after which a request that came at a bad moment may be sent again.
+/// Seconds after which a client may retry a request that was refused for now.
 const RETRY_SECONDS: u64 = 2;
 
 /// Why a request was not carried out.
@@ -26,7 +26,7 @@ struct Inner {
     written: bool,
 }
 
-/// The refusal stands in the log and the audit log.
+/// Marks a refusal that is in the log and the audit log already.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written;
 
@@ -44,7 +44,7 @@ impl ApiError {
         }))
     }
 
-    /// The same, which stands in the log and the audit log already.
+    /// Marks this error as written to the log and the audit log already.
     pub(crate) fn written(mut self) -> Self {
         self.0.written = true;
         self
@@ -73,7 +73,7 @@ impl ApiError {
         )
     }
 
-    /// The caller has not proven who it is.
+    /// The sender has not proven a user.
     pub(crate) fn unauthenticated(code: impl Into<Code>, detail: impl Into<String>) -> Self {
         let mut error = Self::new(StatusCode::UNAUTHORIZED, code, detail);
         error.0.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
@@ -85,7 +85,7 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, code, detail)
     }
 
-    /// The request may be sent again after `seconds`.
+    /// The client may retry the request after `seconds`.
     pub(crate) fn later(
         status: StatusCode,
         code: impl Into<Code>,

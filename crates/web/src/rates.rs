@@ -1,5 +1,5 @@
 //! Owns the rates of the node's jobs over the last hours, by node, site and network path.
-//! Leaves to `rates_file` what outlives the process; the reports of jobs have the samples that last longer.
+//! Leaves persistence to `rates_file`. Reports of jobs have the samples that last longer.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,10 +16,10 @@ use crate::app::App;
 use crate::rates_file::RatesFile;
 use crate::server::stopped;
 
-/// How often running jobs are looked at.
+/// How often running jobs are sampled.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Looks of one value.
+/// Samples of one value.
 const LOOKS: u32 = 6;
 
 /// Seconds from one value to the next.
@@ -27,22 +27,22 @@ const STEP_SECONDS: u32 = 30;
 
 const _: () = assert!(LOOK_EVERY.as_secs() * LOOKS as u64 == STEP_SECONDS as u64);
 
-/// Values that are kept: those of a day.
+/// Values that are kept: those of one day.
 pub(crate) const STEPS_MAX: usize = 86_400 / STEP_SECONDS as usize;
 
-/// Sites and channels of one value; 16 bytes of each are kept for a day, so all take some 5 MB at most.
+/// Sites and channels of one value. 16 bytes of each are kept for a day, so all take about 5 MB at most.
 const NAMES_MAX: usize = 100;
 
-/// Running jobs that are looked at: the most that a page of jobs has.
+/// Running jobs that are sampled: the maximum of a page of jobs.
 const RUNNING_MAX: usize = 1_000;
 
-/// Progress that is older says nothing of the rate now.
+/// Older progress says nothing about the current rate.
 const FRESH_MS: i64 = 10_000;
 
-/// The rate of each thing that had one.
+/// The rates of one step, by key.
 pub(crate) type Step = BTreeMap<Key, f64>;
 
-/// What has a rate.
+/// Key of a rate.
 #[derive(Clone, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 pub(crate) struct Key {
     kind: RateKind,
@@ -67,10 +67,10 @@ pub(crate) struct Rates(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    /// The values of each step; the last one ended at `ended`. None is a step in which the node did not look.
+    /// The values of each step; the last one ended at `ended`. None is a step without samples.
     steps: VecDeque<Option<Step>>,
     ended: Timestamp,
-    /// The sums of the looks of the step that goes on.
+    /// Sums of the samples of the current step.
     sums: Step,
     looks: u32,
 }
@@ -80,7 +80,7 @@ impl Rates {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Goes on with what an earlier start of the node kept.
+    /// Continues from the values that an earlier run of the node kept.
     pub(crate) fn resume(&self, steps: Vec<(Timestamp, Step)>) {
         let mut kept = self.lock();
         for (at, step) in steps {
@@ -88,7 +88,7 @@ impl Rates {
         }
     }
 
-    /// Takes what the jobs that run do at `at`; tells the values of a step that has ended.
+    /// Samples the running jobs at `at`. Returns the values of a step that has ended.
     fn look(&self, jobs: &[JobView], at: Timestamp) -> Option<Step> {
         let mut kept = self.lock();
         for job in jobs {
@@ -120,7 +120,7 @@ impl Rates {
         keys.retain(|key| is_admin || !key.for_others);
         keys.insert(&node);
         let mut series: Vec<RateSeries> = Vec::new();
-        // Other sites choose names, too: those do not take the room of this site's own.
+        // Other sites choose names, too. Those names take no room from this site's own.
         let (others, own): (Vec<&Key>, Vec<&Key>) =
             keys.into_iter().partition(|key| key.for_others);
         for key in own.into_iter().chain(others).take(NAMES_MAX + 1) {
@@ -152,7 +152,7 @@ impl Rates {
 }
 
 impl Kept {
-    /// Adds a step. What lies between it and the one before is a gap.
+    /// Adds a step. The time between it and the previous step becomes a gap.
     fn push(&mut self, step: Step, at: Timestamp) {
         let step_ms = i64::from(STEP_SECONDS) * 1_000;
         let since = at.0.saturating_sub(self.ended.0);
@@ -201,7 +201,7 @@ impl Kept {
     }
 }
 
-/// Looks at the running jobs until the server stops.
+/// Samples the running jobs until the server stops.
 pub(crate) async fn follow(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let file = RatesFile::beside(directory_of(&app.jobs));
     let (file, steps) = file.open(now());
@@ -217,7 +217,7 @@ pub(crate) async fn follow(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
             let filter = JobFilter::moving();
             Ok(app.jobs.list(&filter, None, RUNNING_MAX)?.jobs)
         });
-        // A state that cannot be read now has no rates.
+        // An unreadable state has no rates.
         let jobs = looked.await.unwrap_or_default();
         let at = now();
         if let Some(step) = app.rates.look(&jobs, at) {
@@ -345,7 +345,7 @@ mod tests {
         let view = rates.view(false);
         let expected = [Some(10.0), Some(20.0), None, None, Some(30.0)];
         assert_eq!(view.series[0].bytes_per_second, expected);
-        // What is older than a day is not kept.
+        // Values older than a day are dropped.
         let (_, steps) = RatesFile::beside(&jobs).open(Timestamp(1_000_000 + 86_400_000 + 40_000));
         assert_eq!(steps.len(), 2, "{steps:?}");
     }

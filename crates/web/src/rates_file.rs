@@ -1,5 +1,5 @@
 //! Owns the file in which the rates of the last day outlive the node: one line for each step.
-//! Knows nothing of jobs. What cannot be written is missing in the charts after the next start, and nowhere else.
+//! Knows nothing of jobs. Values that cannot be written are missing in the charts after the next start, and nowhere else.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -28,7 +28,7 @@ struct Line {
 /// The file.
 pub(crate) struct RatesFile {
     path: PathBuf,
-    /// None while it cannot be written; with the number of its lines.
+    /// The file with the number of its lines; None while it cannot be written.
     file: Mutex<Option<(File, usize)>>,
 }
 
@@ -42,7 +42,7 @@ impl RatesFile {
         }
     }
 
-    /// Reads the steps of the last day, the oldest first, and leaves no older ones in the file.
+    /// Reads the steps of the last day, the oldest first, and removes older ones from the file.
     pub(crate) fn open(self, now: Timestamp) -> (Self, Vec<(Timestamp, Step)>) {
         let oldest = now.0.saturating_sub(DAY_MS);
         let mut lines = self.read();
@@ -79,7 +79,7 @@ impl RatesFile {
         }
     }
 
-    /// The lines as they stand; one that was cut by a crash is passed over.
+    /// The lines of the file. A line that was cut by a crash is skipped.
     fn read(&self) -> Vec<Line> {
         let Ok(file) = File::open(&self.path) else {
             return Vec::new();

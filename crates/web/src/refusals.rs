@@ -1,6 +1,6 @@
-//! Owns what is written down of refusals, and how many of strangers, of each user, and of all users together.
-//! Decides no refusal. Each refusal of a known user stands in the audit log, whichever route made it: a route that says more has
-//! marked its error as written.
+//! Owns which refusals are logged, and how many of strangers, of each user, and of all users together.
+//! Decides no refusal. Each refusal to a known user goes into the audit log, whichever route made it. A route that writes a more
+//! detailed line has marked its error as written.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,16 +19,16 @@ use crate::problem::Written;
 use crate::throttle::{Throttle, key};
 use crate::turns::Holder;
 
-/// The object of a line of the audit log: its beginning tells it apart.
+/// Longest object of a line of the audit log. The beginning of an object identifies it.
 const OBJECT_BYTES_MAX: usize = 256;
 
-/// Cuts an object to what a line of the audit log takes.
+/// Cuts an object to the length that a line of the audit log takes.
 pub(crate) fn cut(mut object: String) -> String {
     object.truncate(object.floor_char_boundary(OBJECT_BYTES_MAX));
     object
 }
 
-/// Who has proven to send a request, once that is known.
+/// The proven sender of a request, once known.
 #[derive(Clone, Default)]
 pub(crate) struct Proven(Arc<Mutex<Option<Actor>>>);
 
@@ -42,7 +42,7 @@ impl Proven {
     }
 }
 
-/// Writes down what is refused to a user who is known.
+/// Logs a refusal to a known user.
 pub(crate) async fn tell(
     State(app): State<Arc<App>>,
     mut request: Request,
@@ -70,13 +70,13 @@ pub(crate) async fn tell(
             app.refused(actor, "request", &what, code);
             Ok(())
         };
-        // The refusal itself matters more than its line.
+        // The refusal itself matters more than its log line.
         let _ = app.run_for(holder, write).await;
     }
     response
 }
 
-/// Faults of files of the node's own, whose words have paths of the machine and lines of the file of grants.
+/// Faults of the node's own files. Their texts contain paths of the machine and lines of the file of grants.
 const OF_OWN_FILES: [FailureCode; 4] = [
     FailureCode::GrantsUnreadable,
     FailureCode::FileUnreadable,
@@ -84,7 +84,7 @@ const OF_OWN_FILES: [FailureCode; 4] = [
     FailureCode::StateStopped,
 ];
 
-/// Only admins see paths of the machine, as in settings. The answer is written from its problem later.
+/// Hides paths of the machine from all but admins, as in settings. The answer is written from its problem later.
 fn hide_paths(response: &mut Response) {
     let problem = response.extensions_mut().get_mut::<Problem>();
     if let Some(problem) = problem.filter(|problem| problem.code.is_one_of(&OF_OWN_FILES)) {
@@ -92,17 +92,17 @@ fn hide_paths(response: &mut Response) {
     }
 }
 
-/// Refusals of all strangers, or of one user, in a row.
+/// Burst of refusals of all strangers, or of one user.
 const BURST: u32 = 100;
 
-/// After that one each so often, so that nobody fills the disk: some 43,000 lines a day.
+/// Interval between further refusals, which protects the disk: about 43,000 lines a day.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// The same for all users together.
+/// Burst of refusals of all users together.
 const BURST_OF_USERS: u32 = 1_000;
 const EVERY_OF_USERS: Duration = Duration::from_millis(500);
 
-/// What is left of the refusals that are written down.
+/// Remaining refusals that may be logged.
 pub(crate) struct Refusals {
     each: Throttle,
     users: Throttle,
@@ -116,7 +116,7 @@ impl Refusals {
         }
     }
 
-    /// Whether a refusal of this actor is written down. Strangers use up nothing of users, nor one user of another.
+    /// Whether a refusal of this actor is logged. Strangers use no allowance of users, nor does one user use that of another.
     pub(crate) fn take(&self, actor: &Actor, now: Instant) -> bool {
         if actor.role.is_none() {
             return self.each.take(&key(&["strangers"]), 1, now).is_ok();

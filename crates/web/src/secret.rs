@@ -4,13 +4,13 @@
 use aws_lc_rs::digest::SHA256;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 
-/// The beginning of each secret, by which scanners of published files find it.
+/// Prefix of each secret, by which scanners of published files find it.
 const PREFIX: &str = "gwt_";
 
 /// Random bytes of a secret.
 const SECRET_BYTES: usize = 32;
 
-/// Last signs of a secret that lists show.
+/// Last characters of a secret that lists show.
 const SHOWN: usize = 4;
 
 /// A new secret.
@@ -26,12 +26,12 @@ pub(crate) fn make() -> Result<String, getrandom::Error> {
     ))
 }
 
-/// SHA-256 of the secret in hexadecimal digits. A secret has 256 random bits, so nobody finds it from its digest.
+/// SHA-256 of the secret in hexadecimal digits. A secret has 256 random bits, so it cannot be found from its digest.
 pub(crate) fn digest(secret: &str) -> String {
     HEXLOWER.encode(&sha256(secret.as_bytes()))
 }
 
-/// The signs by which a list shows which secret it was.
+/// The last characters, by which a list identifies the secret.
 pub(crate) fn last_signs(secret: &str) -> String {
     let at = secret.floor_char_boundary(secret.len().saturating_sub(SHOWN));
     secret[at..].to_owned()

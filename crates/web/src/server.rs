@@ -1,4 +1,4 @@
-//! Owns connections: the Unix socket, how many there may be, and serving HTTP on each.
+//! Owns connections: the Unix socket, their number, and serving HTTP on each.
 //! Knows no route.
 
 use std::convert::Infallible;
@@ -34,35 +34,35 @@ use crate::unread::{Cut, Unread, Waiting, Watched};
 /// Requests at once of one connection.
 const STREAMS_MAX: u32 = 32;
 
-/// How long a client may take to shake hands by TLS.
+/// Limit for the TLS handshake of a client.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
-/// The longest head of a request that is read at all. A shorter one may still be too long for an answer other than a problem.
+/// The longest head of a request that is read at all. A shorter head may still be too long and get a problem.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes of bodies that a connection of HTTP/2 may send before a handler has read them: the least that the protocol has.
+/// Bytes of bodies that an HTTP/2 connection may send before a handler has read them: the minimum of the protocol.
 const WINDOW: u32 = 65_535;
 
-/// Bytes of an answer that wait for a client of HTTP/2.
+/// Bytes of an answer that wait for an HTTP/2 client.
 const SEND_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes of an answer that are given at once: one byte of room for them is enough for HTTP/2 to take them all.
+/// Bytes of an answer in one frame. HTTP/2 takes a whole frame as soon as it has room for one byte.
 const FRAME_BYTES_MAX: usize = 64 << 10;
 
-/// How often the other end of an idle connection of HTTP/2 is asked whether it is there.
+/// Interval of pings on an idle HTTP/2 connection.
 const PING_EVERY: Duration = Duration::from_secs(20);
 
-/// For requests that are worked at when a connection has to end.
+/// Limit for requests in progress when a connection has to end.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
-/// After the system refused a connection for want of descriptors or memory.
+/// Pause after the system refused a connection for want of descriptors or memory.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
-/// Lines about connections in a row, and the time after which there may be one more: strangers fill no log.
+/// Burst of log lines about connections, and the interval of further ones. Strangers cannot fill the log.
 const LINES_BURST: u32 = 20;
 const LINES_EVERY: Duration = Duration::from_secs(10);
 
-/// What all connections share.
+/// Data that all connections share.
 #[derive(Clone)]
 pub(crate) struct Connections {
     router: Router,
@@ -101,7 +101,7 @@ impl Connections {
         self.places.wait_until_empty().await;
     }
 
-    /// Serves a connection of the network, of which nothing was read yet, to its end.
+    /// Serves a network connection, of which nothing was read yet, to its end.
     pub(crate) async fn serve_tls(self, socket: StdTcpStream) {
         let Ok(address) = socket.peer_addr() else {
             return;
@@ -184,7 +184,7 @@ impl Connections {
     }
 }
 
-/// How HTTP is spoken.
+/// Configuration of HTTP.
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     // `overdue` ends connections whose requests do not come.
@@ -213,7 +213,7 @@ async fn overdue(connected: &Connected) {
     }
 }
 
-/// Answers a request, which counts as worked at until its answer has gone.
+/// Answers a request, which counts as in progress until its answer has gone.
 async fn answer(
     router: TowerToHyperService<Router>,
     mut request: Request<Incoming>,
@@ -237,18 +237,18 @@ async fn answer(
     }))
 }
 
-/// The body of an answer, and the request that it belongs to. A client of HTTP/2 that gives no window leaves it unread: it waits from
-/// the beginning, and after each frame, until the connection comes for another one.
+/// The body of an answer, and its request. An HTTP/2 client without a window leaves the body unread. So the body counts as waiting from the
+/// start, and after each frame, until the connection asks for the next one.
 struct Kept {
     body: Body,
-    /// What is left of a long frame.
+    /// The unsent part of a long frame.
     rest: Bytes,
     waiting: Waiting,
     _working: Option<(Working, Member)>,
 }
 
 impl Kept {
-    /// As much of the rest as is given at once.
+    /// The next frame from the unsent part.
     fn part(&mut self) -> Frame<Bytes> {
         let length = self.rest.len().min(FRAME_BYTES_MAX);
         Frame::data(self.rest.split_to(length))
@@ -294,11 +294,11 @@ impl HttpBody for Kept {
 
 /// Waits until the server stops.
 pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
-    // Fails only if the server is gone, which is the same.
+    // An error means that the server is gone, which is the same.
     let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
-/// Whether a listener has been refusing, so that it says so once.
+/// Whether a listener has been refusing, so that it logs this once.
 struct Refusing {
     what: &'static str,
     now: bool,
@@ -309,7 +309,7 @@ impl Refusing {
         Self { what, now: false }
     }
 
-    /// The connection; after an error, none and a pause.
+    /// The accepted connection. After an error, waits and returns none.
     async fn accepted<T>(
         &mut self,
         connections: &Connections,
@@ -332,7 +332,7 @@ impl Refusing {
     }
 }
 
-/// Takes connections of a management address until the server stops.
+/// Accepts connections of a management address until the server stops.
 pub(crate) async fn listen_by_tls(connections: Connections, listener: TcpListener) {
     let mut stopping = connections.stopping.clone();
     let mut refusing = Refusing::new("the management address");
@@ -348,7 +348,7 @@ pub(crate) async fn listen_by_tls(connections: Connections, listener: TcpListene
     }
 }
 
-/// Takes connections of the Unix socket until the server stops.
+/// Accepts connections of the Unix socket until the server stops.
 pub(crate) async fn listen(connections: Connections, listener: UnixListener) {
     let mut stopping = connections.stopping.clone();
     let mut refusing = Refusing::new("the API's socket");

@@ -1,5 +1,5 @@
-//! Owns sessions of the page: their cookie, and what keeps other sites from using it.
-//! A session is a token of the state, so it survives a restart of the node and is revoked as a token. It is taken as a cookie only.
+//! Owns sessions of the page: their cookie, and the protection against other sites.
+//! A session is a token of the state, so it survives a restart of the node and is revoked as a token. It is valid only as a cookie.
 
 use axum::http::HeaderMap;
 use axum::http::header::COOKIE;
@@ -16,25 +16,25 @@ use crate::problem::ApiError;
 use crate::secret::sha256;
 use crate::standing::{self, Shown, Standing};
 
-/// The header that each change needs. A page of another site cannot send it: its browser would ask this node first, which refuses.
+/// The header that each change needs. A page of another site cannot send it: its browser would ask this node first, and this node refuses.
 const PAGE_HEADER: &str = "x-godwit-page";
 
-/// Begins the name of the cookie; browsers then take it from this host and by TLS only.
+/// Prefix of the cookie name. Browsers then accept the cookie from this host and by TLS only.
 const COOKIE_PREFIX: &str = "__Host-godwit-";
 
 /// Bytes of the digest in the name of the cookie: nodes on one host have different identities, and cookies know no ports.
 const NAME_BYTES: usize = 4;
 
-/// Sessions of a user at once; a further one ends the oldest.
+/// Sessions of a user at once. A further session ends the oldest.
 const OF_USER_MAX: usize = 20;
 
-/// The cookies of a request, and where it comes from.
+/// The cookies of a request, and its origin.
 #[derive(Clone)]
 pub(crate) struct Cookie {
     cookies: Vec<String>,
-    /// A page of another origin had the browser send it.
+    /// A page of another origin made the browser send the request.
     from_elsewhere: bool,
-    /// The page says that it sent it itself.
+    /// The page's own script sent the request.
     from_page: bool,
 }
 
@@ -68,7 +68,8 @@ impl Cookie {
             .map(|(_, secret)| secret)
     }
 
-    /// Whose session it is. What a page of another origin sends is refused, and a change that the page did not send itself. Blocks.
+    /// Identifies the user of the session. Refuses requests from a page of another origin, and changes that the page's own script did not
+    /// send. Blocks.
     pub(crate) fn identify(&self, method: &str, app: &App) -> Result<Identified, ApiError> {
         let secret = self.secret(app).ok_or_else(ended)?;
         self.check_sender(method)?;
@@ -104,8 +105,8 @@ impl Cookie {
     }
 }
 
-/// Whether a page of another origin had the browser send the request: also one of the same site, such as another port of this host, to
-/// which the browser gives the cookie. Browsers say where a request comes from, and no page can change that.
+/// Whether a page of another origin made the browser send the request. Another origin of the same site counts too, such as another port of
+/// this host, to which the browser sends the cookie. Browsers say where a request comes from, and no page can change that.
 fn is_from_elsewhere(headers: &HeaderMap) -> bool {
     let mut sites = headers.get_all("sec-fetch-site").iter();
     sites.any(|site| site != "same-origin" && site != "none")
@@ -118,12 +119,12 @@ fn ended() -> ApiError {
     )
 }
 
-/// The session of this secret, if it and all that it came from are good. Blocks.
+/// The session of this secret, if it and all its parents are valid. Blocks.
 fn find(secret: &str, app: &App) -> Result<Standing, ApiError> {
     standing::of_secret(secret, Shown::Cookie, now(), app)?.map_err(|_unfit| ended())
 }
 
-/// Begins a session for a user who has proven who that is, by a password or by a token, and gives its secret. Blocks.
+/// Begins a session for a user proven by a password or a token, and returns its secret. Blocks.
 pub(crate) fn begin(
     app: &App,
     request: &Request,
@@ -135,7 +136,7 @@ pub(crate) fn begin(
     let parent = from.map(|from| from.token.id.clone());
     let origin = TokenOrigin::Session { parent };
     let mut open: Vec<Token> = app.reader().objects::<Token>()?;
-    // A token that a program has ends no session that came from the password or from another token.
+    // A program's token ends no session that came from the password or from another token.
     open.retain(|token| {
         token.user == user.name
             && TokenOrigin::of_scope(&token.scope).as_ref() == Some(&origin)

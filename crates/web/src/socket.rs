@@ -1,4 +1,4 @@
-//! Owns the Unix socket of the API: its directory, its permissions, and that no other node answers there.
+//! Owns the Unix socket of the API: its directory, its permissions, and that no other node listens there.
 //! Takes no connection.
 
 use std::fs::{self, DirBuilder, Permissions};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::machine::{ROOT, own_uid};
 
-/// Makes the socket, for anybody on this machine: who calls is decided by the user of the process.
+/// Makes the socket for all users of this machine. The user of the calling process decides the rights.
 pub(crate) fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     if let Some(directory) = path.parent() {
         make(directory)?;
@@ -30,8 +30,8 @@ pub(crate) fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> 
     Ok(listener)
 }
 
-/// Makes the directory where it is missing. One that is there may be the system's, and keeps its permissions, also if somebody put it there
-/// at this moment, as a link to another one.
+/// Makes the directory if it is missing. An existing directory may belong to the system and keeps its permissions. This also holds for a
+/// directory or link that appears at this moment.
 fn make(directory: &Path) -> io::Result<()> {
     if let Some(above) = directory
         .parent()
@@ -50,7 +50,7 @@ fn make(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a directory in which others could put a socket of theirs in the place of this one.
+/// Refuses a directory in which other users could replace this socket with theirs.
 fn check_directory(socket: &Path) -> io::Result<()> {
     let directory = socket
         .parent()
@@ -64,7 +64,7 @@ fn check_directory(socket: &Path) -> io::Result<()> {
     }
 }
 
-/// Who else could replace files in a directory, and what mends that. The sticky bit keeps out everybody but the owner of the directory.
+/// Describes who else could replace files in a directory, and the remedy. The sticky bit excludes all but the owner of the directory.
 fn trouble(shown: &str, mode: u32, owner: u32, own: u32) -> Option<String> {
     if owner != own && owner != ROOT {
         return Some(format!(

@@ -1,4 +1,4 @@
-//! Decides what a token or session is worth: the one check of every credential that the state keeps, with all that it came from.
+//! Decides whether a token or session is valid: the one check of every credential that the state keeps, with all its parents.
 //! Reads no request: `caller` and `session` do. Makes no token: `credentials` does.
 
 use std::cmp;
@@ -13,56 +13,56 @@ use crate::machine::machine_admins;
 use crate::problem::ApiError;
 use crate::secret;
 
-/// Tokens from one to the first that it came from: a log-in, a token of it, a session, and some more.
+/// Longest chain from a token to its first parent: a log-in, a token of it, a session, and some more.
 const CHAIN_MAX: usize = 8;
 
 /// How a request shows a secret.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Shown {
-    /// As a bearer token, or to sign in with. A session is not taken.
+    /// As a bearer token, or to sign in with. Sessions are refused.
     Bearer,
-    /// As the cookie of the page. Only a session is taken.
+    /// As the cookie of the page. Only sessions are accepted.
     Cookie,
 }
 
-/// A good token, and what it allows.
+/// A valid token, and the rights that it gives.
 #[derive(Clone, Debug)]
 pub(crate) struct Standing {
     pub(crate) token: Token,
     pub(crate) user: User,
-    /// The least role of the token, of those that it came from, and of their users.
+    /// Lowest role among the token, its parents, and their users.
     pub(crate) role: Role,
-    /// When the first of them ends.
+    /// Earliest end among them.
     pub(crate) expires: Option<Timestamp>,
-    /// Ids of the token and of those that it came from.
+    /// Ids of the token and its parents.
     pub(crate) chain: Vec<String>,
     /// A person signed in with a password: none of them is a token for programs.
     pub(crate) signed_in: bool,
 }
 
 impl Standing {
-    /// Whether a further token may come from this one.
+    /// Whether another token may come from this one.
     pub(crate) const fn has_room(&self) -> bool {
         self.chain.len() < CHAIN_MAX
     }
 }
 
-/// Why a token is not good.
+/// Why a token is not valid.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Unfit {
-    /// There is no such token, or nobody knows what it came from.
+    /// There is no such token, or its origin is unknown.
     Unknown,
     /// A session was shown as a token, or a token as a session.
     Misused,
-    /// This token was revoked: itself, or one that it came from.
+    /// This token was revoked: the token itself, or one of its parents.
     Revoked(String),
-    /// This token has expired: itself, or one that it came from.
+    /// This token has expired: the token itself, or one of its parents.
     Expired(String),
     /// The token that this one came from is gone.
     Orphan(String),
     /// This user is disabled.
     Disabled(String),
-    /// This user has the name of a node, of an account of a machine, or of nobody.
+    /// The name of this user is reserved: for a node, for an account of a machine, or for no user at all.
     Reserved(String),
 }
 
@@ -98,11 +98,11 @@ impl From<Unfit> for ApiError {
     }
 }
 
-/// What the state knows of tokens and users.
+/// Access to the tokens and users of the state.
 pub(crate) trait Lookup {
     fn token(&self, id: &str) -> Result<Option<Token>, Fault>;
     fn user(&self, name: &str) -> Result<Option<User>, Fault>;
-    /// The names that no user acts under.
+    /// Reserved names, under which no user acts.
     fn names(&self) -> Result<Names, Fault>;
 }
 
@@ -120,14 +120,14 @@ impl Lookup for App {
     }
 }
 
-/// The names that no user acts under: those of nodes, and of the accounts that are admins of a machine by themselves. Blocks.
+/// Reserved names, under which no user acts: names of nodes, and of accounts that are always admins of a machine. Blocks.
 pub(crate) fn names(reader: &Reader) -> Result<Names, Fault> {
     let mut names = Names::of(&reader.objects::<Node>()?);
     names.accounts.extend(machine_admins());
     Ok(names)
 }
 
-/// All tokens and users at one moment, for lists of them.
+/// All tokens and users at one moment, for lists of tokens.
 pub(crate) struct Known {
     tokens: BTreeMap<String, Token>,
     users: BTreeMap<String, User>,
@@ -135,7 +135,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Reads them. Blocks.
+    /// Reads all tokens and users. Blocks.
     pub(crate) fn read(reader: &Reader) -> Result<Self, Fault> {
         let tokens = reader.objects::<Token>()?.into_iter();
         let users = reader.objects::<User>()?.into_iter();
@@ -166,7 +166,7 @@ impl Lookup for Known {
     }
 }
 
-/// The token of this secret, if it is good. Blocks.
+/// The token of this secret, if it is valid. Blocks.
 pub(crate) fn of_secret(
     secret: &str,
     shown: Shown,
@@ -188,8 +188,8 @@ pub(crate) fn of_secret(
     judge(token, at, app)
 }
 
-/// Whether a token is good at a time: it and all that it came from are known, not revoked and not expired, and of users who are there and
-/// not disabled. Nothing that is allowed or lasts exceeds any of them. Blocks.
+/// Checks that a token is valid at a time. The token and all its parents must exist, be neither revoked nor expired, and belong to
+/// existing, enabled users. Its role and its end exceed none of theirs. Blocks.
 pub(crate) fn judge(
     token: Token,
     at: Timestamp,
@@ -255,7 +255,7 @@ mod tests {
 
     use super::*;
 
-    /// Tokens and users in an order.
+    /// Tokens and users of a test.
     struct World(Vec<Token>, Vec<User>);
 
     impl World {
@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    /// A session of ada of a token that bob made with a log-in of his.
+    /// A session of ada, from a token that bob made with his log-in.
     fn known() -> World {
         let user = |name: &str| User {
             name: name.to_owned(),

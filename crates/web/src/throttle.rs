@@ -1,4 +1,4 @@
-//! Owns how often something may be tried by each key, such as a user or an address.
+//! Owns the rate of attempts by each key, such as a user or an address.
 //! Reads no clock.
 
 use std::collections::HashMap;
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use crate::secret::sha256;
 
-/// Keys that are remembered. A further one takes the place of the key that has used the least.
+/// Keys that are remembered. A further key replaces the key that has used the least.
 const KEYS_MAX: usize = 10_000;
 
-/// The digest of what is counted: as long for a long name as for a short one.
+/// Digest of the counted parts, so that long names take no more memory.
 pub(crate) type Key = [u8; 32];
 
-/// The key of some parts.
+/// The key of these parts.
 pub(crate) fn key(parts: &[&str]) -> Key {
     let mut bytes = Vec::new();
     for part in parts {
@@ -23,7 +23,7 @@ pub(crate) fn key(parts: &[&str]) -> Key {
     sha256(&bytes)
 }
 
-/// Allows each key a number of attempts in a row, and one more after each interval.
+/// Allows each key a burst of attempts, and one more after each interval.
 pub(crate) struct Throttle {
     burst: u32,
     every: Duration,
@@ -33,7 +33,7 @@ pub(crate) struct Throttle {
 struct Keys {
     /// When each key has all its attempts again.
     full_at: HashMap<Key, Instant>,
-    /// When keys that have all their attempts were forgotten last.
+    /// When keys with all their attempts were last forgotten.
     pruned: Option<Instant>,
 }
 
@@ -49,10 +49,10 @@ impl Throttle {
         }
     }
 
-    /// Uses up `count` attempts, or as many as there are in a row if they are fewer.
+    /// Uses up `count` attempts, capped at the burst.
     ///
     /// # Errors
-    /// They are not left; tells when they come.
+    /// Too few attempts are left. The error is the time until there are enough.
     pub(crate) fn take(&self, key: &Key, count: u32, now: Instant) -> Result<(), Duration> {
         let mut keys = self.keys();
         let since = *keys.pruned.get_or_insert(now);
@@ -77,7 +77,7 @@ impl Throttle {
         Ok(())
     }
 
-    /// Gives `count` attempts back that were taken and do not count.
+    /// Returns `count` attempts that do not count after all.
     pub(crate) fn give_back(&self, key: &Key, count: u32) {
         let mut keys = self.keys();
         let spare = self.every * count.min(self.burst);
@@ -86,7 +86,7 @@ impl Throttle {
         }
     }
 
-    /// Gives all attempts back, for the key has shown that it is no guesser.
+    /// Returns all attempts: the key has shown that it is no guesser.
     pub(crate) fn clear(&self, key: &Key) {
         self.keys().full_at.remove(key);
     }
@@ -118,7 +118,7 @@ mod tests {
         throttle.clear(&a);
         assert_eq!(throttle.take(&a, 2, later), Ok(()));
         assert_eq!(throttle.take(&a, 2, later), Err(Duration::from_secs(10)));
-        // More at once than in a row: one at a time.
+        // More at once than the burst: one at a time.
         throttle.clear(&a);
         assert_eq!(throttle.take(&a, 9, later), Ok(()));
         assert!(throttle.take(&a, 1, later).is_err());

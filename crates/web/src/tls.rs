@@ -1,4 +1,4 @@
-//! Owns the certificate of the API: one that the node made, or the operator's, which is read again when its file changes.
+//! Owns the certificate of the API: the node's own, or the operator's, which is read again when its file changes.
 //! Serves no connection.
 
 mod own;
@@ -22,28 +22,29 @@ use thiserror::Error;
 use crate::secret::sha256;
 use own::{Own, is_name};
 
-/// How often the operator's files are looked at, when connections come.
+/// How often the operator's files are checked, when connections come.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the node looks whether its own certificate ends soon, when connections come.
+/// How often the end of the node's own certificate is checked, when connections come.
 const RENEW_EVERY: Duration = Duration::from_hours(1);
 
-/// A chain of certificates and a key are far shorter.
+/// Longest PEM file. A chain of certificates and a key are far shorter.
 const PEM_BYTES_MAX: u64 = 1 << 20;
 
 /// Which certificate the API shows.
 #[derive(Clone, Debug)]
 pub enum CertificateSource {
-    /// One that the node makes and keeps in this directory, for these names and addresses. It is renewed with its key before it ends.
+    /// A certificate that the node makes and keeps in this directory, for these names and addresses. It is renewed with its key before it
+    /// ends.
     Own {
         /// The directory.
         directory: PathBuf,
-        /// Name of the machine when the certificate is made; a later name changes nothing until the certificate is renewed.
+        /// Name of the machine when the certificate is made. A later name takes effect only when the certificate is renewed.
         host: Option<String>,
-        /// Further names and addresses that the certificate must have; one that lacks any is renewed.
+        /// Further names and addresses of the certificate. A certificate that lacks any is renewed.
         names: Vec<String>,
     },
-    /// The operator's.
+    /// The operator's certificate.
     Files {
         /// The chain, in PEM, the node's own first.
         certificate: PathBuf,
@@ -79,7 +80,7 @@ pub(crate) struct Certificate {
     log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-/// When the files, and the end of the node's own certificate, were looked at last.
+/// When the files, and the end of the node's own certificate, were checked last.
 struct Looked {
     files: Instant,
     end: Instant,
@@ -90,11 +91,11 @@ struct Loaded {
     stamps: Stamps,
 }
 
-/// By these a change of the files is seen.
+/// Stamps that reveal a change of the files.
 type Stamps = [Option<(u64, u64, i64, i64, u64)>; 2];
 
 impl Certificate {
-    /// Loads the certificate; makes the node's own where there is none yet.
+    /// Loads the certificate. Makes the node's own if there is none yet.
     pub(crate) fn load(
         source: &CertificateSource,
         log: Arc<dyn Fn(&str) + Send + Sync>,
@@ -143,7 +144,7 @@ impl Certificate {
         hexadecimal(sha256(key.as_deref().unwrap_or_default()))
     }
 
-    /// Reads the files again if they changed. Files that cannot be used leave the certificate as it is.
+    /// Reads the files again if they changed. Unusable files leave the certificate as it is.
     fn look(&self) {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
         if looked.files.elapsed() < LOOK_EVERY {
@@ -180,7 +181,7 @@ impl Certificate {
                 ));
             }
             Err(error) => {
-                // Said once for each state of the files.
+                // Logged once for each state of the files.
                 let stamps = stamps(&self.files);
                 self.now
                     .write()
@@ -194,10 +195,10 @@ impl Certificate {
     }
 }
 
-/// Whether a source can be used. Makes nothing.
+/// Checks that a source can be used. Makes nothing.
 ///
 /// # Errors
-/// A file is missing, is no PEM, or the key is that of another certificate; or a name can stand in no certificate.
+/// A file is missing or is no PEM, the key belongs to another certificate, or a name cannot be in a certificate.
 pub fn check_certificate(source: &CertificateSource) -> Result<(), CertificateError> {
     match source {
         CertificateSource::Files { certificate, key } => {
@@ -231,7 +232,7 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-/// What TLS needs: version 1.3, HTTP/2 and HTTP/1.1, no certificate of the client, and each connection with a handshake of its own.
+/// Configuration of TLS: version 1.3, HTTP/2 and HTTP/1.1, no client certificates, and no session resumption.
 pub(crate) fn server_config(certificate: Arc<Certificate>) -> Result<ServerConfig, rustls::Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)

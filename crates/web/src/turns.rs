@@ -1,4 +1,4 @@
-//! Owns whose turn it is among calls that block: all share a number of turns, of which each user and each stranger has a share.
+//! Owns the turns of blocking calls: all share a number of turns, of which each user and each stranger has a share.
 //! Runs no call.
 
 use std::cell::RefCell;
@@ -18,10 +18,10 @@ use godwit_api::failure::FailureCode;
 /// How long a request waits for its turn.
 const TURN_WITHIN: Duration = Duration::from_secs(10);
 
-/// For whom a call is made.
+/// The party for whom a call is made.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Holder {
-    /// Those of one place who have not proven who they are.
+    /// Unproven senders of one place.
     Stranger(Key),
     User(String),
 }
@@ -30,26 +30,26 @@ task_local! {
     static HOLDER: RefCell<Holder>;
 }
 
-/// Works at a request, whose calls are made for this holder until it [has proven](proven) a user.
+/// Handles a request, whose calls are made for this holder until it [has proven](proven) a user.
 pub(crate) async fn held_by<T>(holder: Holder, work: impl Future<Output = T>) -> T {
     HOLDER.scope(RefCell::new(holder), work).await
 }
 
-/// The request that is worked at has proven this user.
+/// Notes that the current request has proven this user.
 pub(crate) fn proven(user: &str) {
-    // Outside of a request nobody holds anything.
+    // Outside of a request there is no holder.
     let _ = HOLDER.try_with(|holder| holder.replace(Holder::User(user.to_owned())));
 }
 
-/// For whom the request is that is worked at; None for the node itself.
+/// Holder of the current request; None for the node itself.
 pub(crate) fn holder() -> Option<Holder> {
     HOLDER.try_with(|holder| holder.borrow().clone()).ok()
 }
 
-/// Turns at something.
+/// Turns for one kind of call.
 pub(crate) struct Turns {
     all: Arc<Semaphore>,
-    /// Those that go to holders who have one already.
+    /// Turns for holders that have one already.
     further: Arc<Semaphore>,
     share: usize,
     shares: Arc<Mutex<Shares>>,
@@ -59,13 +59,13 @@ type Shares = HashMap<Holder, Share>;
 
 struct Share {
     turns: Arc<Semaphore>,
-    /// Turns that the holder has, or waits for among those of all.
+    /// Turns that the holder has, or waits for among the shared turns.
     taken: usize,
     /// Calls that have a turn or wait for one.
     calls: usize,
 }
 
-/// A turn; given back when dropped.
+/// A turn; released when dropped.
 pub(crate) struct Turn {
     _own: Option<OwnTurn>,
     _further: Option<OwnedSemaphorePermit>,
@@ -82,7 +82,7 @@ struct OwnTurn {
 }
 
 impl Turns {
-    /// So many turns at once, and so many of one holder.
+    /// Allows this many turns at once, and this many of one holder.
     pub(crate) fn new(all: usize, share: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(all)),
@@ -92,7 +92,7 @@ impl Turns {
         }
     }
 
-    /// The same, of which only so many go to holders who have one already. So a few holders do not have all of them.
+    /// Limits the turns of holders that have one already, so that a few holders cannot take all turns.
     pub(crate) fn keeping(self, further: usize) -> Self {
         Self {
             further: Arc::new(Semaphore::new(further)),
@@ -100,10 +100,10 @@ impl Turns {
         }
     }
 
-    /// Waits for a turn, for a while. Who has the whole share waits for the own calls, and holds up nobody else.
+    /// Waits for a turn, for a limited time. A holder with a full share waits for its own calls, and delays no other holder.
     ///
     /// # Errors
-    /// It does not come.
+    /// No turn came in time.
     pub(crate) async fn take(&self, holder: Option<Holder>) -> Result<Turn, ApiError> {
         match timeout(TURN_WITHIN, self.wait(holder)).await {
             Ok(Ok(turn)) => Ok(turn),
@@ -158,7 +158,7 @@ impl Turns {
 }
 
 impl OwnTurn {
-    /// Counts the turn; whether the holder has no other one.
+    /// Counts the turn. Returns whether the holder has no other one.
     fn count(&mut self) -> bool {
         self.counts = true;
         let mut shares = lock(&self.shares);

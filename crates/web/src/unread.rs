@@ -1,4 +1,4 @@
-//! Owns the end of clients that do not read: a connection whose answer stands still for too long is cut off.
+//! Cuts off clients that do not read: a connection ends when its answer stands still for too long.
 //! Knows nothing of answers.
 
 use std::collections::HashMap;
@@ -12,14 +12,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-/// How often it is looked whether anything stands still.
+/// How often stalls are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Ends a connection.
 #[derive(Clone, Default)]
 pub(crate) struct Cut(pub(crate) Arc<Notify>);
 
-/// All that waits for one client. Clones are the same.
+/// All pending output for one client. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Unread(Arc<Mutex<Since>>);
 
@@ -29,14 +29,14 @@ struct Since {
     waiting: HashMap<u64, Instant>,
 }
 
-/// Since when one thing waits for the client; forgotten when dropped.
+/// Since when one output waits for the client; forgotten when dropped.
 pub(crate) struct Waiting {
     unread: Unread,
     id: u64,
 }
 
 impl Unread {
-    /// One more thing that can wait; it does not yet.
+    /// Adds one more output, which does not wait yet.
     pub(crate) fn waiting(&self) -> Waiting {
         let mut since = self.since();
         since.next += 1;
@@ -46,7 +46,7 @@ impl Unread {
         }
     }
 
-    /// Cuts the connection off when something has waited longer than `most`; ends with all else that knows this.
+    /// Cuts the connection off when an output has waited longer than `most`. Ends when all clones are dropped.
     pub(crate) fn watch(&self, most: Duration, cut: Cut) {
         let own: Weak<Mutex<Since>> = Arc::downgrade(&self.0);
         tokio::spawn(async move {
@@ -70,13 +70,13 @@ impl Unread {
 }
 
 impl Waiting {
-    /// It waits, since now if it did not.
+    /// Notes that the output waits, from now on if it did not.
     pub(crate) fn begin(&self) {
         let mut since = self.unread.since();
         since.waiting.entry(self.id).or_insert_with(Instant::now);
     }
 
-    /// It waits no more.
+    /// Notes that the output no longer waits.
     pub(crate) fn end(&self) {
         self.unread.since().waiting.remove(&self.id);
     }
@@ -88,7 +88,7 @@ impl Drop for Waiting {
     }
 }
 
-/// A socket that tells when it has room for nothing.
+/// A socket that notes when it is full.
 pub(crate) struct Watched<S> {
     pub(crate) socket: S,
     pub(crate) waiting: Waiting,

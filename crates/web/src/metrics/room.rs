@@ -15,7 +15,7 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::config::ExportInfo;
 use crate::routes::node::exports_of;
 
-/// A file system that answers later, as one whose server is away, has no figures: the others are not to wait for it.
+/// A file system that answers later, such as one whose server is unreachable, has no figures. The others do not wait for it.
 const LOOK_WITHIN: Duration = Duration::from_millis(250);
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
@@ -28,7 +28,7 @@ struct ExportLabel {
 pub(super) struct RoomMetrics {
     free: Family<ExportLabel, Gauge>,
     total: Family<ExportLabel, Gauge>,
-    /// A thread looks at the file systems: at most one hangs.
+    /// A thread is looking at the file systems. At most one such thread hangs.
     looks: Arc<AtomicBool>,
 }
 
@@ -48,7 +48,7 @@ impl RoomMetrics {
         );
     }
 
-    /// Takes the figures as they are now.
+    /// Sets the current figures.
     pub(super) fn set(&self, exports: &[ExportInfo]) {
         self.free.clear();
         self.total.clear();
@@ -62,7 +62,7 @@ impl RoomMetrics {
         }
     }
 
-    /// Looks at the file systems, in a thread that may hang. None of them where that takes too long.
+    /// Looks at the file systems, in a thread that may hang. Returns none of them if that takes too long.
     fn look(&self, exports: &[ExportInfo]) -> Vec<ExportView> {
         if self.looks.swap(true, Ordering::AcqRel) {
             return Vec::new();
@@ -72,7 +72,7 @@ impl RoomMetrics {
         let look = move || {
             let seen = exports_of(&exports);
             looks.store(false, Ordering::Release);
-            // Whoever asked may have waited long enough.
+            // Fails if the request stopped waiting.
             let _ = sender.send(seen);
         };
         let thread = std::thread::Builder::new().name("gw-room".to_owned());

@@ -57,7 +57,7 @@ async fn show(
     app.run(move |app| find(app, &id)).await.map(Json)
 }
 
-/// Adds or replaces a rule of the state. It counts at once.
+/// Adds or replaces a rule of the state. The rule takes effect at once.
 #[utoipa::path(put, path = "/access/{id}", tag = "access", params(("id" = String, Path)), request_body = NewAccess, responses((status = 200, body = AccessView), Problems))]
 async fn put(
     Admin(caller): Admin,
@@ -135,7 +135,7 @@ fn find_site(app: &App, name: &str) -> Result<Site, ApiError> {
     })
 }
 
-/// A rule for one site does not become one for another site, or for this node, by a client that does not know of sites.
+/// Refuses to turn a rule for one site into one for another site, or for this node. A client may not know of sites.
 fn check_same_site(earlier: Option<&AccessRule>, grant: &Grant) -> Result<(), ApiError> {
     let Some(rule) = earlier else {
         return Ok(());

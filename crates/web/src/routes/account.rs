@@ -1,4 +1,4 @@
-//! Owns the routes of the caller's own account: password, sessions and tokens, for everybody who has signed in.
+//! Owns the routes of the caller's own account: password, sessions and tokens, for every signed-in user.
 //! Does nothing to other users: `users` and `tokens` do.
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(end_others))
 }
 
-/// Shows the account of the caller, with the sessions, log-ins and tokens that are good now.
+/// Shows the account of the caller, with its valid sessions, log-ins and tokens.
 #[utoipa::path(get, path = "/account", tag = "account", responses((status = 200, body = AccountView), Problems))]
 async fn show(
     Viewer(caller): Viewer,
@@ -52,7 +52,7 @@ async fn show(
     .map(Json)
 }
 
-/// Changes the caller's own password. All other sessions and log-ins of the user end.
+/// Changes the caller's password. All other sessions and log-ins of the user end.
 #[utoipa::path(put, path = "/account/password", tag = "account", request_body = NewPassword, responses((status = 204), Problems))]
 async fn change_password(
     Owner(caller): Owner,
@@ -100,12 +100,12 @@ async fn change_password(
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct OthersQuery {
-    /// The tokens that were made end as well, not sessions and log-ins only.
+    /// Also ends tokens for programs, not only sessions and log-ins.
     #[serde(default, deserialize_with = "yes_or_no")]
     made: bool,
 }
 
-/// Ends all sessions and log-ins of the caller but the one of the request and what that came from.
+/// Ends all sessions and log-ins of the caller, except that of the request and its parents.
 #[utoipa::path(delete, path = "/account/tokens", tag = "account", params(OthersQuery), responses((status = 204), Problems))]
 async fn end_others(
     Owner(caller): Owner,
@@ -133,7 +133,7 @@ async fn end_others(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Ids of the token or session that the request shows, and of what it came from.
+/// Ids of the token or session that the request shows, and of its parents.
 fn chain(caller: &Caller) -> Vec<String> {
     let standing = caller.standing.as_ref();
     standing.map_or_else(Vec::new, |standing| standing.chain.clone())

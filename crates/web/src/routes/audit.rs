@@ -27,20 +27,20 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct AuditQuery {
-    /// Who wanted it.
+    /// Name of the user or node that made the request.
     actor: Option<String>,
     /// At this time or later.
     since: Option<Timestamp>,
     /// Before this time.
     until: Option<Timestamp>,
-    /// Lines older than the one of this number; for the next page the last number of the page before.
+    /// Only lines older than this number; for the next page, pass the last number of the page before.
     before: Option<u64>,
-    /// Lines of the page; 100 if it is missing.
+    /// Lines of the page; default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
-/// Lists who wanted what and what became of it, the newest first.
+/// Lists audited requests with their outcomes, the newest first.
 #[utoipa::path(get, path = "/audit", tag = "audit", params(AuditQuery), responses((status = 200, body = Vec<AuditView>), Problems))]
 async fn audit(
     Admin(_caller): Admin,

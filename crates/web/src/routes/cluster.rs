@@ -21,10 +21,10 @@ use crate::caller::{Admin, Viewer};
 use crate::extract::{Body, Parameters, Path};
 use crate::problem::ApiError;
 
-/// For how long an invitation is good if nothing is said.
+/// Default lifetime of an invitation.
 const INVITE_SECONDS: u64 = 3_600;
 
-/// The shortest and the longest time for which an invitation is good.
+/// Shortest and longest lifetime of an invitation.
 const INVITE_RANGE: std::ops::RangeInclusive<u64> = 60..=604_800;
 
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -34,7 +34,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(change, remove))
 }
 
-/// Shows the cluster of the node: all nodes, who leads, who votes, and how each is.
+/// Shows the cluster of the node: its leader, and all nodes with their votes and states.
 #[utoipa::path(get, path = "/cluster", tag = "cluster", responses((status = 200, body = ClusterView), Problems))]
 async fn show(
     Viewer(_caller): Viewer,
@@ -43,7 +43,7 @@ async fn show(
     app.run_at_places(view).await.map(Json)
 }
 
-/// Makes an invitation, by which one other node can join.
+/// Makes an invitation, with which one node can join.
 #[utoipa::path(post, path = "/cluster/invites", tag = "cluster", request_body = NewInvite, responses((status = 200, body = InviteView), Problems))]
 async fn invite(
     Admin(caller): Admin,
@@ -91,12 +91,12 @@ async fn change(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Removal {
-    /// Removes it even if it lives and is not drained.
+    /// Removes the node even if it is alive and not drained.
     #[serde(default, deserialize_with = "yes_or_no")]
     force: bool,
 }
 
-/// A parameter of a query is text.
+/// Reads a parameter of a query, which is text.
 pub(super) fn yes_or_no<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     match String::deserialize(from)?.as_str() {
         "true" => Ok(true),
@@ -107,7 +107,7 @@ pub(super) fn yes_or_no<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::E
     }
 }
 
-/// Removes a node. What it runs goes on at other nodes.
+/// Removes a node. Its jobs continue at other nodes.
 #[utoipa::path(delete, path = "/cluster/nodes/{name}", tag = "cluster", params(("name" = String, Path), Removal), responses((status = 204), Problems))]
 async fn remove(
     Admin(caller): Admin,

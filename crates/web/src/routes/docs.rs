@@ -1,4 +1,4 @@
-//! Owns the description of the API: the document for programs, and a page for people that needs nothing from elsewhere.
+//! Owns the description of the API: the document for programs, and a self-contained page for people.
 //! Describes nothing by hand: the document comes from the handlers.
 
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::app::App;
 /// The page that shows the document.
 const PAGE: &str = include_str!("docs.html");
 
-/// Nothing from elsewhere; the page's own script and style only.
+/// The page loads nothing from elsewhere, only its own script and style.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 pub(super) fn routes(document: String) -> Router<Arc<App>> {
-    // Shared by all answers: anybody may ask for it.
+    // Shared by all answers, since it needs no credentials.
     let document = Bytes::from(document);
     let json = move || {
         let document = document.clone();

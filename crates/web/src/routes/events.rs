@@ -1,5 +1,5 @@
-//! Owns the stream of events: changes of jobs as they come, resumed from where a client was, and the progress of running jobs.
-//! A client that does not read is cut off; it holds nothing up, for each stream reads the state by itself. A stream ends with its token.
+//! Owns the stream of events: changes of jobs as they come, resumed where a client stopped, and the progress of running jobs.
+//! A client that does not read is cut off. It delays no other, for each stream reads the state separately. A stream ends with its token.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -35,36 +35,37 @@ use crate::problem::ApiError;
 use crate::server::stopped;
 use crate::turns::{self, Holder};
 
-/// A silent stream says so often that it is there; clients take it for dead after 45 s.
+/// Interval of pings on a silent stream. Clients treat a stream as dead after 45 s.
 const PING_EVERY: Duration = Duration::from_secs(10);
 
-/// Changes that come within this time are told together: of each job the last one.
+/// Changes within this time are sent together: of each job the last one.
 const GATHER: Duration = Duration::from_millis(50);
 
-/// Events that wait for a client to read them: those of the sixteen streams that a token may have are a page together.
+/// Events that wait for a client to read them. The sixteen streams of a token together hold one page.
 const WAITING_BYTES: usize = PAGE_BYTES / 16;
 
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(events))
 }
 
-/// Which events are told.
+/// Selects the events of the stream.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct EventsQuery {
-    /// What the events are about: `job`, which is all that there is so far.
+    /// Topic of the events: `job`, the only topic.
     topic: Option<String>,
     /// Events of this job only. A stream without `Last-Event-ID` then begins with the job as it is.
     job: Option<String>,
-    /// The stream ends after this number of events; without it it ends when the client hangs up.
+    /// The stream ends after this number of events. Without a limit, it ends when the client hangs up.
     #[param(minimum = 1)]
     limit: Option<u64>,
 }
 
-/// Tells changes as server-sent events.
+/// Sends changes as server-sent events.
 ///
-/// `job` has a changed job as data, `progress` how far a running one is, and `gone` says that events were missed: read the jobs anew then.
+/// `job` carries a changed job, and `progress` the progress of a running one. `gone` means that events were missed: read the jobs again
+/// then.
 #[utoipa::path(
     get, path = "/events", tag = "events",
     params(EventsQuery, ("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event that the client has; the stream begins after it.")),
@@ -151,12 +152,12 @@ struct EventStream {
     moved: watch::Receiver<Arc<Vec<JobProgress>>>,
     stopping: watch::Receiver<bool>,
     pending: VecDeque<Event>,
-    /// Jobs that changed, whose events come after those.
+    /// Changed jobs whose events follow the pending ones.
     changed: VecDeque<(u64, String)>,
     left: Option<u64>,
-    /// There may be events that were not looked at.
+    /// The state may have further events.
     look: bool,
-    /// For whom the events are read.
+    /// Holder for whom the events are read.
     holder: Option<Holder>,
     _place: StreamPlace,
 }
@@ -202,7 +203,7 @@ impl EventStream {
         }
     }
 
-    /// Takes how far running jobs are, as the caller may see that now.
+    /// Takes the progress of running jobs, as the caller may see it now.
     async fn read_progress(&mut self) -> Option<()> {
         let is_wanted = |id: &str| self.job.as_deref().is_none_or(|job| job == id);
         let moved = Arc::clone(&self.moved.borrow_and_update());
@@ -225,13 +226,13 @@ impl EventStream {
         Some(())
     }
 
-    /// Reads what has changed since the last look.
+    /// Reads the changes since the last look.
     async fn read(&mut self) -> Option<()> {
         let mut follower = self.follower.take()?;
         let (job, request) = (self.job.clone(), self.lasting.request().clone());
         let mut changed = std::mem::take(&mut self.changed);
         let read = self.app.run_for(self.holder.clone(), move |app| {
-            // Anew each time: what the caller may see can change while the stream is open.
+            // Checked each time: the caller's rights can change while the stream is open.
             let caller = request.caller(Need::Role(Role::Viewer), app)?;
             let mut events = VecDeque::new();
             let more = match changed.is_empty() {
@@ -256,7 +257,7 @@ impl EventStream {
     }
 }
 
-/// Finds the jobs that changed after the follower's position, the last change of each; false if there is none. Blocks.
+/// Finds the jobs that changed after the follower's position, with the last change of each. Returns false if there are none. Blocks.
 fn look(
     app: &App,
     follower: &mut Follower,
@@ -287,7 +288,7 @@ fn look(
     Ok(true)
 }
 
-/// Takes changed jobs and tells them as they are now, until that is as much as may wait. Blocks.
+/// Takes changed jobs and queues their current states, up to the bound of waiting bytes. Blocks.
 fn tell(
     app: &App,
     caller: &Caller,
@@ -312,7 +313,7 @@ fn tell(
     Ok(())
 }
 
-/// The event, and how many bytes it has about.
+/// The event, and its approximate size in bytes.
 fn event(name: &str, id: Option<u64>, data: &impl Serialize) -> (Event, usize) {
     let text = serde_json::to_string(data).unwrap_or_default();
     let bytes = text.len();

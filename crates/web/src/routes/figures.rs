@@ -29,10 +29,10 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(settings))
 }
 
-/// Tells how fast jobs were in the last hours: those of the node, of each site, and of each network path.
+/// Lists the rates of jobs in the last hours: of the node, of each site, and of each network path.
 #[utoipa::path(get, path = "/rates", tag = "node", responses((status = 200, body = RatesView), Problems))]
 async fn rates(Viewer(caller): Viewer, State(app): State<Arc<App>>) -> Result<Response, ApiError> {
-    // Those of a hundred sites and channels are some megabytes.
+    // The rates of a hundred sites and channels take some megabytes.
     let turn = app.long_answers.turn().await?;
     let rates = app.rates.view(caller.role == Role::Admin);
     Ok(until_gone(Json(rates).into_response(), turn))
@@ -43,11 +43,11 @@ async fn rates(Viewer(caller): Viewer, State(app): State<Arc<App>>) -> Result<Re
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct SettingsQuery {
-    /// `serve` for the node itself, `cp`, `sync` or `verify` for jobs; `serve` if it is missing.
+    /// `serve` for the node itself; `cp`, `sync` or `verify` for jobs; default `serve`.
     command: Option<String>,
 }
 
-/// Lists settings with their meaning; those of the node with value and origin.
+/// Lists settings with their meaning. Those of the node come with value and origin.
 #[utoipa::path(get, path = "/settings", tag = "node", params(SettingsQuery), responses((status = 200, body = Vec<SettingView>), Problems))]
 async fn settings(
     Viewer(caller): Viewer,
@@ -93,7 +93,7 @@ async fn settings(
     Ok(Json(Setting::all_of(scope).map(view).collect()))
 }
 
-/// Whether values of this kind may be paths of the machine, or hold some: only admins see those, and origins that are files.
+/// Whether values of this kind may be or contain paths of the machine. Only admins see those values, and origins that are files.
 const fn may_name_paths(kind: &Kind) -> bool {
     matches!(kind, Kind::Text { .. } | Kind::File | Kind::List { .. })
 }

@@ -1,4 +1,4 @@
-//! Owns the routes for those who watch over the node: whether it lives, whether it is ready, its figures.
+//! Owns the routes for monitoring: whether the node is alive, whether it is ready, and its figures.
 //! Heals nothing.
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(metrics))
 }
 
-/// Says that the node lives.
+/// Reports that the node is alive.
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()), responses((status = 200, body = Health), Problems))]
 async fn healthz() -> Json<Health> {
     Json(Health {
@@ -35,12 +35,12 @@ async fn healthz() -> Json<Health> {
     })
 }
 
-/// Says whether the node takes changes: its state leads, and its disk has room.
+/// Reports whether the node takes changes: its state leads, and its disk has room.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()), responses((status = 200, body = Health), Problems))]
 async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Health>, ApiError> {
     app.run(|app| {
         app.jobs.replica().check_ready().map_err(|error| {
-            // Who may not look at the node learns no path of it.
+            // Callers without a role do not see paths of the node.
             let error = ApiError::from(error);
             ApiError::later(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -56,7 +56,7 @@ async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Health>, ApiError> {
     .await
 }
 
-/// Gives the figures of the node to Prometheus.
+/// Serves the figures of the node to Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, description = "The figures as OpenMetrics text.", content_type = "application/openmetrics-text", body = String), Problems))]
 async fn metrics(
     Viewer(_caller): Viewer,

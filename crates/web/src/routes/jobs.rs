@@ -1,5 +1,5 @@
-//! Owns the routes of jobs: submission, lists, steering, and what is known of each.
-//! Decides nothing about jobs but whose they are; what a caller sees of a job, `godwit_jobs::Seen` decides.
+//! Owns the routes of jobs: submission, lists, steering, and details of each job.
+//! Checks only ownership; `godwit_jobs::Seen` decides what a caller sees of a job.
 
 use std::sync::Arc;
 
@@ -29,9 +29,9 @@ use crate::problem::ApiError;
 
 /// Jobs of a page.
 const PAGE_USUAL: u32 = 100;
-/// The state gives no more at once.
+/// Most jobs of a page: the state returns no more at once.
 const PAGE_MAX: u32 = 1_000;
-/// Bytes of places and labels of a page: a user may leave as many pages unread as it has requests at once.
+/// Bytes of places and labels of a page. A user may leave as many pages unread as it has requests at once.
 const PAGE_OF_JOBS_BYTES: usize = PAGE_BYTES / 4;
 /// Lines of a page of a log.
 const LINES_MAX: u32 = 10_000;
@@ -60,21 +60,21 @@ struct ListQuery {
     /// States, separated by commas; the parameter may be repeated.
     #[param(value_type = Option<Vec<JobState>>, style = Form, explode = false)]
     state: Option<String>,
-    /// Beginning of the id.
+    /// Prefix of the id.
     id: Option<String>,
     /// Owner.
     owner: Option<String>,
     /// Site of a source or of the destination.
     site: Option<String>,
-    /// Part of the label; case counts.
+    /// Substring of the label; case-sensitive.
     label: Option<String>,
     /// Submitted at this time or later.
     since: Option<Timestamp>,
     /// Submitted before this time.
     until: Option<Timestamp>,
-    /// Where the page before ended, as its `next` says.
+    /// Cursor of the page: `next` of the page before.
     cursor: Option<String>,
-    /// Jobs of the page; 100 if it is missing.
+    /// Jobs of the page; default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
@@ -121,7 +121,7 @@ async fn list(
         .map(Json)
 }
 
-/// Submits a job; the caller owns it. A repeated key submits once.
+/// Submits a job. The caller owns it. A repeated idempotency key submits once.
 #[utoipa::path(
     post, path = "/jobs", tag = "jobs", request_body = NewJob,
     params(("Idempotency-Key" = Option<String>, Header, description = "A text that the caller chose for this submission.")),
@@ -178,7 +178,7 @@ async fn read<T: Send + 'static>(
         .map(Json)
 }
 
-/// The same of what other nodes may keep, which takes longer, and may be long.
+/// Runs a reading call about the history of a job. Other nodes may keep it, and the answer may be long.
 async fn read_history<T: Serialize + Send + 'static>(
     app: &Arc<App>,
     caller: Caller,
@@ -189,7 +189,7 @@ async fn read_history<T: Serialize + Send + 'static>(
     in_turn(app, async { read.await.map(Json) }).await
 }
 
-/// An answer that may be long: few of them are in memory at a time.
+/// Makes an answer that may be long. Few long answers are in memory at a time.
 async fn in_turn(
     app: &App,
     answer: impl Future<Output = Result<impl IntoResponse, ApiError>>,
@@ -198,7 +198,7 @@ async fn in_turn(
     Ok(until_gone(answer.await?.into_response(), turn))
 }
 
-/// Runs a change of one job, if it is the caller's.
+/// Runs a change of one job, if the caller owns it.
 async fn steer(
     app: &Arc<App>,
     caller: Caller,
@@ -226,7 +226,7 @@ async fn steer(
     .map(Json)
 }
 
-/// The error of a call. A refusal of what the caller may not do is noted in the audit log.
+/// The error of a call. A refusal for missing rights goes into the audit log.
 fn noted(app: &App, caller: &Caller, action: &str, object: &str, error: JobsError) -> ApiError {
     match &error {
         JobsError::Forbidden { code, .. } => {
@@ -257,7 +257,7 @@ async fn description(
     read(&app, caller, id, Seen::description).await
 }
 
-/// Changes limit, priority or label of a job; a running job obeys at once.
+/// Changes limit, priority or label of a job. A running job applies them at once.
 #[utoipa::path(patch, path = "/jobs/{id}", tag = "jobs", params(("id" = String, Path)), request_body = ChangeJob, responses((status = 200, body = JobView), Problems))]
 async fn change(
     Operator(caller): Operator,
@@ -271,7 +271,7 @@ async fn change(
     .await
 }
 
-/// Stops a job for a time. What has arrived stays.
+/// Pauses a job. Data that has arrived stays.
 #[utoipa::path(post, path = "/jobs/{id}/pause", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = JobView), Problems))]
 async fn pause(
     Operator(caller): Operator,
@@ -291,7 +291,7 @@ async fn resume(
     steer(&app, caller, id, Jobs::resume).await
 }
 
-/// Gives a job up.
+/// Cancels a job.
 #[utoipa::path(post, path = "/jobs/{id}/cancel", tag = "jobs", params(("id" = String, Path)), request_body = Option<CancelJob>, responses((status = 200, body = JobView), Problems))]
 async fn cancel(
     Operator(caller): Operator,
@@ -306,7 +306,7 @@ async fn cancel(
     .await
 }
 
-/// Runs an ended job once more.
+/// Runs an ended job again.
 #[utoipa::path(post, path = "/jobs/{id}/retry", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = JobView), Problems))]
 async fn retry(
     Operator(caller): Operator,
@@ -341,9 +341,9 @@ async fn failures(
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct LogQuery {
-    /// Lines after this number; 0 if it is missing.
+    /// Only lines after this number; default 0.
     after: Option<u64>,
-    /// Lines of the page; 1000 if it is missing.
+    /// Lines of the page; default 1000.
     #[param(minimum = 1, maximum = 10_000)]
     limit: Option<u32>,
 }
@@ -361,7 +361,7 @@ async fn log(
     read_history(&app, caller, id, move |seen, id| seen.log(id, after, limit)).await
 }
 
-/// Lists what was measured of the job, the oldest first.
+/// Lists the samples of the job, the oldest first.
 #[utoipa::path(get, path = "/jobs/{id}/samples", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Vec<SampleView>), Problems))]
 async fn samples(
     Viewer(caller): Viewer,
@@ -371,7 +371,7 @@ async fn samples(
     read_history(&app, caller, id, Seen::samples).await
 }
 
-/// Shows the work of a divided job: who controls it, who sends where, and who holds what.
+/// Shows the work of a divided job: its controller, its senders, and the work that each node holds.
 #[utoipa::path(get, path = "/jobs/{id}/work", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = WorkView), Problems))]
 async fn work(
     Viewer(caller): Viewer,

@@ -172,7 +172,7 @@ impl Modify for Security {
     }
 }
 
-/// What any route may answer beside its own answers.
+/// Problems that any route may answer, beside its own answers.
 struct Problems;
 
 impl IntoResponses for Problems {

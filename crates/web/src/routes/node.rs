@@ -23,7 +23,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(exports))
 }
 
-/// Tells of the node, and who asks.
+/// Describes the node and the caller.
 #[utoipa::path(get, path = "/node", tag = "node", responses((status = 200, body = NodeView), Problems))]
 async fn node(
     Viewer(caller): Viewer,
@@ -51,7 +51,7 @@ async fn exports(
         .map(Json)
 }
 
-/// The exports with the room that is left in each. Blocks where nothing watches them.
+/// The exports with their free space. Blocks if no watcher has measured them.
 pub(crate) fn exports_of(exports: &[ExportInfo]) -> Vec<ExportView> {
     exports
         .iter()

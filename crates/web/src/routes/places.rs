@@ -1,5 +1,5 @@
-//! Owns the routes about entries at places: of this node, and of other sites, which are asked for them.
-//! Touches no file and dials nobody: whatever asks for the node does.
+//! Owns the routes about entries at places, of this node and of other sites.
+//! Touches no file and dials no node: the node's asker does.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::errand::{Errand, ask, change, change_while};
 use crate::extract::Body;
 use crate::problem::ApiError;
 
-/// Entries of a page where the client names no number.
+/// Entries of a page, if the client names no number.
 const PAGE_USUAL: u32 = 500;
 
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -42,7 +42,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(clean))
 }
 
-/// Which place is meant.
+/// Selects a place.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "it describes what `Query` reads as bytes")]
@@ -51,16 +51,16 @@ struct PlaceQuery {
     place: String,
 }
 
-/// Which page of a directory is meant.
+/// Selects a page of a directory.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "it describes what `Query` reads as bytes")]
 struct ListQuery {
     /// Directory, as `SITE:/EXPORT/PATH`.
     place: String,
-    /// Where the page before ended, as its `next` says.
+    /// Cursor of the page: `next` of the page before.
     cursor: Option<String>,
-    /// Entries of the page; 500 if it is missing.
+    /// Entries of the page; default 500.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
@@ -104,7 +104,8 @@ async fn stat(
     entry(ask(&app, caller, wishes, Question::Stat { path }).await?)
 }
 
-/// Lists the exports of a site with their room, or the one that the place is in; of another site those that the caller may use.
+/// Lists the exports of a site with their free space, or only the export of the place. Of another site, only exports that the caller may
+/// use.
 #[utoipa::path(get, path = "/places/space", tag = "places", params(PlaceQuery), responses((status = 200, body = Vec<ExportRoom>), Problems))]
 async fn space(
     Viewer(caller): Viewer,
@@ -157,7 +158,7 @@ async fn space(
     Ok(Json(rooms))
 }
 
-/// The exports of another site that a user may do something in, with what of the node's rights is the user's.
+/// Exports of another site that a user may use, with the rights of the node that the user has.
 fn rooms_of(granted: &Granted, site: &str, rooms: Vec<ExportRoom>) -> Vec<ExportRoom> {
     let may = |export: &str, right| granted.allows_in(site, export, right);
     let is_seen = |room: &ExportRoom| Right::ALL.iter().any(|right| may(&room.name, *right));
@@ -187,7 +188,7 @@ async fn make_directory(
     entry(change(&app, caller, "place_mkdir", wishes, question).await?)
 }
 
-/// Removes an entry. A removal ends early when its client closes the connection.
+/// Removes an entry. The removal stops early when its client closes the connection.
 #[utoipa::path(post, path = "/places/remove", tag = "places", request_body = RemoveEntry, responses((status = 200, body = Removed), Problems))]
 async fn remove(
     Operator(caller): Operator,
@@ -236,7 +237,7 @@ async fn rename(
     entry(change(&app, caller, "place_rename", wishes, question).await?)
 }
 
-/// Removes temporary files that no journal claims, or those that one job left.
+/// Removes temporary files that no journal claims, or those of one job.
 #[utoipa::path(post, path = "/places/clean", tag = "places", request_body = CleanEntries, responses((status = 200, body = Cleaned), Problems))]
 async fn clean(
     Operator(caller): Operator,
@@ -274,7 +275,7 @@ async fn clean(
         ..question
     });
     let wishes = vec![(place.clone(), Right::Delete)];
-    // Until the site is asked its name may be given to another one.
+    // Until the site is asked, another site may get its name.
     let is_meant = move |app: &App, caller: &Caller| match &job {
         Some(job) => {
             let access = app.jobs.access();
@@ -293,7 +294,7 @@ async fn clean(
     }
 }
 
-/// Whether the caller may see the names below a place where something was done.
+/// Whether the caller may see the names below a place of a change.
 async fn lists(app: &Arc<App>, caller: Caller, place: Place) -> bool {
     let allowed = app.run(move |app| {
         let caller = caller.again(app)?;
@@ -314,7 +315,7 @@ fn entry(answer: Answer) -> Result<Json<EntryView>, ApiError> {
     }
 }
 
-/// The answer to another question.
+/// Error for an answer of the wrong kind.
 fn other() -> ApiError {
     let detail =
         "the site gave the answer to another question; ask its operator which version runs there";

@@ -1,4 +1,4 @@
-//! Owns the routes of reports: everything of a job as one document, as one file for people, and its manifest.
+//! Owns the routes of reports: all data of a job as one document, as one file for people, and its manifest.
 //! Makes none of them: `jobs` does.
 
 use std::io;
@@ -36,7 +36,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(manifest))
 }
 
-/// Gives everything of a job as one document.
+/// Returns all data of a job as one document.
 #[utoipa::path(get, path = "/jobs/{id}/report", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = JobReport), Problems))]
 async fn report(
     Viewer(caller): Viewer,
@@ -48,7 +48,7 @@ async fn report(
     Ok(until_gone(Json(report.await?).into_response(), turn))
 }
 
-/// Gives everything of a job as one file for people.
+/// Returns all data of a job as one file for people.
 #[utoipa::path(get, path = "/jobs/{id}/report.html", tag = "jobs", params(("id" = String, Path)), responses((status = 200, description = "The file.", content_type = "text/html", body = String), Problems))]
 async fn html(
     Viewer(caller): Viewer,
@@ -65,7 +65,7 @@ async fn html(
     Ok(until_gone(answer, turn))
 }
 
-/// Gives the manifest that a job wrote, as `docs/manifest.md` describes it.
+/// Returns the manifest that a job wrote, in the format of `docs/manifest.md`.
 #[utoipa::path(get, path = "/jobs/{id}/manifest", tag = "jobs", params(("id" = String, Path)), responses((status = 200, description = "The manifest.", content_type = "text/plain", body = String), Problems))]
 async fn manifest(
     Viewer(caller): Viewer,
@@ -84,7 +84,7 @@ async fn manifest(
         .run_at_places(move |app| Ok(app.seen(&caller)?.manifest(&id)?))
         .await?;
     let bytes = manifest.bytes();
-    // The file is whole, and a later attempt puts another one in its place.
+    // The file is complete, and a later attempt replaces it with another one.
     let pieces = stream::try_unfold(
         (manifest, lasting),
         |(mut manifest, mut lasting)| async move {

@@ -38,7 +38,7 @@ async fn limits(
     Ok(Json(limits.into_iter().map(limit_view).collect()))
 }
 
-/// Adds or replaces a limit; running jobs obey at once.
+/// Adds or replaces a limit. Running jobs obey at once.
 #[utoipa::path(put, path = "/limits/{scope}/{name}", tag = "rules", params(("scope" = LimitScopeName, Path), ("name" = String, Path)), request_body = NewLimit, responses((status = 200, body = LimitView), Problems))]
 async fn put_limit(
     Admin(caller): Admin,
@@ -118,7 +118,7 @@ async fn put_share(
     .map(Json)
 }
 
-/// Removes an owner's share; the owner has the weight 1 then.
+/// Removes an owner's share. The owner then has the weight 1.
 #[utoipa::path(delete, path = "/shares/{owner}", tag = "rules", params(("owner" = String, Path)), responses((status = 204), Problems))]
 async fn remove_share(
     Admin(caller): Admin,

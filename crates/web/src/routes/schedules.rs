@@ -29,7 +29,7 @@ use crate::turns;
 /// Schedules of one owner: the state has room for those of twenty such owners.
 const OF_OWNER_MAX: usize = 500;
 
-/// Bytes of their descriptions and comments: the scheduler reads all schedules at once.
+/// Bytes of the descriptions and comments of one owner. The scheduler reads all schedules at once.
 const OF_OWNER_BYTES_MAX: usize = PAGE_BYTES;
 
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -58,7 +58,7 @@ async fn schedules(
     });
     let first = first.await?;
     let json = [(CONTENT_TYPE, "application/json")];
-    // A list that is one page has a length.
+    // A list of one page has a length.
     if first.1.is_none() {
         return Ok(until_gone((json, first.0).into_response(), turn));
     }
@@ -84,13 +84,13 @@ async fn schedules(
     Ok(until_gone(answer, turn))
 }
 
-/// The schedules behind that id, as a piece of the list, and the id behind which the next piece begins. Blocks.
+/// Schedules behind that id, as a part of the list, and the id that precedes the next part. Blocks.
 fn piece(
     app: &App,
     caller: &Caller,
     after: Option<&str>,
 ) -> Result<(Vec<u8>, Option<String>), ApiError> {
-    // Again for each piece: a client that reads slowly may have lost the right meanwhile.
+    // Checked for each part: a client that reads slowly may have lost the right meanwhile.
     let seen = app.seen(&caller.again(app)?)?;
     let reader = app.reader();
     let schedules: Vec<Schedule> = ById(&reader).after(after.unwrap_or_default(), PAGE_BYTES)?;
@@ -137,7 +137,7 @@ async fn put_schedule(
             (&before.cron, &before.time_zone, &before.template)
                 == (&new.cron, &new.time_zone, &template)
         };
-        // One that the owner may not have any more can be disabled.
+        // A schedule that its owner may no longer have can still be disabled.
         if !(new.disabled && earlier.as_ref().is_some_and(is_as_before)) {
             app.jobs
                 .check_schedule(&new.cron, &new.time_zone, &new.job, owner, caller.role)?;
@@ -164,7 +164,7 @@ async fn put_schedule(
     .map(Json)
 }
 
-/// Removes a schedule; jobs that it submitted stay.
+/// Removes a schedule. Jobs that it submitted stay.
 #[utoipa::path(delete, path = "/schedules/{id}", tag = "schedules", params(("id" = String, Path)), responses((status = 204), Problems))]
 async fn remove_schedule(
     Operator(caller): Operator,
@@ -179,7 +179,7 @@ async fn remove_schedule(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Whether the owner may have one more schedule.
+/// Checks that the owner may have one more schedule.
 fn check_count(app: &App, owner: &str) -> Result<(), ApiError> {
     if sizes(app, owner)?.len() < OF_OWNER_MAX {
         return Ok(());
@@ -192,7 +192,7 @@ fn check_count(app: &App, owner: &str) -> Result<(), ApiError> {
     ))
 }
 
-/// Whether that schedule of the owner may have so many bytes. One that is there may always become smaller.
+/// Checks that this schedule of the owner may have this many bytes. An existing schedule may always shrink.
 fn check_room(app: &App, owner: &str, id: &str, bytes: usize) -> Result<(), ApiError> {
     let (mut before, mut others) = (0, 0);
     for (one, size) in sizes(app, owner)? {

@@ -1,4 +1,4 @@
-//! Owns the routes by which a person signs in to the page, signs out, and sees who is signed in.
+//! Owns the routes for signing in to the page, signing out, and the signed-in user.
 //! Keeps no session: the state does.
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(show, sign_in, sign_out))
 }
 
-/// Tells who is signed in.
+/// Shows the signed-in user.
 #[utoipa::path(get, path = "/session", tag = "session", security(()), responses((status = 200, body = SessionView), Problems))]
 async fn show(State(app): State<Arc<App>>, parts: Parts) -> Result<Json<SessionView>, ApiError> {
     let request = Request::of(&parts);
@@ -43,7 +43,7 @@ async fn show(State(app): State<Arc<App>>, parts: Parts) -> Result<Json<SessionV
     .map(Json)
 }
 
-/// Begins a session of the page: with a name and a password, or with a token. The answer sets a cookie.
+/// Begins a session of the page, with a name and a password or with a token. The answer sets a cookie.
 #[utoipa::path(post, path = "/session", tag = "session", request_body = NewSession, security(()), responses((status = 200, body = SessionView), Problems))]
 async fn sign_in(
     State(app): State<Arc<App>>,
@@ -103,7 +103,7 @@ async fn sign_in(
     .await
 }
 
-/// Knows the browser from now on in which a user has signed in by a password, and gives the cookie by which it is known.
+/// Marks the browser as known after a sign-in by password. Returns the cookie that identifies the browser.
 fn keep_browser(app: &App, request: &Request, user: &User) -> Result<String, ApiError> {
     let secret = match &request.browser {
         Some(secret) => secret.clone(),
@@ -128,7 +128,7 @@ async fn sign_out(State(app): State<Arc<App>>, parts: Parts) -> Result<Response,
     .await
 }
 
-/// The token of this secret. A secret has 256 random bits, so nobody guesses one. Blocks.
+/// The token of this secret. A secret has 256 random bits, so it cannot be guessed. Blocks.
 fn by_token(app: &App, request: &Request, secret: &str) -> Result<Standing, ApiError> {
     caller::bearer(secret, app).inspect_err(|error| {
         app.refused(
@@ -147,7 +147,7 @@ pub(super) fn with_cookie(mut response: Response, cookie: &str) -> Response {
     response
 }
 
-/// Blocks.
+/// Describes the session. Blocks.
 fn view(app: &App, found: Option<Identified>) -> Result<SessionView, ApiError> {
     let users = app.reader().objects::<User>()?;
     let can_sign_in = |user: &User| user.password.is_some() && !user.disabled;

@@ -91,7 +91,7 @@ fn find(app: &App, name: &str) -> Result<SiteView, ApiError> {
     })
 }
 
-/// Checks what was given, and returns the identity as the state has it.
+/// Checks the new site, and returns its identity in the form of the state.
 fn check(name: &str, new: &NewSite) -> Result<String, ApiError> {
     check_site_name(name).map_err(|error| ApiError::invalid(format!("name: {error}")))?;
     if name == HERE {

@@ -30,7 +30,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(login))
 }
 
-/// Lists the caller's tokens, or all of them for an admin.
+/// Lists the caller's tokens. For an admin, lists all tokens.
 #[utoipa::path(get, path = "/tokens", tag = "tokens", responses((status = 200, body = Vec<TokenView>), Problems))]
 async fn list(
     Owner(caller): Owner,
@@ -41,7 +41,7 @@ async fn list(
         .map(Json)
 }
 
-/// Makes a token. Its secret is in this answer only.
+/// Makes a token. Only this answer contains its secret.
 ///
 /// A token that is made with a token or a session ends with that one, unless the request has the caller's password.
 #[utoipa::path(post, path = "/tokens", tag = "tokens", request_body = NewToken, responses((status = 201, body = TokenCreated), Problems))]
@@ -85,7 +85,7 @@ async fn create(
             let local =
                 caller.name == user && caller.role == Role::Admin && caller.standing.is_none();
             if local && app.reader().object::<User>(&user)?.is_none() {
-                // The node's own user has a role without being in the state; a token needs a user there.
+                // The node's own user has a role without a user in the state; a token needs such a user.
                 let own = User {
                     name: user.clone(),
                     role: Role::Admin,
@@ -117,7 +117,7 @@ async fn create(
     Ok((StatusCode::CREATED, Json(created(made))))
 }
 
-/// Revokes a token; requests with it, and with what came from it, are refused from then on.
+/// Revokes a token. Requests with it, or with a token that came from it, are refused from then on.
 #[utoipa::path(delete, path = "/tokens/{id}", tag = "tokens", params(("id" = String, Path)), responses((status = 204), Problems))]
 async fn revoke(
     Owner(caller): Owner,
@@ -126,7 +126,7 @@ async fn revoke(
 ) -> Result<StatusCode, ApiError> {
     app.run(move |app| {
         let token = app.reader().object::<Token>(&id)?;
-        // Of somebody else's token nobody learns that there is one.
+        // A caller does not learn whether the token of another user exists.
         let token = token.filter(|token| caller.owns(&token.user));
         if token.is_none() {
             return Err(ApiError::not_found(format!(
@@ -139,7 +139,7 @@ async fn revoke(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Makes a token for a working day of a user's password.
+/// Makes a token for one working day from a user's password.
 #[utoipa::path(post, path = "/login", tag = "tokens", request_body = Login, security(()), responses((status = 200, body = TokenCreated), Problems))]
 async fn login(
     State(app): State<Arc<App>>,
@@ -171,7 +171,7 @@ fn created((token, secret): (Token, String)) -> TokenCreated {
     }
 }
 
-/// The tokens that are wanted, and whether each is good now. Blocks.
+/// The selected tokens, and whether each is valid now. Blocks.
 pub(super) fn views(
     app: &App,
     is_wanted: impl Fn(&Token) -> bool,

@@ -1,5 +1,5 @@
 //! Owns the routes of users.
-//! Logs nobody in: `login` does.
+//! Signs no user in: `login` does.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ async fn show(
         .map(Json)
 }
 
-/// Adds or replaces a user. Without a password the user keeps the one that is there; a new one ends the sessions of the user.
+/// Adds or replaces a user. Without a password, the user keeps the old one. A new password ends the sessions of the user.
 #[utoipa::path(put, path = "/users/{name}", tag = "users", params(("name" = String, Path)), request_body = NewUser, responses((status = 200, body = UserView), Problems))]
 async fn put(
     Admin(caller): Admin,
@@ -83,7 +83,7 @@ async fn put(
     .map(Json)
 }
 
-/// Removes a user, with the tokens and the jobs of the user that have not ended.
+/// Removes a user, with the tokens and the unfinished jobs of the user.
 #[utoipa::path(delete, path = "/users/{name}", tag = "users", params(("name" = String, Path)), responses((status = 204), Problems))]
 async fn remove(
     Admin(caller): Admin,
@@ -95,8 +95,8 @@ async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Refuses a name under which another user had schedules or jobs: they would be the new one's, with their reports and logs. The state
-/// looks once more; these words say what to do.
+/// Refuses a name under which another user had schedules or jobs: the new user would get them, with their reports and logs. The state
+/// checks again; this message says what to do.
 fn check_fresh(app: &App, name: &str) -> Result<(), ApiError> {
     let of_name = JobFilter {
         owner: Some(name.to_owned()),

@@ -100,7 +100,7 @@ async fn put_webhook(
     .map(Json)
 }
 
-/// Lists the newest deliveries to a webhook, the newest first.
+/// Lists the latest deliveries to a webhook, the newest first.
 #[utoipa::path(get, path = "/webhooks/{id}/deliveries", tag = "webhooks", params(("id" = String, Path)), responses((status = 200, body = Vec<DeliveryView>), Problems))]
 async fn deliveries(
     Admin(_caller): Admin,

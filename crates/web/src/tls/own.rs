@@ -1,7 +1,7 @@
-//! Owns the certificate that a node makes for itself: what stands in it, for how long it is good, and when it is renewed.
-//! Shows it to nobody: `tls` does.
+//! Owns the certificate that a node makes for itself: its content, its lifetime, and when it is renewed.
+//! Serves no connection: `tls` does.
 //!
-//! A renewed certificate has the key of the one before, so clients that know the key know it again. The files are those of
+//! A renewed certificate keeps the key of the previous one, so clients that know the key still trust it. The files are those of
 //! [`CertificateSource::Own`](super::CertificateSource::Own).
 
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -30,16 +30,16 @@ const KEY: &str = "key.pem";
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// A clock may be behind by so much.
+/// A client's clock may be behind by this much.
 const BEFORE: Duration = DAY;
 
-/// From making a certificate to its end: some systems take none of more than 825 days.
+/// From making a certificate to its end. Some systems refuse lifetimes of more than 825 days.
 const GOOD_FOR: Duration = Duration::from_hours(820 * 24);
 
 /// A certificate that ends sooner is renewed.
 const RENEW_BEFORE: Duration = Duration::from_hours(90 * 24);
 
-/// Bits of a serial number are random, and so it is no other's: browsers refuse two of one key with one number.
+/// Bytes of a random serial number. Browsers refuse two certificates of one key with the same number.
 const SERIAL_BYTES: usize = 16;
 
 /// The node's own certificate.
@@ -63,7 +63,7 @@ impl Own {
         [self.directory.join(CERTIFICATE), self.directory.join(KEY)]
     }
 
-    /// Makes the certificate if it is not there, ends soon, or lacks a name. Says why, unless it is the first.
+    /// Makes the certificate if it is missing, ends soon, or lacks a name. Logs the reason, except for the first one.
     pub(super) fn keep(&self, now: SystemTime, log: &dyn Fn(&str)) -> Result<(), CertificateError> {
         let files = self.files();
         if !(files[0].exists() && files[1].exists()) {
@@ -149,7 +149,7 @@ fn serial_number(directory: &Path) -> Result<SerialNumber, CertificateError> {
     Ok(SerialNumber::from_slice(&bytes))
 }
 
-/// Whether clients that trust the certificate take it at this time.
+/// Whether clients that trust the certificate accept it at this time.
 fn is_good(certificate: &CertificateDer<'_>, at: SystemTime) -> bool {
     let mut roots = RootCertStore::empty();
     let Ok(parsed) = ParsedCertificate::try_from(certificate) else {
@@ -182,11 +182,11 @@ fn has_name(certificate: &CertificateDer<'_>, name: &str) -> bool {
     verify_server_name(&parsed, &name).is_ok()
 }
 
-/// Writes the file whole or not at all.
+/// Writes the whole file or nothing.
 fn write(file: &Path, content: &[u8], mode: u32) -> Result<(), CertificateError> {
     let partial = file.with_extension("new");
     let written = || -> io::Result<()> {
-        // What an earlier start left behind may have other permissions.
+        // A file from an earlier start may have other permissions.
         match fs::remove_file(&partial) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -215,7 +215,7 @@ mod tests {
         Own::new(directory, Some(&"dtn1".to_owned()), &names)
     }
 
-    /// Keeps the certificate at that time; gives it, its key, and what was said.
+    /// Keeps the certificate at that time. Returns the certificate, its key, and the log.
     fn kept(own: &Own, now: SystemTime) -> (Vec<u8>, String, Vec<String>) {
         let lines = Mutex::new(Vec::new());
         own.keep(now, &|line| lines.lock().unwrap().push(line.to_owned()))
@@ -242,7 +242,7 @@ mod tests {
         assert!(good(0) && good(819) && !good(821));
         assert!(!is_good(&der, now - 2 * DAY));
         assert!(has_name(&der, "node.example") && has_name(&der, "dtn1"));
-        // The extension that says that it signs no others: basicConstraints, critical, empty.
+        // The extension that marks a certificate that signs no others: basicConstraints, critical, empty.
         let no_ca = [0x55, 0x1d, 0x13, 0x01, 0x01, 0xff, 0x04, 0x02, 0x30, 0x00];
         assert!(first.windows(no_ca.len()).any(|part| part == no_ca));
         assert_eq!(kept(&own, now + 700 * DAY).0, first);

@@ -1,9 +1,9 @@
 //! Owns which addresses webhooks may be sent to: those of the Internet, and the networks that the operator allows.
-//! Connects to nobody.
+//! Connects to no receiver.
 //!
-//! A webhook's address is a user's word, so a node that sends to any address would reach what only the node can reach: services of its own
-//! machine, and of the site's network (server-side request forgery). Each address that a name resolves to is judged, and the connection is made
-//! to the judged address, so a name that resolves otherwise a moment later wins nothing.
+//! A user chooses a webhook's address. A node that sent to any address would expose what only the node can reach: services of its machine,
+//! and of the site's network (server-side request forgery). Each address that a name resolves to is judged, and the connection is made to
+//! the judged address. A name that resolves differently a moment later gains nothing.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -18,7 +18,7 @@ pub struct Network {
     bits: u8,
 }
 
-/// Why a text names no network.
+/// Why a text is no network.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error("it is no network; write one as 10.0.0.0/8, fd00::/8 or 192.0.2.7")]
 pub struct NetworkError;
@@ -99,10 +99,10 @@ const SPECIAL_V4: [Network; 16] = [
     Network::v4(255, 255, 255, 24),
 ];
 
-/// The public Internet of IPv6 ...
+/// The public Internet of IPv6, with the exceptions of [`SPECIAL_V6`].
 const PUBLIC_V6: Network = Network::v6(0x2000, 0, 3);
 
-/// ... but for Teredo and protocol assignments, documentation, and 6to4, which holds an address of IPv4.
+/// Parts of [`PUBLIC_V6`] that are not public: Teredo and protocol assignments, documentation, and 6to4, which holds an IPv4 address.
 const SPECIAL_V6: [Network; 4] = [
     Network::v6(0x2001, 0, 23),
     Network::v6(0x2001, 0xdb8, 32),

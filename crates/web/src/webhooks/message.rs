@@ -1,4 +1,4 @@
-//! Owns the form of a delivery: its signature, and when it is tried again. The form is that of the Standard Webhooks specification 1.0.
+//! Owns the form of a delivery, as the Standard Webhooks specification 1.0 defines it: its signature, and when it is retried.
 //! Sends nothing.
 
 use std::time::Duration;
@@ -29,10 +29,10 @@ const PAUSES: [Duration; 9] = [
     Duration::from_secs(24 * 3_600),
 ];
 
-/// The longest wish of a receiver that is followed.
+/// Longest wait that a receiver may ask for.
 const WISH_MAX: Duration = Duration::from_secs(24 * 3_600);
 
-/// The key in a text; None if it is none.
+/// The key in a text; None if the text is no key.
 pub(crate) fn key(secret: &str) -> Option<Vec<u8>> {
     let key = BASE64
         .decode(secret.strip_prefix(PREFIX)?.as_bytes())
@@ -50,19 +50,19 @@ pub(crate) fn make_key() -> Result<String, getrandom::Error> {
     Ok(format!("{PREFIX}{}", BASE64.encode(&bytes)))
 }
 
-/// The id of a delivery: the same at each attempt, so that a receiver knows one that it had before.
+/// The id of a delivery. It is the same at each attempt, so a receiver recognizes a repeated delivery.
 pub(crate) fn id(delivery: &PendingDelivery) -> String {
     format!("msg_{}_{}", delivery.job, delivery.id)
 }
 
-/// The signature over id, seconds since 1970 and body. None if the key is none.
+/// The signature over id, seconds since 1970 and body. None if the secret is no key.
 pub(crate) fn signature(secret: &Secret, id: &str, seconds: i64, body: &str) -> Option<String> {
     let key = hmac::Key::new(hmac::HMAC_SHA256, &key(secret.expose())?);
     let signed = hmac::sign(&key, format!("{id}.{seconds}.{body}").as_bytes());
     Some(format!("v1,{}", BASE64.encode(signed.as_ref())))
 }
 
-/// How long to wait after that many attempts; None gives the delivery up. `wish` is what the receiver asked for.
+/// How long to wait after this many attempts; None gives the delivery up. `wish` is the wait that the receiver asked for.
 pub(crate) fn pause(attempts: u32, wish: Option<Duration>) -> Option<Duration> {
     let index = usize::try_from(attempts.saturating_sub(1)).ok()?;
     let pause = *PAUSES.get(index)?;

@@ -1,5 +1,5 @@
-//! Owns sending what the state wants delivered to webhooks, and says to the state how each attempt ended.
-//! Does not decide who is told of what: the state notes the deliveries with the change that they tell of.
+//! Owns sending deliveries to webhooks, and reports to the state how each attempt ended.
+//! Does not choose the receivers: the state notes the deliveries with the change that they report.
 
 pub(crate) mod address;
 pub(crate) mod message;
@@ -27,10 +27,10 @@ const AT_ONCE_MAX: usize = 16;
 /// Deliveries to one webhook that are sent at once, so that a slow receiver does not hold up the others.
 const AT_ONCE_EACH_MAX: usize = 2;
 
-/// Due deliveries that are looked at.
+/// Due deliveries that are read at once.
 const DUE_MAX: usize = 1_000;
 
-/// After the state could not be read or changed.
+/// Pause after the state could not be read or changed.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// How soon to look again while something is being sent.
@@ -54,12 +54,12 @@ struct Ended {
     delivery: PendingDelivery,
     status: String,
     next_attempt: Option<Timestamp>,
-    /// The receiver wants nothing any more.
+    /// The receiver wants no further deliveries.
     gone: bool,
 }
 
 impl Webhooks {
-    /// Sends what is due until the server stops.
+    /// Sends due deliveries until the server stops.
     pub(crate) async fn run(self, mut stopping: watch::Receiver<bool>) {
         let own = Arc::new(self);
         let mut newest = own.app.hub.newest.clone();
@@ -89,14 +89,14 @@ impl Webhooks {
                 changed = newest.changed() => if changed.is_err() { return },
                 Some(ended) = running.join_next(), if !running.is_empty() => match ended {
                     Ok(id) => drop(sending.remove(&id)),
-                    // A panic has been printed; its delivery is tried again with the others.
+                    // The panic has been printed; its delivery is retried with the others.
                     Err(_panic) => sending.clear(),
                 },
             }
         }
     }
 
-    /// What is due, being sent or not, and how long to wait before the next look.
+    /// Returns the due deliveries, in progress or not, and how long to wait before the next look.
     async fn look(&self) -> Result<(Vec<PendingDelivery>, Duration), ()> {
         let looked = self.app.run(|app| {
             // One node sends for the whole cluster.
@@ -111,7 +111,7 @@ impl Webhooks {
                 let left = u64::try_from(next.0.saturating_sub(now.0)).unwrap_or(0);
                 return Ok((Vec::new(), Duration::from_millis(left).min(SLEEP_MAX)));
             }
-            // What has no place yet waits for the end of another, and so does what comes due meanwhile.
+            // Deliveries without a place wait for the end of another, and so do deliveries that become due meanwhile.
             Ok((reader.deliveries().due(now, DUE_MAX)?, LOOK_WHILE_SENDING))
         });
         looked.await.map_err(|_error| ())
@@ -162,7 +162,7 @@ impl Webhooks {
         }
     }
 
-    /// Tells the state, and the log of what did not arrive.
+    /// Reports the end of an attempt to the state, and a failure to the log.
     async fn tell(&self, ended: &Ended) -> Result<(), ()> {
         let op = Op::Delivery(Delivery {
             id: ended.delivery.id,

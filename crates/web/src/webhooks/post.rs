@@ -21,13 +21,13 @@ use tokio_rustls::TlsConnector;
 
 use super::address::{Network, may_reach};
 
-/// For all of it: the specification asks for 15 to 30 seconds.
+/// Limit for the whole request: the specification asks for 15 to 30 seconds.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// Addresses of one name that are tried.
+/// Addresses of one name to try.
 const ADDRESSES_MAX: usize = 4;
 
-/// What is sent.
+/// The request to send.
 pub(crate) struct Message {
     pub(crate) id: String,
     pub(crate) seconds: i64,
@@ -35,14 +35,14 @@ pub(crate) struct Message {
     pub(crate) body: String,
 }
 
-/// What a receiver answered.
+/// Answer of a receiver.
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// How long the receiver wishes to be left alone.
+    /// How long the receiver asks the sender to wait.
     pub(crate) wish: Option<Duration>,
 }
 
-/// Whether a text can be the address of a webhook; says why not.
+/// Checks that a text can be the address of a webhook. The error says why not.
 pub(crate) fn check(url: &str) -> Result<(), String> {
     parse(url).map(|_| ())
 }
@@ -84,10 +84,10 @@ fn parse(url: &str) -> Result<Target, String> {
     })
 }
 
-/// Trusts what the system trusts.
+/// TLS configuration that trusts the roots of the system.
 pub(crate) fn tls() -> Result<Arc<ClientConfig>, rustls::Error> {
     let mut roots = RootCertStore::empty();
-    // What cannot be read is not trusted.
+    // Unreadable certificates are not trusted.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -154,7 +154,7 @@ where
     let (mut sender, connection) = handshake(TokioIo::new(stream))
         .await
         .map_err(|error| error.to_string())?;
-    // It ends when the sender and the answer are dropped; a fault of it shows there.
+    // The task ends when the sender and the answer are dropped; its error shows there.
     let connection = tokio::spawn(async move {
         let _ = connection.await;
     });
@@ -168,7 +168,7 @@ where
         .body(Full::new(Bytes::from(message.body)))
         .map_err(|error| error.to_string())?;
     let answered = sender.send_request(request).await;
-    // The head says all; a body of any length is not read.
+    // The head says all; no body is read.
     connection.abort();
     let answer = answered.map_err(|error| format!("no answer: {error}"))?;
     let wish = answer
