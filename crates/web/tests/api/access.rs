@@ -1,5 +1,5 @@
-//! Which exports a user may name: by the file of grants and by the rules of the state, and by nothing else.
-//! What roles may do is tested in `rights`.
+//! Tests which exports a user may name: by the file of grants and by the rules of the state, and by nothing else.
+//! The rights of roles are tested in `rights`.
 
 use godwit_jobs::rule_of;
 use godwit_state::{Change, Op};
@@ -9,7 +9,7 @@ use crate::client::{Answer, Client};
 use crate::rights::token;
 use crate::world::{EXPORTS, World};
 
-/// A grant of the user `otto` for an export, and whether a job from `run4` to `copy` of that export is allowed by it alone.
+/// A grant of the user `otto` for an export, and whether this grant alone allows a job from `run4` to `copy` of that export.
 const CASES: &[(&str, bool)] = &[
     ("user:otto EXPORT read,write", true),
     ("user:otto * read,write", true),
@@ -17,17 +17,17 @@ const CASES: &[(&str, bool)] = &[
         "user:otto EXPORT read,write until=2100-01-01T00:00:00Z",
         true,
     ),
-    // Nobody, somebody else, and others of that name.
+    // No user, another user, and other kinds of subjects with that name.
     ("", false),
     ("user:otto2 EXPORT read,write", false),
     ("user:ott EXPORT read,write", false),
     ("user:Otto EXPORT read,write", false),
-    // Elsewhere.
+    // Grants for other exports.
     ("user:otto OTHER read,write", false),
     ("user:otto EXPORT:/run4 read,write", false),
     ("user:otto EXPORT:/copy read,write", false),
     ("user:otto EXPORT:/run read,write", false),
-    // Too late, and too little.
+    // Grants that have expired, and grants of too few rights.
     (
         "user:otto EXPORT read,write until=2020-01-01T00:00:00Z",
         false,
@@ -298,7 +298,7 @@ fn a_token_of_a_smaller_role_lets_no_job_run_with_the_rights_of_its_user() {
     let path = format!("/api/v1/jobs/{}", made["id"].as_str().unwrap());
     let steer = |client: &Client, what: &str| client.post(&format!("{path}/{what}"), &json!({}));
     let change = |client: &Client, change: Value| client.json("PATCH", &path, &change);
-    // What only holds a job up, or names it, needs no place.
+    // Requests that only hold a job up, or name it, need no place.
     steer(&smaller, "pause").expect(200);
     change(&smaller, json!({"label": "mine"})).expect(200);
     for what in [json!({"priority": 1}), json!({"limit": 1})] {
@@ -309,7 +309,7 @@ fn a_token_of_a_smaller_role_lets_no_job_run_with_the_rights_of_its_user() {
     steer(&smaller, "cancel").expect(200);
     steer(&smaller, "retry").expect_problem(403, "not_granted");
     steer(&admin, "retry").expect(200);
-    // With the rights of its own it does.
+    // With its own rights it does.
     world.grant("ada", "data read");
     world.grant("ada", "archive write");
     change(&smaller, json!({"priority": 1})).expect(200);

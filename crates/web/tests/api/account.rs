@@ -1,5 +1,5 @@
-//! The own account: its password, sessions and tokens, for every role.
-//! What admins do with the accounts of others is tested in `rights` and `session`.
+//! Tests the caller's own account: its password, sessions and tokens, for every role.
+//! Changes that admins make to other accounts are tested in `rights` and `session`.
 
 use godwit_state::{FEATURE_LEVEL, Op};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ fn a_viewer_changes_the_own_password_and_stays_signed_in_here_alone() {
         .expect_problem(401, "wrong_password");
     let new = json!({"user": "vera", "password": "battery staple"});
     sign_in(&client, &new);
-    // Another site's page changes no password.
+    // A page of another site changes no password.
     let body = json!({"current": "battery staple", "new": "correct horse"});
     let headers = [("cookie", &*here), ("content-type", "application/json")];
     client
@@ -142,7 +142,7 @@ fn every_role_sees_and_ends_the_own_sessions_and_no_others() {
         get().expect_problem(401, "token_revoked");
         show(&client, &here).expect(200);
         show(&client, &foreign).expect(200);
-        // One that has ended is not listed, and a list of tokens is that of the own ones.
+        // An ended token is not listed, and the list contains only the caller's tokens.
         let account = show(&client, &here).expect(200).json();
         assert_eq!(account["tokens"].as_array().unwrap().len(), 1);
         let all = by_page(&client, &here, "GET", TOKENS, &Value::Null).expect(200);
@@ -175,7 +175,7 @@ fn a_token_that_only_looks_ends_nothing() {
     by_token(&client, &token, "PUT", PASSWORD, &change).expect_problem(403, "role_too_small");
     let account = by_token(&client, &token, "GET", ACCOUNT, &Value::Null);
     assert_eq!(account.expect(200).json()["may_change"], false);
-    // Nor does a session of it.
+    // A session of the token cannot do so either.
     let of_token = sign_in(&client, &json!({ "token": token }));
     by_page(&client, &of_token, "DELETE", OTHERS, &Value::Null)
         .expect_problem(403, "role_too_small");

@@ -1,4 +1,4 @@
-//! Requests that make no sense: each gets a problem that says why, and nothing changes.
+//! Tests requests that make no sense: each gets a problem with the reason, and nothing changes.
 //! Requests that may not be made are tested in `rights`.
 
 use serde_json::json;
@@ -35,7 +35,7 @@ fn bad_requests_get_a_problem_with_a_code() {
     let long = vec![b' '; (1 << 20) + 1];
     let long = client.send("POST", "/api/v1/jobs", &json_type, long);
     long.expect_problem(413, "too_large");
-    // Ten times as long in memory as on its way.
+    // Ten times as long in memory as on the network.
     let many = format!(
         r#"{{"sources": ["{}"], "destination": ""}}"#,
         r#"",""#.repeat(60_000)
@@ -144,11 +144,11 @@ fn answers_are_neither_kept_nor_guessed_at() {
         let answer = network.get(path);
         assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
         assert_eq!(answer.header("cache-control"), "no-store", "{path}");
-        // Who has only the node's own certificate may have other services on this host.
+        // A host with only the node's own certificate may have other services.
         let insists = answer.headers.contains_key("strict-transport-security");
         assert!(!insists, "{path}");
     }
-    // The operator's certificate is one that browsers know.
+    // Browsers know the operator's certificate.
     let web = world.path("web");
     let operators = World::with(Settings {
         certificate: Some([web.join("certificate.pem"), web.join("key.pem")]),

@@ -17,7 +17,7 @@ use tokio::net::{TcpSocket, UnixStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio_rustls::TlsConnector;
 
-/// Where requests go.
+/// Transport to the server.
 enum Way {
     Unix(PathBuf),
     Tls {
@@ -37,7 +37,7 @@ pub(crate) struct Client {
     headers: Vec<(String, String)>,
 }
 
-/// What came back.
+/// An answer of the server.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -58,7 +58,7 @@ impl Answer {
         })
     }
 
-    /// The answer, if it has this status.
+    /// Returns the answer if it has this status; panics otherwise.
     #[track_caller]
     pub(crate) fn expect(self, status: u16) -> Self {
         assert_eq!(
@@ -70,7 +70,7 @@ impl Answer {
         self
     }
 
-    /// Checks that the answer is a problem of that status and code, and gives it.
+    /// Checks that the answer is a problem of this status and code. Returns the problem.
     #[track_caller]
     pub(crate) fn expect_problem(self, status: u16, code: &str) -> Value {
         let answer = self.expect(status);
@@ -99,7 +99,7 @@ impl Client {
         Self::new(Way::Unix(socket.to_owned()))
     }
 
-    /// Trusts that certificate only.
+    /// A client that trusts this certificate only.
     pub(crate) fn tls(taker: Taker, certificate: &Path) -> Self {
         let connector = TlsConnector::from(Arc::new(tls_config(certificate)));
         Self::new(Way::Tls {
@@ -109,7 +109,7 @@ impl Client {
         })
     }
 
-    /// Comes from this address.
+    /// Sends from this address.
     pub(crate) fn from(mut self, address: [u8; 4]) -> Self {
         if let Way::Tls { from, .. } = &mut self.way {
             *from = Ipv4Addr::from(address);
@@ -223,7 +223,7 @@ pub(crate) fn tls_config(certificate: &Path) -> ClientConfig {
     config
 }
 
-/// A connection to the server from an address, of which nothing was sent yet.
+/// A connection to the server from this address. Nothing has been sent yet.
 pub(crate) async fn connect(taker: &Taker, from: Ipv4Addr) -> tokio::net::TcpStream {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let socket = TcpSocket::new_v4().unwrap();
@@ -233,7 +233,7 @@ pub(crate) async fn connect(taker: &Taker, from: Ipv4Addr) -> tokio::net::TcpStr
     socket.unwrap()
 }
 
-/// The same, after the handshake of TLS.
+/// The same, after the TLS handshake.
 pub(crate) async fn dial(
     taker: &Taker,
     connector: &TlsConnector,

@@ -1,4 +1,4 @@
-//! Connections of strangers: silent, slow and many ones take neither places nor memory from who may be here.
+//! Tests connections of strangers: silent, slow and numerous ones take neither places nor memory from known users.
 //! The binary under a flood is tested in `cli`.
 
 use std::io::{Read as _, Write as _};
@@ -20,7 +20,7 @@ use crate::world::{Settings, World};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The beginning of HTTP/2, with empty settings.
+/// The preface of HTTP/2, with empty settings.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// A ping of HTTP/2.
@@ -55,7 +55,7 @@ fn silent_connections_switch_nobody_off() {
     let world = World::new();
     let (secret, _) = token(&world, "vera", "viewer");
     let runtime = runtime();
-    // One that has proven a user before the others come, and stays open.
+    // A connection that has proven a user before the others come, and stays open.
     let request =
         format!("GET /api/v1/node HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {secret}\r\n\r\n");
     let mut config = tls_config(&world.path("web").join("certificate.pem"));
@@ -80,7 +80,7 @@ fn silent_connections_switch_nobody_off() {
         })
         .collect();
     ask();
-    // Newcomers get in, from where the flood comes and from elsewhere.
+    // Newcomers get in, from the address of the flood and from others.
     for last in [1, 5, 9] {
         let newcomer = world.network_from([127, 0, 0, last]).token(&secret);
         newcomer.get("/api/v1/node").expect(200);
@@ -107,7 +107,7 @@ fn pings_and_half_requests_keep_no_connection() {
                     let pause = Duration::from_millis(100);
                     match tokio::time::timeout(pause, stream.read(&mut answer)).await {
                         Ok(Ok(0) | Err(_)) => return began.elapsed(),
-                        // Whether it can still be sent is seen by the next read.
+                        // The next read shows whether the stream can still send.
                         _ => drop(stream.write_all(again).await),
                     }
                     assert!(began.elapsed() < DEADLINE, "it stays");
@@ -120,7 +120,7 @@ fn pings_and_half_requests_keep_no_connection() {
         for took in [pings, nothing, half] {
             assert!(took < Duration::from_secs(20), "{took:?}");
         }
-        // Nor does one that has proven a user stay for pings.
+        // A proven connection does not stay for pings either.
         let head = format!(":method: GET\n:scheme: https\n:authority: x\n:path: /api/v1/node\nauthorization: Bearer {secret}");
         let mut request = PREFACE.to_vec();
         request.extend(headers_frame(&head));
@@ -167,7 +167,7 @@ fn one_user_leaves_turns_for_others() {
     let world = World::new();
     let user = |name: &str| token(&world, name, "viewer").0;
     let (vera, walt) = (user("vera"), world.client().token(&user("walt")));
-    // Calls that ask for grants do not come back.
+    // Calls that ask for grants do not return.
     let grants = world.file_grants.lock().unwrap();
     let head =
         format!("GET /api/v1/jobs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {vera}\r\n\r\n");
@@ -191,7 +191,7 @@ fn one_user_leaves_turns_for_others() {
     }
 }
 
-/// A request of HTTP/2 without a body: each header as a literal that is not indexed.
+/// An HTTP/2 request without a body: each header as a literal without indexing.
 fn headers_frame(head: &str) -> Vec<u8> {
     let mut block = Vec::new();
     for line in head.lines() {
@@ -257,7 +257,7 @@ fn a_refusal_reaches_a_client_that_still_sends() {
             "POST /api/v1/jobs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer wrong\r\ncontent-type: application/json\r\n{length}\r\n\r\n"
         )
     };
-    // A small body is read away, and the connection goes on.
+    // A small body is drained, and the connection stays open.
     for _ in 0..2 {
         raw.0
             .write_all(head("content-length: 40000").as_bytes())
@@ -268,7 +268,7 @@ fn a_refusal_reaches_a_client_that_still_sends() {
         assert!(!answer.contains("connection: close"), "{answer}");
         raw.0.write_all(&[b' '; 20_000]).unwrap();
     }
-    // A large one, or one without an end, is the last: the answer says so and arrives whatever is sent.
+    // A large body, or one without an end, is the last: the answer announces this and arrives whatever the client sends.
     for length in ["content-length: 1000000", "transfer-encoding: chunked"] {
         let mut raw = Raw::new(&world);
         raw.0.write_all(head(length).as_bytes()).unwrap();
@@ -280,7 +280,7 @@ fn a_refusal_reaches_a_client_that_still_sends() {
         assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
         assert!(answer.contains("connection: close"), "{answer}");
     }
-    // Who asks first whether to send the body is told no at once.
+    // A client that asks before it sends the body gets a refusal at once.
     let mut raw = Raw::new(&world);
     let asks = head("content-length: 1000\r\nexpect: 100-continue");
     raw.0.write_all(asks.as_bytes()).unwrap();
@@ -307,7 +307,7 @@ fn no_body_is_read_of_who_has_proven_nothing() {
             let status = if is_open { "413" } else { "401" };
             let mut raw = Raw::new(&world);
             let began = Instant::now();
-            // The head alone: nothing of the body comes.
+            // The head alone: no byte of the body follows.
             let head = format!(
                 "{} {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer wrong\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n",
                 method.to_uppercase()
@@ -340,7 +340,7 @@ fn no_connection_resumes_another_one() {
                 Some(HandshakeKind::Full)
             );
             stream.write_all(PREFACE).await.unwrap();
-            // Tickets would come with the first bytes.
+            // Session tickets would come with the first bytes.
             let mut answer = [0; 256];
             assert_ne!(stream.read(&mut answer).await.unwrap(), 0);
             assert_eq!(stream.get_ref().1.tls13_tickets_received(), 0);
@@ -386,7 +386,7 @@ fn one_user_and_one_token_leave_event_streams_for_others() {
     assert_eq!(count(&walt), 16);
     let full = world.client().token(&vera).get("/api/v1/events");
     full.expect_problem(429, "too_many_streams");
-    // Places come back.
+    // Places are released.
     drop(open);
     let until = Instant::now() + DEADLINE;
     while world.web.event_streams() > 0 {

@@ -1,4 +1,4 @@
-//! What tokens and sessions are worth: no more, and no longer, than what they came from.
+//! Tests the bounds of tokens and sessions: they give no more rights than their parents, and last no longer.
 //! How a session begins and ends is tested in `session`.
 
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ pub(crate) fn by_password(name: &str) -> Value {
     json!({"user": name, "password": PASSWORD})
 }
 
-/// Secret and description of a token that was made.
+/// Secret and description of a new token.
 pub(crate) fn made(answer: Answer) -> (String, Value) {
     let made = answer.expect(201).json();
     (
@@ -104,7 +104,7 @@ fn a_session_is_no_token_and_makes_no_session() {
     client
         .post(SESSION, &again)
         .expect_problem(401, "bad_token");
-    // Nor does any of this end it.
+    // None of this ends the session either.
     by_page(&client, &cookie, "GET", JOBS, &Value::Null).expect(200);
 }
 
@@ -119,7 +119,7 @@ fn what_a_session_makes_ends_with_the_session() {
     assert_eq!(token["expires"], session["expires"]);
     assert!(token["parent"].is_string(), "{token}");
     get(&client, &secret).expect(200);
-    // A session that somebody begins with it is one of its children.
+    // A session that begins with the token is one of its children.
     let second = sign_in(&client, &json!({ "token": secret }));
     by_page(&client, &second, "GET", JOBS, &Value::Null).expect(200);
     by_page(&client, &cookie, "DELETE", SESSION, &Value::Null).expect(204);
@@ -154,7 +154,7 @@ fn a_token_lasts_no_longer_than_its_parent_and_ends_with_it() {
         assert_eq!(token["expires"], given);
         assert_eq!(token["parent"], description["id"]);
     }
-    // Ever further down, to a bound.
+    // Children of children, up to the bound.
     let mut chain = vec![parent];
     for _ in 0..7 {
         let (secret, _) = child(chain.last().unwrap(), Value::Null);
@@ -214,7 +214,7 @@ fn what_an_admin_made_falls_with_the_admin() {
     get(&client, &secret).expect_problem(403, "user_disabled");
     put_user(&world, "bob", &json!({"role": "admin"}));
     users(200).expect(200);
-    // The next bob is another one.
+    // The next bob is another user.
     world.client().delete("/api/v1/users/bob").expect(204);
     put_user(&world, "bob", &by_password_of_admin());
     get(&client, &secret).expect_problem(401, "token_revoked");

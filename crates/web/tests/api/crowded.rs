@@ -1,4 +1,4 @@
-//! What one user may have the node keep in memory: requests at once, and answers that are not read.
+//! Tests how much memory of the node one user may occupy: by requests at once, and by answers that are not read.
 //! Connections of strangers are tested in `connections`.
 
 use std::fs::{self, OpenOptions};
@@ -29,7 +29,7 @@ fn status(raw: &mut UnixStream) -> String {
     String::from_utf8_lossy(&line[9..]).into_owned()
 }
 
-/// A job of the admin that has ended and wrote a manifest.
+/// An ended job of the admin that wrote a manifest.
 fn ended(world: &World) -> String {
     fs::create_dir_all(world.path("data/run")).unwrap();
     fs::write(world.path("data/run/f"), b"f").unwrap();
@@ -55,7 +55,7 @@ fn one_user_has_so_many_requests_at_once_and_others_have_theirs() {
     let world = World::new();
     let user = |name: &str| token(&world, name, "operator").0;
     let (vera, walt) = (user("vera"), user("walt"));
-    // Bodies that do not come.
+    // Bodies that never come.
     let mut waiting: Vec<UnixStream> = (0..100)
         .map(|_| {
             let mut raw = begin(&world, &vera, "POST /api/v1/jobs");
@@ -85,7 +85,7 @@ fn one_user_has_so_many_requests_at_once_and_others_have_theirs() {
     // A token leaves room to its user.
     let again = world.client().token(&token(&world, "vera", "operator").0);
     again.get("/api/v1/node").expect(200);
-    // Places come back.
+    // Places are released.
     drop(waiting);
     let until = Instant::now() + DEADLINE;
     while node(&vera) != 200 {

@@ -1,5 +1,5 @@
-//! Events over the API: changes as they come, resumed from any of them, and clients that do not read.
-//! Which changes there are is tested in `state`.
+//! Tests events over the API: changes as they come, resumed from any event, and clients that do not read.
+//! The changes themselves are tested in `state`.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -62,7 +62,7 @@ fn changes_come_as_events_and_a_stream_resumes_after_any() {
         .with("last-event-id", &after.to_string())
         .get("/api/v1/events?limit=1");
     assert_eq!(parse(&rest.body)[0].2["id"], *two);
-    // Changes of a job while a stream is open; of each job the last one counts.
+    // A job changes while a stream is open; of each job the last change counts.
     let client = world.client();
     let streaming = std::thread::spawn({
         let (client, one) = (world.client(), one.clone());
@@ -70,7 +70,7 @@ fn changes_come_as_events_and_a_stream_resumes_after_any() {
     });
     let pause = format!("/api/v1/jobs/{one}/pause");
     let until = Instant::now() + DEADLINE;
-    // The stream begins with the job as it is, whenever that was.
+    // The stream begins with the job as it is, whenever it changed.
     while !streaming.is_finished() {
         assert!(Instant::now() < until, "the stream does not end");
         client.send("POST", &pause, &[], Vec::new());
@@ -187,7 +187,7 @@ fn a_client_that_never_reads_is_cut_off_and_holds_nothing_up() {
             .json("PATCH", &at, &json!({"label": label}))
             .expect(200);
     }
-    // What was sent before the cut is there, and then nothing.
+    // Bytes from before the cut arrive, and then nothing.
     lazy.set_nonblocking(false).unwrap();
     lazy.set_read_timeout(Some(DEADLINE)).unwrap();
     let mut read = Vec::new();
@@ -199,7 +199,7 @@ fn a_client_that_never_reads_is_cut_off_and_holds_nothing_up() {
     assert!(!read.is_empty());
 }
 
-/// A job is told as it is when its event leaves, so that few of large jobs wait in memory for a client.
+/// An event shows a job as it is when the event leaves, so few large jobs wait in memory for a client.
 #[test]
 fn events_of_large_jobs_wait_for_their_client_outside_of_memory() {
     let world = World::new();
@@ -218,7 +218,7 @@ fn events_of_large_jobs_wait_for_their_client_outside_of_memory() {
         "GET /api/v1/events?limit=20 HTTP/1.1\r\nhost: node\r\nconnection: close\r\nlast-event-id: {start}\r\n\r\n"
     );
     lazy.write_all(request.as_bytes()).unwrap();
-    // It has begun.
+    // The stream has begun.
     let mut read = vec![0; 1_000];
     lazy.set_read_timeout(Some(DEADLINE)).unwrap();
     lazy.read_exact(&mut read).unwrap();
@@ -251,7 +251,7 @@ fn a_stream_ends_when_its_token_does_not_hold_any_more_and_when_the_server_stops
     let of_user = std::thread::spawn(move || local.get("/api/v1/events"));
     let token = format!("/api/v1/tokens/{}", made["token"]["id"].as_str().unwrap());
     let until = Instant::now() + DEADLINE;
-    // Both streams are there: each has a place of the hub.
+    // Both streams are open: each has a place of the hub.
     while world.web.event_streams() < 2 {
         assert!(Instant::now() < until, "no streams");
         std::thread::sleep(Duration::from_millis(5));
@@ -263,7 +263,7 @@ fn a_stream_ends_when_its_token_does_not_hold_any_more_and_when_the_server_stops
     of_user.join().unwrap().expect(200);
 }
 
-/// How soon a stream is gone after its right: well before a silent stream says something.
+/// How soon a stream ends after its right: well before the ping of a silent stream.
 const ENDS_WITHIN: Duration = Duration::from_secs(6);
 
 #[test]
@@ -380,7 +380,7 @@ fn a_stream_ends_with_the_right_to_it() {
     assert_eq!(world.web.event_streams(), 1);
 }
 
-/// Nothing happens that would have a stream look at the state: it looks at its token by itself.
+/// No change wakes the stream: it checks its token on its own timer.
 #[test]
 fn a_stream_that_nothing_wakes_ends_with_its_token() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! The push to Graphite: a real listener gets the figures, and one that does not read holds nothing up.
-//! What the figures are is tested in `health`.
+//! Tests the push to Graphite: a real listener gets the figures, and a listener that does not read blocks nothing.
+//! The figures themselves are tested in `health`.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -20,7 +20,7 @@ fn world(listener: &TcpListener) -> World {
     })
 }
 
-/// What one push brings.
+/// The text of one push.
 fn push(listener: &TcpListener) -> String {
     let (mut socket, _) = listener.accept().unwrap();
     socket.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -61,7 +61,7 @@ fn a_receiver_that_is_away_or_deaf_holds_nothing_up() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let world = world(&listener);
     push(&listener);
-    // Connections wait in the queue and nobody takes them.
+    // Connections wait in the queue, which is never read.
     for _ in 0..20 {
         world.client().get("/api/v1/node").expect(200);
     }

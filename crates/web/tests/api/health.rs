@@ -1,4 +1,4 @@
-//! What watches over the node: health, readiness, figures, and the description of the API.
+//! Tests monitoring of the node: health, readiness, figures, and the description of the API.
 //! Rights are tested in `rights`.
 
 use std::time::{Duration, Instant};
@@ -78,7 +78,7 @@ fn the_api_is_described_and_the_page_needs_nothing_from_elsewhere() {
     }
 }
 
-/// The document that is committed is the one that is served; `GODWIT_WRITE_OPENAPI=1` writes it.
+/// The committed document equals the served one; `GODWIT_WRITE_OPENAPI=1` writes it.
 #[test]
 fn the_committed_document_is_up_to_date() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
@@ -155,7 +155,7 @@ fn schedules_and_webhooks_are_put_and_removed() {
     );
     webhook(json!({"url": "https://chat.example/x", "secret": "whsec_c2VjcmV0"}))
         .expect_problem(422, "invalid");
-    // The key stays, and is never shown.
+    // The key stays, and no answer shows it.
     let put = webhook(json!({"url": "https://chat.example/y", "events": ["failed"]}));
     let put = put.expect(200).json();
     assert!(!put.to_string().contains("whsec"), "{put}");
@@ -180,7 +180,7 @@ fn a_time_zone_that_nobody_knows_is_refused_and_an_old_one_is_shown() {
         refused.expect_problem(422, "invalid");
     }
     assert_eq!(client.get("/api/v1/limits").json(), json!([]));
-    // As an earlier version kept them.
+    // As an earlier version stored them.
     world.propose(Op::Limit(Change::Put(Limit {
         scope: LimitScope::Site,
         name: "old".to_owned(),
@@ -220,7 +220,7 @@ fn a_time_zone_that_nobody_knows_is_refused_and_an_old_one_is_shown() {
         }
         assert_eq!(told(), 1, "{what}");
     }
-    // One that is mended is like any other.
+    // A corrected limit is like any other.
     let limit = json!({"rate": 1000, "time_zone": "Europe/Berlin"});
     let mended = client.json("PUT", "/api/v1/limits/site/old", &limit);
     assert_eq!(mended.expect(200).json()["trouble"], json!(null));

@@ -1,4 +1,4 @@
-//! Jobs over the API: submitted once, listed, changed, steered to their end.
+//! Tests jobs over the API: submitted once, listed, changed, and steered to their end.
 //! Whether data arrives is tested in `jobs` and `cli`.
 
 use godwit_state::{ById, Change, Op, Schedule};
@@ -8,7 +8,7 @@ use crate::client::Client;
 use crate::rights::token;
 use crate::world::{Settings, World};
 
-/// A job that does not begin by itself.
+/// A job that does not start without a request.
 pub(crate) fn later(label: &str) -> serde_json::Value {
     json!({
         "sources": ["here:/data/run42"],
@@ -115,7 +115,7 @@ fn a_job_is_submitted_listed_changed_and_steered() {
     }
     let missing = client.send("POST", "/api/v1/jobs/nosuchjob/pause", &[], Vec::new());
     missing.expect_problem(404, "no_such_job");
-    // Its time has not come.
+    // The start of the job has not come.
     assert_eq!(steer("retry").expect(200).json()["state"], "scheduled");
 }
 
@@ -232,13 +232,13 @@ fn one_owner_leaves_room_for_jobs_and_schedules_of_others() {
     full.expect_problem(422, "too_many");
     keyed(&otto).expect(200);
     olga.post("/api/v1/jobs", &job).expect(201);
-    // Paused jobs come back at a word, and keep their places until then.
+    // Paused jobs resume on request, and keep their places until then.
     let at = format!("/api/v1/jobs/{}", first["id"].as_str().unwrap());
     otto.post(&format!("{at}/pause"), &json!({})).expect(200);
     otto.post("/api/v1/jobs", &job)
         .expect_problem(422, "too_many");
     otto.post(&format!("{at}/resume"), &json!({})).expect(200);
-    // An ended job waits no more, and does not come back while there is no room.
+    // An ended job waits no more, and cannot be retried while there is no room.
     let first = format!("/api/v1/jobs/{}", first["id"].as_str().unwrap());
     otto.post(&format!("{first}/cancel"), &json!({}))
         .expect(200);
@@ -308,7 +308,7 @@ fn the_schedules_of_an_owner_are_bounded_in_bytes_and_all_are_listed() {
     put(&otto, "small", &large).expect_problem(409, "too_many");
     put(&otto, "s3", &large).expect(200);
     put(&olga, "more", &large).expect(200);
-    // More than a page, and nothing is missing.
+    // More than one page, and none is missing.
     let listed = otto.get("/api/v1/schedules").expect(200);
     assert_eq!(listed.header("content-type"), "application/json");
     assert!(listed.body.len() > 4 << 20);

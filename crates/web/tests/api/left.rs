@@ -1,5 +1,5 @@
-//! What a user leaves behind: no line of the audit log is missing for who hangs up, and a later user of a name gets nothing of an earlier one.
-//! Leaves jobs of earlier users to `rights`.
+//! Tests the traces of a user: the audit log misses no line of a client that hangs up, and a new user of a name inherits nothing.
+//! Jobs of earlier users are tested in `rights`.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -50,7 +50,7 @@ fn who_hangs_up_during_a_removal_stands_in_the_audit_log() {
         thread::yield_now();
     }
     drop(stream);
-    // It ends early.
+    // The removal ends early.
     let mut left = files(&world);
     loop {
         thread::sleep(Duration::from_millis(500));
@@ -175,7 +175,7 @@ fn a_later_user_of_a_name_does_not_see_the_schedules_of_an_earlier_one() {
     assert_eq!(removed, 403);
 }
 
-/// The account `daemon` is an admin of another machine of the cluster, and somebody else on this one.
+/// The account `daemon` is an admin of another machine of the cluster, and another account on this one.
 #[test]
 fn an_account_of_another_machine_is_no_admin_on_this_one() {
     if !needs_root() {
@@ -196,7 +196,7 @@ fn an_account_of_another_machine_is_no_admin_on_this_one() {
         joined: Timestamp(0),
         admins: vec!["root".to_owned(), "daemon".to_owned()],
     })));
-    // What `godwit token create` makes at the first use by the account there.
+    // The same user that `godwit token create` makes at its first use by that account.
     let user = User {
         name: "daemon".to_owned(),
         role: Role::Admin,
@@ -247,7 +247,7 @@ fn refused_changes_fill_no_audit_log() {
         .collect();
     let done = lines.iter().filter(|line| line["outcome"] == "ok").count();
     assert_eq!(done, 1, "a change stands in it whatever was refused before");
-    // A slow machine takes so long that some more are due.
+    // On a slow machine, further attempts become due meanwhile.
     let refused = lines.len() - done;
     assert!((100..150).contains(&refused), "{refused} lines");
 }

@@ -1,5 +1,5 @@
-//! Log-ins under attack: guesses are slowed down wherever they come from, and nobody is locked out from elsewhere.
-//! What is counted is tested beside the counters.
+//! Tests log-ins under attack: guesses are slowed down wherever they come from, and others cannot lock a user out.
+//! The counters have separate tests.
 
 use serde_json::json;
 
@@ -41,11 +41,11 @@ fn exhaust(client: &Client, user: &str) {
 fn failures_elsewhere_do_not_lock_the_right_password_out() {
     let world = world();
     let [home, elsewhere] = [2, 3].map(|last| world.network_from([127, 0, 0, last]));
-    // Whoever has all attempts of an address against one user uses up no other address.
+    // An address that has used up its attempts against one user uses up no other address.
     exhaust(&elsewhere, "ada");
     login(&elsewhere, "ada", "correct horse").expect_problem(429, "too_many_logins");
     login(&home, "ada", "correct horse").expect(200);
-    // Nor do failures from many addresses use up one from which ada signed in.
+    // Failures from many addresses do not use up an address from which ada signed in.
     for last in 10..16 {
         let client = world.network_from([127, 0, 1, last]);
         while login(&client, "ada", "wrong horse").status.as_u16() == 401 {}
@@ -79,7 +79,7 @@ fn a_browser_that_is_known_is_not_locked_out_from_its_own_address() {
     exhaust(&client, "ada");
     sign_in("").expect_problem(429, "too_many_logins");
     sign_in(known).expect(200);
-    // It is no password.
+    // The cookie replaces no password.
     let headers = [("content-type", "application/json"), ("cookie", known)];
     let wrong = br#"{"user": "ada", "password": "wrong horse"}"#;
     client

@@ -1,5 +1,5 @@
-//! The API of a node as clients see it: the real server with a real state, over its sockets.
-//! The binary has tests of its own in `cli`.
+//! Tests the API of a node as clients see it: the real server with a real state, over its sockets.
+//! The binary is tested in `cli`.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Users whose names mean somebody else: none is made, and one of an older state does not act.
-//! Which names these are is tested in the state.
+//! Tests reserved user names: they cannot be created, and a user of an older state with such a name cannot act.
+//! The list of these names is tested in the state.
 
 use godwit_state::{Change, Op, Role, Secret, Timestamp, Token, User};
 use serde_json::json;
@@ -20,7 +20,7 @@ fn a_user_of_an_older_state_with_the_name_of_somebody_else_does_not_act() {
     };
     login("paula").expect(200);
     for name in ["root", "node1", "site:gw1-abc"] {
-        // Below the level that knows names the state takes them, as an older program did.
+        // Below the level that knows reserved names, the state accepts them, as an older program did.
         world.propose(Op::User(Change::Create(User {
             name: name.to_owned(),
             ..paula.clone()

@@ -1,5 +1,5 @@
-//! How often one user changes something, and how often one credential signs in: whatever way the requests come, and nobody else waits.
-//! The rates themselves are tested beside them.
+//! Tests how often one user changes something, and how often one credential signs in, by any route; other users do not wait.
+//! The rates themselves are tested in their modules.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::client::{Answer, Client};
 use crate::rights::token;
 use crate::world::{Settings, World};
 
-/// None comes back while a test runs.
+/// None is restored while a test runs.
 const NEVER: Duration = Duration::from_secs(86_400);
 
 fn world(changes: u32, sign_ins: u32) -> World {
@@ -28,7 +28,7 @@ fn world(changes: u32, sign_ins: u32) -> World {
     })
 }
 
-/// A change that is let in and finds nothing.
+/// An admitted change that finds nothing.
 fn change(client: &Client) -> Answer {
     client.delete("/api/v1/schedules/none")
 }
@@ -53,7 +53,7 @@ fn who_has_changed_too_much_waits_on_every_way_and_others_do_not() {
         .expect(201)
         .json();
     let other_token = made["secret"].as_str().unwrap();
-    // What is looked at, and what is refused for the role, is no change.
+    // Reads, and requests refused for the role, are no changes.
     for _ in 0..30 {
         by_socket.get("/api/v1/jobs").expect(200);
         by_socket
@@ -111,7 +111,7 @@ fn sign_ins_by_one_token_and_by_one_password_have_a_rate() {
     assert_eq!(lines(&world), before, "what is refused is written nowhere");
     let (olga, _) = token(&world, "olga", "viewer");
     sign_in(&client, &olga).expect(200);
-    // The user signs in by the password all the same.
+    // The user can still sign in with the password.
     let password = json!({"role": "operator", "password": "correct horse"});
     world
         .client()
@@ -194,7 +194,7 @@ fn schedules_of_one_owner_submit_no_more_jobs_than_their_pace_and_others_tick() 
     let (otto, olga) = (jobs("otto"), jobs("olga"));
     assert!((400..=most).contains(&otto), "{otto} of {most}");
     assert!(olga > 2, "{olga}");
-    // Those that waited the longest come first, so all of them come.
+    // Requests that waited the longest come first, so all of them come.
     let schedules = world.replica.reader().objects::<Schedule>().unwrap();
     let since = now().0 - 5_000;
     let of_late = schedules.iter().filter(|schedule| {

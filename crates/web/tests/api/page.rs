@@ -1,5 +1,5 @@
-//! The page: which files the node gives, with which headers, and to whom.
-//! What the page does is tested in a browser, beside the commands.
+//! Tests the page: the files that the node serves, their headers, and who gets them.
+//! The behaviour of the page is tested in a browser.
 
 use crate::world::World;
 

@@ -1,5 +1,5 @@
-//! The one port of a node: data connections, the API by TLS, and neither.
-//! What is said on either is tested elsewhere.
+//! Tests the one port of a node: data connections, the API by TLS, and other protocols.
+//! The content of both is tested elsewhere.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -72,14 +72,14 @@ fn one_port_serves_data_and_the_api() {
         );
     }
 
-    // Data: whoever has a key shakes hands with the node's own key.
+    // Data: any client with a key shakes hands with the node's own key.
     let tls = ClientTls::new(&identity, &Cipher::ALL).unwrap();
     let peer = PeerAddress::new("127.0.0.1", address.port());
     let options = DialOptions::new(Expect::Identity(*identity.id()));
     let (_stream, found) = dial(&peer, &tls, &options).unwrap();
     assert_eq!(found, *identity.id());
 
-    // Neither: plain HTTP is told so in plain HTTP.
+    // Neither: plain HTTP gets an explanation in plain HTTP.
     let mut plain = TcpStream::connect(address).unwrap();
     plain.set_read_timeout(Some(DEADLINE)).unwrap();
     plain
@@ -90,14 +90,14 @@ fn one_port_serves_data_and_the_api() {
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
 }
 
-/// Carries bytes between two sockets until either ends.
+/// Copies bytes between two sockets until either ends.
 fn join(one: TcpStream, other: TcpStream) {
     for (mut from, mut to) in [
         (one.try_clone().unwrap(), other.try_clone().unwrap()),
         (other, one),
     ] {
         std::thread::spawn(move || {
-            // An end in the middle is the other side's business.
+            // An end in the middle is handled by the other side.
             let _ = std::io::copy(&mut from, &mut to);
             let _ = to.shutdown(std::net::Shutdown::Write);
         });
@@ -115,7 +115,7 @@ fn a_certificate_is_kept_and_another_one_is_taken_when_its_file_changes() {
     let other = World::new();
     let network = world.network();
     network.get("/healthz").expect(200);
-    // Half of the change: the certificate of before stays.
+    // Half of the change: the previous certificate stays.
     let copy = |name: &str| {
         let from = other.path("web").join(name);
         std::fs::copy(from, world.path("web").join(name)).unwrap();
@@ -142,7 +142,7 @@ fn a_certificate_is_kept_and_another_one_is_taken_when_its_file_changes() {
             std::time::Instant::now() < until,
             "the change is not noticed"
         );
-        // The handshake has the server look; whether the client trusts what it sees does not matter here.
+        // The handshake makes the server look. Whether the client trusts the certificate does not matter here.
         let client = world.network();
         let _ = std::thread::spawn(move || client.get("/healthz").status).join();
     }

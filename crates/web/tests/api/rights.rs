@@ -1,5 +1,5 @@
-//! Who may do what: every route without, with wrong, ended and too small rights lets nobody in.
-//! What the routes do is tested beside this.
+//! Tests the rights of every route: no request gets in without credentials, or with wrong, expired or too weak ones.
+//! The routes themselves are tested in other modules.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::world::World;
 
-/// Each route, and the least role that it takes. `None` is for everybody.
+/// Each route, and the lowest role that it needs. `None` needs no role.
 const ROUTES: &[(&str, &str, Option<RoleName>)] = &[
     ("GET", "/api/v1/node", Some(RoleName::Viewer)),
     ("GET", "/api/v1/exports", Some(RoleName::Viewer)),
@@ -56,7 +56,7 @@ const ROUTES: &[(&str, &str, Option<RoleName>)] = &[
     ("GET", "/api/v1/tokens", Some(RoleName::Operator)),
     ("POST", "/api/v1/tokens", Some(RoleName::Operator)),
     ("DELETE", "/api/v1/tokens/{id}", Some(RoleName::Operator)),
-    // Somebody who has signed in needs no role; see `account`.
+    // A signed-in user needs no role; see `account`.
     ("GET", "/api/v1/account", Some(RoleName::Viewer)),
     ("PUT", "/api/v1/account/password", Some(RoleName::Operator)),
     ("DELETE", "/api/v1/account/tokens", Some(RoleName::Operator)),
@@ -224,7 +224,7 @@ fn a_token_allows_no_more_than_its_user_and_itself() {
     let admin = world.client();
     let (operator, _) = token(&world, "otto", "operator");
     let otto = world.client().token(&operator);
-    // Not more than the user has.
+    // Not more than the role of the user.
     let more = admin.post("/api/v1/tokens", &json!({"user": "otto", "role": "admin"}));
     more.expect_problem(422, "invalid");
     let more = otto.post("/api/v1/tokens", &json!({"role": "admin"}));
@@ -236,7 +236,7 @@ fn a_token_allows_no_more_than_its_user_and_itself() {
         &json!({"role": "viewer", "expires": Timestamp(0)}),
     );
     past.expect_problem(422, "invalid");
-    // A smaller one of one's own.
+    // A weaker token for the same user.
     let small = otto.post(
         "/api/v1/tokens",
         &json!({"role": "viewer", "comment": "page"}),
@@ -251,7 +251,7 @@ fn a_token_allows_no_more_than_its_user_and_itself() {
     viewer
         .get("/api/v1/tokens")
         .expect_problem(403, "role_too_small");
-    // The state has no secret, and lists show none.
+    // The state keeps no secret, and lists show none.
     let listed = otto.get("/api/v1/tokens").expect(200);
     let text = String::from_utf8(listed.body.clone()).unwrap();
     assert!(!text.contains(secret) && text.contains(&secret[secret.len() - 4..]));
@@ -264,14 +264,14 @@ fn a_token_allows_no_more_than_its_user_and_itself() {
             assert!(!found, "{file}");
         }
     }
-    // When the user becomes less, so do the tokens.
+    // When the user's role shrinks, so do the tokens.
     let less = admin.json("PUT", "/api/v1/users/otto", &json!({"role": "viewer"}));
     less.expect(200);
     assert_eq!(
         otto.get("/api/v1/node").expect(200).json()["role"],
         "viewer"
     );
-    // Nobody sees or revokes the tokens of others.
+    // Users neither see nor revoke the tokens of others.
     let (other, _) = token(&world, "olga", "operator");
     let olga = world.client().token(&other);
     assert_eq!(
@@ -285,7 +285,7 @@ fn a_token_allows_no_more_than_its_user_and_itself() {
     viewer
         .get("/api/v1/node")
         .expect_problem(401, "token_revoked");
-    // A user who is removed takes the tokens along.
+    // Removing a user removes the tokens, too.
     admin.delete("/api/v1/users/olga").expect(204);
     olga.get("/api/v1/node").expect_problem(401, "bad_token");
 }
@@ -342,7 +342,7 @@ fn a_proxy_is_not_who_sends_it_a_request() {
         let (secret, _) = token(&world, "vera", "viewer");
         behind().token(&secret).get("/metrics").expect(200);
     }
-    // What a proxy may pass on without any header of its own.
+    // Requests that a proxy may pass on without adding a header.
     for (version, host, status) in [
         ("1.1", "node", "200"),
         ("1.1", "node.example.org", "401"),
@@ -486,7 +486,7 @@ fn passwords_make_tokens_and_guesses_are_slowed_down() {
     }
     let refused = refused.expect("guesses are slowed down");
     refused.expect_problem(429, "too_many_logins");
-    // Not even the right one then, or it would be found all the same.
+    // Even the right password is refused then; otherwise a guesser would find it all the same.
     login("paula", "correct horse").expect_problem(429, "too_many_logins");
     // A changed role keeps the password; a disabled user has none.
     admin

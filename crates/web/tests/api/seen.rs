@@ -1,5 +1,5 @@
-//! What users see of jobs of others: no name of an entry without the right to list the places of the job.
-//! Who may call a route at all is tested in `rights`.
+//! Tests what users see of jobs of others: no name of an entry without the right to list the places of the job.
+//! The rights to call a route at all are tested in `rights`.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use crate::rights::token;
 use crate::world::World;
 use godwit_api::failure::FailureCode;
 
-/// A part of each name that nobody but the owner may see.
+/// A part of each name that only the owner may see.
 const SECRET: &str = "secret";
 
-/// What shows names where the caller may list the places, below the path of the job.
+/// Routes that show names, below the path of the job, if the caller may list the places.
 const NAMES: [&str; 8] = [
     "",
     "/description",
@@ -26,14 +26,14 @@ const NAMES: [&str; 8] = [
     "/manifest",
 ];
 
-/// For a job to end, on a machine that does much else.
+/// Limit for a job to end on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn text(client: &Client, path: &str) -> String {
     String::from_utf8_lossy(&client.get(path).body).into_owned()
 }
 
-/// Names that an entry of the file system has, and the job of the owner that touches them. One entry fails.
+/// Makes entries with secret names, and a job of the owner that touches them. One entry fails.
 fn ended(world: &World, owner: &Client) -> String {
     let source = world.path("data/secret-run/secret-dir");
     fs::create_dir_all(&source).unwrap();
@@ -59,7 +59,7 @@ fn ended(world: &World, owner: &Client) -> String {
     }
 }
 
-/// Each GET of the API, with the id of the job. Events end after the first one.
+/// Each GET of the API, with the id of the job. Event streams end after the first event.
 fn routes(id: &str) -> Vec<String> {
     let document: Value = serde_json::from_str(&godwit_web::openapi()).unwrap();
     let paths = document["paths"].as_object().unwrap();
@@ -100,7 +100,7 @@ fn a_viewer_reads_no_name_of_another_users_job_in_any_answer() {
         assert!(text(caller, "/api/v1/schedules").contains(SECRET));
     }
 
-    // An operator who owns nothing of it, and viewers whose rights are elsewhere or too small.
+    // An operator who owns no part of it, and viewers whose rights are elsewhere or too weak.
     let other = user("olga", "operator");
     world.grant("vera", "data write");
     world.grant("vera", "data:/secret-run2 read");
@@ -109,7 +109,7 @@ fn a_viewer_reads_no_name_of_another_users_job_in_any_answer() {
         for path in routes(&id) {
             let answer = caller.get(&path);
             let told = String::from_utf8_lossy(&answer.body);
-            // What the caller asked for by name stands in the refusal.
+            // A refusal repeats the names that the caller asked for.
             let told = told
                 .replace("secret-run; an admin", "")
                 .replace("/secret-run --read", "");
@@ -123,7 +123,7 @@ fn a_viewer_reads_no_name_of_another_users_job_in_any_answer() {
         }
     }
 
-    // State and figures are seen.
+    // The viewer sees state and figures.
     let seen = viewer.get(&job).expect(200).json();
     assert_eq!(seen["state"], "partial", "{seen}");
     assert_eq!(seen["label"], "nightly");
@@ -152,7 +152,7 @@ fn who_may_list_all_places_of_a_job_sees_it_whole() {
     world.grant("otto", "* read,write");
     let id = ended(&world, &owner);
     let job = format!("/api/v1/jobs/{id}");
-    // One of both: its path is seen, and no other name.
+    // The caller may list one of both: its path is shown, and no other name.
     world.grant("vera", "data:/secret-run list");
     let seen = viewer.get(&job).expect(200).json();
     assert_eq!(seen["sources"], json!(["here:/data/secret-run/."]));
@@ -172,7 +172,7 @@ fn who_may_list_all_places_of_a_job_sees_it_whole() {
             "{path}"
         );
     }
-    // What is taken back is gone at once, also in a stream that is open.
+    // Revoked rights are gone at once, also in an open stream.
     world.file_grants.lock().unwrap().clear();
     let stream = text(&viewer, &format!("/api/v1/events?job={id}&limit=1"));
     assert!(stream.contains(&id) && !stream.contains(SECRET), "{stream}");
@@ -220,7 +220,7 @@ fn a_stream_tells_a_job_as_its_reader_may_see_it_then() {
     );
 }
 
-/// A label, and the name of the other end, are words of the site that asked for a job.
+/// The site that asked for a job chose its label and the name of the other end.
 #[test]
 fn an_outline_has_no_word_of_a_site_that_asked_for_the_job() {
     let world = World::new();
@@ -249,7 +249,7 @@ fn an_outline_has_no_word_of_a_site_that_asked_for_the_job() {
     assert_eq!(seen(godwit_state::Role::Viewer).view(own).label, "word");
 }
 
-/// A deletion goes over entries that the owner of the job never named.
+/// A deletion touches entries that the owner of the job never named.
 #[test]
 fn who_may_only_write_hears_no_name_of_what_its_job_deletes() {
     let world = World::new();
@@ -292,7 +292,7 @@ fn who_may_only_write_hears_no_name_of_what_its_job_deletes() {
     assert!(told.contains("theirs-inside"), "{told}");
 }
 
-/// Two jobs cannot write to one place at once. The one that waits hears that another does, and no more.
+/// Two jobs cannot write to one place at once. The waiting job learns that another one writes, and no more.
 #[test]
 fn who_waits_for_a_destination_hears_nothing_of_the_job_that_has_it() {
     let world = World::new();
@@ -407,7 +407,7 @@ fn only_admins_read_paths_of_the_machine() {
     assert!(!reason.text.contains(&machine), "{}", reason.text);
 }
 
-/// How far a job is comes by itself, and with the job: both say the same.
+/// Progress comes as an event and with the job: both must agree.
 #[test]
 fn no_outline_of_progress_has_addresses_or_words_of_another_site() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! Sessions of the page: how they begin and end, and what another site cannot do with them.
-//! What the page shows of them is tested in a browser.
+//! Tests sessions of the page: how they begin and end, and the protection against other sites.
+//! The page's view of sessions is tested in a browser.
 
 use serde_json::json;
 
@@ -68,7 +68,7 @@ fn a_session_begins_with_a_password_and_ends_with_the_sign_out() {
     assert!(ada["expires"].is_string());
     send(&client, "GET", "/api/v1/users", &with, "").expect(200);
 
-    // A token that a program has makes sessions, and ends none that came from elsewhere.
+    // A program's token makes sessions, and ends none that came from elsewhere.
     let admin = world.client();
     let new = json!({"user": "ada", "role": "viewer"});
     let made = admin.post("/api/v1/tokens", &new).expect(201).json();
@@ -110,7 +110,7 @@ fn another_origin_reads_and_changes_nothing_with_a_session() {
         let nobody = send(&client, "GET", SESSION, &headers, "").expect(200);
         assert!(nobody.json()["user"].is_null());
     }
-    // An address that somebody typed.
+    // The user typed the address.
     let typed = [with, ("sec-fetch-site", "none")];
     send(&client, "GET", "/api/v1/jobs", &typed, "").expect(200);
 }
@@ -188,7 +188,7 @@ fn a_new_password_ends_what_was_signed_in_and_the_tokens_on_request() {
             "",
         )
     };
-    // Another role is no new password.
+    // A new role is no new password.
     put(json!({"role": "operator"}));
     by_cookie().expect(200);
     by_token(&by_login).expect(200);

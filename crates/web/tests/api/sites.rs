@@ -1,5 +1,5 @@
-//! What users may do at sites: each request that touches a place of a site is refused without a rule for it, before the site is asked.
-//! What a site says to the node is tested in `cli`.
+//! Tests rights at sites: each request for a place of a site is refused without a rule for it, before the site is asked.
+//! The site's view of the node is tested in `cli`.
 
 use godwit_state::{FEATURE_LEVEL, Op};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::world::World;
 const ADA: &str = "gw1-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const BOB: &str = "gw1-bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
-/// A node that knows the site `far`, where nobody answers, and a user of it.
+/// A node that knows the site `far`, where no node answers, and a user of the node.
 fn world() -> (World, Client) {
     let world = World::new();
     world.propose(Op::Level(FEATURE_LEVEL));
@@ -44,7 +44,7 @@ fn job(kind: &str, source: &str, destination: &str) -> Value {
     })
 }
 
-/// What a user asks for at the site, and the rights that it takes there, beside all rights here.
+/// Requests of a user for the site, and the rights that each needs there. The user has all rights here.
 fn requests() -> Vec<(&'static str, String, Option<Value>, &'static [&'static str])> {
     let place = "far:/data/run/a";
     let get = |path: &str| ("GET", format!("/api/v1/{path}{place}"), None);
@@ -104,7 +104,7 @@ fn each_request_about_a_site_takes_a_rule_for_it() {
         };
         refused("no rule");
         for less in ["read", "write", "list", "delete"] {
-            // Listing follows from reading, deleting from writing.
+            // Reading includes listing, and writing includes deleting.
             let gives = |right: &&str| {
                 *right == less
                     || (*right == "list" && less == "read")
@@ -119,7 +119,7 @@ fn each_request_about_a_site_takes_a_rule_for_it() {
         }
         rule(&world, "r", "far", needed).expect(200);
         let answer = ask();
-        // Nobody answers there: the site was asked, or the job waits for its time.
+        // No node answers there: the site was asked, or the job waits for its start.
         let came_through = answer.status.is_success() || answer.status == 502;
         assert!(came_through, "{shown}: {answer:?}");
         world.client().delete("/api/v1/access/r").expect(204);
@@ -139,7 +139,7 @@ fn a_rule_is_for_its_site_and_for_nothing_else() {
         "far:/data",
         "far:/other/run",
         "other:/data/run",
-        // The export of that name here, and the other way round.
+        // The export of that name here, and the reverse.
         "here:/data/run",
     ] {
         list(place).expect_problem(403, "not_granted");
@@ -174,7 +174,7 @@ fn rules_that_no_site_can_have_are_refused() {
     let put = |body: &Value| world.client().json("PUT", "/api/v1/access/r", body);
     let mut body = json!({"subject": BOB, "site": "far", "export": "data", "rights": ["read"]});
     put(&body).expect_problem(422, "invalid");
-    // A client that knows no sites does not turn a rule for a site into one for this node, nor the other way round.
+    // A client without support for sites does not turn a rule for a site into one for this node, nor the reverse.
     rule(&world, "r", "far", &["read"]).expect(200);
     body["subject"] = json!("user:olga");
     body.as_object_mut().unwrap().remove("site");

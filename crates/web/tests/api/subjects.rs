@@ -1,5 +1,5 @@
-//! Every operation of the API with every subject: who is let in, and who is not, with a request that makes sense and an object that is there.
-//! What the operations do is tested beside this; what each refusal says is in `rights`.
+//! Tests every operation of the API with every subject, with a valid request and an existing object: who is admitted and who is refused.
+//! The operations are tested in other modules; the texts of refusals in `rights`.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use crate::client::{Answer, Client};
 use crate::rights::token;
 use crate::world::World;
 
-/// Who sends the request, in the order of the columns. Everything that is asked about belongs to the operator `otto`.
+/// Senders of the request, in the order of the columns. Every object of a request belongs to the operator `otto`.
 const SUBJECTS: [&str; 11] = [
     "stranger of the network",
     "wrong token",
@@ -28,7 +28,7 @@ const SUBJECTS: [&str; 11] = [
 ];
 const OTHER_UID: usize = 5;
 const ELSEWHERE: usize = 6;
-/// Has no right at any place.
+/// The subject without any right at any place.
 const OTHER: usize = 9;
 /// The places of jobs and schedules of `otto`.
 const OF_OTTO: [&str; 2] = ["/data/a", "/data/copy"];
@@ -41,7 +41,7 @@ struct Row {
     statuses: [u16; SUBJECTS.len()],
 }
 
-/// A row by the four columns of those who are known. Nobody else is let in, nor a page of another origin, which the browser names.
+/// A row from the four columns of known subjects. All others are refused, as is a page of another origin, which the browser names.
 const fn known(
     method: &'static str,
     path: &'static str,
@@ -79,7 +79,7 @@ const RULE: &str = r#"{"subject":"user:uma","export":"data","rights":["read"]}"#
 const HOOK: &str = r#"{"url":"https://192.0.2.1/hook","events":[]}"#;
 const LOGIN: &str = r#"{"user":"paula","password":"correct horse"}"#;
 
-/// Anybody.
+/// All subjects are admitted.
 const ANY: [u16; SUBJECTS.len()] = [200; SUBJECTS.len()];
 
 const TABLE: &[Row] = &[
@@ -88,7 +88,7 @@ const TABLE: &[Row] = &[
     known("PUT", "/api/v1/access/{id}", RULE, [403, 403, 403, 200]),
     known("DELETE", "/api/v1/access/{id}", "", [403, 403, 403, 204]),
     known("GET", "/api/v1/account", "", [200, 200, 200, 200]),
-    // Nobody of them has a password.
+    // None of them has a password.
     known(
         "PUT",
         "/api/v1/account/password",
@@ -328,7 +328,7 @@ fn every_operation_answers_every_subject_as_the_table_says() {
                     "{method} {path}, {name}: {status}, not {expected}: {body}"
                 ));
             }
-            // A refusal names the place that the subject asked for.
+            // A refusal names the place that the subject requested.
             let told = OF_OTTO.iter().find(|word| body.contains(**word));
             if let Some(word) = told.filter(|_| subject == OTHER && status == 200) {
                 wrong.push(format!("{method} {path}, {name}: {word} in {body}"));
@@ -343,7 +343,7 @@ struct Walk {
     world: World,
     admin: Client,
     owner: Client,
-    /// By column; none for the other user of the machine, who needs a thread.
+    /// Clients by column; None for the other user of the machine, which needs a thread.
     clients: Vec<Option<Client>>,
 }
 
@@ -398,7 +398,7 @@ impl Walk {
             with(&other),
             with(&ada),
         ];
-        // So that other users of the machine come as far as the socket.
+        // Lets other users of the machine reach the socket.
         let open = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(world.directory.path(), open).unwrap();
         let owner = world.client().token(&operator);
@@ -435,7 +435,7 @@ impl Walk {
         })
     }
 
-    /// Makes what the operation is about, afresh; the path that names it.
+    /// Makes a fresh object for the operation. Returns the path that names it.
     fn prepare(&self, path: &str) -> String {
         let put = |client: &Client, path: &str, body: &str| {
             let body = serde_json::from_str(body).unwrap();

@@ -1,4 +1,4 @@
-//! Webhooks: a real receiver hears of a job, signed, again after a failure, and not where the address is private.
+//! Tests webhooks: a real receiver gets a signed report of a job, again after a failure, and never at a private address.
 //! Signatures are held to the specification's example in the module that makes them.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::world::{Settings, World};
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a receiver got.
+/// A delivery at the receiver.
 struct Got {
     head: Vec<String>,
     body: String,
@@ -32,7 +32,7 @@ impl Got {
     }
 }
 
-/// A receiver on loopback that answers with these statuses, the last one again and again.
+/// A receiver on loopback that answers with these statuses. The last one repeats.
 fn receiver(answers: &'static [&'static str]) -> (String, Receiver<Got>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hook?x=1", listener.local_addr().unwrap());
@@ -72,7 +72,7 @@ fn world(networks: &[&str]) -> World {
     })
 }
 
-/// Adds a webhook for jobs that are complete, and gives its key.
+/// Adds a webhook for complete jobs, and returns its key.
 fn add(client: &Client, url: &str) -> Vec<u8> {
     let body = json!({"url": url, "events": ["complete"]});
     let put = client.json("PUT", "/api/v1/webhooks/chat", &body);
@@ -130,7 +130,7 @@ fn a_receiver_hears_of_a_job_signed_and_again_after_a_failure() {
         let signature = BASE64.decode(signature.as_bytes()).unwrap();
         hmac::verify(&key, signed.as_bytes(), &signature).unwrap();
     }
-    // By the id the receiver knows that it has heard of this before.
+    // The receiver recognizes the repetition by the id.
     assert_eq!(first.header("webhook-id"), second.header("webhook-id"));
     assert_eq!(first.body, second.body);
     let done = delivery(&client, |one| one["status"] == "204");
@@ -162,7 +162,7 @@ fn private_addresses_are_not_reached_unless_they_are_allowed() {
     let world = world(&["10.0.0.0/8"]);
     let client = world.client();
     let (url, got) = receiver(&["204 Fine"]);
-    // A name that resolves to such an address is no way in, either.
+    // A name that resolves to such an address is refused, too.
     for url in [url.clone(), url.replace("127.0.0.1", "localhost")] {
         client.delete("/api/v1/webhooks/chat");
         add(&client, &url);

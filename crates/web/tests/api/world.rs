@@ -31,13 +31,13 @@ pub(crate) struct World {
     pub(crate) jobs: Jobs,
     pub(crate) web: Web,
     pub(crate) log: Arc<Mutex<Vec<String>>>,
-    /// What the operator of the machine grants.
+    /// Grants of the operator of the machine.
     pub(crate) file_grants: Arc<Mutex<Vec<Grant>>>,
-    /// Why that cannot be read, if it cannot.
+    /// Fault of reading the grants, if any.
     pub(crate) grants_fault: Arc<Mutex<Option<String>>>,
 }
 
-/// What a test may choose.
+/// Options of a test.
 pub(crate) struct Settings {
     pub(crate) graphite: Option<String>,
     pub(crate) unread_max: std::time::Duration,
