@@ -1,8 +1,8 @@
-//! The documents by which one node asks another about places and jobs, and the trait of whatever asks for a node.
+//! Owns the documents by which one node asks another about places and jobs, and the trait for asking.
 //! Opens no connection and touches no file: `node` does.
 //!
-//! A document is JSON with a version, a name and its content: `{"version":1,"ask":"list","with":{…}}`. A question for a job of another
-//! node names it: `"for":{"asker":…,"job":…}`. Unknown fields are passed over, and an unknown question is refused as `unsupported`.
+//! A document is JSON with a version, a name and its content: `{"version":1,"ask":"list","with":{…}}`. A question for a job of another node
+//! names it: `"for":{"asker":…,"job":…}`. Unknown fields are ignored, and an unknown question is refused as `unsupported`.
 
 mod claims;
 mod cluster;
@@ -33,14 +33,14 @@ pub use places::{
 };
 pub use refusal::{Refusal, code};
 
-/// Version of the documents. A document of another version is not understood.
+/// Version of the documents. Documents of other versions are refused.
 pub const ASK_VERSION: u32 = 1;
 
 /// A question to a site.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "ask", content = "with", rename_all = "snake_case")]
 pub enum Question {
-    /// Which exports the asker may use, and how much room they have.
+    /// Exports that the asker may use, with their free space.
     Exports {},
     /// A page of a directory.
     List(ListPlace),
@@ -55,48 +55,48 @@ pub enum Question {
     Remove(RemovePlace),
     /// Renames an entry within its export.
     Rename(RenamePlace),
-    /// Removes temporary files that nobody needs.
+    /// Removes leftover temporary files.
     Clean(CleanPlace),
     /// Claims a destination for the members of a job.
     Claim(ClaimPlace),
-    /// Lets a claim last longer.
+    /// Extends the lease of a claim.
     Renew(RenewClaim),
     /// Ends a claim.
     Release(ReleaseClaim),
-    /// The nodes of the asked site that serve a place, for who may ask about it.
+    /// The nodes of the asked site that serve a place, for an asker with a right to the place.
     Nodes {
         /// Path of the place, export first.
         path: Text,
-        /// Identity of a node that has named the asked one as of its site. The asked node refuses unless it knows that one likewise.
+        /// Identity of a node that listed the asked node as a member of its site. The asked node refuses unless it lists that node, too.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<String>,
     },
     /// Whether the asked node can connect to another site, for a job of the asker with one end here.
     Reach(ReachSite),
-    /// Lets another site in for a job.
+    /// Gives another site access for a job.
     Grant(GrantJob),
-    /// Takes back what was granted for a job.
+    /// Revokes the access for a job.
     Revoke {
         /// Asker's id of the job.
         job: String,
-        /// Identities that keep theirs. A node of an older version takes back all.
+        /// Identities that keep their access. A node of an older version revokes all.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         keep: Vec<String>,
     },
     /// Runs a job for the asker.
     Run(Box<RunJob>),
-    /// How far a job is that runs for the asker.
+    /// The state of a job that runs for the asker.
     Job {
         /// Asker's id of the job.
         job: String,
     },
     /// Steers a job that runs for the asker.
     Steer(SteerJob),
-    /// The next part of the log and of the samples of a job that runs for the asker, or of any for a node of the same cluster.
+    /// The next part of the log and of the samples of a job that runs for the asker. A node of the same cluster may ask for any job.
     Past(PastAfter),
     /// The next part of the manifest of a job, for a node of the same cluster.
     Manifest(ManifestAfter),
-    /// How far the jobs are that the asked node runs, for a node of the same cluster.
+    /// The progress of the jobs that the asked node runs, for a node of the same cluster.
     Running {},
     /// A question within a cluster.
     Cluster(Box<ClusterQuestion>),
@@ -127,7 +127,7 @@ pub const QUESTIONS: [&str; 21] = [
     "cluster",
 ];
 
-/// What a site answers.
+/// The answer of a site.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "reply", content = "with", rename_all = "snake_case")]
 pub enum Answer {
@@ -135,15 +135,15 @@ pub enum Answer {
     Exports(Vec<ExportRoom>),
     /// A page of a directory.
     Listing(Listing),
-    /// One entry; also the entry that was made or renamed.
+    /// One entry; also a new or renamed entry.
     Entry(EntryView),
-    /// What was removed.
+    /// Counts of removed entries.
     Removed(Removed),
-    /// What was cleaned.
+    /// Counts of removed temporary files.
     Cleaned(Cleaned),
-    /// Nodes of a site, each as others reach it.
+    /// Nodes of a site, with their addresses.
     Nodes(Vec<Peer>),
-    /// It is done, and there is nothing to say.
+    /// Success without a result.
     Done {},
     /// A job that runs for the asker.
     Job(Box<JobSeen>),
@@ -155,7 +155,7 @@ pub enum Answer {
     Running(Vec<RunningJob>),
     /// An answer within a cluster.
     Cluster(Box<ClusterAnswer>),
-    /// Why the question was not answered.
+    /// The question was refused.
     Refused(Refusal),
 }
 
@@ -178,7 +178,7 @@ struct Head {
 }
 
 impl Question {
-    /// Whether the question is about jobs and access for them, not about entries at places.
+    /// Whether the question is about jobs and their access, not about entries at places.
     #[must_use]
     pub const fn is_about_jobs(&self) -> bool {
         match self {
@@ -206,7 +206,7 @@ impl Question {
         }
     }
 
-    /// Whether it is answered at once, so that its connection may be used again though nobody waits for the answer any more.
+    /// Whether the answer comes at once. Then the connection can be reused even if the asker stopped waiting.
     #[must_use]
     pub fn is_short(&self) -> bool {
         match self {
@@ -215,7 +215,7 @@ impl Question {
         }
     }
 
-    /// Whether it does no harm to ask again where nobody knows if the question arrived.
+    /// Whether the question may be repeated when its arrival is uncertain.
     #[must_use]
     pub fn may_be_repeated(&self) -> bool {
         match self {
@@ -230,14 +230,14 @@ impl Question {
         document(self, None)
     }
 
-    /// The same, naming the job that it serves.
+    /// The question as a document that names the job it serves.
     #[must_use]
     pub fn to_document_for(&self, mandate: Option<&Mandate>) -> Vec<u8> {
         document(self, mandate)
     }
 
-    /// Whether a question for a job of another node makes sense: it is about the place of that job, gives or takes the access of the job, or
-    /// comes from a node that goes on with the job for the asker.
+    /// Whether the question may name a job of another node. Such a question is about the place of that job, gives or revokes access for the
+    /// job, or comes from a node that continues the job for the asker.
     #[must_use]
     pub const fn takes_mandate(&self) -> bool {
         match self {
@@ -265,7 +265,7 @@ impl Question {
         }
     }
 
-    /// Reads the job of another node that a document names, if it names one.
+    /// Reads the job of another node from a document, if the document names one.
     ///
     /// # Errors
     /// The document cannot be read, or names no job.
@@ -284,7 +284,7 @@ impl Question {
     /// Reads a document.
     ///
     /// # Errors
-    /// The document is not understood; the refusal is for the asker.
+    /// The document is invalid. The refusal is for the asker.
     pub fn parse(document: &[u8]) -> Result<Self, Refusal> {
         let invalid = |error: serde_json::Error| {
             Refusal::new(
@@ -316,7 +316,7 @@ impl Answer {
     /// Reads a document; a refusal is an error.
     ///
     /// # Errors
-    /// The site refused, or the document is not understood.
+    /// The site refused, or the document is invalid.
     pub fn parse(document: &[u8]) -> Result<Self, Refusal> {
         let broken = |what: String| Refusal::new(code::BROKEN, what);
         let head: Head = serde_json::from_slice(document)
@@ -341,11 +341,11 @@ fn document<T: Serialize>(body: &T, mandate: Option<&Mandate>) -> Vec<u8> {
         mandate,
         body,
     };
-    // Plain fields: it always becomes JSON.
+    // Plain fields always serialize.
     serde_json::to_vec(&sent).unwrap_or_default()
 }
 
-/// A site as a node reaches it.
+/// A site with the addresses at which a node reaches it.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Peer {
     /// Name of the site, for messages.
@@ -356,16 +356,16 @@ pub struct Peer {
     pub identity: String,
 }
 
-/// Called again and again while a question is worked at, with the steps that are done; `false` gives the work up.
+/// Called repeatedly during the work on a question, with the number of finished steps. `false` stops the work.
 pub type GoOn<'a> = dyn FnMut(u64) -> bool + 'a;
 
-/// Answers questions about jobs that a node runs for others, and about access for them.
+/// Answers questions about jobs that a node runs for others, and about access for those jobs.
 pub trait AnswerJobs: Send + Sync {
-    /// Answers a question of the node with this identity. `may` says whether the asker may read a path, export first, or write to it,
-    /// at a moment.
+    /// Answers a question of the node with this identity. `may` checks whether the asker may read a path, export first, or write to it, at
+    /// a given time.
     ///
     /// # Errors
-    /// The asker has not the right, or the node refuses the job.
+    /// The asker lacks the right, or the node refuses the job.
     fn answer(
         &self,
         asker: &str,
@@ -375,12 +375,12 @@ pub trait AnswerJobs: Send + Sync {
     ) -> Result<Answer, Refusal>;
 }
 
-/// Whether the asker may read a path, or write to it, at a moment.
+/// Checks whether the asker may read a path, or write to it, at a given time.
 pub type MayUse<'a> = dyn Fn(&Text, bool, Timestamp) -> Result<(), Refusal> + 'a;
 
 /// Asks sites for a node.
 pub trait AskSites: Send + Sync {
-    /// Asks a site, or this node itself where no site is given. Blocks until the answer is there.
+    /// Asks a site, or this node itself if no site is given. Blocks until the answer arrives.
     ///
     /// # Errors
     /// The site cannot be reached, or refuses.
@@ -393,7 +393,7 @@ pub trait AskSites: Send + Sync {
         self.ask_for(None, site, question, go_on)
     }
 
-    /// Asks for a job of another node, if there is a mandate: the site answers by the rights of that job alone.
+    /// Asks for a job of another node, if there is a mandate. The site then answers by the rights of that job alone.
     ///
     /// # Errors
     /// The site cannot be reached, refuses, or knows no mandates.
@@ -405,10 +405,10 @@ pub trait AskSites: Send + Sync {
         go_on: &mut GoOn<'_>,
     ) -> Result<Answer, Refusal>;
 
-    /// Whether this node can connect to a site, by any of its addresses and within this time.
+    /// Checks whether this node can connect to a site, by any of its addresses and within this time.
     ///
     /// # Errors
-    /// Says what became of each address. That is for this node's operator: the addresses may be another's choice.
+    /// The refusal lists the result for each address. Only this node's operator may see it: another party may have chosen the addresses.
     fn reach(&self, site: &Peer, within: Duration) -> Result<(), Refusal>;
 }
 

@@ -14,7 +14,7 @@ pub enum DurationError {
     /// A number was expected.
     #[error("it must be numbers with units, as in 5min or 1h30m")]
     NoNumber,
-    /// What follows the number is no unit of time.
+    /// The text after the number is no unit of time.
     #[error("`{0}` is no unit of time: write ms, s, min, h or d")]
     Unit(String),
     /// It is longer than a century.

@@ -1,5 +1,5 @@
 //! Endpoints as users name them: a local path, `[user@]host:path`, `godwit://host[:port]/export/path`, `mem:SIZE`, `null:`.
-//! Touches no file and no network; whether an endpoint exists is found out elsewhere.
+//! Touches no file and no network; other code checks whether an endpoint exists.
 
 use crate::PORT_DEFAULT;
 use crate::host::{HostError, HostPort};
@@ -21,7 +21,7 @@ pub enum Endpoint {
         /// How many bytes it yields.
         bytes: u64,
     },
-    /// Takes everything and keeps nothing: a destination without storage.
+    /// Accepts all data and keeps none: a destination without storage.
     Null,
     /// `-`: standard input as a source, standard output as a destination.
     Stdio,
@@ -34,9 +34,9 @@ pub enum Endpoint {
 /// A path of another machine that is reached by ssh.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SshPlace {
-    /// Which machine, as whom.
+    /// Machine, and user there.
     pub login: Login,
-    /// Byte for byte as it was typed, relative to the home there; empty is the home.
+    /// Path, byte for byte as typed, relative to the home there; empty is the home.
     pub path: Vec<u8>,
 }
 
@@ -45,11 +45,11 @@ pub struct SshPlace {
 pub struct Remote {
     /// Where the node listens.
     pub node: HostPort,
-    /// What is meant there.
+    /// The place on that node.
     pub place: NodePlace,
 }
 
-/// What a remote endpoint names on its node.
+/// A place that a remote endpoint names on its node.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum NodePlace {
     /// A path below an export.
@@ -68,7 +68,7 @@ pub enum NodePlace {
         /// How many bytes it yields.
         bytes: u64,
     },
-    /// The node takes everything and keeps nothing.
+    /// The node accepts all data and keeps none.
     Null,
 }
 
@@ -76,13 +76,13 @@ pub enum NodePlace {
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error("{text}: {reason}")]
 pub struct EndpointError {
-    /// The text, with what is not UTF-8 replaced.
+    /// The text, with invalid UTF-8 replaced.
     pub text: String,
-    /// What is wrong with it.
+    /// The fault of the text.
     pub reason: EndpointReason,
 }
 
-/// What is wrong with an endpoint.
+/// A fault of an endpoint.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum EndpointReason {
     /// Nothing was given.
@@ -154,7 +154,7 @@ pub fn check_export_name(name: &[u8]) -> Result<String, ExportNameError> {
     }
 }
 
-/// Whether a name that stands where that of an export may stand names memory, `null:` or `mem:SIZE`: no export is called so.
+/// Whether a name in the position of an export means memory: `null:` or `mem:SIZE`. No export has such a name.
 #[must_use]
 pub fn is_memory(name: &str) -> bool {
     name == "null:" || name.starts_with("mem:")
@@ -196,7 +196,7 @@ impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "godwit://{}/", self.node)?;
         for byte in self.place.to_wire() {
-            // What could not be read back, or would spoil a terminal, is escaped.
+            // Bytes that could not be read back, or would spoil a terminal, are escaped.
             if byte.is_ascii_graphic() && byte != b'%' {
                 write!(f, "{}", char::from(byte))?;
             } else {
@@ -214,7 +214,7 @@ impl fmt::Display for Remote {
 }
 
 impl NodePlace {
-    /// The place as a node is told it: `export/path`, `null:` or `mem:BYTES`, unescaped, without a trailing slash.
+    /// The place in the form that nodes exchange: `export/path`, `null:` or `mem:BYTES`, unescaped, without a trailing slash.
     #[must_use]
     pub fn to_wire(&self) -> Vec<u8> {
         match self {
@@ -225,7 +225,7 @@ impl NodePlace {
         }
     }
 
-    /// Reads what a peer said with [`NodePlace::to_wire`]; nothing is unescaped.
+    /// Reads the output of a peer's [`NodePlace::to_wire`]. Unescapes nothing.
     ///
     /// # Errors
     /// Says what is wrong; a path that could leave its export is an error.
@@ -320,7 +320,7 @@ fn parse_remote(rest: &[u8]) -> Result<Remote, EndpointReason> {
     if path.is_empty() {
         return Err(EndpointReason::NoExport);
     }
-    // Slashes are found before anything is unescaped, so that %2F cannot become one.
+    // Slashes are split before unescaping, so that %2F cannot become a slash.
     let mut wire = Vec::with_capacity(path.len());
     for (index, component) in path.split(|byte| *byte == b'/').enumerate() {
         if index > 0 {

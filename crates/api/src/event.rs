@@ -1,4 +1,4 @@
-//! The events of a job as owned values: what `--json` prints, what agents send to their clients, what a sink receives.
+//! Owns the events of a job as owned values: the output of `--json`, the messages of agents to clients, and the input of sinks.
 //! Prints nothing; names and order of the fields are a contract that `docs/events.md` lists.
 
 mod blame;
@@ -20,31 +20,31 @@ pub use summary::{
     VerifySummary,
 };
 
-/// One event of a job. A reader passes over events and fields that it does not know.
+/// One event of a job. A reader ignores events and fields that it does not know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A transfer begins, or begins anew.
+    /// A transfer starts or restarts.
     Started(Started),
-    /// How far a transfer is.
+    /// Progress of a transfer.
     Progress(Progress),
-    /// The tuner has changed a number.
+    /// The tuner has changed a number, such as the number of streams.
     Tuning(Tuning),
     /// The network paths of a transfer that has several.
     Channels(Channels),
-    /// Nothing reaches the other end, or nothing comes back; told again while that lasts.
+    /// No data reaches the other end, or none comes back. Repeated while the loss lasts.
     ConnectionLost(ConnectionLost),
     /// The other end answers again.
     ConnectionRegained(ConnectionRegained),
-    /// An entry failed; the others go on.
+    /// An entry failed; the others continue.
     Failed(Failed),
-    /// What becomes of an entry, or would in a dry run.
+    /// The action on an entry, actual or in a dry run.
     Item(Item),
     /// An item of the job is done.
     WorkDone(WorkDone),
     /// An item of the job failed; the others go on.
     WorkFailed(WorkFailed),
-    /// Between an agent and its client: an entry that failed, by its name below the source.
+    /// An item of the job failed; the others continue.
     Fault(Fault),
     /// Between an agent and its client: one line of a manifest.
     Entry {
@@ -52,16 +52,16 @@ pub enum Event {
         #[serde(flatten, with = "names::line")]
         line: Vec<u8>,
     },
-    /// Between an agent and its client: no data moves any more.
+    /// Between an agent and its client: the data phase has ended.
     Ended {},
     /// The job has stopped until it is resumed.
     Paused {},
-    /// Something worth knowing that needs no action.
+    /// Information that needs no action.
     Note {
-        /// For people.
+        /// Text for people.
         message: String,
     },
-    /// The job cannot go on.
+    /// The job cannot continue.
     Error(ErrorTold),
     /// The counters of both ends.
     Stats(Stats),
@@ -82,23 +82,23 @@ pub enum Event {
 
 /// Receives the events of a job. May be called from any thread.
 pub trait EventSink: Send + Sync {
-    /// Takes one event.
+    /// Receives one event.
     fn tell(&self, event: Event);
 
-    /// Tells something worth knowing that needs no action.
+    /// Sends information that needs no action.
     fn note(&self, message: &str) {
         self.tell(Event::Note {
             message: message.to_owned(),
         });
     }
 
-    /// Tells why the job cannot go on.
+    /// Reports why the job cannot continue.
     fn error(&self, failure: &Failure) {
         self.tell(Event::Error(failure.into()));
     }
 }
 
-/// A transfer begins, or begins anew.
+/// A transfer starts or restarts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Started {
     /// The id of the transfer, in hexadecimal digits.
@@ -106,14 +106,14 @@ pub struct Started {
     /// The sources, as the user named them.
     #[serde(flatten, with = "names::sources")]
     pub sources: Vec<Vec<u8>>,
-    /// The place that will really be written.
+    /// The path that is actually written.
     #[serde(flatten, with = "names::destination")]
     pub destination: Vec<u8>,
     /// The transfer continues an earlier run.
     pub resumed: bool,
 }
 
-/// How far a transfer is.
+/// Progress of a transfer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// Bytes done: delivered by this run or an earlier one, present before, holes, failed.
@@ -135,18 +135,18 @@ pub struct Progress {
     pub scanning: bool,
     /// Streams attached now.
     pub streams: u32,
-    /// What limits the transfer now.
+    /// The stage that limits the transfer now.
     #[serde(flatten, with = "names::bottleneck")]
     pub bottleneck: Option<Limited>,
-    /// What each stage did in the last seconds, by name of the figure.
+    /// Figures of each stage in the last seconds, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub stages: BTreeMap<String, f64>,
     /// Seconds since the job began.
     pub seconds: f64,
-    /// The network paths, also of a transfer with one; never sent to others.
+    /// The network paths, also if there is only one. Never sent to others.
     #[serde(skip)]
     pub channels: Vec<Channel>,
-    /// This is the state at the end; never sent to others.
+    /// This is the final state. Never sent to others.
     #[serde(skip)]
     pub at_end: bool,
     /// Amounts of this run; never sent to others.
@@ -154,7 +154,7 @@ pub struct Progress {
     pub moved: Moved,
 }
 
-/// Amounts that a run of a transfer has delivered so far, beside those of earlier runs.
+/// Amounts that one run of a transfer has delivered so far.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Moved {
     /// Bytes of contents that are safe at the destination.
@@ -177,9 +177,9 @@ pub struct Tuning {
     /// The channel of the streams, where there are several channels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<u32>,
-    /// The number until now.
+    /// The previous number.
     pub from: u32,
-    /// The number from now on.
+    /// The new number.
     pub to: u32,
     /// Why the tuner changed it.
     pub reason: String,
@@ -190,7 +190,7 @@ pub struct Tuning {
 /// The network paths of a transfer that has several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Channels {
-    /// Each channel.
+    /// The channels.
     pub channels: Vec<Channel>,
     /// Seconds since the job began.
     pub seconds: f64,
@@ -202,7 +202,7 @@ pub struct Channels {
 /// The figures of one channel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Channel {
-    /// Counted from 0.
+    /// Number of the channel, counted from 0.
     pub number: u32,
     /// The interface and the addresses.
     pub name: String,
@@ -227,9 +227,9 @@ pub struct Failed {
     /// The name of the entry, with the source as the user named it.
     #[serde(flatten, with = "names::path")]
     pub path: Vec<u8>,
-    /// What went wrong, for people.
+    /// Error message for people.
     pub message: String,
-    /// The number of the source that the entry belongs to, counted from 0; `None` where that is not known.
+    /// The number of the source that the entry belongs to, counted from 0; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<u16>,
     /// The side at fault: `source` or `destination`.
@@ -243,38 +243,38 @@ pub struct Failed {
     pub entry: Option<u64>,
 }
 
-/// What becomes of an entry, or would in a dry run.
+/// The action on an entry, actual or in a dry run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Item {
-    /// What is done.
+    /// The action.
     pub action: Action,
-    /// What the entry is.
+    /// Kind of the entry.
     pub kind: ItemKind,
-    /// The name below the source; with several sources, behind the name of the source.
+    /// The name below the source. With several sources, the name of the source comes first.
     #[serde(flatten, with = "names::path")]
     pub path: Vec<u8>,
-    /// The size of the contents; `None` where nobody knows it.
+    /// The size of the contents; `None` if unknown.
     pub bytes: Option<u64>,
 }
 
-/// What is done with an entry.
+/// An action on an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Its contents are sent.
+    /// Sends the contents.
     Send,
-    /// It is made; it has no contents to send.
+    /// Makes the entry, which has no contents to send.
     Make,
-    /// Its metadata is set.
+    /// Sets the metadata.
     Adjust,
-    /// It is left as it is.
+    /// Leaves the entry as it is.
     Skip,
-    /// It is removed from the destination.
+    /// Removes the entry from the destination.
     Delete,
 }
 
 impl Action {
-    /// The word for it.
+    /// The action as a word.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -287,7 +287,7 @@ impl Action {
     }
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemKind {
@@ -297,20 +297,20 @@ pub enum ItemKind {
     Directory,
     /// A symbolic link.
     Symlink,
-    /// A further name of a file.
+    /// A hard link to another file of the transfer.
     Link,
-    /// Anything else.
+    /// Any other kind.
     #[serde(other)]
     Other,
 }
 
-/// An item of the job is done, and durable at the destination. It may be told again after a lost connection, and a failure that
-/// follows overrides it; the summary comes after all of them.
+/// An item of the job is done, and durable at the destination. The event may repeat after a lost connection, and a later failure overrides
+/// it. The summary follows all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkDone {
     /// The number of the item in the job, counted from 0.
     pub number: usize,
-    /// The digest of the part, or of the file that was put together; `None` for a file that was there already.
+    /// The digest of the part or of the assembled file; `None` for a file that existed already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<PartDigest>,
 }
@@ -324,37 +324,37 @@ pub struct WorkFailed {
     pub side: String,
     /// The word for the reason, as in the list of `--failed`.
     pub code: Code,
-    /// What went wrong, for people.
+    /// Error message for people.
     pub message: String,
 }
 
-/// An entry that failed, as an agent tells its client.
+/// An entry that failed, as an agent reports it to its client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
-    /// The name below the source; with several sources, behind the name of the source.
+    /// The name below the source. With several sources, the name of the source comes first.
     #[serde(flatten, with = "names::name")]
     pub name: Vec<u8>,
     /// The side at fault.
     pub side: String,
     /// The word for the reason.
     pub code: Code,
-    /// What went wrong, for people.
+    /// Error message for people.
     pub message: String,
 }
 
-/// The counters of both ends; `None` where an end cannot tell.
+/// The counters of both ends; `None` for an end that has none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stats {
     /// Counters of the sending end, by name.
     pub source: Option<BTreeMap<String, u64>>,
     /// Counters of the receiving end, by name.
     pub destination: Option<BTreeMap<String, u64>>,
-    /// Peak resident memory; never sent to others, for the summary has it.
+    /// Peak resident memory. Never sent to others, since the summary contains it.
     #[serde(skip)]
     pub max_rss_bytes: Sides<u64>,
 }
 
-/// An entry is not what the manifest says.
+/// An entry differs from the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Different {
     /// The name of the entry.
@@ -367,7 +367,7 @@ pub struct Different {
 }
 
 impl Failed {
-    /// A failure of which only the name and the reason are known.
+    /// A failure with only a name and a reason.
     #[must_use]
     pub fn named(path: Vec<u8>, message: String) -> Self {
         Self {
@@ -382,11 +382,11 @@ impl Event {
     /// The event as one line of JSON, without a newline.
     #[must_use]
     pub fn to_line(&self) -> String {
-        // No map has odd keys, and floats that are not finite become null.
+        // All keys are strings, and floats that are not finite become null.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads one line; `None` for what is no event.
+    /// Reads one line; `None` if the line is no event.
     #[must_use]
     pub fn from_line(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()

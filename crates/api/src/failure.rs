@@ -1,4 +1,4 @@
-//! Failures: a code of the catalogue (`model::failure`); a message for people; the file or peer concerned.
+//! Owns failures: a code of the catalogue (`model::failure`), a message for people, and the file or peer concerned.
 //! Prints nothing, and decides nothing about retries.
 
 pub mod page;
@@ -14,9 +14,9 @@ pub use godwit_model::failure::{Code, Culprit, Exit, FailureCode, Retry, Scope};
 pub struct Failure {
     /// For programs.
     pub code: FailureCode,
-    /// What happened to what, whose fault it is, what to do.
+    /// Message for people: the event, its object, whose fault it is, and what to do.
     pub message: String,
-    /// The file, directory or peer that it is about, where there is one.
+    /// The file, directory or peer concerned, if any.
     pub detail: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl Failure {
         }
     }
 
-    /// The job makes no sense as it was given.
+    /// The job is invalid as given.
     pub fn usage(message: impl Display) -> Self {
         Self::new(FailureCode::Usage, message)
     }

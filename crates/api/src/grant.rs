@@ -1,8 +1,8 @@
-//! Owns the meaning of a grant: who may do what below which path of which export, here or at a site, and until when.
+//! Owns the meaning of a grant: the rights of a subject below a path of an export, here or at a site, until a time.
 //! Keeps no grants and reads no clock.
 //!
-//! The file `grants` of a node's home and the access rules of its state hold grants of this one kind. Grants add up: something is
-//! allowed if one grant allows it. A grant that has expired allows nothing.
+//! The file `grants` of a node's home and the access rules of its state hold grants of this one kind. Grants add up: an action is allowed
+//! if any grant allows it. An expired grant allows nothing.
 
 mod area;
 pub mod lasting;
@@ -24,35 +24,35 @@ pub use subject::{Subject, USER_PREFIX, check_identity};
 use crate::endpoint::is_memory;
 use crate::rest::Timestamp;
 
-/// A right of somebody to do something somewhere.
+/// Rights of a subject in an area.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Grant {
-    /// Who may do it.
+    /// Subject that gets the rights.
     pub subject: Subject,
-    /// Name of the site that the area is at; None is the node itself. Only grants for users have a site, and only the state keeps them.
+    /// Name of the site of the area; None is the node itself. Only grants for users have a site, and only the state keeps them.
     pub site: Option<String>,
-    /// Where.
+    /// Area of the grant.
     pub area: Area,
-    /// What.
+    /// Rights of the grant.
     pub rights: Rights,
     /// When the grant ends; None is never.
     pub expires: Option<Timestamp>,
-    /// The operator's words.
+    /// Comment of the operator.
     pub comment: String,
-    /// The job of another node that the grant belongs to. It ends with the job, and opens nothing to a request that does not name it.
+    /// Job of another node that the grant belongs to. The grant ends with the job, and admits only requests that name the job.
     pub mandate: Option<Mandate>,
 }
 
-/// Something that somebody wants to do.
+/// An action to check.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Wish<'a> {
-    /// Name of the export, and path below it; None is what belongs to no export, which any grant of this right opens.
+    /// Name of the export, and path below it. None is an action outside of any export, which any grant of this right allows.
     pub place: Option<(&'a str, &'a [u8])>,
-    /// What is wanted.
+    /// The right to check.
     pub right: Right,
 }
 
-/// A text that is no grant, or no part of one.
+/// Error of a text that is no grant, or no part of a grant.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error("{0}")]
 pub struct GrantError(pub(crate) String);
@@ -64,8 +64,8 @@ impl Grant {
         self.expires.is_none_or(|expires| now < expires)
     }
 
-    /// Whether the grant alone allows this at the node itself. The peer or user acts for itself: a grant that belongs to a job allows
-    /// nothing here.
+    /// Whether the grant alone allows this at the node itself, for a peer or user that acts for itself. A grant that belongs to a job
+    /// allows nothing here.
     #[must_use]
     pub fn allows(&self, who: &Subject, wish: Wish<'_>, now: Timestamp) -> bool {
         self.allows_at(None, who, wish, now)
@@ -117,8 +117,8 @@ pub fn allows_at<'a>(
 }
 
 impl<'a> Wish<'a> {
-    /// A wish for a path of an export, or for the memory of a node. Memory (`mem:`, `null:`) belongs to no export: any grant of the
-    /// right opens it. This alone decides who may measure.
+    /// A wish for a path of an export, or for the memory of a node. Memory (`mem:`, `null:`) belongs to no export: any grant of the right
+    /// allows it. Only this rule decides who may measure.
     #[must_use]
     pub fn at(export: &'a str, path: &'a [u8], right: Right) -> Self {
         Self {
@@ -129,13 +129,13 @@ impl<'a> Wish<'a> {
 }
 
 impl Wish<'_> {
-    /// Options of `godwit access allow` that allow this and nothing more, as a shell reads them.
+    /// Options of `godwit access allow` that allow exactly this, quoted for a shell.
     #[must_use]
     pub fn options(&self) -> String {
         self.options_at(None)
     }
 
-    /// The same for a wish at a site; None is the node itself.
+    /// Options for a wish at a site; None is the node itself.
     #[must_use]
     pub fn options_at(&self, site: Option<&str>) -> String {
         let flag = match self.right {
@@ -155,7 +155,7 @@ impl Wish<'_> {
     }
 }
 
-/// The text as a shell reads it as one word.
+/// The text quoted as one word of a shell.
 fn quoted(text: &str) -> String {
     let plain = |sign: char| sign.is_ascii_alphanumeric() || "%+,-./:=@_".contains(sign);
     if text.chars().all(plain) {
@@ -166,7 +166,7 @@ fn quoted(text: &str) -> String {
 }
 
 impl Grant {
-    /// Where the grant holds, as users write it: an [`Area`], or a [`SiteArea`] for a grant at a site.
+    /// The area as users write it: an [`Area`], or a [`SiteArea`] for a grant at a site.
     #[must_use]
     pub fn place(&self) -> String {
         let area = self.area.clone();
@@ -178,8 +178,8 @@ impl Grant {
 }
 
 impl fmt::Display for Grant {
-    /// In one line, without the comment: `SUBJECT AREA RIGHTS [until=TIME]`. The area of a grant at a site begins with `@`, which
-    /// [`Grant::of_words`] refuses: a file of grants cannot hold it.
+    /// The grant on one line, without the comment: `SUBJECT AREA RIGHTS [until=TIME]`. The area of a grant at a site begins with `@`, which
+    /// [`Grant::of_words`] refuses: a file of grants cannot contain it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = if self.site.is_some() { "@" } else { "" };
         write!(f, "{} {at}{} {}", self.subject, self.place(), self.rights)?;

@@ -8,7 +8,7 @@ use thiserror::Error;
 /// A host, by name or address, and a port. The host is in lower case; an IPv6 address is without its brackets.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct HostPort {
-    /// A DNS name, an IPv4 or an IPv6 address, that with its zone: `fe80::1%eth0`.
+    /// DNS name, IPv4 or IPv6 address, the latter with an optional zone: `fe80::1%eth0`.
     pub host: String,
     /// The TCP port; 0 only where a caller listens on any free port.
     pub port: u16,
@@ -20,10 +20,10 @@ pub enum HostError {
     /// No host was given.
     #[error("the host is missing")]
     NoHost,
-    /// The host holds what no host name has.
+    /// The host has a character that no host name has.
     #[error("`{0}` is no host name or address")]
     Host(String),
-    /// An IPv6 address without its brackets, and how it is written.
+    /// An IPv6 address without brackets, and its correct form.
     #[error("an IPv6 address goes in brackets: {0}")]
     Bare(String),
     /// The port is not a number up to 65535.
@@ -32,7 +32,7 @@ pub enum HostError {
 }
 
 impl HostPort {
-    /// Reads `HOST[:PORT]`; `port_default` is taken where none is named.
+    /// Reads `HOST[:PORT]`; `port_default` is the port if the text names none.
     ///
     /// # Errors
     /// Says which part is wrong.
@@ -66,14 +66,14 @@ impl HostPort {
         Ok(Self { host, port })
     }
 
-    /// The host without the zone of its address, which means something to this machine alone.
+    /// The host without the zone of its address, which is valid on this machine only.
     #[must_use]
     pub fn name(&self) -> &str {
         self.host.split('%').next().unwrap_or_default()
     }
 }
 
-/// The one spelling of an IPv6 address, perhaps with the zone of a link-local one; in a URL `%25` may stand for the sign before it.
+/// The canonical spelling of an IPv6 address, with an optional zone. In a URL, `%25` may stand for the sign before the zone.
 pub(crate) fn ipv6(text: &str) -> Option<String> {
     let (address, zone) = match text.split_once('%') {
         Some((address, zone)) => {
@@ -93,8 +93,8 @@ pub(crate) fn ipv6(text: &str) -> Option<String> {
     fits.then(|| format!("{address}%{zone}"))
 }
 
-/// An IPv6 address that begins `text` without brackets, in brackets, and what follows it: nothing, or a colon and more. The longest
-/// address counts.
+/// Finds an IPv6 address without brackets at the start of `text`. Returns the address in brackets, and the rest: nothing, or a colon and
+/// more. The longest address counts.
 pub(crate) fn bracketed(text: &str) -> Option<(String, &str)> {
     let colons = text.match_indices(':').map(|(at, _)| at);
     let ends: Vec<usize> = colons.chain([text.len()]).collect();

@@ -1,5 +1,5 @@
-//! The description of a job: everything that `cp`, `sync` and `verify` can ask for, as one value that can be sent and stored.
-//! Opens nothing and dials nobody; what a job reads from its own machine is read before it is described, or given beside it.
+//! Owns the description of a job: all options of `cp`, `sync` and `verify`, as one value that can be sent and stored.
+//! Opens nothing and connects to no node. Files that a job reads from its own machine are read before it is described, or passed beside it.
 
 mod size;
 mod text;
@@ -25,7 +25,7 @@ pub use work::{
     ClaimId, HELD_PARTS_MAX, HeldPart, ITEMS_MAX, Item, Member, PartDigest, WorkTextError,
 };
 
-/// The version of the description that this program writes and reads.
+/// Version of the description that this program writes and reads.
 pub const JOB_VERSION: u32 = 1;
 
 /// Settings by their names in the settings table, as a user would type them.
@@ -37,40 +37,40 @@ pub type TypedTexts = BTreeMap<String, Vec<Text>>;
 pub struct JobSpec {
     /// Always [`JOB_VERSION`].
     pub version: u32,
-    /// What is to be done.
+    /// Kind of the job.
     pub kind: JobKind,
-    /// The sources as endpoints; of a verification, the one manifest.
+    /// Sources as endpoints; the one manifest for a verification.
     pub sources: Vec<Text>,
-    /// The destination as an endpoint; of a verification, the copy that is checked.
+    /// Destination as an endpoint; the copy to check for a verification.
     pub destination: Text,
     /// Settings by their names in the settings table, as a user would type them; a list has several values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: TypedTexts,
-    /// Which entries of the sources are meant; all of them if it is missing.
+    /// Selected entries of the sources; default all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection: Option<Selection>,
-    /// What makes the transfer a member of a claim, if it is one.
+    /// The claim of the transfer, if it is a member of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<Member>,
-    /// Parts of files to send, and files to put together, beside what the selection means. Only a member has any, and with items
-    /// and no list it brings nothing else. At most [`ITEMS_MAX`]. Events tell of each by its number here, counted from 0.
+    /// Parts of files to send, and files to assemble, beside the selected entries. Only a member has items; with items and no list, it
+    /// sends nothing else. At most [`ITEMS_MAX`]. Events refer to each item by its number here, counted from 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<Item>,
 }
 
-/// What a job does.
+/// The kind of a job.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobKind {
     /// Copies sources, as `godwit cp`.
     Copy,
-    /// Makes the destination equal the source, as `godwit sync`.
+    /// Makes the destination equal to the source, as `godwit sync`.
     Sync,
-    /// Checks a copy by a manifest, as `godwit verify`.
+    /// Checks a copy against a manifest, as `godwit verify`.
     Verify,
 }
 
-/// Which entries of the sources are meant. Times are moments, and rule files are rules: nothing is left to be read.
+/// Selected entries of the sources. Times are absolute, and rule files are resolved to rules, so no file remains to be read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Selection {
@@ -99,14 +99,14 @@ pub struct Selection {
     /// Only entries that were modified before this moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub older: Option<When>,
-    /// Only entries that a list names; the list is given beside the job. A request to the REST API has the names instead.
+    /// Only entries that a list names. The list is passed beside the job; a request to the REST API contains the names instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
     pub list: Option<ListForm>,
-    /// Directories that the list names are meant with all that is in them.
+    /// Directories in the list include all their contents.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recursive: bool,
-    /// A tree ends where another file system is mounted in it.
+    /// The scan of a tree stops at mount points of other file systems.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_file_system: bool,
 }
@@ -115,41 +115,41 @@ pub struct Selection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Entries that match are taken; otherwise they are left out.
+    /// Matching entries are included; otherwise they are excluded.
     pub include: bool,
     /// The pattern, without any sign in front.
     #[schema(value_type = String, example = "*.tmp")]
     pub pattern: Text,
 }
 
-/// A moment, in seconds and nanoseconds since 1970-01-01 UTC.
+/// A point in time, in seconds and nanoseconds since 1970-01-01 UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct When {
     /// Negative before 1970.
     pub seconds: i64,
-    /// Counted forward from there, below 10⁹.
+    /// Nanoseconds after `seconds`, below 10⁹.
     #[serde(default)]
     pub nanoseconds: u32,
 }
 
-/// How the names of a list are told apart.
+/// Separator of the names in a list.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListForm {
-    /// One name a line.
+    /// One name per line.
     Lines,
-    /// A zero byte behind each name.
+    /// A zero byte after each name.
     Zeros,
 }
 
-/// Why a description is no job.
+/// Why a description is not a valid job.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum JobError {
-    /// It is no JSON, a field is unknown or missing, or has the wrong type.
+    /// The text is not JSON, or a field is unknown, missing or of the wrong type.
     #[error("this is no description of a job: {0}")]
     Form(String),
-    /// It is of another version.
+    /// The description has another version.
     #[error(
         "this job is described in version {0}, and this program reads version {JOB_VERSION}: use the program of the same version on both sides"
     )]
@@ -159,17 +159,17 @@ pub enum JobError {
         "godwit {command} has no setting --{name}; a job of a newer version needs a newer program"
     )]
     Unknown {
-        /// The command that has the settings of such a job.
+        /// The command that has the settings of this kind of job.
         command: &'static str,
         /// The setting.
         name: String,
     },
-    /// The setting does not belong in a description.
+    /// The setting must not be in a description.
     #[error("--{name} {why}")]
     NotOfAJob {
         /// The setting.
         name: String,
-        /// What to do instead.
+        /// Advice on what to do instead.
         why: &'static str,
     },
     /// The value of a setting.
@@ -184,14 +184,14 @@ impl JobSpec {
     /// Reads a description.
     ///
     /// # Errors
-    /// It is of another version, or something in it is unknown.
+    /// The description has another version, or an unknown part.
     pub fn from_json(json: &[u8]) -> Result<Self, JobError> {
         #[derive(Deserialize)]
         struct Version {
             version: u32,
         }
         let form = |error: serde_json::Error| JobError::Form(error.to_string());
-        // The version first: what a later one has is not to be called unknown.
+        // The version comes first: a field of a later version must not be reported as unknown.
         let Version { version } = serde_json::from_slice(json).map_err(form)?;
         if version != JOB_VERSION {
             return Err(JobError::Version(version));
@@ -202,11 +202,11 @@ impl JobSpec {
     /// The description as JSON, in one line.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // Maps have texts for keys, so nothing can fail.
+        // Maps have strings as keys, so nothing can fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The command whose settings a job of this kind has.
+    /// The command with the settings of this kind of job.
     #[must_use]
     pub const fn scope(&self) -> Scope {
         self.kind.scope()
@@ -245,7 +245,7 @@ impl JobSpec {
         Ok(Endpoint::parse(&self.destination.to_os())?)
     }
 
-    /// Takes those of a command's settings that belong in a description, from what was given anywhere but in the table.
+    /// Selects those settings of a command that belong in a description, from all given settings except defaults.
     #[must_use]
     pub fn settings_of(given: &[(&'static str, OsString)]) -> BTreeMap<String, Vec<Text>> {
         let mut settings: BTreeMap<String, Vec<Text>> = BTreeMap::new();
@@ -270,14 +270,14 @@ impl From<Moment> for When {
 }
 
 impl JobKind {
-    /// The kind of that name, as a description has it.
+    /// The kind with this name in a description.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let named = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(name);
         Self::deserialize(named).ok()
     }
 
-    /// The command whose settings a job of this kind has.
+    /// The command with the settings of this kind of job.
     #[must_use]
     pub const fn scope(self) -> Scope {
         match self {
@@ -287,10 +287,10 @@ impl JobKind {
         }
     }
 
-    /// Whether a job of a node may have settings of these names.
+    /// Checks that a job of a node may have settings of these names.
     ///
     /// # Errors
-    /// The first name that no such job has, or that only a command takes, with what to do instead.
+    /// The first setting that no such job has, or that only a command accepts, with advice.
     pub fn check_settings<'a>(
         self,
         names: impl IntoIterator<Item = &'a String>,
@@ -347,7 +347,7 @@ impl JobKind {
     }
 }
 
-/// Why a setting is not to stand in a description, of a command's transfer or of a node's.
+/// Why a setting must not be in a description, of a command's transfer or of a node's job.
 const fn no_place_in_a_job(setting: &Setting) -> Option<&'static str> {
     match (setting.obeyed_by, setting.given_in) {
         (ObeyedBy::Process | ObeyedBy::Rules | ObeyedBy::ListForm, GivenIn::Command(why)) => {

@@ -1,5 +1,5 @@
-//! Owns what a user can say to Godwit, and what Godwit says back: settings, endpoints, jobs, events, failures, REST documents.
-//! No server, no sockets and no command line: those are derived from what is defined here.
+//! Owns the vocabulary between users and Godwit: settings, endpoints, jobs, events, failures, REST documents.
+//! Contains no server, no sockets and no command line: those derive from the definitions here.
 
 pub mod ask;
 pub mod duration;
@@ -20,5 +20,5 @@ pub mod watched;
 
 pub use godwit_model::{Moment, civil_date, parse_moment};
 
-/// The one port of a node, where none is named.
+/// The default port of a node.
 pub const PORT_DEFAULT: u16 = 7272;

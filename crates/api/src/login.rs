@@ -1,4 +1,4 @@
-//! A machine that is reached by ssh, as people write it: `dtn2`, `alice@dtn2.example.org`, `alice@[2001:db8::7]`.
+//! A machine reached by ssh, as people write it: `dtn2`, `alice@dtn2.example.org`, `alice@[2001:db8::7]`.
 //! Resolves no name: the host may be an alias that only ssh's own configuration knows.
 
 use crate::host::bracketed;
@@ -6,7 +6,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// Who comes in where.
+/// A user and a machine.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Login {
     /// The user there; `None` leaves it to ssh.
@@ -15,22 +15,22 @@ pub struct Login {
     pub host: String,
 }
 
-/// Why a text names no machine for ssh.
+/// Why a text is no machine for ssh.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum LoginError {
     /// Nothing stands before the colon.
     #[error("the host is missing; a local file with a colon is written as ./{0}")]
     NoHost(String),
-    /// The host cannot be one; and the whole text.
+    /// Invalid host, and the whole text.
     #[error("`{0}` is no host; a local file with a colon is written as ./{1}")]
     Host(String, String),
-    /// The user cannot be one; and the whole text.
+    /// Invalid user, and the whole text.
     #[error("`{0}` is no user; a local file with a colon is written as ./{1}")]
     User(String, String),
-    /// An IPv6 address without its brackets: how it is written, and the whole text.
+    /// An IPv6 address without brackets: its correct form, and the whole text.
     #[error("an IPv6 address goes in brackets: {0}; a local file with a colon is written as ./{1}")]
     Bare(String, String),
-    /// Two colons, which rsync takes for its daemon.
+    /// Two colons, which rsync reads as its daemon.
     #[error(
         "HOST::MODULE means a daemon of rsync; write HOST:PATH for ssh, or godwit://HOST/EXPORT/PATH for a running node"
     )]
@@ -38,7 +38,7 @@ pub enum LoginError {
 }
 
 impl Login {
-    /// Takes `[user@]host` off the front of `[user@]host:path`; `None` where no colon stands before the first slash.
+    /// Splits `[user@]host` off the front of `[user@]host:path`; `None` if no colon precedes the first slash.
     pub(crate) fn split(text: &[u8]) -> Result<Option<(Self, &[u8])>, LoginError> {
         let head = text.split(|byte| *byte == b'/').next().unwrap_or_default();
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -77,7 +77,7 @@ impl Login {
             return Err(LoginError::RsyncDaemon);
         }
         let word = |bytes: &[u8], more: &[u8]| {
-            // Neither an option of ssh nor anything that its configuration could hand to a shell.
+            // Neither an option of ssh nor anything that its configuration could pass to a shell.
             let fits = bytes.len() <= NAME_BYTES_MAX
                 && !bytes.starts_with(b"-")
                 && bytes.iter().all(|byte| {
@@ -97,7 +97,7 @@ impl Login {
     }
 }
 
-/// How a text that begins with an IPv6 address without brackets is written.
+/// The correct form of a text that begins with an IPv6 address without brackets.
 fn bare(head: &[u8], text: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(text).ok()?;
     let head = std::str::from_utf8(head).ok()?;

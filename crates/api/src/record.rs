@@ -1,4 +1,4 @@
-//! Owns what a node tells of each transfer: its beginning, its end, and refusals; for the log, and for accounting.
+//! Owns the records of transfers at a node: start, end and refusals, for the log and for accounting.
 //! Writes nothing down.
 
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Code;
 use crate::rest::Timestamp;
 
-/// Which way the data of a transfer goes, as the node sees it.
+/// Direction of a transfer, as the node sees it.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferDirection {
@@ -14,7 +14,7 @@ pub enum TransferDirection {
     Receive,
     /// Data goes out.
     Send,
-    /// A peer has data compared here.
+    /// A peer lets this node compare data.
     Verify,
     /// Between two exports of the node.
     Local,
@@ -36,7 +36,7 @@ impl TransferDirection {
     }
 }
 
-/// A transfer that begins.
+/// The start of a transfer.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct TransferStart {
     /// Id of the transfer; of a job, its id and the number of the attempt.
@@ -49,11 +49,11 @@ pub struct TransferStart {
     pub peer: Option<String>,
     /// User to whom the job belongs.
     pub owner: Option<String>,
-    /// Which way the data goes.
+    /// Direction of the data.
     pub direction: TransferDirection,
-    /// Export and path of each source and destination, as the peer or the job names them; the first ones of many.
+    /// Export and path of each source and destination, as the peer or the job names them. Only the first ones if there are many.
     pub places: Vec<String>,
-    /// Id of the request or job that the peer works for, in the peer's words.
+    /// Id of the request or job that the peer works for, as the peer sent it.
     pub label: Option<String>,
     /// Id of the request that submitted the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,28 +63,28 @@ pub struct TransferStart {
 /// A transfer that ended.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct TransferRecord {
-    /// How it began.
+    /// The start of the transfer.
     #[serde(flatten)]
     pub start: TransferStart,
     /// When it began.
     pub started: Timestamp,
     /// When it ended.
     pub ended: Timestamp,
-    /// Content bytes that are durable at the destination because of it.
+    /// Content bytes that this transfer made durable at the destination.
     pub bytes: u64,
-    /// Files that are complete because of it.
+    /// Files that this transfer completed.
     pub files: u64,
     /// Entries that failed.
     pub failed: u64,
-    /// Bytes a second over the whole time.
+    /// Mean rate over the whole time, in bytes per second.
     pub bytes_per_second: f64,
-    /// Streams that it had.
+    /// Number of streams.
     pub streams: u64,
-    /// What limited it.
+    /// The stage that limited the transfer.
     pub bottleneck: Option<String>,
     /// `complete`, `partial`, `interrupted`, or a code of the failure catalogue.
     pub code: Code,
-    /// Why, where it is not complete.
+    /// Why the transfer is not complete.
     pub message: Option<String>,
 }
 
@@ -101,7 +101,7 @@ impl TransferRecord {
         seconds
     }
 
-    /// Fills the rate in from bytes and times.
+    /// Computes the rate from bytes and times.
     #[must_use]
     pub fn with_rate(mut self) -> Self {
         #[expect(
@@ -114,24 +114,24 @@ impl TransferRecord {
     }
 }
 
-/// A transfer or question that was refused.
+/// A refused transfer or question.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct TransferRefusal {
     /// Identity of the peer.
     pub identity: String,
     /// Address of the peer.
     pub peer: String,
-    /// What was asked for.
+    /// Direction of the requested transfer.
     pub direction: Option<TransferDirection>,
-    /// Where it was asked for.
+    /// Requested places.
     pub places: Vec<String>,
     /// A code of the failure catalogue.
     pub code: Code,
-    /// Why, and what would allow it, for the operator.
+    /// Reason and remedy, for the operator.
     pub message: String,
 }
 
-/// What a node tells of its transfers.
+/// News about the transfers of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransferNews {
     /// One begins.
@@ -140,18 +140,18 @@ pub enum TransferNews {
     Ended(Box<TransferRecord>),
     /// One was refused.
     Refused(TransferRefusal),
-    /// A peer that no grant lets in was turned away.
+    /// A peer without any grant was refused.
     Stranger(StrangerDid),
 }
 
 /// The step at which a stranger was refused.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum StrangerDid {
-    /// It connected, and did not say who it is or what it wants.
+    /// It connected without identification or request.
     Connect,
-    /// It asked for a transfer, or asked a question.
+    /// It requested a transfer, or asked a question.
     Ask,
-    /// It wanted to join the cluster without a good invitation.
+    /// It tried to join the cluster without a valid invitation.
     Join,
 }
 
@@ -170,10 +170,10 @@ impl StrangerDid {
     }
 }
 
-/// Hears what a node tells of its transfers; must return soon.
+/// Receives news about transfers; must return quickly.
 pub type HearTransfers = dyn Fn(&TransferNews) + Send + Sync;
 
-/// The first places of many, with a word about the others.
+/// The first places of many, with a note about the others.
 #[must_use]
 pub fn shown_places(mut places: Vec<String>) -> Vec<String> {
     let more = places.len().saturating_sub(PLACES_MAX);
@@ -184,5 +184,5 @@ pub fn shown_places(mut places: Vec<String>) -> Vec<String> {
     places
 }
 
-/// Places that are told of one transfer: enough to know it by.
+/// Most places that a record lists: enough to identify the transfer.
 const PLACES_MAX: usize = 8;

@@ -1,5 +1,5 @@
-//! The documents of the REST API: what clients send to a node and receive from it, as JSON.
-//! Serves nothing; the routes are in `web`, and what the documents mean is decided in `jobs`.
+//! Owns the documents of the REST API: the JSON that clients and nodes exchange.
+//! Serves nothing: `web` has the routes, and `jobs` decides what the documents mean.
 
 mod access;
 mod cluster;

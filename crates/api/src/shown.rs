@@ -1,11 +1,11 @@
-//! Makes a text safe to show: what would steer a terminal, turn the direction of the text, or not be seen at all is escaped visibly.
+//! Makes a text safe to show: it escapes control sequences, changes of text direction, and invisible characters.
 //! Not for documents: JSON, manifests and lists keep each name as it is.
 //!
 //! The page of a node has the same ranges in `ui/src/lib/safe.ts`; a test compares them.
 
 use std::fmt::Write as _;
 
-/// Characters that change how others are shown, or show nothing: the first and the last of each range. Control characters come beside.
+/// Characters that change how others are shown, or show nothing: first and last of each range. Control characters are handled separately.
 const UNSEEN: [(u32, u32); 17] = [
     // Soft hyphen, and marks that draw nothing.
     (0xad, 0xad),
@@ -44,13 +44,13 @@ fn is_unseen(sign: char) -> bool {
             .any(|(first, last)| (*first..=*last).contains(&code))
 }
 
-/// A name, or a message with one, for people. A newline is escaped, too: inside a name it would make one message look like two.
+/// A name, or a message with a name, for people. Newlines are escaped, too: inside a name they would make one message look like two.
 #[must_use]
 pub fn printable(text: &str) -> String {
     escaped(text, |_| false)
 }
 
-/// The same for a text of several lines, whose newlines stay.
+/// A text of several lines for people. Its newlines stay.
 #[must_use]
 pub fn printable_lines(text: &str) -> String {
     escaped(text, |sign| sign == '\n')

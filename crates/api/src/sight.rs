@@ -1,23 +1,24 @@
-//! Tells whether two nodes see the same directory, by what each of them saw of it.
-//! Looks at no directory: `run` does.
+//! Decides whether two nodes see the same directory, from their sights of it.
+//! Reads no directory: `run` does.
 //!
-//! A sight is the number of the directory's inode, and for some of its entries the hash of the name and the number of the inode.
+//! A sight is the inode number of the directory, and for some of its entries the hash of the name and the inode number.
 
-/// Entries of a directory that a sight has at most.
+/// Most entries of a sight.
 pub const SIGHT_ENTRIES_MAX: usize = 16;
 
-/// The sight of a directory that cannot be looked at.
+/// The sight of a directory that cannot be read.
 pub const UNSEEN: [u64; 1] = [0];
 
-/// Up to this number an inode may be the root of a file system, and the same on another one: 2 of ext4, 128 of XFS, 256 of btrfs.
+/// Inode numbers up to this one may belong to the root of a file system, with the same number on others: 2 of ext4, 128 of XFS, 256 of
+/// btrfs.
 const ROOTS_MAX: u64 = 1_024;
 
-/// So many entries of one name have to be different before two directories of one number are.
+/// Two directories with one inode number differ only if at least this many common entries differ.
 const DIFFERENT_MIN: usize = 3;
 
-/// Whether two nodes see the same directory: its number is the same. Of a root at least half of the entries that both have are the same,
-/// and one is, or it is empty at both. Of another directory not all are different, if there are some: files are replaced meanwhile.
-/// A sight that says nothing differs from none.
+/// Whether two nodes see the same directory. Both inode numbers must be equal. Of a root, both must be empty, or at least half of the
+/// common entries and at least one must match. Of another directory, not all common entries may differ if there are several, since files
+/// can be replaced meanwhile. An empty sight matches every sight.
 #[must_use]
 pub fn is_same_sight(one: &[u64], other: &[u64]) -> bool {
     let (Some((first, ones)), Some((second, others))) = (one.split_first(), other.split_first())
@@ -41,8 +42,8 @@ pub fn is_same_sight(one: &[u64], other: &[u64]) -> bool {
     }
 }
 
-/// Of several sights, those that differ from what most see; of equally many, from what has the most entries, for an empty directory is
-/// what a missing mount leaves. What cannot be looked at is odd.
+/// Returns the sights that differ from the majority. Of equally frequent sights, the one with the most entries counts, since a missing
+/// mount leaves an empty directory. A directory that cannot be read is odd.
 #[must_use]
 pub fn odd_ones(sights: &[&[u64]]) -> Vec<usize> {
     let like = |one: &[u64]| {
@@ -79,7 +80,7 @@ mod tests {
         assert!(!is_same_sight(&one, &[2, 10, 101, 20, 201]));
         assert!(!is_same_sight(&one, &[2, 30, 300]));
         assert!(!is_same_sight(&one, &[3, 10, 100, 20, 200]));
-        // The mount is missing, or has nothing in it.
+        // The mount is missing, or is empty.
         assert!(!is_same_sight(&one, &[2]) && !is_same_sight(&[2], &one));
         assert!(is_same_sight(&[2], &[2]));
         assert!(is_same_sight(&one, &[]));
@@ -87,7 +88,7 @@ mod tests {
         // A directory that fills meanwhile.
         assert!(is_same_sight(&[5_000], &[5_000, 10, 100]));
         assert!(!is_same_sight(&[5_000], &[5_001]));
-        // Two directories that have one number by chance.
+        // Two directories with one inode number by chance.
         let (one, other) = (
             [5_000, 10, 100, 20, 200, 30, 300],
             [5_000, 10, 101, 20, 201, 30, 301],

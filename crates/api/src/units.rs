@@ -15,7 +15,7 @@ pub enum UnitError {
     /// It does not begin with a decimal number.
     #[error("it must begin with a number, as in 64GiB")]
     NoNumber,
-    /// What follows the number is no unit.
+    /// The text after the number is no unit.
     #[error(
         "`{0}` is no unit: write B for bytes or bit for bits, with k, M, G, T, P, E (1000) or Ki, Mi, Gi, Ti, Pi, Ei (1024) before it"
     )]
@@ -31,7 +31,7 @@ pub enum UnitError {
 /// A longer text is cut in a message.
 const SHOWN_CHARS: usize = 40;
 
-/// The message about a text in a request that cannot be read as a `what`.
+/// The message about a text in a request that cannot be parsed as a `what`.
 pub(crate) fn refused(text: &str, what: &str, error: &UnitError) -> String {
     let shown: String = text.chars().take(SHOWN_CHARS).collect();
     format!("`{shown}` is no {what}: {error}")
@@ -39,7 +39,7 @@ pub(crate) fn refused(text: &str, what: &str, error: &UnitError) -> String {
 
 /// Reads a size: `300MB`, `20Gbit`, `64GiB`, `1.5TiB`, `4096`. A number alone counts bytes.
 ///
-/// What is not a whole number of bytes is rounded up.
+/// Fractions of a byte are rounded up.
 ///
 /// # Errors
 /// Says what is wrong with the text; the result never exceeds [`SIZE_BYTES_MAX`].
@@ -121,7 +121,7 @@ pub fn human_count(number: u64) -> String {
         1_000_000..1_000_000_000 => (1_000_000, 'M'),
         _ => (1_000_000_000, 'G'),
     };
-    // Rounded down: a total that is shown has been found.
+    // Rounded down, so that the text never exceeds the number.
     let tenths = number / (divisor / 10);
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
@@ -142,7 +142,7 @@ pub fn human_rate(bytes_per_second: u64) -> String {
     format!("{}/s", human_size(bytes_per_second))
 }
 
-/// A decimal number as its digits and how many of them stand behind the point.
+/// A decimal number as its digits, and the number of digits after the point.
 pub(crate) fn parse_decimal(number: &str) -> Result<(u128, u32), UnitError> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() || fraction.contains('.') || (fraction.is_empty() && number.contains('.')) {

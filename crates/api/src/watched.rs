@@ -1,12 +1,12 @@
-//! Owns what a node knows of the file system of one export: its room, whether it answers, and whether the cluster knows it for another one.
-//! Looks at no file system, so that reading it never blocks: a thread of the node looks (`node/watch`).
+//! Owns the observed state of the file system of one export: its free space, whether it answers, and whether other nodes see another one.
+//! Reads no file system, so that access to it never blocks: a thread of the node looks (`node/watch`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A look that takes longer than this is one at a file system that does not answer.
+/// A look that takes longer than this means that the file system does not answer.
 const HANGS_AFTER: Duration = Duration::from_secs(4);
-/// How long a file system may be silent while something uses it. One that fails over is back by then.
+/// How long a file system may be silent while in use. A file system that fails over usually returns within this time.
 pub const SILENT_MAX: Duration = Duration::from_secs(10);
 
 /// Room of a file system, in bytes.
@@ -14,7 +14,7 @@ pub const SILENT_MAX: Duration = Duration::from_secs(10);
 pub struct Room {
     /// Free bytes for users without privileges.
     pub free: u64,
-    /// All of it.
+    /// Total bytes.
     pub total: u64,
 }
 
@@ -24,13 +24,13 @@ pub struct Watched(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// A thread looks at it again and again.
+    /// A thread looks at the export periodically.
     is_watched: bool,
-    /// The look that has not ended.
+    /// Start of the look in progress.
     looking_since: Option<Instant>,
     room: Option<Room>,
     is_odd: bool,
-    /// How often it was silent for longer than it may be, and answered again.
+    /// Silences that lasted too long and have ended.
     silences: u64,
 }
 
@@ -39,28 +39,28 @@ impl Watched {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A look begins.
+    /// Notes the start of a look.
     pub fn begins(&self, now: Instant) {
         let mut state = self.lock();
         (state.is_watched, state.looking_since) = (true, Some(now));
     }
 
-    /// The look has ended.
+    /// Notes the end of a look.
     pub fn ends(&self, now: Instant, room: Option<Room>) {
         let mut state = self.lock();
         state.silences += u64::from(is_silent(state.looking_since, now));
         (state.looking_since, state.room) = (None, room);
     }
 
-    /// How often the file system was silent for longer than it may be ([`SILENT_MAX`]), this moment included. Whoever comes out of a call
-    /// that hung finds another number than before, whether the look has ended or not.
+    /// Silences longer than [`SILENT_MAX`], including a current one. A caller that returns from a hanging call sees another number than
+    /// before, whether or not the look has ended.
     #[must_use]
     pub fn silences(&self, now: Instant) -> u64 {
         let state = self.lock();
         state.silences + u64::from(is_silent(state.looking_since, now))
     }
 
-    /// How long the file system has not answered; None where it answers, or is not watched.
+    /// How long the file system has not answered; None if it answers, or is not watched.
     #[must_use]
     pub fn hangs_for(&self, now: Instant) -> Option<Duration> {
         let since = self.lock().looking_since?;
@@ -68,7 +68,7 @@ impl Watched {
         (lasts > HANGS_AFTER).then_some(lasts)
     }
 
-    /// The room when it was last seen; none while the file system does not answer. Where nothing watches the export, `look` looks.
+    /// The last known space; None while the file system does not answer. If the export is not watched, `look` looks.
     pub fn room_or(&self, look: impl FnOnce() -> Option<Room>) -> Option<Room> {
         let state = self.lock();
         if !state.is_watched {
@@ -80,12 +80,12 @@ impl Watched {
         room.filter(|_| self.hangs_for(Instant::now()).is_none())
     }
 
-    /// The cluster knows that the export is another file system here than at most nodes, or knows no more so.
+    /// Sets whether the export is another file system here than at most nodes of the cluster.
     pub fn set_odd(&self, is_odd: bool) {
         self.lock().is_odd = is_odd;
     }
 
-    /// Whether the cluster knows the export for another file system than that of the other nodes.
+    /// Whether the export is another file system here than at most nodes of the cluster.
     #[must_use]
     pub fn is_odd(&self) -> bool {
         self.lock().is_odd

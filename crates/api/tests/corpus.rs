@@ -1,5 +1,5 @@
-//! Owns the replay of the committed corpora of the documents, with the fuzzer's own checks, on the stable compiler.
-//! Finds nothing new; `fuzz/README.md` says how to.
+//! Replays the committed corpora of the documents, with the fuzzer's own checks, on the stable compiler.
+//! Finds nothing new; `fuzz/README.md` explains how to.
 
 #[expect(unreachable_pub, reason = "public in the fuzz targets")]
 mod documents_check;
@@ -12,7 +12,7 @@ use documents_check::{REQUESTS, check_answer, check_question, check_request};
 use godwit_api::ask::{Answer, CLUSTER_QUESTIONS, QUESTIONS, Question};
 use serde_json::Value;
 
-/// Checks each seed of a target; the seeds.
+/// Checks each seed of a target. Returns the seeds.
 fn replay(target: &str, check: impl Fn(&[u8])) -> Vec<Vec<u8>> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fuzz/corpus")

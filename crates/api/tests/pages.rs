@@ -1,4 +1,4 @@
-//! Owns the tests of the pages below `docs/`: generated pages agree with their tables, and the book is whole.
+//! Owns the tests of the pages below `docs/`: generated pages match their tables, and the book is complete.
 //! Runs no command; `GODWIT_BLESS=1` writes the generated pages.
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use godwit_api::{failure, settings};
 
-/// The part of the book whose links are followed.
+/// The part of the book whose links are checked.
 const PART: &str = "For users";
 
 fn root() -> PathBuf {

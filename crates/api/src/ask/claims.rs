@@ -8,7 +8,7 @@ use crate::job::{ClaimId, Text};
 /// Most members of one claim.
 pub const MEMBERS_MAX: usize = 4096;
 
-/// Shortest and longest time in milliseconds that a claim lasts without being renewed.
+/// Bounds of the lease of a claim, in milliseconds.
 pub const LEASE_MS: std::ops::RangeInclusive<u64> = 1_000..=3_600_000;
 
 /// Claims a destination for the members of a job.
@@ -18,37 +18,38 @@ pub struct ClaimPlace {
     pub claim: ClaimId,
     /// Its epoch, 1 or more. A higher epoch takes over from a lower one.
     pub epoch: u64,
-    /// The destination, export first. Members write there and below, and nobody else does.
+    /// The destination, export first. Only members write there and below.
     pub path: Text,
     /// Identities of the members. At most [`MEMBERS_MAX`].
     pub members: Vec<String>,
     /// How long the claim lasts from now on, in milliseconds, within [`LEASE_MS`].
     pub lease_ms: u64,
-    /// Members whose transfers of before end: what they send late is not written any more. Transfers of who is no member end as well.
+    /// Members whose earlier transfers end. The node no longer writes their late data. Transfers of non-members end as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fence: Vec<String>,
-    /// A node of the destination may still write its parts, and no node knows whether it does: files of several parts are put together in copies, so
-    /// that what comes late meets a file without a name; and the closer gives a file that is there other attributes in a copy. A node that does not know this puts them together in place.
+    /// A node of the destination is unreachable and may still write its parts. Files of several parts are then assembled in copies, so that
+    /// late writes reach only a file without a name. The closer changes attributes of existing files in a copy, too. A node that does not
+    /// know this field assembles files in place.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copies: bool,
-    /// What becomes of the mark of the claim.
+    /// Action on the mark of the claim.
     #[serde(default, skip_serializing_if = "Mark::is_untouched")]
     pub mark: Mark,
 }
 
-/// A hidden file by which nodes see whether a place is the same at each of them. It is named by the claim and its path, in the
-/// nearest directory that is there.
+/// A hidden file by which nodes detect whether a place is the same on each of them. Its name comes from the claim and the path, and it lies
+/// in the nearest existing directory.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
-    /// Nothing is done about it.
+    /// Leaves the mark alone.
     #[default]
     Untouched,
-    /// The node makes it, before it sets the claim.
+    /// Makes the mark before the node sets the claim.
     Make,
-    /// The node sets the claim only if it sees the mark.
+    /// Requires the mark before the node sets the claim.
     Expect,
-    /// The node removes it.
+    /// Removes the mark.
     Remove,
 }
 
@@ -58,7 +59,7 @@ impl Mark {
     }
 }
 
-/// Lets a claim last longer.
+/// Extends the lease of a claim.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct RenewClaim {
     /// The claim.
@@ -76,7 +77,7 @@ pub struct ReleaseClaim {
     pub claim: ClaimId,
     /// Its epoch.
     pub epoch: u64,
-    /// The place of the claim. A restarted node has lost its claims, and finds the mark by this place. An older node ignores the field.
+    /// Place of the claim. A restarted node has lost its claims, and finds the mark by this place. An older node ignores the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Text>,
 }

@@ -1,5 +1,5 @@
-//! The documents by which the nodes of one cluster speak to each other, and by which a node joins.
-//! Knows neither the consensus nor who is a member: `cluster` does.
+//! The documents that nodes of one cluster exchange, and those by which a node joins.
+//! Knows neither the consensus nor the members: `cluster` does.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use crate::rest::{ClusterView, NodeResources};
 pub enum ClusterQuestion {
     /// A message of the consensus.
     Carry(Carried),
-    /// A node tells the leader that it lives, and what it has.
+    /// Tells the leader that the node is alive, and describes the node.
     Announce(Box<Announce>),
-    /// How the cluster is.
+    /// The state of the cluster.
     Status {
         /// Id of the cluster.
         of: String,
     },
-    /// A node wants to join. The only question of which the asker need not be a member.
+    /// A request to join. The only question whose asker need not be a member.
     Join(Box<JoinCluster>),
 }
 
@@ -40,7 +40,7 @@ impl ClusterQuestion {
         }
     }
 
-    /// Whether it is answered at once. What waits for others, or is long, is not.
+    /// Whether the answer comes at once. Answers that are long or wait for others do not.
     #[must_use]
     pub fn is_short(&self) -> bool {
         match self {
@@ -50,30 +50,30 @@ impl ClusterQuestion {
         }
     }
 
-    /// Whether it does no harm to ask again.
+    /// Whether the question may be repeated.
     #[must_use]
     pub fn may_be_repeated(&self) -> bool {
         !matches!(self, Self::Carry(Carried { once: true, .. }))
     }
 }
 
-/// What a node of a cluster answers.
+/// The answer of a node of a cluster.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "cluster", content = "with", rename_all = "snake_case")]
 pub enum ClusterAnswer {
     /// The answer of the consensus.
     Carried(serde_json::Value),
-    /// Whether the asked node leads; if not, who does.
+    /// Whether the asked node leads; if not, the leader.
     Heard {
-        /// It leads.
+        /// The asked node leads.
         leads: bool,
-        /// The node that leads, if it is known.
+        /// The leader, if known.
         leader: Option<KnownNode>,
         /// How many milliseconds ago the leader heard each other node, by its number.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ages: Vec<(u64, u64)>,
     },
-    /// How the cluster is.
+    /// The state of the cluster.
     Status(Box<ClusterView>),
     /// The node is a member.
     Joined(Box<Joined>),
@@ -88,10 +88,10 @@ pub struct Carried {
     pub to: u64,
     /// Kind of the message.
     pub kind: String,
-    /// It must not arrive twice.
+    /// The message must not arrive twice.
     #[serde(skip)]
     pub once: bool,
-    /// It is answered at once.
+    /// The answer comes at once.
     #[serde(skip)]
     pub is_short: bool,
     /// The message.
@@ -111,7 +111,7 @@ pub struct KnownNode {
     pub addresses: Vec<String>,
 }
 
-/// What a node tells the leader each second.
+/// The report that a node sends to the leader each second.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Announce {
     /// Id of the cluster.
@@ -124,9 +124,9 @@ pub struct Announce {
     pub version: String,
     /// The newest feature level that it knows.
     pub level: u32,
-    /// What it has.
+    /// Hardware of the node.
     pub resources: NodeResources,
-    /// What it sees of each export, by name: see [`crate::sight`].
+    /// The node's sight of each export, by name: see [`crate::sight`].
     #[serde(default)]
     pub sights: BTreeMap<String, Vec<u64>>,
     /// Accounts of its machine that are admins without being users.
@@ -138,14 +138,14 @@ pub struct Announce {
 }
 
 impl Announce {
-    /// A problem as long as an announcement may carry it.
+    /// Cuts a problem to the length that an announcement may carry.
     #[must_use]
     pub fn problem_of(mut text: String) -> String {
         text.truncate(text.floor_char_boundary(PROBLEM_BYTES_MAX));
         text
     }
 
-    /// Whether its lists and texts are of a length that a node has. Names, addresses and exports are checked with the node's row.
+    /// Whether lists and texts have lengths that a real node can have. Names, addresses and exports are checked with the node's row.
     #[must_use]
     pub fn is_bounded(&self) -> bool {
         let fits = |text: &String| text.len() <= TEXT_BYTES_MAX;
@@ -166,15 +166,15 @@ impl Announce {
     }
 }
 
-/// Exports and interfaces of a node.
+/// Most exports or interfaces of a node.
 const LIST_MAX: usize = 256;
-/// A name or an address.
+/// Longest name or address.
 const TEXT_BYTES_MAX: usize = 255;
-/// A problem, which may name a directory.
+/// Longest problem, which may name a directory.
 const PROBLEM_BYTES_MAX: usize = 1_024;
-/// Root, and the node's own user.
+/// Most admins: root, and the node's own user.
 const ADMINS_MAX: usize = 2;
-/// Numbers of a sight: see [`crate::sight`].
+/// Most numbers of a sight: see [`crate::sight`].
 const SIGHT_MAX: usize = 1_024;
 
 /// A node that wants to join.
@@ -200,7 +200,7 @@ impl std::fmt::Debug for JoinCluster {
     }
 }
 
-/// What a node that joined has to know.
+/// The data that a new member needs.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Joined {
     /// Id of the cluster.
@@ -218,10 +218,10 @@ pub trait AnswerCluster: Send + Sync {
     /// Answers a question of the node with this identity.
     ///
     /// # Errors
-    /// The asker is no member, or asks for another cluster, or the answer is not known here.
+    /// The asker is no member, asks for another cluster, or the answer is not known here.
     fn answer(&self, asker: &str, question: ClusterQuestion) -> Result<ClusterAnswer, Refusal>;
 
-    /// The nodes that serve an export now, each as others reach it; the answering node first, if it is one.
+    /// The nodes that serve an export now, with their addresses. The answering node comes first if it serves the export.
     ///
     /// # Errors
     /// The state cannot be read.

@@ -1,7 +1,7 @@
-//! The documents by which a node has another node run a job for it: access for the job, the job itself, and its steering.
+//! The documents by which a node makes another node run a job for it: access for the job, the job itself, and its steering.
 //! Moves no data.
 //!
-//! The asker names a job by its own id. So a question may be asked again after a crash, and nothing is doubled.
+//! The asker's own id names the job. So a question can be repeated after a crash without duplicating anything.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,9 +14,9 @@ use crate::rest::{FailureGroup, JobView, LogLine, NewJob, ProgressView, SampleVi
 pub struct RunningJob {
     /// Its id.
     pub id: String,
-    /// How far it is.
+    /// Progress of the job at this node.
     pub progress: ProgressView,
-    /// Another node controls it: the progress is that of what this node brings of it now.
+    /// Another node controls the job. The progress then covers only this node's current part.
     #[serde(default)]
     pub works: bool,
     /// Identity of the node of the other site that this node sends to now, if `works`.
@@ -24,7 +24,7 @@ pub struct RunningJob {
     pub to: String,
 }
 
-/// A site to connect to, and what the job does at the asked one.
+/// A site to connect to, and the access of the job at the asked site.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct ReachSite {
     /// The other site.
@@ -32,12 +32,12 @@ pub struct ReachSite {
     /// Paths of the job here, export first. The asker needs the right to them.
     #[serde(default)]
     pub paths: Vec<Text>,
-    /// The job writes to them, else it reads.
+    /// The job writes to the paths; otherwise it reads them.
     #[serde(default)]
     pub write: bool,
 }
 
-/// Access for the other end of a job, and for nobody and nothing else.
+/// Access for the other end of one job only.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct GrantJob {
     /// Asker's id of the job.
@@ -46,11 +46,11 @@ pub struct GrantJob {
     pub identity: String,
     /// Paths, export first.
     pub paths: Vec<Text>,
-    /// The access is for writing, else for reading.
+    /// The access is for writing; otherwise for reading.
     pub write: bool,
-    /// When the access ends by the clock of the asker. Counts only without `lasts_ms`, which nodes of older versions do not know.
+    /// When the access ends by the asker's clock. Used only without `lasts_ms`, which nodes of older versions do not send.
     pub until: Timestamp,
-    /// Milliseconds until the access ends, by the clock of the node that gives it.
+    /// Milliseconds until the access ends, by the clock of the node that grants it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasts_ms: Option<u64>,
 }
@@ -60,58 +60,58 @@ pub struct GrantJob {
 pub struct RunJob {
     /// Asker's id of the job.
     pub job: String,
-    /// A job that is there, has ended and is not complete is run once more; one that is paused is resumed.
+    /// An existing job that has ended incomplete runs again; a paused job resumes.
     #[serde(default)]
     pub again: bool,
-    /// The job, whose places are at the site `here` or at that of `other`.
+    /// The job, with places at the site `here` or at the site of `other`.
     pub new: NewJob,
-    /// Milliseconds until the deadline of the job, by any clock. Counts instead of the deadline in `new`, which is by the asker's clock.
+    /// Milliseconds until the deadline of the job. Replaces the deadline in `new`, which is by the asker's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
-    /// Id of the request that the asker's job came from, for both logs.
+    /// Id of the request that submitted the asker's job, for the logs of both nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// The other end, as the asked node reaches it; None where both ends are here.
+    /// The other end with its addresses as the asked node reaches them; None if both ends are here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<Peer>,
-    /// The owner of the job may list its destination. Else, or where an older node does not say so, nothing names what only the
-    /// destination has. An older node does not look at it, and so is asked for no job whose owner may not list or read there.
+    /// The owner of the job may list its destination. Otherwise, or if an older node omits the field, no report names entries that exist
+    /// only at the destination. An older asked node ignores the field, so it gets no job whose owner may neither list nor read there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_list: Option<bool>,
-    /// The same of reading: else no file that is there gets a further name by its size and time.
+    /// The owner of the job may read its destination. Otherwise, no existing file gets a hard link because of its size and time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_read: Option<bool>,
 }
 
-/// What is to change of a job that is run for the asker.
+/// Changes to a job that runs for the asker.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct SteerJob {
     /// Asker's id of the job.
     pub job: String,
-    /// Stops, resumes or gives up.
+    /// Pauses, resumes or cancels the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verb: Option<SteerVerb>,
     /// Limit in bytes per second; 0 is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// Higher runs first.
+    /// Jobs with a higher priority run first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
 }
 
-/// What becomes of a job.
+/// An action on a job.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SteerVerb {
-    /// It stops for a time.
+    /// Pauses the job.
     Pause,
-    /// It goes on.
+    /// Resumes the job.
     Resume,
-    /// It is given up.
+    /// Cancels the job.
     Cancel,
 }
 
-/// A job that is run for the asker.
+/// The state of a job that runs for the asker.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct JobSeen {
     /// The job as the asked node shows it, under that node's own id.
@@ -121,40 +121,40 @@ pub struct JobSeen {
     pub failures: Vec<FailureGroup>,
 }
 
-/// Which part of the log and of the samples of a job is wanted.
+/// Selects a part of the log and of the samples of a job.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct PastAfter {
     /// Asker's id of the job; a node of the same cluster may ask for any of its jobs.
     pub job: String,
-    /// Lines of this attempt or later ones; an older node does not look at it.
+    /// Only lines of this attempt or later ones. An older node ignores the field.
     #[serde(default)]
     pub attempt: u32,
-    /// Lines of the log after the one with this number.
+    /// Only lines of the log after the line with this number.
     pub line: u64,
-    /// Samples after this time.
+    /// Only samples after this time.
     pub sample: Timestamp,
 }
 
-/// A part of the log and of the samples of a job, as the asked node wrote them.
+/// A part of the log and of the samples of a job, as the asked node recorded them.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct JobPast {
     /// Lines of the log, the oldest first.
     pub lines: Vec<LogLine>,
     /// Samples, the oldest first.
     pub samples: Vec<SampleView>,
-    /// There is more: ask again, after the last of these.
+    /// There is more: ask again, with the position of the last line and sample.
     #[serde(default)]
     pub more: bool,
 }
 
-/// Which part of the manifest of a job is wanted, by a node of the same cluster.
+/// Selects a part of the manifest of a job, for a node of the same cluster.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct ManifestAfter {
     /// Id of the job.
     pub job: String,
-    /// Bytes from here on.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// The file that the bytes before came from, as the asked node named it; None at the beginning.
+    /// The file that the earlier bytes came from, as the asked node named it; None at the beginning.
     #[serde(default)]
     pub of: Option<String>,
 }
@@ -162,10 +162,10 @@ pub struct ManifestAfter {
 /// A part of the manifest of a job.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ManifestPiece {
-    /// Which file it is: a later attempt puts another one in its place.
+    /// The file that the bytes come from. A later attempt replaces it with another one.
     pub of: String,
     /// Length of the file in bytes.
     pub total: u64,
-    /// The bytes; none at the end.
+    /// The bytes; empty at the end.
     pub bytes: Text,
 }

@@ -1,4 +1,4 @@
-//! The documents about entries at places: listings, changes, and what came of them.
+//! The documents about entries at places: listings, changes and their results.
 //! Names no site; a path begins with the name of an export.
 
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,10 @@ use crate::grant::Right;
 use crate::job::{ClaimId, Text};
 use crate::rest::Timestamp;
 
-/// Most entries of one page: with names of 64 bytes they fit a document four times.
+/// Most entries of one page. With names of 64 bytes, four such pages fit a document.
 pub const LIST_MAX: u32 = 1_000;
 
-/// Most paths that one answer names one by one; further ones are counted.
+/// Most paths that one answer names. Further paths are only counted.
 pub const NAMED_MAX: usize = 100;
 
 /// A page of a directory.
@@ -31,7 +31,7 @@ pub struct ListPlace {
 pub struct MakeDirectory {
     /// Path of the directory, export first.
     pub path: Text,
-    /// Directories above that are missing are made too, and one that is there is fine.
+    /// Also makes missing parent directories, and accepts an existing directory.
     #[serde(default)]
     pub parents: bool,
 }
@@ -41,7 +41,7 @@ pub struct MakeDirectory {
 pub struct RemovePlace {
     /// Path of the entry, export first.
     pub path: Text,
-    /// A directory goes with all that is in it.
+    /// Removes a directory with all its contents.
     #[serde(default)]
     pub recursive: bool,
 }
@@ -53,14 +53,14 @@ pub struct RenamePlace {
     pub from: Text,
     /// Path that the entry gets, in the same export.
     pub to: Text,
-    /// What stands at the new path is replaced, as far as the file system allows it.
+    /// Replaces an existing entry at the new path, as far as the file system allows it.
     #[serde(default)]
     pub replace: bool,
 }
 
 impl RenamePlace {
-    /// The rights that renaming needs at the old path. Reading is one of them: whoever may only write could else move what others wrote to
-    /// a place where it may be read.
+    /// The rights that renaming needs at the old path. Reading is one of them: a user with only write access could otherwise move files of
+    /// others to a readable place.
     pub const FROM: [Right; 2] = [Right::Delete, Right::Read];
 
     /// The rights that renaming needs at the new path.
@@ -73,27 +73,27 @@ impl RenamePlace {
     }
 }
 
-/// Where to remove temporary files that nobody needs.
+/// Selects leftover temporary files to remove.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct CleanPlace {
     /// Path of a directory, export first.
     pub path: Text,
-    /// Nothing is removed; the answer says what would be.
+    /// Removes nothing; the answer lists the files that would go.
     #[serde(default)]
     pub dry_run: bool,
-    /// Files that were written to in these last seconds stay: a transfer of another machine may need them.
+    /// Files modified in these last seconds stay: a transfer of another machine may need them.
     #[serde(default)]
     pub older_than_seconds: u64,
-    /// Tags of the temporary files of one job that has ended: these go, however new they are, with the journals that only they need, and no
-    /// others. Without tags and claim, those of all transfers that nothing can resume.
+    /// Tags of the temporary files of one ended job. These files go whatever their age, with the journals that only they need. Without tags
+    /// and claim, all files go that no transfer can resume.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<u64>,
-    /// The claim of the same job, where it was divided.
+    /// The claim of the same job, if the job was divided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimId>,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
@@ -122,7 +122,7 @@ pub struct EntryView {
     /// Name of the entry; bytes that are not UTF-8 come as `{"base64": "…"}`.
     #[schema(value_type = serde_json::Value)]
     pub name: Text,
-    /// What the entry is.
+    /// Kind of the entry.
     pub kind: EntryKind,
     /// Length of its contents in bytes.
     pub size: u64,
@@ -130,7 +130,7 @@ pub struct EntryView {
     pub modified: Timestamp,
     /// Permission, set-id and sticky bits.
     pub mode: u32,
-    /// Where a symbolic link points.
+    /// Target of a symbolic link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub target: Option<Text>,
@@ -141,46 +141,46 @@ pub struct EntryView {
 pub struct Listing {
     /// The entries.
     pub entries: Vec<EntryView>,
-    /// Give this as `cursor` for the next page; None after the last one.
+    /// Cursor of the next page; null after the last page.
     #[schema(value_type = Option<serde_json::Value>)]
     pub next: Option<Text>,
 }
 
-/// An export, what the asker may do there, and how much room it has.
+/// An export, the rights of the asker, and its free space.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct ExportRoom {
     /// Name of the export.
     pub name: String,
-    /// The asker may read something there.
+    /// The asker may read some part of the export.
     pub read: bool,
-    /// The asker may write somewhere there.
+    /// The asker may write to some part of the export.
     pub write: bool,
-    /// Bytes of its file system; None where that is not known.
+    /// Size of the file system in bytes; null if unknown.
     pub bytes_total: Option<u64>,
-    /// Bytes that are free there; None where that is not known.
+    /// Free bytes of the file system; null if unknown.
     pub bytes_free: Option<u64>,
 }
 
 /// A path at which something failed.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct FailedPlace {
-    /// Path below the one that was asked for.
+    /// Path below the requested one.
     #[schema(value_type = serde_json::Value)]
     pub path: Text,
-    /// What failed.
+    /// Error message.
     pub message: String,
 }
 
-/// What was removed.
+/// Result of a removal.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct Removed {
-    /// Files and links.
+    /// Removed files and links.
     pub files: u64,
-    /// Directories.
+    /// Removed directories.
     pub directories: u64,
     /// Entries that could not be removed.
     pub failed: u64,
-    /// Some of those that could not be removed.
+    /// Some of the entries that could not be removed.
     pub failures: Vec<FailedPlace>,
 }
 
@@ -189,35 +189,35 @@ pub struct Removed {
 pub struct KeptFiles {
     /// Why they stayed.
     pub reason: String,
-    /// How many there are.
+    /// Number of files.
     pub files: u64,
-    /// Some of their paths, below the one that was asked for.
+    /// Some of their paths, below the requested one.
     #[schema(value_type = Vec<serde_json::Value>)]
     pub paths: Vec<Text>,
 }
 
-/// What was cleaned.
+/// Result of a clean-up.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct Cleaned {
     /// Temporary files that were removed, or would be in a dry run.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of those files.
     pub bytes: u64,
-    /// Some of their paths, below the one that was asked for.
+    /// Some of their paths, below the requested one.
     #[schema(value_type = Vec<serde_json::Value>)]
     pub paths: Vec<Text>,
     /// Temporary files that stayed, by reason.
     pub kept: Vec<KeptFiles>,
-    /// Directories that could not be looked through, and files that could not be removed.
+    /// Directories that could not be scanned, and files that could not be removed.
     pub failed: u64,
-    /// Some of those.
+    /// Some of those failures.
     pub failures: Vec<FailedPlace>,
 }
 
-/// Says why names are missing.
+/// Explains why names are missing.
 const UNNAMED: &str = "some entries below could not be looked at or removed; the right to list is needed to see which";
 
-/// The one line that stands for failures whose names may not be seen.
+/// Replaces failures with one line without names.
 fn unnamed(failures: &mut Vec<FailedPlace>) {
     if !failures.is_empty() {
         *failures = vec![FailedPlace {
@@ -228,7 +228,7 @@ fn unnamed(failures: &mut Vec<FailedPlace>) {
 }
 
 impl Removed {
-    /// The same for who may not list the place.
+    /// The result without names, for a caller who may not list the place.
     #[must_use]
     pub fn without_names(mut self) -> Self {
         unnamed(&mut self.failures);
@@ -237,7 +237,7 @@ impl Removed {
 }
 
 impl Cleaned {
-    /// The same for who may not list the place.
+    /// The result without names, for a caller who may not list the place.
     #[must_use]
     pub fn without_names(mut self) -> Self {
         unnamed(&mut self.failures);

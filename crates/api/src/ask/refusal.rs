@@ -1,4 +1,4 @@
-//! Why a question of one node to another was not answered.
+//! Reasons why a node refused a question of another node.
 //! Decides nothing: the asked node does.
 
 use std::fmt;
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Code, FailureCode};
 
-/// Why a question was not answered, for programs and for people.
+/// Reason of a refusal, for programs and for people.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Refusal {
     /// One of [`code`], or a word of another version.
     pub code: Code,
-    /// What happened to which place or peer, whose fault it is, and what to do next.
+    /// Message for people: the event, the place or peer, whose fault it is, and what to do next.
     pub message: String,
-    /// The same question may be answered later.
+    /// The same question may succeed later.
     #[serde(default)]
     pub retryable: bool,
 }
@@ -25,29 +25,29 @@ pub mod code {
 
     /// The other node does not know the question.
     pub const UNSUPPORTED: FailureCode = FailureCode::Unsupported;
-    /// The document makes no sense.
+    /// The document is invalid.
     pub const INVALID: FailureCode = FailureCode::Invalid;
-    /// The asker is known and may not do this.
+    /// The asker is known, but lacks the right.
     pub const NOT_GRANTED: FailureCode = FailureCode::NotGranted;
     /// The asker's identity is not known there.
     pub const UNKNOWN_IDENTITY: FailureCode = FailureCode::UnknownIdentity;
-    /// There is no such export.
+    /// No export has this name.
     pub const NO_SUCH_EXPORT: FailureCode = FailureCode::NoSuchExport;
     /// The path leaves the export.
     pub const OUTSIDE: FailureCode = FailureCode::Outside;
     /// No such job runs for the asker.
     pub const NO_SUCH_JOB: FailureCode = FailureCode::NoSuchJob;
-    /// The asker was not let in for the job that it names. The job may run all the same.
+    /// The asker got no access for the job that it names. The job may run all the same.
     pub const NOT_LET_IN: FailureCode = FailureCode::NotLetIn;
-    /// The place of that name is on another file system than at the node that made the mark.
+    /// The place of this name is on another file system than at the node that made the mark.
     pub const OTHER_PLACE: FailureCode = FailureCode::OtherPlace;
-    /// The claim has ended, was never set, or has another epoch by now.
+    /// The claim has ended, was never set, or has another epoch now.
     pub const NO_SUCH_CLAIM: FailureCode = FailureCode::NoSuchClaim;
-    /// Nothing stands at the path.
+    /// No entry exists at the path.
     pub const NOT_FOUND: FailureCode = FailureCode::NotFound;
     /// The path is no directory.
     pub const NOT_A_DIRECTORY: FailureCode = FailureCode::NotADirectory;
-    /// Something stands at the path already, or a directory is not empty.
+    /// An entry exists at the path already, or a directory is not empty.
     pub const EXISTS: FailureCode = FailureCode::Exists;
     /// The file system of the other node does not allow it.
     pub const PERMISSION: FailureCode = FailureCode::Permission;
@@ -57,26 +57,26 @@ pub mod code {
     pub const IO: FailureCode = FailureCode::Io;
     /// Too many questions at once.
     pub const BUSY: FailureCode = FailureCode::Busy;
-    /// The asker gave the work up.
+    /// The asker abandoned the work.
     pub const GIVEN_UP: FailureCode = FailureCode::GivenUp;
     /// The asker is no node of this cluster, or means another cluster.
     pub const OTHER_CLUSTER: FailureCode = FailureCode::OtherCluster;
-    /// The answering node was made the only one of the asker's cluster, so the asker was left behind.
+    /// The answering node was made the only node of the asker's cluster, so the asker was left behind.
     pub const RECOVERED: FailureCode = FailureCode::Recovered;
-    /// The invitation is not good.
+    /// The invitation is not valid.
     pub const BAD_INVITATION: FailureCode = FailureCode::BadInvitation;
     /// Another node has the name.
     pub const NAME_TAKEN: FailureCode = FailureCode::NameTaken;
-    /// Nobody leads the cluster, or too few nodes can be reached.
+    /// The cluster has no leader, or too few of its nodes can be reached.
     pub const NO_LEADER: FailureCode = FailureCode::NoLeader;
     /// The site cannot be reached.
     pub const UNREACHABLE: FailureCode = FailureCode::Unreachable;
-    /// The site was reached, and then did not answer as it should.
+    /// The site was reached, and then gave an invalid answer or none.
     pub const BROKEN: FailureCode = FailureCode::Broken;
 }
 
 impl Refusal {
-    /// A refusal for good: the same question is refused again.
+    /// A permanent refusal: the same question is refused again.
     pub fn new(code: FailureCode, message: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -85,7 +85,7 @@ impl Refusal {
         }
     }
 
-    /// A refusal for now: the same question may be answered later.
+    /// A temporary refusal: the same question may succeed later.
     pub fn later(code: FailureCode, message: impl Into<String>) -> Self {
         Self {
             retryable: true,

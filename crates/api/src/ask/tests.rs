@@ -1,5 +1,5 @@
 //! Tests of the documents by which nodes ask each other.
-//! Asks nobody.
+//! Asks no node.
 
 use super::*;
 use crate::job::ClaimId;

@@ -1,20 +1,20 @@
-//! What programs are told of a failure, beside its message.
+//! Owns the machine-readable part of a failure, beside its message.
 //! Decides nothing: the catalogue of failures does.
 
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Code, Failure, FailureCode};
 
-/// A row of the catalogue of failures, in words; all are missing where nothing failed, or in what an older version tells.
+/// A row of the catalogue of failures, in words. All fields are missing if nothing failed, and in reports of older versions.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Blame {
     /// The code of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
-    /// Whose fault it is.
+    /// The party at fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// What to do next, for people.
+    /// Advice on what to do next, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
     /// Whether a retry can help: `transient` or `permanent`.
@@ -23,7 +23,7 @@ pub struct Blame {
 }
 
 impl Blame {
-    /// The code, if it is one that this version knows.
+    /// The code, if this version knows it.
     #[must_use]
     pub fn known(&self) -> Option<FailureCode> {
         self.code.as_ref().and_then(Code::known)
@@ -41,12 +41,12 @@ impl From<FailureCode> for Blame {
     }
 }
 
-/// The job cannot go on.
+/// The job cannot continue.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ErrorTold {
-    /// What happened, for people.
+    /// Error message for people.
     pub message: String,
-    /// The file, directory or peer that it is about.
+    /// The file, directory or peer concerned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The row of the catalogue.

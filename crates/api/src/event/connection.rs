@@ -3,16 +3,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Nothing reaches the other end, or nothing comes back.
+/// No data reaches the other end, or none comes back.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionLost {
     /// Seconds without a connection, or without an answer, so far.
     pub lost_seconds: f64,
     /// Seconds for which the client retries, counted from the loss.
     pub retry_for_seconds: f64,
-    /// What broke the connection, for people.
+    /// Cause of the loss, for people.
     pub why: String,
-    /// The connections are still open, and the other end does not answer on any of them.
+    /// The connections are still open, but the other end answers on none of them.
     pub silent: bool,
     /// The one channel that is lost while others live.
     #[serde(flatten)]
@@ -24,7 +24,7 @@ pub struct ConnectionLost {
 /// The other end answers again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionRegained {
-    /// Seconds without a connection, or without an answer, altogether.
+    /// Total seconds without a connection, or without an answer.
     pub lost_seconds: f64,
     /// The one channel that was lost while others lived.
     #[serde(flatten)]
@@ -36,7 +36,7 @@ pub struct ConnectionRegained {
 /// One of several channels.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct LostChannel {
-    /// The number, counted from 0.
+    /// Number of the channel, counted from 0.
     #[serde(rename = "channel")]
     pub number: u32,
     /// The interface and the addresses.

@@ -1,4 +1,4 @@
-//! How bytes that may not be text stand in an event: as text under one name, or in base64 under another.
+//! Encodes bytes that may not be UTF-8 in an event: as text under one name, or in base64 under another.
 //! Does not know what the bytes name.
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::{Limited, LimitedTold};
 
-/// A pair of fields for bytes, one of which is there.
+/// A pair of fields for bytes, of which one is present.
 macro_rules! bytes_as {
     ($module:ident, $text:literal, $encoded:literal) => {
         pub(super) mod $module {
@@ -99,7 +99,7 @@ pub(super) mod sources {
     }
 }
 
-/// What limits a transfer: the stage for programs, figure and advice beside it.
+/// The limit of a transfer: the stage for programs, with figure and advice.
 pub(super) mod bottleneck {
     use super::*;
 

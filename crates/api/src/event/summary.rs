@@ -1,4 +1,4 @@
-//! The last event of a job: how it ended, and its figures.
+//! Owns the last event of a job: its outcome and its figures.
 //! Counts nothing itself.
 
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,13 @@ use super::{Blame, names};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Summary {
-    /// Of a copy or a synchronisation.
+    /// The summary of a copy or a synchronisation.
     Transfer(Box<TransferSummary>),
-    /// Of a verification.
+    /// The summary of a verification.
     Verify(VerifySummary),
 }
 
-/// How a transfer ended.
+/// The outcome of a transfer.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -32,7 +32,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The word for it.
+    /// The outcome as a word.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl Status {
     }
 }
 
-/// A figure of each side; `None` where that side cannot tell.
+/// A figure of each side; `None` for a side without the figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sides<T> {
     /// The sending side.
@@ -53,21 +53,21 @@ pub struct Sides<T> {
     pub destination: Option<T>,
 }
 
-/// What limits a transfer.
+/// The limit of a transfer.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Limited {
     /// The stage, as in `destination storage`.
     pub stage: String,
-    /// How it shows, for people.
+    /// Figure and advice, for people.
     pub told: LimitedTold,
 }
 
 /// Figure and advice beside a stage.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct LimitedTold {
-    /// As in `290 MB/s written, writers busy 97 % of the time`.
+    /// Figure, such as `290 MB/s written, writers busy 97 % of the time`.
     pub figure: String,
-    /// What could be done.
+    /// Advice on what would help.
     pub advice: Option<String>,
 }
 
@@ -99,39 +99,39 @@ pub struct NotKept {
 /// A manifest that was written.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ManifestDone {
-    /// The file.
+    /// Path of the file.
     #[serde(flatten, with = "names::path")]
     pub path: Vec<u8>,
-    /// The lines of entries in it.
+    /// Number of lines of entries in the file.
     pub entries: u64,
-    /// The digest of the manifest, as its last lines have it.
+    /// The digest of the manifest, as in its last lines.
     pub digest: String,
     /// The size of the file.
     #[serde(default)]
     pub bytes: u64,
 }
 
-/// How a transfer ended, and its figures.
+/// The outcome and the figures of a transfer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TransferSummary {
-    /// How it ended.
+    /// The outcome.
     pub status: Status,
-    /// Why it did not end well.
+    /// The failure, if any.
     #[serde(flatten)]
     pub blame: Blame,
-    /// File contents delivered, without holes; `None` where only the end of the input would tell.
+    /// Bytes of file contents delivered, without holes; `None` if only the end of the input would reveal it.
     pub bytes: Option<u64>,
     /// Files delivered.
     pub files: u64,
-    /// Entries that were there already.
+    /// Entries that existed already.
     pub skipped: u64,
-    /// Entries that the user left out; a directory counts once, with all that is in it.
+    /// Entries that the user left out. A directory counts once, with all its contents.
     pub excluded: u64,
     /// Entries of which only the metadata was set.
     pub adjusted: u64,
-    /// Entries that only the destination had, and that were removed.
+    /// Entries that existed only at the destination and were removed.
     pub deleted: u64,
-    /// Entries that failed, each told before.
+    /// Entries that failed. Each was reported before.
     pub failed: u64,
     /// File contents that were sent more than once, over all runs.
     pub resent_bytes: u64,
@@ -141,10 +141,10 @@ pub struct TransferSummary {
     pub cpu_seconds: Sides<f64>,
     /// Peak resident memory.
     pub max_rss_bytes: Sides<u64>,
-    /// What limited the transfer most.
+    /// The stage that limited the transfer for most of the time.
     #[serde(flatten, with = "names::bottleneck")]
     pub bottleneck: Option<Limited>,
-    /// Nothing was done: all figures say what would be.
+    /// A dry run: the figures say what would have been done.
     #[serde(default, skip_serializing_if = "is_false")]
     pub dry_run: bool,
     /// The manifest that was written.
@@ -152,16 +152,16 @@ pub struct TransferSummary {
     pub manifest: Option<ManifestDone>,
     /// Entries that arrived without a part of their metadata.
     pub not_kept: NotKept,
-    /// The transfer came to a beginning, so that there is something to sum up; never sent to others.
+    /// The transfer began, so there is something to sum up. Never sent to others.
     #[serde(skip)]
     pub began: bool,
 }
 
-/// What a verification found.
+/// Result of a verification.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The copy is what the manifest says.
+    /// The copy matches the manifest.
     Same,
     /// Entries differ, are missing or extra.
     Different,
@@ -171,7 +171,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The word for it.
+    /// The result as a word.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -182,12 +182,12 @@ impl Verdict {
     }
 }
 
-/// How a verification ended, and its figures.
+/// The outcome and the figures of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VerifySummary {
-    /// What was found.
+    /// The result.
     pub status: Verdict,
-    /// Why it did not end well.
+    /// The failure, if any.
     #[serde(flatten)]
     pub blame: Blame,
     /// Entries checked.
@@ -197,7 +197,7 @@ pub struct VerifySummary {
     pub files: u64,
     /// Contents read.
     pub bytes: u64,
-    /// Entries that are not what they should be.
+    /// Entries that differ from the manifest.
     pub different: u64,
     /// Entries that are not in the manifest.
     pub extra: u64,

@@ -1,5 +1,5 @@
-//! Every event keeps the fields of `docs/events.md` and comes back from its own line.
-//! Does not test who tells an event.
+//! Tests that every event keeps the fields of `docs/events.md` and round-trips through its line.
+//! Does not test the senders of events.
 
 use super::*;
 use crate::failure::FailureCode;
@@ -78,7 +78,7 @@ fn an_error_and_a_summary_say_whose_fault_it_is_and_what_to_do() {
         &Event::Error((&failure).into()),
         r#"{"event":"error","message":"busy","detail":"h/d","code":"busy_destination","fault":"destination","advice":"Wait for that transfer, or stop it.","retry":"transient"}"#,
     );
-    // As an older version tells it.
+    // As an older version reports it.
     let old = ErrorTold {
         message: "busy".to_owned(),
         ..ErrorTold::default()

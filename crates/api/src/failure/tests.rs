@@ -1,5 +1,5 @@
-//! The catalogue is consistent: words, numbers and sentences.
-//! Does not test who says which code.
+//! Tests that the catalogue is consistent: words, numbers and sentences.
+//! Does not test the users of the codes.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
-//! Owns where a grant holds: all exports, or an export and a path below it; and which paths that covers.
-//! Touches no file: whether a path leads where it says is for the storage to see.
+//! Owns the area of a grant: all exports, or an export and a path below it; and which paths that covers.
+//! Touches no file: the storage checks where a path really leads.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,15 +7,15 @@ use std::str::FromStr;
 use super::GrantError;
 use crate::endpoint::{check_export_name, is_memory};
 
-/// The longest path of a grant: a Linux path.
+/// The longest path of a grant: that of a Linux path.
 pub const PATH_BYTES_MAX: usize = 4_096;
 
-/// Where a grant holds.
+/// The area of a grant.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Area {
-    /// In all exports, also in those that come later.
+    /// All exports, also future ones.
     All,
-    /// In one export.
+    /// One export.
     Export {
         /// Name of the export.
         name: String,
@@ -42,12 +42,12 @@ impl Area {
         let Some(path) = components(path.as_bytes()) else {
             return no("has .. in it; write the path without");
         };
-        // Parts of a text between slashes are texts.
+        // Parts of a text between slashes are valid texts.
         let path = String::from_utf8_lossy(&path.join(&b'/')).into_owned();
         Ok(Self::Export { name, path })
     }
 
-    /// The narrowest area that holds what was asked for; a part of the path that no grant can hold widens it.
+    /// The narrowest area that contains the requested path. A part of the path that no grant can express widens the area.
     #[must_use]
     pub fn asked(export: &str, path: &[u8]) -> Self {
         let mut path = components(path).unwrap_or_default();
@@ -78,7 +78,7 @@ impl Area {
         })
     }
 
-    /// Whether this is the memory of a node.
+    /// Whether the area is the memory of a node.
     #[must_use]
     pub fn is_memory(&self) -> bool {
         matches!(self, Self::Export { name, .. } if is_memory(name))
@@ -99,7 +99,7 @@ impl Area {
         }
     }
 
-    /// Whether all of the other area lies in this one.
+    /// Whether the area contains all of the other area.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         match (self, other) {
@@ -188,5 +188,5 @@ fn unescaped(text: &str) -> Result<String, GrantError> {
     String::from_utf8(out).map_err(|_error| wrong())
 }
 
-/// How all exports are written.
+/// Text that stands for all exports.
 const ALL: &str = "*";

@@ -1,18 +1,18 @@
-//! Owns the one rule for work that lasts: how often its right is looked at again, and how long it goes on while rights cannot be read.
-//! Reads no clock and no grants: the caller brings both.
+//! Owns the one rule for long work: how often its right is checked again, and how long it continues while rights are unreadable.
+//! Reads no clock and no grants: the caller passes both.
 
 use std::time::{Duration, Instant};
 
-/// How often the rights are looked at: a fast disk removes some 100,000 files in this time.
+/// How often the rights are checked. A fast disk removes about 100,000 files in this time.
 pub const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// A right that is missing is looked at once more after this time: a file of grants that is being written is empty for a moment.
+/// A missing right is checked once more after this time: a file of grants is empty for a moment while it is written.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// How long the work goes on while the rights cannot be read.
+/// How long the work continues while the rights cannot be read.
 pub const UNREAD_MAX: Duration = Duration::from_secs(10);
 
-/// Result of a look at a right; `E` says why the right is gone.
+/// Result of a check of a right; `E` says why the right is gone.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Look<E> {
     /// The right is there.
@@ -23,17 +23,17 @@ pub enum Look<E> {
     Unread(E),
 }
 
-/// The right to work that lasts.
+/// The right to long work.
 #[derive(Debug)]
 pub struct Lasting<E> {
-    /// When the right was found last.
+    /// When the right was last confirmed.
     held: Instant,
     next: Instant,
     ended: Option<Look<E>>,
 }
 
 impl<E> Lasting<E> {
-    /// The right was found at `now`.
+    /// Starts with a right confirmed at `now`.
     #[must_use]
     pub fn new(now: Instant) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl<E> Lasting<E> {
         }
     }
 
-    /// Whether the work may go on at `now`. `look` looks at the right, where that is due; `pause` waits between two looks.
+    /// Whether the work may continue at `now`. `look` checks the right when that is due; `pause` waits between two checks.
     pub fn holds(
         &mut self,
         now: Instant,
@@ -70,7 +70,7 @@ impl<E> Lasting<E> {
         self.ended.is_none()
     }
 
-    /// Why the work may not go on, once it may not: what the last look found.
+    /// Result of the last check, once the work may not continue.
     pub const fn take_end(&mut self) -> Option<Look<E>> {
         self.ended.take()
     }
@@ -98,7 +98,7 @@ mod tests {
         assert!(!right.holds(at(20_000), &holds, &no_pause), "it has ended");
         assert_eq!(right.take_end(), Some(Look::Unread("unreadable")));
         let mut right = Lasting::new(start);
-        // A file that is being written is looked at twice.
+        // A file that is being written is checked twice.
         let looks = std::cell::Cell::new(0);
         let written = || {
             looks.set(looks.get() + 1);

@@ -13,40 +13,40 @@ use crate::rest::Timestamp;
 /// Longest id of a job that a mandate names, in bytes.
 pub const JOB_ID_BYTES_MAX: usize = 64;
 
-/// A job, and the node whose job it is. A request that names a mandate is admitted by the grants of that job alone.
+/// A job, and the node that owns it. A request that names a mandate is admitted by the grants of that job alone.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Mandate {
-    /// Identity of the node whose job it is, as `godwit id` prints it.
+    /// Identity of the node that owns the job, as `godwit id` prints it.
     pub asker: String,
     /// Id of the job at that node: 1 to [`JOB_ID_BYTES_MAX`] letters, digits and hyphens.
     pub job: String,
 }
 
-/// The rights of the node whose job a request serves, at the node that decides.
+/// Rights of the node whose job a request serves, at the deciding node.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AskerRights {
-    /// Those that grants give to its identity.
+    /// Rights that grants give to its identity.
     Granted,
-    /// The asker is of this site, and its job is alive: the owner of the job was checked here.
+    /// The asker belongs to this site, and its job is alive. The owner of the job was checked here.
     OwnJob,
-    /// The asker is of this site, and its job has ended or is not known: none.
+    /// The asker belongs to this site, and its job has ended or is unknown: no rights.
     EndedJob,
 }
 
-/// Whoever sends a request to a node.
+/// The sender of a request to a node.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Requester {
-    /// The identity that the other end has proved, or the user.
+    /// Identity that the other end has proved, or the user.
     pub peer: Subject,
-    /// For which job the peer acts; None is for itself.
+    /// Job for which the peer acts; None if it acts for itself.
     pub mandate: Option<Mandate>,
 }
 
 impl Mandate {
-    /// Checks what a stranger wrote.
+    /// Checks a mandate that a stranger wrote.
     ///
     /// # Errors
-    /// The asker is no identity, or the job has no id that a job can have.
+    /// The asker is no identity, or the id is not valid for a job.
     pub fn check(&self) -> Result<(), GrantError> {
         if !matches!(self.asker.parse(), Ok(Subject::Identity(_))) {
             return Err(GrantError("asker: that is no identity".to_owned()));
@@ -77,9 +77,9 @@ impl Requester {
         }
     }
 
-    /// Whether these grants allow the wish at `now`. This is the one decision about requests on the data port.
+    /// Whether these grants allow the wish at `now`. Only this function decides about requests on the data port.
     ///
-    /// `rights` says what the asker of the mandate may do; it has no meaning without a mandate.
+    /// `rights` are the rights of the asker of the mandate, and have no meaning without a mandate.
     #[must_use]
     pub fn may(
         &self,
@@ -91,7 +91,7 @@ impl Requester {
         let Some(mandate) = &self.mandate else {
             return allows(grants, &self.peer, wish, now);
         };
-        // Memory is given for a job by its name alone: access to a path does not open it.
+        // Memory is granted to a job only by name: access to a path does not include memory.
         let is_meant = |grant: &Grant| wish.place.is_some() || grant.area.is_memory();
         let given = grants.iter().any(|grant| {
             grant.mandate.as_ref() == Some(mandate)

@@ -9,9 +9,9 @@ use super::GrantError;
 /// One thing that can be allowed.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Right {
-    /// Read files; listing follows from it.
+    /// Read files; includes listing.
     Read,
-    /// Write files and make directories; deleting follows from it.
+    /// Write files and make directories; includes deleting.
     Write,
     /// List directories.
     List,
@@ -20,7 +20,7 @@ pub enum Right {
 }
 
 impl Right {
-    /// All of them, in the order in which they are written.
+    /// All rights, in the order in which they are written.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::List, Self::Delete];
 
     /// Name in the file, in options and in documents.
@@ -59,7 +59,7 @@ impl Rights {
         Self(self.0 | other.0)
     }
 
-    /// Whether all rights of the other set are written in this one.
+    /// Whether this set names all rights that the other set names.
     #[must_use]
     pub const fn contain(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -71,7 +71,7 @@ impl Rights {
         self.0 == 0
     }
 
-    /// Whether the set allows this: listing follows from reading, deleting from writing.
+    /// Whether the set allows this. Reading includes listing, and writing includes deleting.
     #[must_use]
     pub const fn allow(self, right: Right) -> bool {
         let from = match right {
@@ -82,7 +82,7 @@ impl Rights {
         self.0 & (right.bit() | from.bit()) != 0
     }
 
-    /// The rights that are written in the set.
+    /// The rights that the set names.
     pub fn iter(self) -> impl Iterator<Item = Right> {
         Right::ALL
             .into_iter()

@@ -1,5 +1,5 @@
 //! Owns how users write an area at a site: `SITE`, or `SITE:/EXPORT[/PATH]`.
-//! Does not know which sites there are.
+//! Does not know the existing sites.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use crate::rest::{HERE, check_site_name};
 pub struct SiteArea {
     /// Name of the site.
     pub site: String,
-    /// Where at the site.
+    /// Area at the site.
     pub area: Area,
 }
 

@@ -1,15 +1,15 @@
-//! Owns who a grant is for: the identity of a node or client, or a user of the node.
-//! Proves nobody's identity.
+//! Owns the subject of a grant: the identity of a node or client, or a user of the node.
+//! Proves no identity.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::GrantError;
 
-/// What stands before the name of a user.
+/// Prefix of the name of a user.
 pub const USER_PREFIX: &str = "user:";
 
-/// Who a grant is for.
+/// The subject of a grant.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Subject {
     /// The identity that a client or node proves on the data port, as `godwit id` prints it.
@@ -56,7 +56,7 @@ impl FromStr for Subject {
     }
 }
 
-/// Checks that a text has the form of an identity, and returns the identity in small letters.
+/// Checks that a text has the form of an identity, and returns the identity in lower case.
 ///
 /// # Errors
 /// Says what an identity looks like.
@@ -72,7 +72,7 @@ fn identity_of(text: &str) -> Option<String> {
     fits.then_some(lower)
 }
 
-/// The longest name that the state takes.
+/// Longest name that the state accepts.
 const NAME_BYTES_MAX: usize = 255;
 const IDENTITY_PREFIX: &str = "gw1-";
 const IDENTITY_FORM: &str =

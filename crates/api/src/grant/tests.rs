@@ -1,4 +1,4 @@
-//! Tests of what a grant allows, and of its text.
+//! Tests what a grant allows, and its text form.
 
 use proptest::prelude::*;
 
@@ -200,14 +200,14 @@ fn an_area_at_a_site_is_read_as_it_is_written_and_is_no_area_here() {
     assert!(!at.allows(&at.subject, memory, NOW));
     let here = grant("data", "read");
     assert!(!here.allows_at(Some("siteB"), &here.subject, wish, NOW));
-    // A file of grants cannot hold it: its line is refused, and not taken for one of an export.
+    // A file of grants cannot contain it: its line is refused, and not read as one for an export.
     let line = at.to_string();
     let words: Vec<&str> = line.split(' ').collect();
     assert!(Grant::of_words(&words).is_err(), "{line}");
 }
 
 proptest! {
-    /// What is covered has the components of the grant's path in front, and no `..` anywhere.
+    /// A covered path starts with the components of the grant's path, and has no `..`.
     #[test]
     fn only_what_lies_below_is_covered(own in path(), asked in path()) {
         let plain = |path: &str| -> Vec<String> {
@@ -226,7 +226,7 @@ proptest! {
         }
     }
 
-    /// A grant reads as it was written, and its text has no more words than a line has.
+    /// The text of a grant reads back as the same grant, with no more words than a line has.
     #[test]
     fn a_line_is_read_as_it_was_written(path in path(), bits in 0_u8..16, expires in proptest::option::of(0_i64..4_000_000_000_000)) {
         prop_assume!(Area::below("data", &path).is_ok());
@@ -246,7 +246,7 @@ proptest! {
         prop_assert_eq!(Grant::of_words(&words), Ok(grant));
     }
 
-    /// What an area contains, it covers: nothing of the inner area is outside.
+    /// An area covers every path of an area that it contains.
     #[test]
     fn a_contained_area_covers_nothing_more(outer in path(), inner in path(), asked in path()) {
         let (Ok(outer), Ok(inner)) = (Area::below("data", &outer), Area::below("data", &inner)) else {
@@ -323,7 +323,7 @@ fn a_job_of_another_node_is_admitted_by_its_own_grants_and_the_rights_of_its_ask
     for wrong in [request(Some(&asker), "j2"), request(Some(&other), "j1")] {
         assert!(!may(&wrong, &all, AskerRights::Granted, write), "{wrong:?}");
     }
-    // The asker is of the site that decides: its job has to live.
+    // The asker belongs to the deciding site: its job has to be alive.
     let without_asker = [own, of_job.clone()];
     assert!(may(&job, &without_asker, AskerRights::OwnJob, write));
     assert!(!may(&job, &without_asker, AskerRights::EndedJob, write));
@@ -337,7 +337,7 @@ fn a_job_of_another_node_is_admitted_by_its_own_grants_and_the_rights_of_its_ask
     ));
 }
 
-/// Where a file system takes both for one name, a grant for one of them opens it by that name alone.
+/// Even if a file system treats two spellings as one name, a grant covers only its own spelling.
 #[test]
 fn a_grant_is_for_one_spelling() {
     let one = grant("data:/Data", "read");

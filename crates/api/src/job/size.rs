@@ -1,4 +1,4 @@
-//! Owns how a description says a size: as bytes, or as people write it.
+//! Owns the forms of a size in a description: bytes, or a text with a unit.
 //! Leaves the grammar of the text to `units`.
 
 use serde::de::{Deserializer, Error};

@@ -1,4 +1,4 @@
-//! Descriptions come back as they were, and what does not belong in one is refused by its name.
+//! Tests that descriptions round-trip, and that a setting that does not belong in a description is refused by name.
 //! Runs no job.
 
 use proptest::collection::{btree_map, vec};

@@ -8,7 +8,7 @@ use data_encoding::BASE64;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Bytes that are mostly text. In JSON a string, or an object `{"base64": "…"}` where the bytes are not UTF-8.
+/// Bytes that are mostly text. In JSON, a string, or an object `{"base64": "…"}` for bytes that are not UTF-8.
 #[derive(Clone, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Text(pub Vec<u8>);
 
@@ -26,7 +26,7 @@ enum Form {
 }
 
 impl Text {
-    /// The text as the system has it.
+    /// The text as a string of the operating system.
     #[must_use]
     pub fn to_os(&self) -> OsString {
         OsString::from_vec(self.0.clone())

@@ -1,4 +1,4 @@
-//! What a job of many nodes adds to a description: the claim that it is a member of, and parts of files as items of work.
+//! Owns the parts of a description for divided jobs: the claim of a member, and parts of files as items of work.
 //! Decides nothing about claims and cuts no file.
 
 use std::fmt;
@@ -10,28 +10,28 @@ use serde::{Deserialize, Serialize};
 use super::Text;
 use crate::settings::Digest;
 
-/// Most items of one job: a batch that a node works at for a few seconds.
+/// Most items of one job: a batch that takes a node a few seconds.
 pub const ITEMS_MAX: usize = 4096;
 
-/// Most parts of all files that the items of one job put together. A file of 64 TiB has as many of 256 MiB.
+/// Most parts of all files that the items of one job assemble. A file of 64 TiB has this many parts of 256 MiB.
 pub const HELD_PARTS_MAX: usize = 256 * 1024;
 
-/// What makes a transfer a member of a claim.
+/// Membership of a transfer in a claim.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
-    /// The claim, which the destination node must hold.
+    /// The claim. The destination node must hold it.
     pub claim: ClaimId,
     /// The epoch of the claim, 1 or more.
     pub epoch: u64,
-    /// The transfer finishes the whole tree: links, times of directories, deletion, the sweep. It has no items.
+    /// The transfer finishes the whole tree: links, times of directories, deletion, clean-up. It has no items.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closer: bool,
-    /// The closer of the claim deletes, so that no member writes where the source would go with it.
+    /// The closer of the claim deletes extra entries. So no member writes where that closer would delete source data too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deletes: bool,
-    /// Tells the jobs of one source node to one destination node apart that run at the same time. A job resumes parts that an earlier
-    /// one of the same lane has left.
+    /// Distinguishes concurrent jobs of one source node to one destination node. A job resumes parts that an earlier job of the same lane
+    /// left.
     #[serde(default, skip_serializing_if = "is_first")]
     pub lane: u32,
 }
@@ -44,7 +44,7 @@ fn is_first(lane: &u32) -> bool {
     *lane == 0
 }
 
-/// Names a claim, everywhere the same: 32 hexadecimal digits.
+/// Id of a claim, the same everywhere: 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ClaimId(pub [u8; 16]);
@@ -61,29 +61,29 @@ pub enum Item {
         offset: u64,
         /// The length: a power of two of at least 256 MiB, unless the range ends with the file.
         bytes: u64,
-        /// The state of the file when it was cut. In another one the item fails with the code `changed`.
+        /// State of the file when it was divided. If the state has changed, the item fails with the code `changed`.
         generation: u64,
     },
-    /// Makes the file of its parts, all of which are done.
+    /// Assembles the file from its finished parts.
     Assemble {
         /// The file, below the source.
         path: Text,
-        /// The state of the file when it was cut.
+        /// State of the file when it was divided.
         generation: u64,
         /// All parts of the file, in any order.
         parts: Vec<HeldPart>,
     },
 }
 
-/// A part that is done.
+/// A finished part.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeldPart {
-    /// Where the range begins.
+    /// Offset of the part.
     pub offset: u64,
-    /// The length.
+    /// Length of the part in bytes.
     pub bytes: u64,
-    /// What [`WorkDone`](crate::event::WorkDone) told.
+    /// Digest that [`WorkDone`](crate::event::WorkDone) reported.
     pub digest: PartDigest,
 }
 
@@ -91,13 +91,13 @@ pub struct HeldPart {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PartDigest {
-    /// Which digest it is.
+    /// Kind of the digest.
     pub kind: Digest,
     /// Its bytes: 8 for CRC64-NVME, 32 for BLAKE3.
     pub bytes: Vec<u8>,
 }
 
-/// Text that is no claim, or no digest.
+/// Error of a text that is no claim, or no digest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum WorkTextError {
     /// Not 32 hexadecimal digits.

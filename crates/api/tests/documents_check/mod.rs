@@ -1,4 +1,4 @@
-//! Owns the checks of JSON documents that come from others: those inside ASK and REPLY, and the bodies of REST requests.
+//! Owns the checks of untrusted JSON documents: those inside ASK and REPLY, and the bodies of REST requests.
 //! Reads no file; the fuzz targets and the replay of their corpora share it.
 
 use std::mem::discriminant;
@@ -17,7 +17,7 @@ use godwit_api::shown::printable;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Any bytes are a question or a refusal, and a question is read again as it is written.
+/// Any bytes are a question or a refusal, and a question round-trips.
 pub fn check_question(data: &[u8]) {
     let question = match Question::parse(data) {
         Ok(question) => question,
@@ -51,7 +51,7 @@ pub fn check_question(data: &[u8]) {
     }
 }
 
-/// Any bytes are an answer or a refusal, and an answer is read again where it is written.
+/// Any bytes are an answer or a refusal, and an answer round-trips if it parses.
 pub fn check_answer(data: &[u8]) {
     match Answer::parse(data) {
         Ok(answer) => {
@@ -65,7 +65,7 @@ pub fn check_answer(data: &[u8]) {
     }
 }
 
-/// Checks bytes as one document; whether they are one.
+/// Checks bytes as one document. Returns whether they parse.
 type Check = fn(&[u8]) -> bool;
 
 /// Requests of the REST API by the names of their documents.
@@ -107,8 +107,8 @@ pub const REQUESTS: &[(&str, Check)] = &[
     }),
 ];
 
-/// Any bytes are a request of each kind or none, what is read passes the checks that need no node, and is read again as it is written.
-/// Tells whether they were any.
+/// Any bytes are a request of each kind or none. A parsed request passes the checks that need no node, and round-trips. Returns whether any
+/// kind parsed.
 pub fn check_request(data: &[u8]) -> bool {
     let mut any = false;
     for (_, check) in REQUESTS {
@@ -160,7 +160,7 @@ fn check_job(new: &NewJob) {
     assert_eq!(JobSpec::from_json(spec.to_json().as_bytes()), Ok(spec));
 }
 
-/// A place that is text is the same place in its own words.
+/// A place that is text is the same place after printing.
 fn check_place(text: &Text) {
     let _ = whole_site(&text.0);
     if let Ok(place) = Place::from_bytes(&text.0) {
