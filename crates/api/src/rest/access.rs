@@ -1,20 +1,20 @@
 //! The documents of sites, users, tokens, exports and the node itself.
-//! Holds no secret but in the one answer that makes it.
+//! Contain no secret, except in the one answer that creates it.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Timestamp;
 
-/// What a user may do; each role includes those before it.
+/// Role of a user. Each role includes the previous ones.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RoleName {
-    /// Sees everything but secrets, and names of entries that no rule lets the user list.
+    /// May see everything except secrets, and names of entries that no rule lets the user list.
     Viewer,
-    /// Submits and steers jobs, too.
+    /// May also submit and steer jobs.
     Operator,
-    /// Changes sites, users, tokens and access, too.
+    /// May also change sites, users, tokens and access rules.
     Admin,
 }
 
@@ -48,15 +48,15 @@ pub struct SiteView {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewUser {
-    /// What the user may do.
+    /// Role of the user.
     pub role: RoleName,
-    /// Password for the page; without one the user has tokens only.
+    /// Password for the page. Without a password, the user has tokens only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
-    /// The user is let in nowhere.
+    /// The user cannot log in or use tokens.
     #[serde(default)]
     pub disabled: bool,
-    /// All tokens that the user has are revoked.
+    /// Revokes all tokens of the user.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub revoke_tokens: bool,
 }
@@ -66,11 +66,11 @@ pub struct NewUser {
 pub struct UserView {
     /// Name of the user.
     pub name: String,
-    /// What the user may do.
+    /// Role of the user.
     pub role: RoleName,
     /// The user has a password.
     pub has_password: bool,
-    /// The user is let in nowhere.
+    /// The user cannot log in or use tokens.
     pub disabled: bool,
 }
 
@@ -78,12 +78,12 @@ pub struct UserView {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
-    /// User for whom the token speaks; None is the caller.
+    /// User of the token; default the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Most that the token allows; it never allows more than the user may do.
+    /// Highest role of the token. The token never allows more than the role of its user.
     pub role: RoleName,
-    /// When the token ends; None is never. It never lasts longer than the token or session of the request.
+    /// When the token ends; default never. The token never lasts longer than the token or session of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
     /// Free text.
@@ -94,19 +94,19 @@ pub struct NewToken {
     pub password: Option<String>,
 }
 
-/// Where a token came from.
+/// Origin of a token.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenKind {
-    /// Somebody asked for it.
+    /// Made on request.
     Token,
-    /// A log-in with a password.
+    /// Made by a log-in with a password.
     LogIn,
-    /// A session of the page.
+    /// Made by a session of the page.
     Session,
 }
 
-/// A user's name and password, for a token of a working day.
+/// A user's name and password, for a token that lasts one working day.
 #[derive(Clone, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Login {
@@ -116,7 +116,7 @@ pub struct Login {
     pub password: String,
 }
 
-/// What a person signs in to the page with: a name and a password, or a token.
+/// Credentials for signing in to the page: a name and a password, or a token.
 #[derive(Clone, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSession {
@@ -131,52 +131,52 @@ pub struct NewSession {
     pub token: Option<String>,
 }
 
-/// Who is signed in.
+/// The signed-in user.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct SessionView {
-    /// Name of the user; None while nobody is signed in.
+    /// Name of the user; null if no user is signed in.
     pub user: Option<String>,
-    /// What the user may do.
+    /// Role of the user; null if no user is signed in.
     pub role: Option<RoleName>,
-    /// When the session ends; None if it does not end by itself.
+    /// When the session ends; null if it has no end.
     pub expires: Option<Timestamp>,
-    /// The node has a user who can sign in with a password.
+    /// At least one user of the node can sign in with a password.
     pub users: bool,
 }
 
-/// A token that was made.
+/// A new token.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct TokenCreated {
     /// The token as it is listed.
     pub token: TokenView,
-    /// The secret; it is shown this once.
+    /// The secret. Only this answer shows it.
     pub secret: String,
 }
 
 /// A token.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct TokenView {
-    /// Id, to revoke it by.
+    /// Id of the token, needed to revoke it.
     pub id: String,
-    /// User for whom it speaks.
+    /// User of the token.
     pub user: String,
-    /// Most that it allows.
+    /// Highest role of the token.
     pub role: RoleName,
-    /// When it was made.
+    /// When the token was made.
     pub created: Timestamp,
-    /// When it ends.
+    /// When the token ends; null is never.
     pub expires: Option<Timestamp>,
-    /// When it was revoked.
+    /// When the token was revoked; null if it was not.
     pub revoked: Option<Timestamp>,
-    /// The last signs of the secret.
+    /// Last characters of the secret.
     pub last_digits: String,
     /// Free text.
     pub comment: String,
-    /// Where it came from.
+    /// Origin of the token.
     pub kind: TokenKind,
-    /// Id of the token or session that it came from; it ends with that one.
+    /// Id of the parent: the token or session that this token came from. The token ends with its parent.
     pub parent: Option<String>,
-    /// It is good now: neither it nor what it came from is revoked or has expired, and no user of them is disabled.
+    /// The token is valid now: neither the token nor a parent is revoked or expired, and none of their users is disabled.
     pub usable: bool,
 }
 
@@ -185,25 +185,25 @@ pub struct TokenView {
 pub struct AccountView {
     /// Name of the user.
     pub user: String,
-    /// What the caller may do in this request.
+    /// Role of the caller in this request.
     pub role: RoleName,
     /// The user has a password.
     pub has_password: bool,
-    /// The caller may change the password, and end sessions and tokens: not with a token of a viewer.
+    /// The caller may change the password, and end sessions and tokens. A token with the role `viewer` may not.
     pub may_change: bool,
-    /// Id of the token or session that the request shows; None on the Unix socket.
+    /// Id of the token or session of the request; null on the Unix socket.
     pub current: Option<String>,
-    /// Sessions, log-ins and tokens of the user that are good now.
+    /// Valid sessions, log-ins and tokens of the user.
     pub tokens: Vec<TokenView>,
 }
 
-/// A change of the caller's own password.
+/// A change of the caller's password.
 #[derive(Clone, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewPassword {
-    /// The password that the user has.
+    /// The current password of the user.
     pub current: String,
-    /// The password that the user wants: at least 8 signs.
+    /// The new password of the user, with at least 8 characters.
     pub new: String,
 }
 
@@ -212,9 +212,9 @@ pub struct NewPassword {
 pub struct ExportView {
     /// Name of the export.
     pub name: String,
-    /// Bytes free on its file system; None where that is not known.
+    /// Free bytes of its file system; null if unknown.
     pub bytes_free: Option<u64>,
-    /// Bytes of its file system.
+    /// Size of its file system in bytes; null if unknown.
     pub bytes_total: Option<u64>,
 }
 
@@ -225,12 +225,12 @@ pub struct NodeView {
     pub version: String,
     /// Identity that the node proves.
     pub identity: String,
-    /// When it was started.
+    /// When the node started.
     pub started: Timestamp,
-    /// Exports that it has.
+    /// Exports of the node.
     pub exports: Vec<ExportView>,
-    /// Who asks.
+    /// Name of the caller.
     pub user: String,
-    /// What the asker may do.
+    /// Role of the caller.
     pub role: RoleName,
 }

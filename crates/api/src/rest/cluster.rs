@@ -1,4 +1,4 @@
-//! The documents of a cluster: its nodes, how each is, and invitations of new ones.
+//! The documents of a cluster: its nodes with their states, and invitations of new nodes.
 //! Decides nothing.
 
 use serde::{Deserialize, Serialize};
@@ -6,38 +6,38 @@ use utoipa::ToSchema;
 
 use super::Timestamp;
 
-/// A cluster as one of its nodes sees it. A node that is alone is a cluster of one.
+/// A cluster as one of its nodes sees it. A single node is a cluster of one.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct ClusterView {
     /// Id of the cluster.
     pub cluster: String,
-    /// Name of the node that tells this.
+    /// Name of the node that answered.
     pub told_by: String,
-    /// Name of the node that leads; None if nobody is known to.
+    /// Name of the leader; null if no leader is known.
     pub leader: Option<String>,
-    /// Why nothing can be changed now, and what is needed; None if all is well.
+    /// Why no change is possible now, and the remedy; null if changes are possible.
     pub problem: Option<String>,
-    /// The feature level in use, which all nodes know; never falls.
+    /// The feature level in use, which all nodes support. It never decreases.
     pub level: u32,
     /// All nodes, by number.
     pub nodes: Vec<ClusterNode>,
 }
 
-/// How a node is.
+/// State of a node.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeState {
-    /// The leader hears it, and it takes jobs.
+    /// The leader receives its reports, and the node takes jobs.
     Up,
-    /// It takes no more jobs and still runs some.
+    /// The node takes no new jobs and still runs some.
     Draining,
-    /// It takes no jobs and runs none.
+    /// The node takes no jobs and runs none.
     Drained,
-    /// It joined and has not got the state yet.
+    /// The node joined and has not received the state yet.
     Joining,
-    /// The leader has not heard it for a while.
+    /// The leader has not received its reports for a while.
     Lost,
-    /// Nobody leads, so nobody knows.
+    /// There is no leader, so the state is unknown.
     Unknown,
 }
 
@@ -65,37 +65,37 @@ pub struct ClusterNode {
     pub number: u64,
     /// Identity that it proves.
     pub identity: String,
-    /// How it is.
+    /// State of the node.
     pub state: NodeState,
-    /// Whether it votes.
+    /// Whether the node votes.
     pub votes: bool,
-    /// Whether it leads.
+    /// Whether the node leads.
     pub leads: bool,
-    /// Milliseconds since the leader heard it last; None if it did not hear it yet.
+    /// Milliseconds since the leader last received a report of the node; null if it never did.
     pub heard_ms: Option<u64>,
-    /// Commands that it lacks, as far as the leader knows.
+    /// Number of commands that the node lacks, as far as the leader knows; null if unknown.
     pub behind: Option<u64>,
-    /// Jobs that it runs.
+    /// Jobs that the node runs.
     pub running: u64,
     /// Addresses of its data port.
     pub addresses: Vec<String>,
-    /// Exports that it reaches.
+    /// Exports that the node reaches.
     pub exports: Vec<String>,
     /// Version of its program.
     pub version: String,
-    /// The newest feature level that its program knows.
+    /// The newest feature level that its program supports.
     #[serde(default)]
     pub level: u32,
-    /// When it joined.
+    /// When the node joined.
     pub joined: Timestamp,
-    /// What it has, as it said last.
+    /// Resources of the node, as last reported.
     pub resources: NodeResources,
-    /// Why the disk under its state takes no changes, as it said last; None while it takes them.
+    /// Why the disk under its state takes no changes, as last reported; null if it takes them.
     #[serde(default)]
     pub problem: Option<String>,
 }
 
-/// What a node has.
+/// Resources of a node.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(default)]
 pub struct NodeResources {
@@ -105,7 +105,7 @@ pub struct NodeResources {
     pub memory_bytes: u64,
     /// Network interfaces that are up, without loopback.
     pub interfaces: Vec<NodeInterface>,
-    /// Room at its exports.
+    /// Free space at its exports.
     pub room: Vec<NodeRoom>,
 }
 
@@ -117,17 +117,17 @@ pub struct NodeInterface {
     pub name: String,
     /// Addresses.
     pub addresses: Vec<String>,
-    /// Bits per second, if the driver tells.
+    /// Link speed in bits per second; null if the driver does not report it.
     pub bits_per_second: Option<u64>,
 }
 
-/// The room at an export of a node.
+/// Free space at an export of a node.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(default)]
 pub struct NodeRoom {
     /// Name of the export.
     pub export: String,
-    /// Bytes that are free; None if the file system cannot be asked.
+    /// Free bytes; null if unknown.
     pub free_bytes: Option<u64>,
 }
 
@@ -135,31 +135,31 @@ pub struct NodeRoom {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewInvite {
-    /// Seconds for which it is good, from 60 to 604,800; an hour if it is left out.
+    /// Lifetime in seconds, from 60 to 604,800; default 3,600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 60, maximum = 604_800)]
     pub seconds: Option<u64>,
 }
 
-/// An invitation of one node.
+/// An invitation for one node.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct InviteView {
-    /// The token, which is shown this once.
+    /// The token of the invitation. Only this answer shows it.
     pub token: String,
-    /// When it ends.
+    /// When the invitation ends.
     pub expires: Timestamp,
-    /// Addresses at which the node that invites can be reached.
+    /// Addresses of the inviting node.
     pub addresses: Vec<String>,
 }
 
-/// What is to change of a node; what is left out stays.
+/// Changes to a node. Missing fields stay as they are.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeNode {
-    /// Whether it takes no more jobs. Those that it runs go on at other nodes.
+    /// Whether the node stops taking jobs. Its running jobs continue at other nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draining: Option<bool>,
-    /// Whether it votes before others, if there are more nodes than seats.
+    /// Whether the node is preferred as a voter, if there are more nodes than votes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voter: Option<bool>,
 }

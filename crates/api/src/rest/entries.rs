@@ -1,5 +1,5 @@
-//! The documents by which clients have entries at places changed.
-//! What comes back are the documents of `ask`.
+//! The documents for changes of entries at places.
+//! The answers are documents of `ask`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -13,7 +13,7 @@ pub struct NewDirectory {
     /// Place of the directory, as `SITE:/EXPORT/PATH`.
     #[schema(value_type = String, example = "here:/data/new")]
     pub place: Text,
-    /// Directories above that are missing are made too, and one that is there is fine.
+    /// Also makes missing parent directories, and accepts an existing directory.
     #[serde(default)]
     pub parents: bool,
 }
@@ -25,7 +25,7 @@ pub struct RemoveEntry {
     /// Place of the entry, as `SITE:/EXPORT/PATH`.
     #[schema(value_type = String, example = "here:/data/old")]
     pub place: Text,
-    /// A directory goes with all that is in it.
+    /// Removes a directory with all its contents.
     #[serde(default)]
     pub recursive: bool,
 }
@@ -37,29 +37,29 @@ pub struct RenameEntry {
     /// Place of the entry, as `SITE:/EXPORT/PATH`.
     #[schema(value_type = String, example = "here:/data/old")]
     pub from: Text,
-    /// Place that it gets, in the same export.
+    /// New place of the entry, in the same export.
     #[schema(value_type = String, example = "here:/data/new")]
     pub to: Text,
-    /// What stands at the new place is replaced, as far as the file system allows it.
+    /// Replaces an existing entry at the new place, as far as the file system allows it.
     #[serde(default)]
     pub replace: bool,
 }
 
-/// Where to remove temporary files that nobody needs.
+/// Selects leftover temporary files to remove.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CleanEntries {
-    /// Place of a directory, as `SITE:/EXPORT/PATH`; left out with `job`.
+    /// Place of a directory, as `SITE:/EXPORT/PATH`; empty with `job`.
     #[serde(default)]
     #[schema(value_type = String, example = "here:/data")]
     pub place: Text,
-    /// Id of a job that has ended and whose owner asks: what it left at its destination goes, however new it is, and nothing else.
+    /// Id of an ended job of the caller. Removes only files that this job left at its destination, whatever their age.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// Nothing is removed; the answer says what would be.
+    /// Removes nothing; the answer lists the files that would go.
     #[serde(default)]
     pub dry_run: bool,
-    /// Files that were written to in these last seconds stay; 3600 if it is missing.
+    /// Files modified in these last seconds stay; default 3600.
     #[serde(default = "an_hour")]
     pub older_than_seconds: u64,
 }

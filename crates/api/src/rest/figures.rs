@@ -6,21 +6,21 @@ use utoipa::ToSchema;
 
 use super::Timestamp;
 
-/// The rates of the jobs of the last hours.
+/// The rates of jobs in the last hours.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct RatesView {
-    /// When the first value was taken.
+    /// Time of the first value.
     pub begin: Timestamp,
     /// Seconds from one value to the next.
     pub step_seconds: u32,
-    /// The rates, each with as many values.
+    /// The rates, each with the same number of values.
     pub series: Vec<RateSeries>,
 }
 
-/// The rates of one thing.
+/// The rates of the node, of one site, or of one network path.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct RateSeries {
-    /// What the rates are of.
+    /// Subject of the rates.
     pub kind: RateKind,
     /// Name of the node, site or channel.
     pub name: String,
@@ -28,7 +28,7 @@ pub struct RateSeries {
     pub bytes_per_second: Vec<Option<f64>>,
 }
 
-/// What rates are of.
+/// Subject of rates.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RateKind {
@@ -43,24 +43,24 @@ pub enum RateKind {
 /// A setting of the settings table.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct SettingView {
-    /// Name, as behind `--`.
+    /// Name of the setting, as after `--`.
     pub name: String,
-    /// The meaning in one line.
+    /// Meaning, in one line.
     pub help: String,
-    /// More of the meaning; may be empty.
+    /// Further explanation; may be empty.
     pub detail: String,
-    /// The usual value; empty for an empty list.
+    /// Default value; empty for an empty list.
     pub default: String,
-    /// What a value looks like.
+    /// Form of a value.
     pub form: String,
-    /// The values that are allowed; empty where they cannot be listed.
+    /// Allowed values; empty if they cannot be listed.
     pub choices: Vec<String>,
     /// Several values are allowed.
     pub list: bool,
-    /// A job may have the setting.
+    /// The setting is allowed in jobs.
     pub job: bool,
-    /// The value at this node; None where the setting is not the node's.
+    /// Value at this node; null if the setting is not the node's.
     pub value: Option<String>,
-    /// Where the value was given.
+    /// Origin of the value.
     pub origin: Option<String>,
 }

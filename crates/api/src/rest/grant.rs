@@ -1,4 +1,4 @@
-//! The documents of access rules: who may do what below which path of which export, here or at a site.
+//! The documents of access rules: rights of a subject below a path of an export, here or at a site.
 //! Their meaning is that of `grant`.
 
 use serde::{Deserialize, Serialize};
@@ -7,16 +7,16 @@ use utoipa::ToSchema;
 use super::{HERE, Timestamp, check_site_name};
 use crate::grant::{Area, Grant, GrantError, Mandate, Right, Rights, Subject};
 
-/// How all exports are written.
+/// Text that stands for all exports.
 pub const ALL_EXPORTS: &str = "*";
 
-/// One thing that a rule allows.
+/// One right of a rule.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RightName {
-    /// Read files; listing follows from it.
+    /// Read files; includes listing.
     Read,
-    /// Write files and make directories; deleting follows from it.
+    /// Write files and make directories; includes deleting.
     Write,
     /// List directories.
     List,
@@ -24,13 +24,13 @@ pub enum RightName {
     Delete,
 }
 
-/// Where a rule is kept.
+/// Origin of a rule.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessOrigin {
-    /// In the file `grants` of the node's home; the API shows these rules and does not change them.
+    /// The file `grants` of the node's home. The API shows these rules and cannot change them.
     File,
-    /// In the state of the node.
+    /// The state of the node.
     State,
 }
 
@@ -38,22 +38,22 @@ pub enum AccessOrigin {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewAccess {
-    /// Who: an identity as `godwit id` prints it, or `user:NAME`.
+    /// Subject: an identity as `godwit id` prints it, or `user:NAME`.
     #[schema(example = "user:alice")]
     pub subject: String,
-    /// Name of the site that the export is at, for rules of users; None is the node that is asked. The rule ends when the site is
-    /// removed or its name is given to another identity.
+    /// Name of the site of the export, for rules of users; default the queried node. The rule ends when the site is removed or its name
+    /// gets another identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
-    /// Name of the export; `*` is all of them.
+    /// Name of the export; `*` is all exports.
     pub export: String,
-    /// Path below the export; empty is all of it.
+    /// Path below the export; empty is the whole export.
     #[serde(default)]
     pub path: String,
-    /// What is allowed.
+    /// Allowed rights.
     #[schema(min_items = 1)]
     pub rights: Vec<RightName>,
-    /// When the rule ends; None is never.
+    /// When the rule ends; default never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
     /// Free text.
@@ -64,30 +64,30 @@ pub struct NewAccess {
 /// An access rule.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct AccessView {
-    /// Id of a rule of the state.
+    /// Id of the rule; null for a rule of the file.
     pub id: Option<String>,
-    /// Where the rule is kept.
+    /// Origin of the rule.
     pub origin: AccessOrigin,
-    /// Who.
+    /// Subject: an identity, or `user:NAME`.
     pub subject: String,
-    /// Name of the site that the export is at; None is the node that is asked.
+    /// Name of the site of the export; null is the queried node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
-    /// Name of the export; `*` is all of them.
+    /// Name of the export; `*` is all exports.
     pub export: String,
-    /// Path below the export; empty is all of it.
+    /// Path below the export; empty is the whole export.
     pub path: String,
-    /// What is allowed.
+    /// Allowed rights.
     pub rights: Vec<RightName>,
-    /// When the rule ends; None is never.
+    /// When the rule ends; null is never.
     pub expires: Option<Timestamp>,
-    /// The rule has ended, and allows nothing.
+    /// The rule has ended and allows nothing.
     pub expired: bool,
     /// Free text.
     pub comment: String,
-    /// Job of another node that the rule belongs to. The rule opens nothing to requests for anything else.
+    /// Id of the job of another node that the rule belongs to. The rule admits only requests for this job.
     pub job: Option<String>,
-    /// Identity of the node whose job that is. The rule counts only while that node itself has the right here.
+    /// Identity of the node that owns the job. The rule applies only while that node itself has the right here.
     #[serde(default)]
     pub asker: Option<String>,
 }
@@ -96,7 +96,7 @@ impl NewAccess {
     /// The rule as a grant.
     ///
     /// # Errors
-    /// Names the field that makes no sense.
+    /// The error names the invalid field.
     pub fn grant(&self) -> Result<Grant, GrantError> {
         let field = |name: &str, error: GrantError| GrantError(format!("{name}: {error}"));
         let area = match self.export.as_str() {
@@ -131,7 +131,7 @@ impl NewAccess {
     }
 }
 
-/// Whether a rule for this subject can be about this site.
+/// Checks that a rule for this subject may concern this site.
 fn check_site(site: &str, subject: &Subject) -> Result<(), GrantError> {
     check_site_name(site).map_err(|error| GrantError(format!("site: {error}")))?;
     if site == HERE {
@@ -147,7 +147,7 @@ fn check_site(site: &str, subject: &Subject) -> Result<(), GrantError> {
 }
 
 impl AccessView {
-    /// The grant as it is shown; `id` is that of a rule of the state.
+    /// The grant as a view; `id` is the id of a rule of the state.
     #[must_use]
     pub fn of(grant: &Grant, id: Option<String>, now: Timestamp) -> Self {
         let (export, path) = match &grant.area {
@@ -173,7 +173,7 @@ impl AccessView {
         }
     }
 
-    /// The grant that is shown; None if it makes no sense here.
+    /// The grant of this view; None if it is invalid here.
     #[must_use]
     pub fn grant(&self) -> Option<Grant> {
         let new = NewAccess {

@@ -16,7 +16,7 @@ use crate::job::{JobKind, Selection, Text};
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewJob {
-    /// What is to be done.
+    /// Kind of the job.
     #[serde(default = "copy")]
     #[schema(value_type = String, example = "copy")]
     pub kind: JobKind,
@@ -24,28 +24,28 @@ pub struct NewJob {
     pub sources: Vec<String>,
     /// Place to copy to, as `SITE:/EXPORT/PATH`.
     pub destination: String,
-    /// Free text by which people know the job.
+    /// Free text that describes the job to people.
     #[serde(default)]
     pub label: String,
     /// Settings of the transfer by their names in the settings table, each with its values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = BTreeMap<String, Vec<String>>)]
     pub settings: BTreeMap<String, Vec<Text>>,
-    /// Which entries of the sources are meant; all of them if it is missing.
+    /// Selected entries of the sources; default all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection: Option<Selection>,
-    /// Paths below the one source: only these entries are meant. A directory stands for itself, and with `selection.recursive` for all
-    /// that is in it. Without a list, all entries of the sources are meant.
+    /// Paths below the one source: only these entries are transferred. A directory includes its contents only with `selection.recursive`.
+    /// Without a list, all entries of the sources are selected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub list: Vec<Text>,
-    /// The job writes a manifest of what arrives, which the node that runs the job keeps with it.
+    /// Whether the job writes a manifest of the delivered entries. The node that runs the job keeps the manifest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub manifest: bool,
-    /// Whether the job is divided into parts of its work that several nodes do.
+    /// Whether the job is divided among several nodes.
     #[serde(default, skip_serializing_if = "Divide::is_auto")]
     pub divide: Divide,
-    /// Higher runs first.
+    /// Jobs with a higher priority run first.
     #[serde(default)]
     pub priority: i32,
     /// Limit: bytes per second, or a text with a unit.
@@ -56,35 +56,35 @@ pub struct NewJob {
     )]
     #[schema(value_type = Option<RateInput>)]
     pub limit: Option<u64>,
-    /// Time before which the job does not begin.
+    /// The job does not start before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    /// Time after which the job is given up.
+    /// The job is cancelled after this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// Attempts after the first one; without it the deadline alone ends them.
+    /// Number of retries. Without it, only the deadline ends them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries_max: Option<u32>,
 }
 
-/// Whether a job is divided into parts of its work that several nodes do.
+/// Whether a job is divided among several nodes.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Divide {
-    /// Where a site has several nodes.
+    /// If a site has several nodes.
     #[default]
     Auto,
-    /// Also where each site has one node.
+    /// Even if each site has one node.
     Always,
-    /// By no means.
+    /// Never.
     Never,
 }
 
 impl Divide {
-    /// All words for it, in this order.
+    /// All words, in this order.
     pub const WORDS: [&str; 3] = ["auto", "always", "never"];
 
-    /// The one of that word.
+    /// The value of this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
@@ -108,11 +108,11 @@ const fn copy() -> JobKind {
     JobKind::Copy
 }
 
-/// What is to change of a job; what is missing stays.
+/// Changes to a job. Missing fields stay as they are.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeJob {
-    /// Limit: bytes per second, or a text with a unit; 0 and `none` take it away.
+    /// Limit: bytes per second, or a text with a unit; 0 and `none` remove the limit.
     #[serde(
         default,
         deserialize_with = "rate::change",
@@ -120,19 +120,19 @@ pub struct ChangeJob {
     )]
     #[schema(value_type = Option<RateInput>)]
     pub limit: Option<u64>,
-    /// Higher runs first.
+    /// Jobs with a higher priority run first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// Free text by which people know the job.
+    /// Free text that describes the job to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
 
-/// Why a job is cancelled.
+/// Reason for cancelling a job.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CancelJob {
-    /// The user's words.
+    /// Comment of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
 }
@@ -140,36 +140,36 @@ pub struct CancelJob {
 /// A job.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct JobView {
-    /// Short id; ids sort by the time of submission.
+    /// Short id. Ids sort by the time of submission.
     pub id: String,
-    /// Free text by which people know the job.
+    /// Free text that describes the job to people.
     pub label: String,
-    /// User to whom the job belongs.
+    /// Owner of the job.
     pub owner: String,
-    /// What is done.
+    /// Kind of the job.
     #[schema(value_type = String, example = "copy")]
     pub kind: JobKind,
     /// Places to copy from.
     pub sources: Vec<String>,
     /// Place to copy to.
     pub destination: String,
-    /// Where the job is on its way.
+    /// State of the job.
     pub state: JobState,
-    /// Why it is there; always set where the job does not move.
+    /// Reason of the state. Always present while the job does not progress.
     pub reason: Option<Reason>,
-    /// When the job came into its state.
+    /// When the job entered its state.
     pub since: Timestamp,
-    /// When the job is tried next.
+    /// When the next attempt starts.
     pub next_attempt: Option<Timestamp>,
-    /// Higher runs first.
+    /// Jobs with a higher priority run first.
     pub priority: i32,
     /// Limit in bytes per second.
     pub limit: Option<u64>,
-    /// Time before which the job does not begin.
+    /// The job does not start before this time.
     pub not_before: Option<Timestamp>,
-    /// Time after which the job is given up.
+    /// The job is cancelled after this time.
     pub deadline: Option<Timestamp>,
-    /// Attempts begun so far.
+    /// Number of attempts so far.
     pub attempts: u32,
     /// The node that runs the job.
     pub node: Option<String>,
@@ -180,55 +180,55 @@ pub struct JobView {
     pub created: Timestamp,
     /// When the first attempt began.
     pub started: Option<Timestamp>,
-    /// When the job ended.
+    /// When the job ended; null before.
     pub ended: Option<Timestamp>,
-    /// How far the running attempt is; None while none runs here.
+    /// Progress of the running attempt; null if no attempt runs here.
     pub progress: Option<ProgressView>,
-    /// Sum over all attempts.
+    /// Amounts moved, summed over all attempts.
     #[serde(default)]
     pub moved: MovedView,
-    /// The summary of the last attempt that ended, as in `--json`.
+    /// Summary of the last attempt that ended, as in `--json`.
     #[schema(value_type = Option<Object>)]
     pub summary: Option<serde_json::Value>,
 }
 
-/// How far a running attempt is.
+/// Progress of a running attempt.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct ProgressView {
-    /// When this was so.
+    /// Time of these figures.
     pub at: Timestamp,
-    /// Bytes done, those of earlier attempts and of files that were there included.
+    /// Finished bytes, including those of earlier attempts and of existing files.
     pub bytes: u64,
-    /// Bytes of all files; None while the scan goes on.
+    /// Bytes of all files; null until the scan has ended.
     pub bytes_total: Option<u64>,
-    /// Rate of the last seconds; None while nothing moves.
+    /// Rate of the last seconds, in bytes per second; null while no data moves.
     pub bytes_per_second: Option<f64>,
     /// Complete files.
     pub files: u64,
-    /// Files that the scan has found so far; all of them once it has ended.
+    /// Files that the scan has found so far; all files once it has ended.
     #[serde(default)]
     pub files_total: u64,
     /// The source is still being scanned.
     #[serde(default)]
     pub scanning: bool,
-    /// Streams attached.
+    /// Number of attached streams.
     pub streams: u32,
-    /// What limits the transfer, as a word.
+    /// The stage that limits the transfer, as a word.
     pub bottleneck: Option<String>,
-    /// What limits the transfer and what would help, as a sentence.
+    /// The limit of the transfer and advice, as a sentence.
     pub bottleneck_text: Option<String>,
-    /// Entries that failed so far.
+    /// Number of entries that failed so far.
     pub failed: u64,
-    /// What each stage did in the last seconds, by name of the figure, as in the event `progress` of `--json`.
+    /// Figures of each stage in the last seconds, by name, as in the event `progress` of `--json`.
     #[serde(default)]
     pub stages: BTreeMap<String, f64>,
     /// The network paths of the transfer.
     #[serde(default)]
     pub channels: Vec<ChannelView>,
-    /// Amounts of this attempt.
+    /// Amounts that this attempt moved.
     #[serde(default)]
     pub moved: MovedView,
-    /// The nodes that bring a divided job.
+    /// The nodes at work on a divided job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeProgress>,
 }
@@ -236,38 +236,38 @@ pub struct ProgressView {
 /// One network path of a running attempt.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct ChannelView {
-    /// Counted from 0.
+    /// Number of the path, counted from 0.
     pub number: u32,
-    /// The interface and the addresses.
+    /// Interface and addresses of the path.
     pub name: String,
-    /// Streams attached.
+    /// Number of attached streams.
     pub streams: u32,
     /// Bytes that passed over the path, with all overhead.
     #[serde(default)]
     pub bytes: u64,
-    /// Rate of the last seconds.
+    /// Rate of the last seconds, in bytes per second.
     pub bytes_per_second: Option<f64>,
-    /// The smoothed RTT.
+    /// Smoothed RTT in seconds.
     pub round_trip_seconds: f64,
-    /// Bytes that this node sent again.
+    /// Bytes that this node retransmitted.
     #[serde(default)]
     pub resent_bytes: u64,
-    /// Streams that were cut off because the path was dead.
+    /// Streams that were closed because the path was dead.
     pub cuts: u64,
 }
 
 impl ChannelView {
-    /// Leaves the number of the path: its name has addresses.
+    /// Replaces the name with the number of the path, since the name has addresses.
     pub fn unnamed(&mut self) {
         self.name = Self::unnamed_path(self.number.into());
     }
 
-    /// The name of a path without its interface and addresses.
+    /// The name of a path without interface and addresses.
     pub fn unnamed_path(number: u64) -> String {
         format!("path {number}")
     }
 
-    /// The paths of a transfer as they are now. The rates of several were told apart; the rate of one is that of the transfer.
+    /// The current paths of a transfer. With several paths, `told` has their rates; a single path has the rate of the transfer.
     #[must_use]
     pub fn of(progress: &Progress, told: &[Channel]) -> Vec<Self> {
         let alone = progress.channels.len() == 1;
@@ -289,12 +289,12 @@ impl ChannelView {
     }
 }
 
-/// How far a running job is, as an event.
+/// Progress of a running job, as an event.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct JobProgress {
     /// Id of the job.
     pub id: String,
-    /// How far its attempt is.
+    /// Progress of its attempt.
     pub progress: ProgressView,
 }
 
@@ -303,30 +303,30 @@ pub struct JobProgress {
 pub struct JobList {
     /// The jobs, the newest first.
     pub jobs: Vec<JobView>,
-    /// Give this as `cursor` for the next page; None after the last one.
+    /// Cursor of the next page; null after the last page.
     pub next: Option<String>,
 }
 
 /// One attempt of a job.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct AttemptView {
-    /// From 1.
+    /// Number of the attempt, from 1.
     pub number: u32,
-    /// Node that ran it.
+    /// Node of the attempt.
     pub node: String,
-    /// When it began.
+    /// When the attempt started.
     pub started: Timestamp,
-    /// When it ended.
+    /// When the attempt ended.
     pub ended: Option<Timestamp>,
-    /// How it ended: a state, `backoff` or `restart`.
+    /// Outcome: a state, `backoff` or `restart`.
     pub outcome: Option<String>,
-    /// Why it ended so.
+    /// Reason of the outcome.
     pub reason: Option<Reason>,
-    /// Bytes that it moved.
+    /// Bytes that the attempt moved.
     pub bytes: u64,
-    /// Files that it finished.
+    /// Files that the attempt completed.
     pub files: u64,
-    /// Bytes that it sent more than once, beside the others.
+    /// Bytes sent more than once, not counted in `bytes`.
     #[serde(default)]
     pub bytes_again: u64,
 }
@@ -334,19 +334,19 @@ pub struct AttemptView {
 /// A line of a job's log.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct LogLine {
-    /// Rises within a job. In a cluster the lines of each attempt begin at their own multiple of 2^32.
+    /// Increases within a job. In a cluster, the lines of each attempt start at a separate multiple of 2^32.
     pub seq: u64,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
     /// The attempt, counted from 1.
     pub attempt: u32,
     /// The event, as in `--json`.
     #[schema(value_type = Object)]
     pub event: serde_json::Value,
-    /// Where the line was written, if another site ran the job.
+    /// Origin of the line, if another site ran the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<LineOrigin>,
-    /// Name of the node of the cluster that wrote the line, if that is not the node that answers.
+    /// Name of the cluster node that wrote the line, unless it is the answering node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
 }
@@ -358,7 +358,7 @@ pub struct LineOrigin {
     pub site: String,
     /// Id of the job at that site.
     pub job: String,
-    /// Number of the line in the log there.
+    /// Number of the line in the log of that site.
     pub seq: u64,
 }
 
@@ -367,57 +367,57 @@ pub struct LineOrigin {
 pub struct LogPage {
     /// The lines, the oldest first.
     pub lines: Vec<LogLine>,
-    /// Give this as `after` for the lines that follow.
+    /// Value of `after` for the following lines.
     pub next: u64,
-    /// Nodes of the cluster that ran attempts of the job and do not tell now what they wrote: their lines are missing.
+    /// Nodes of the cluster that ran attempts of the job and cannot be asked now. Their lines are missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingNode>,
 }
 
-/// A node whose part of the history of a job is missing.
+/// A node whose part of a job's history is missing.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct MissingNode {
     /// Name of the node.
     pub node: String,
-    /// Why it does not tell, and what helps.
+    /// Why the part is missing, and the remedy.
     pub why: String,
 }
 
-/// What was measured of a running job at one moment.
+/// A measurement of a running job.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct SampleView {
-    /// When.
+    /// Time of the measurement.
     pub at: Timestamp,
     /// The attempt, counted from 1.
     pub attempt: u32,
-    /// Bytes done.
+    /// Finished bytes.
     pub bytes: u64,
-    /// Files done.
+    /// Finished files.
     pub files: u64,
-    /// Rate since the sample before, in bytes per second.
+    /// Rate since the previous sample, in bytes per second.
     pub bytes_per_second: f64,
-    /// Streams attached.
+    /// Number of attached streams.
     pub streams: u32,
-    /// Amounts that the attempt had moved by then.
+    /// Amounts that the attempt had moved.
     #[serde(default)]
     pub moved: MovedView,
-    /// Amounts that earlier runs had moved when the attempt began, as the destination says.
+    /// Amounts that earlier runs had moved when the attempt started, as the destination reports.
     #[serde(default)]
     pub held: MovedView,
-    /// What limited the transfer, as a word.
+    /// The stage that limited the transfer, as a word.
     pub bottleneck: Option<String>,
-    /// What each stage did, by name of the figure, as in the event `progress` of `--json`.
+    /// Figures of each stage, by name, as in the event `progress` of `--json`.
     #[serde(default)]
     pub stages: BTreeMap<String, f64>,
-    /// What the host did meanwhile, by name of the figure.
+    /// Figures of the host, by name.
     pub host: BTreeMap<String, f64>,
-    /// The nodes that brought a divided job, each with its figures.
+    /// The nodes that worked on a divided job, each with its figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeProgress>,
-    /// Name of the site that measured, if another site ran the job.
+    /// Name of the measuring site, if another site ran the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
-    /// Name of the node of the cluster that measured, if that is not the node that answers.
+    /// Name of the measuring cluster node, unless it is the answering node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
 }

@@ -1,5 +1,5 @@
 //! Places as users name them to a node: `SITE:/EXPORT/path`, and `SITE:mem:SIZE` and `SITE:null:` for measuring.
-//! Does not know which sites or exports there are.
+//! Does not know the existing sites and exports.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::endpoint::{ExportNameError, NodePlace, check_export_name, is_memory};
 
-/// The site of the node that is asked.
+/// Name that stands for the site of the queried node.
 pub const HERE: &str = "here";
 
 /// The longest name of a site, in bytes.
@@ -19,13 +19,13 @@ const SITE_BYTES_MAX: usize = 64;
 pub struct Place {
     /// Name of the site, or [`HERE`].
     pub site: String,
-    /// Name of the export; `mem:SIZE` or `null:` where memory is meant.
+    /// Name of the export; `mem:SIZE` or `null:` for memory.
     pub export: String,
     /// Below the export, without a slash at either end; empty is the export itself.
     pub path: Vec<u8>,
-    /// A slash stood behind the path: as a destination it means "into this directory".
+    /// A slash followed the path. As a destination, it means "into this directory".
     pub directory: bool,
-    /// `/.` stood behind the path: as a source it means "what is in it".
+    /// `/.` followed the path. As a source, it means "the contents of this directory".
     pub contents: bool,
 }
 
@@ -50,7 +50,7 @@ pub enum PlaceError {
     Path {
         /// The whole text.
         text: String,
-        /// What is wrong.
+        /// The fault of the path.
         reason: String,
     },
 }
@@ -73,7 +73,7 @@ impl FromStr for Place {
     }
 }
 
-/// The site that a text names as a whole, as `SITE:/`.
+/// The site of a text such as `SITE:/`, which names a whole site.
 #[must_use]
 pub fn whole_site(text: &[u8]) -> Option<&str> {
     let site = std::str::from_utf8(text.strip_suffix(b":/")?).ok()?;
@@ -122,7 +122,7 @@ impl Place {
         }
     }
 
-    /// Memory at a site; None where the text means something else.
+    /// Memory at a site; None if the text means something else.
     fn memory(text: &[u8]) -> Option<Result<Self, PlaceError>> {
         let at = text.iter().position(|byte| *byte == b':')?;
         let (site, rest) = (&text[..at], &text[at + 1..]);
@@ -146,7 +146,7 @@ impl Place {
         }))
     }
 
-    /// Whether memory is meant: `mem:SIZE` or `null:`.
+    /// Whether the place is memory: `mem:SIZE` or `null:`.
     #[must_use]
     pub fn is_memory(&self) -> bool {
         is_memory(&self.export)
@@ -161,7 +161,7 @@ impl Place {
         }
     }
 
-    /// The path from the export on, as nodes ask each other for it.
+    /// The path from the export on, in the form of questions between nodes.
     #[must_use]
     pub fn below_exports(&self) -> Vec<u8> {
         let mut path = self.export.clone().into_bytes();
@@ -172,7 +172,7 @@ impl Place {
         path
     }
 
-    /// The path below the site, export first, as it was typed.
+    /// The path below the site, export first, as typed.
     #[must_use]
     pub fn below_site(&self) -> String {
         if self.is_memory() {
@@ -191,7 +191,7 @@ impl Place {
         text
     }
 
-    /// Whether the site is the node that is asked.
+    /// Whether the site is the queried node.
     #[must_use]
     pub fn is_here(&self) -> bool {
         self.site == HERE

@@ -1,5 +1,5 @@
 //! Errors of the API: problem details of RFC 9457.
-//! Chooses no status; the routes do.
+//! Chooses no status: the routes do.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -25,18 +25,18 @@ pub struct Problem {
     pub title: String,
     /// The HTTP status.
     pub status: u16,
-    /// What happened to what, whose fault it is, and what to do.
+    /// Message for people: the event, its object, whose fault it is, and what to do.
     pub detail: String,
-    /// The code for programs: of the failure catalogue, or of the API.
+    /// Code for programs: from the failure catalogue, or of the API.
     #[schema(value_type = String)]
     pub code: Code,
-    /// The id of the request, which the log of the node has, too.
+    /// Id of the request, as in the log of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
 }
 
 impl Problem {
-    /// A problem of this code.
+    /// A problem with this code.
     #[must_use]
     pub fn new(status: u16, code: impl Into<Code>, detail: impl Into<String>) -> Self {
         let code = code.into();

@@ -11,14 +11,14 @@ use utoipa::ToSchema;
 pub struct MovedView {
     /// Bytes of contents that arrived, each counted once.
     pub bytes: u64,
-    /// Files that were finished.
+    /// Completed files.
     pub files: u64,
-    /// Bytes that were sent more than once, beside the others.
+    /// Bytes sent more than once, not counted in `bytes`.
     pub bytes_again: u64,
 }
 
 impl MovedView {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -34,15 +34,15 @@ impl MovedView {
 pub struct NodeProgress {
     /// Its name.
     pub node: String,
-    /// The node of the destination that it sends to; empty while it sends to none.
+    /// The node of the destination that receives its data; empty if there is none.
     pub to: String,
     /// Rate of the last seconds, in bytes per second.
     pub bytes_per_second: f64,
-    /// Streams attached.
+    /// Number of attached streams.
     pub streams: u32,
     /// The stage that limits the node.
     pub bottleneck: Option<String>,
-    /// The stage that limits the node and the advice, as a sentence.
+    /// The limit of the node and advice, as a sentence.
     pub bottleneck_text: Option<String>,
     /// Figures of the stages between the two nodes, by name.
     pub stages: BTreeMap<String, f64>,

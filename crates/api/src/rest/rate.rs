@@ -1,5 +1,5 @@
-//! Owns how a request says a rate: as bytes per second, or as people write it.
-//! Leaves the grammar of the text to `units`, and what the rate limits to the documents.
+//! Owns the forms of a rate in a request: bytes per second, or a text with a unit.
+//! Leaves the grammar of the text to `units`, and the meaning of the rate to the documents.
 
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ impl RateInput {
     /// Bytes per second; 0 is no limit.
     ///
     /// # Errors
-    /// The text is no rate: a message for whoever wrote it.
+    /// The text is no rate. The error is a message for its author.
     fn bytes(self) -> Result<u64, String> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
@@ -34,14 +34,14 @@ impl RateInput {
     }
 }
 
-/// Reads a rate that may be missing. No limit stays 0, for a request that takes a limit away.
+/// Reads a rate that may be missing. No limit stays 0, for a request that removes a limit.
 pub(super) fn change<'de, D: Deserializer<'de>>(document: D) -> Result<Option<u64>, D::Error> {
     let input = Option::<RateInput>::deserialize(document)?;
     let bytes = input.map(RateInput::bytes).transpose();
     bytes.map_err(D::Error::custom)
 }
 
-/// Reads a rate that may be missing. The text `none` is as if it were missing; the number 0 stays, and is refused where no rate is 0.
+/// Reads a rate that may be missing. The text `none` counts as missing; the number 0 stays, and is refused where a rate cannot be 0.
 pub(super) fn limit<'de, D: Deserializer<'de>>(document: D) -> Result<Option<u64>, D::Error> {
     let input = Option::<RateInput>::deserialize(document)?;
     let is_text = matches!(input, Some(RateInput::Text(_)));

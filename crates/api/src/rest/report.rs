@@ -1,5 +1,5 @@
-//! The report of a job: everything that is known of it, in one document.
-//! Draws nothing; the HTML form is made of it in `jobs`.
+//! The report of a job: all its data in one document.
+//! Draws nothing: `jobs` makes the HTML form.
 
 use std::collections::BTreeMap;
 
@@ -10,60 +10,60 @@ use super::{
     AttemptView, FailureGroup, JobView, LogLine, MissingNode, NewJob, SampleView, Timestamp,
 };
 
-/// Everything that is known of a job.
+/// All data of a job.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct JobReport {
     /// When the report was made.
     pub made: Timestamp,
     /// The job.
     pub job: JobView,
-    /// How the job was submitted.
+    /// The job as it was submitted.
     pub description: NewJob,
     /// The attempts, the first one first.
     pub attempts: Vec<AttemptView>,
     /// Failed entries grouped by reason.
     pub failures: Vec<FailureGroup>,
-    /// Seconds in which an attempt ran.
+    /// Seconds during which an attempt ran.
     pub seconds_running: f64,
     /// Bytes that the attempts moved.
     pub bytes_moved: u64,
-    /// Bytes that attempts sent more than once, beside those.
+    /// Bytes that the attempts sent more than once, not counted in `bytes_moved`.
     #[serde(default)]
     pub bytes_again: u64,
-    /// Energy of the host's processor packages for each terabyte moved; None where the machine does not count it.
+    /// Energy of the host's processor packages per terabyte moved, in joules; null if the machine does not measure it.
     pub joules_per_terabyte: Option<f64>,
-    /// The part of the samples in which each stage was the bottleneck.
+    /// Share of the samples in which each stage was the bottleneck, by stage.
     pub bottlenecks: BTreeMap<String, f64>,
-    /// How each figure of the samples was distributed.
+    /// Distribution of each figure over the samples, by name.
     pub figures: BTreeMap<String, Distribution>,
-    /// Each node that brought a divided job, as the samples show it.
+    /// Each node that worked on a divided job, according to the samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeShare>,
-    /// Changes that the tuner made, lost connections, notes and errors, the oldest first.
+    /// Tuner changes, lost connections, notes and errors, the oldest first.
     pub time_line: Vec<LogLine>,
     /// The samples, the oldest first.
     pub samples: Vec<SampleView>,
-    /// Nodes of the cluster that ran attempts of the job and do not tell now what they wrote: their lines and samples are missing.
+    /// Nodes of the cluster that ran attempts of the job and cannot be asked now. Their lines and samples are missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingNode>,
 }
 
-/// How a figure was distributed over the samples.
+/// Distribution of a figure over the samples.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct Distribution {
-    /// Samples that have the figure.
+    /// Number of samples with the figure.
     pub samples: u64,
-    /// The least.
+    /// Minimum.
     pub min: f64,
-    /// A quarter of the samples is below.
+    /// First quartile: a quarter of the samples is below.
     pub quartile1: f64,
-    /// Half of the samples are below.
+    /// Median: half of the samples are below.
     pub median: f64,
-    /// Three quarters of the samples are below.
+    /// Third quartile: three quarters of the samples are below.
     pub quartile3: f64,
-    /// The greatest.
+    /// Maximum.
     pub max: f64,
-    /// Samples in each of ten equal steps from the least to the greatest.
+    /// Number of samples in each of ten equal steps from the minimum to the maximum.
     pub histogram: Vec<u64>,
 }
 
@@ -72,13 +72,13 @@ pub struct Distribution {
 pub struct NodeShare {
     /// Its name.
     pub node: String,
-    /// When it was first seen to bring something.
+    /// Time of the first sample with data from the node.
     pub began: Timestamp,
-    /// When it was last seen to bring something.
+    /// Time of the last sample with data from the node.
     pub ended: Timestamp,
-    /// Its mean rate between the two, in bytes per second.
+    /// Mean rate between the two, in bytes per second.
     pub bytes_per_second: f64,
-    /// Its part of what all nodes brought.
+    /// Share of the data of all nodes, from 0 to 1.
     pub share: f64,
     /// The stage that limited the node most of the time.
     pub bottleneck: Option<String>,

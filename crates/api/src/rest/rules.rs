@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::rate::{self, RateInput};
 use super::{NewJob, Reason, Timestamp};
 
-/// What a limit is for.
+/// Scope of a limit.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitScopeName {
@@ -17,15 +17,15 @@ pub enum LimitScopeName {
     Owner,
     /// All jobs with a site.
     Site,
-    /// Each job that has no limit of its own.
+    /// Each job without a separate limit.
     JobDefault,
 }
 
 impl LimitScopeName {
-    /// All of them.
+    /// All scopes.
     pub const ALL: [Self; 4] = [Self::Node, Self::Owner, Self::Site, Self::JobDefault];
 
-    /// The word for it in addresses and documents.
+    /// The word in addresses and documents.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl LimitScopeName {
     }
 }
 
-/// A rate that is to hold at times of the week.
+/// A rate for certain times of the week.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewWindow {
@@ -46,16 +46,16 @@ pub struct NewWindow {
     /// First minute of the day, 0 to 1439.
     #[schema(maximum = 1439)]
     pub from: u16,
-    /// Minute of the day at which it ends. A window that ends before it begins lasts over midnight.
+    /// Minute of the day at which the window ends. A window that ends before it starts lasts over midnight.
     #[schema(maximum = 1440)]
     pub to: u16,
-    /// Bytes per second, or a text with a unit; without it there is no limit.
+    /// Bytes per second, or a text with a unit; default no limit.
     #[serde(default, deserialize_with = "rate::limit")]
     #[schema(value_type = Option<RateInput>)]
     pub rate: Option<u64>,
 }
 
-/// A rate that holds at times of the week.
+/// A rate for certain times of the week.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct WindowView {
     /// Days: 0 is Monday, 6 is Sunday.
@@ -63,10 +63,10 @@ pub struct WindowView {
     /// First minute of the day, 0 to 1439.
     #[schema(maximum = 1439)]
     pub from: u16,
-    /// Minute of the day at which it ends. A window that ends before it begins lasts over midnight.
+    /// Minute of the day at which the window ends. A window that ends before it starts lasts over midnight.
     #[schema(maximum = 1440)]
     pub to: u16,
-    /// Bytes per second; None is no limit.
+    /// Bytes per second; null is no limit.
     pub rate: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ pub struct WindowView {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewLimit {
-    /// Bytes per second, or a text with a unit; without it there is no limit.
+    /// Bytes per second, or a text with a unit; default no limit.
     #[serde(
         default,
         deserialize_with = "rate::limit",
@@ -82,10 +82,10 @@ pub struct NewLimit {
     )]
     #[schema(value_type = Option<RateInput>)]
     pub rate: Option<u64>,
-    /// Jobs at once; None is no limit.
+    /// Maximum number of concurrent jobs; default no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs_max: Option<u32>,
-    /// Rates by time of day; the first window that holds counts.
+    /// Rates by time of day. The first window that matches counts.
     #[serde(default)]
     pub windows: Vec<NewWindow>,
     /// Name of the time zone of the windows; empty is UTC.
@@ -96,19 +96,19 @@ pub struct NewLimit {
 /// A limit.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct LimitView {
-    /// What it is for.
+    /// Scope of the limit.
     pub scope: LimitScopeName,
-    /// Which node, owner or site; `*` for each.
+    /// Name of the node, owner or site; `*` is each of them.
     pub name: String,
-    /// Bytes per second; None is no limit.
+    /// Bytes per second; null is no limit.
     pub rate: Option<u64>,
-    /// Jobs at once; None is no limit.
+    /// Maximum number of concurrent jobs; null is no limit.
     pub jobs_max: Option<u32>,
-    /// Rates by time of day; the first window that holds counts.
+    /// Rates by time of day. The first window that matches counts.
     pub windows: Vec<WindowView>,
     /// Name of the time zone of the windows; empty is UTC.
     pub time_zone: String,
-    /// What is wrong with the limit. Its windows count in UTC while its time zone is not known.
+    /// Fault of the limit; null if there is none. While the time zone is unknown, the windows apply in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
@@ -117,12 +117,12 @@ pub struct LimitView {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewShare {
-    /// The owner's part where owners compete; an owner without a share has 1.
+    /// Weight of the owner when owners compete. An owner without a share has the weight 1.
     #[schema(minimum = 1)]
     pub weight: u32,
 }
 
-/// An owner's part where owners compete.
+/// Weight of an owner when owners compete.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct ShareView {
     /// The owner.
@@ -131,19 +131,19 @@ pub struct ShareView {
     pub weight: u32,
 }
 
-/// A job to submit again and again.
+/// A job to submit repeatedly.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSchedule {
     /// Cron expression.
     #[schema(example = "0 22 * * mon-fri")]
     pub cron: String,
-    /// Name of the time zone in which the expression is meant; empty is UTC.
+    /// Time zone of the expression; empty is UTC.
     #[serde(default)]
     pub time_zone: String,
     /// The job.
     pub job: NewJob,
-    /// Nothing is submitted for the time being.
+    /// The schedule is suspended: it submits no jobs.
     #[serde(default)]
     pub disabled: bool,
     /// Free text.
@@ -151,7 +151,7 @@ pub struct NewSchedule {
     pub comment: String,
 }
 
-/// A job that is submitted again and again.
+/// A job that is submitted repeatedly.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct ScheduleView {
     /// Id.
@@ -160,58 +160,58 @@ pub struct ScheduleView {
     pub owner: String,
     /// Cron expression.
     pub cron: String,
-    /// Name of the time zone in which the expression is meant.
+    /// Time zone of the expression.
     pub time_zone: String,
-    /// The job; None if it cannot be read.
+    /// The job; null if it cannot be read.
     pub job: Option<NewJob>,
-    /// Nothing is submitted for the time being.
+    /// The schedule is suspended: it submits no jobs.
     pub disabled: bool,
     /// Free text.
     pub comment: String,
-    /// When the job was submitted last, or the schedule made.
+    /// When the job was last submitted, or the schedule made.
     pub fired: Option<Timestamp>,
     /// When the job is submitted next.
     pub next: Option<Timestamp>,
-    /// Why the job was not submitted when it was due last, or why the schedule was disabled.
+    /// Why the last due job was not submitted, or why the schedule was disabled.
     #[serde(default)]
     pub reason: Option<Reason>,
 }
 
-/// An address to tell of changes.
+/// An address that receives reports of changes of jobs.
 #[derive(Clone, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewWebhook {
-    /// Where to send.
+    /// Address of the receiver.
     pub url: String,
-    /// States of jobs that are told; empty is all.
+    /// States of jobs to report; empty is all.
     #[serde(default)]
     pub events: Vec<String>,
-    /// Owner whose jobs are told; None is everybody's.
+    /// Owner of the jobs to report; default all owners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// Key for signatures: `whsec_` and base64 of 24 to 64 bytes. Without one a webhook that is there keeps its key, and a new one gets a key
-    /// that the answer shows.
+    /// Key for signatures: `whsec_` and base64 of 24 to 64 bytes. Without it, an existing webhook keeps its key, and a new webhook gets a
+    /// key that the answer shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// Nothing is sent for the time being.
+    /// The webhook is suspended: it gets no deliveries.
     #[serde(default)]
     pub disabled: bool,
 }
 
-/// An address that is told of changes.
+/// An address that receives reports of changes of jobs.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct WebhookView {
     /// Id.
     pub id: String,
-    /// Where to send.
+    /// Address of the receiver.
     pub url: String,
-    /// States of jobs that are told; empty is all.
+    /// States of jobs to report; empty is all.
     pub events: Vec<String>,
-    /// Owner whose jobs are told; None is everybody's.
+    /// Owner of the jobs to report; null is all owners.
     pub owner: Option<String>,
-    /// Nothing is sent for the time being.
+    /// The webhook is suspended: it gets no deliveries.
     pub disabled: bool,
-    /// The key that the node made for a new webhook; shown this once.
+    /// The key that the node made for a new webhook. Only this answer shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
 }
@@ -219,51 +219,51 @@ pub struct WebhookView {
 /// A delivery to a webhook.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct DeliveryView {
-    /// Number; later deliveries have greater ones.
+    /// Number of the delivery. Later deliveries have greater numbers.
     pub id: u64,
     /// Id of the job.
     pub job: String,
-    /// The state that the job came into.
+    /// The state that the job entered.
     pub event: String,
-    /// When the last attempt ended, or when the delivery was noted if there was none.
+    /// When the last attempt ended, or when the delivery was created if there was none.
     pub at: Timestamp,
-    /// Attempts so far.
+    /// Number of attempts so far.
     pub attempts: u32,
-    /// When the next attempt comes; None once the delivery has ended.
+    /// When the next attempt starts; null once the delivery has ended.
     pub next_attempt: Option<Timestamp>,
-    /// Status of HTTP of the last attempt, or why there was none.
+    /// HTTP status of the last attempt, or why there was none.
     pub status: String,
 }
 
 /// A line of the audit log.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct AuditView {
-    /// Number; later lines have greater ones.
+    /// Number of the line. Later lines have greater numbers.
     pub seq: u64,
-    /// When it was wanted.
+    /// Time of the request.
     pub at: Timestamp,
-    /// Who wanted it.
+    /// Name of the actor that made the request.
     pub actor: String,
-    /// In which role.
+    /// Role of the actor.
     pub role: Option<String>,
-    /// What was wanted.
+    /// Requested action.
     pub action: String,
-    /// Of what.
+    /// Object of the action.
     pub object: String,
     /// `ok`, or the code of the refusal.
     pub outcome: String,
-    /// Address from which the request came.
+    /// Address of the sender.
     pub remote: Option<String>,
     /// Id of the request.
     pub request: Option<String>,
-    /// Node that proposed the change, where several nodes are one cluster: it vouches for the user.
+    /// In a cluster, the node that proposed the change. That node vouches for the actor.
     #[serde(default)]
     pub via: Option<String>,
 }
 
-/// Whether the node lives or is ready.
+/// Whether the node is alive or ready.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct Health {
-    /// `ok`, or `ready`.
+    /// `ok` or `ready`.
     pub status: String,
 }

@@ -1,5 +1,5 @@
-//! The documents of the work of a divided job: who controls it, who sends where, and who holds what.
-//! Decides nothing, and names no single item: there may be many.
+//! The documents of the work of a divided job: its controller, its senders, and the work that each node holds.
+//! Decide nothing, and name no single item: there may be many.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -11,44 +11,44 @@ use super::{Reason, Timestamp};
 pub struct WorkView {
     /// Id of the job.
     pub job: String,
-    /// When the node that tells this read it.
+    /// When the answering node read this.
     pub at: Timestamp,
-    /// Name of the node that tells this.
+    /// Name of the answering node.
     pub told_by: String,
-    /// Why that node may not know the newest state, and what is needed; None if all is well.
+    /// Why the answering node may not know the newest state, and the remedy; null if it knows it.
     pub problem: Option<String>,
-    /// The node that controls the work; None while no node runs the job, and nothing is done.
+    /// The node that controls the work; null while no node runs the job. Then nothing is done.
     pub controller: Option<String>,
-    /// Epoch of the controller: a higher one took over.
+    /// Epoch of the controller. A higher epoch has taken over.
     pub epoch: u64,
-    /// Text that names the claim at the destination.
+    /// Id of the claim at the destination.
     pub claim: String,
-    /// The trees that are copied.
+    /// The copied trees.
     pub roots: Vec<WorkRootView>,
     /// The nodes of the destination.
     pub targets: Vec<WorkTargetView>,
-    /// Which node sends where; empty until the controller has claimed the destination.
+    /// The receivers of each sending node; empty until the controller has claimed the destination.
     pub pairs: Vec<WorkPairView>,
-    /// A node of the destination is out of reach and may still write: no file is put together, and no tree is closed.
+    /// A node of the destination is unreachable and may still write. Meanwhile no file is assembled, and no tree is finished.
     pub waits_for_target: bool,
-    /// Nodes of the source that lost their items and may still write: likewise.
+    /// Nodes of the source that lost their items and may still write. Meanwhile no file is assembled, and no tree is finished.
     pub waits_for_writers: Vec<String>,
-    /// What is settled.
+    /// Counters of settled work.
     pub done: WorkDoneView,
-    /// What is open, by kind; a kind of which nothing is open is left out.
+    /// Open items by kind. Kinds without open items are missing.
     pub open: Vec<WorkOpenView>,
-    /// What each node holds; every node that sends is named.
+    /// Held items of each sending node.
     pub nodes: Vec<WorkNodeView>,
-    /// What a node told last that could not do its work.
+    /// Last problem that a node reported.
     pub trouble: Option<Reason>,
 }
 
-/// A tree that is copied.
+/// A copied tree.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct WorkRootView {
-    /// The directory, export first.
+    /// The source directory, export first.
     pub source: String,
-    /// What becomes its copy, export first.
+    /// The directory of the copy, export first.
     pub destination: String,
 }
 
@@ -63,26 +63,26 @@ pub struct WorkTargetView {
     pub addresses: Vec<String>,
 }
 
-/// Where a node of the source sends.
+/// The receivers of a node of the source.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct WorkPairView {
     /// Node of the source.
     pub node: String,
     /// Names of the nodes of the destination, in turn for each lease.
     pub to: Vec<String>,
-    /// Share of the job's limit in bytes per second.
+    /// Share of the job's limit, in bytes per second.
     pub limit: Option<u64>,
 }
 
-/// What an item of work is.
+/// Kind of an item of work.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkKindName {
-    /// Walks below a directory and brings its small files.
+    /// Scans below a directory and copies its small files.
     Scan,
-    /// Brings a range of a large file.
+    /// Copies a range of a large file.
     Part,
-    /// Makes a large file of its parts.
+    /// Assembles a large file from its parts.
     Assemble,
     /// Finishes a tree.
     Close,
@@ -104,56 +104,56 @@ impl WorkKindName {
 /// Open items of one kind.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct WorkOpenView {
-    /// What they are.
+    /// Kind of the items.
     pub kind: WorkKindName,
     /// Items that any node may take.
     pub ready: u64,
     /// Items that nodes hold.
     pub held: u64,
-    /// Items that wait for others.
+    /// Items that wait for other items.
     pub waiting: u64,
     /// Bytes of all parts among them.
     pub part_bytes: u64,
 }
 
-/// What a node holds.
+/// Items that a node holds.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct WorkNodeView {
     /// Name.
     pub node: String,
-    /// Scans.
+    /// Held scans.
     pub scans: u64,
-    /// Parts.
+    /// Held parts.
     pub parts: u64,
-    /// Files to put together.
+    /// Files to assemble.
     pub assembles: u64,
     /// Trees to finish.
     pub closes: u64,
-    /// Bytes of its parts.
+    /// Bytes of the held parts.
     pub part_bytes: u64,
 }
 
 /// Counters of the work of a job.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct WorkDoneView {
-    /// Scans that are done.
+    /// Finished scans.
     pub scans: u64,
     /// Scans that failed.
     pub scans_failed: u64,
-    /// Parts that are done.
+    /// Finished parts.
     pub parts: u64,
-    /// Parts that failed or were not needed: the close looks at their files.
+    /// Parts that failed or were not needed. The final check of the tree handles their files.
     pub parts_left: u64,
-    /// Large files that were put together.
+    /// Assembled large files.
     pub assembled: u64,
-    /// Large files that were left to the close.
+    /// Large files left to the final check of the tree.
     pub files_left: u64,
-    /// Trees that are finished.
+    /// Finished trees.
     pub closed: u64,
-    /// Leases that were given.
+    /// Number of leases so far.
     pub leases: u64,
-    /// Files that were delivered.
+    /// Delivered files.
     pub files: u64,
-    /// Bytes that were delivered.
+    /// Delivered bytes.
     pub bytes: u64,
 }

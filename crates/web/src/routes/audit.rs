@@ -27,7 +27,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct AuditQuery {
-    /// Name of the user or node that made the request.
+    /// Name of the actor that made the request.
     actor: Option<String>,
     /// At this time or later.
     since: Option<Timestamp>,
