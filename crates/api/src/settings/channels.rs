@@ -1,4 +1,4 @@
-//! The part of the table that is about network paths.
+//! The rows of the settings about network paths.
 //! Holds no values; `resolve` finds those.
 
 use crate::settings::table::{GivenIn, Heading, Kind, NODE_ONLY, ObeyedBy, Scope, Setting};

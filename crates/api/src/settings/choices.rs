@@ -1,5 +1,5 @@
-//! The rows of the settings that say which entries below the sources are meant.
-//! Part of the one table; what they mean together is in `selection`.
+//! The rows of the settings that select entries below the sources.
+//! Part of the one table; `selection` has their combined meaning.
 
 use crate::settings::table::{CHOOSING, Heading, Kind, ObeyedBy, Scope, Setting};
 

@@ -1,4 +1,4 @@
-//! The part of the table that is about what is at the destination already.
+//! The rows of the settings about entries that already exist at the destination.
 //! Holds no values; `resolve` finds those.
 
 use crate::settings::table::{GivenIn, Heading, Kind, ObeyedBy, Scope, Setting};

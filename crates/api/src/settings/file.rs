@@ -1,9 +1,9 @@
 //! The settings file, `config.toml` in `GODWIT_HOME`.
 //! Writes nothing and knows no precedence.
 //!
-//! A key at the top holds for every command that has a setting of this name; a key in a section `[cp]`, `[serve]`
-//! or `[gen]` holds for that command and comes first. A key that no command knows, or a value out of range, is an
-//! error whatever command runs, so that a slip is found at once.
+//! A key at the top holds for every command that has a setting of this name. A key in a section `[cp]`, `[serve]` or `[gen]` holds for that
+//! command and takes precedence. A key that no command knows, or a value out of range, is an error in every command, so that a mistake is
+//! found at once.
 
 use crate::settings::resolve::{Origin, SettingError, SettingErrors, SettingProblem};
 use crate::settings::table::{SETTINGS, Scope, Setting};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value as Toml};
 
-/// What the file says, every value parsed.
+/// The contents of the file, with every value parsed.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigFile {
     path: PathBuf,
@@ -22,18 +22,18 @@ pub struct ConfigFile {
 
 #[derive(Clone, Debug)]
 struct Entry {
-    /// None at the top of the file.
+    /// None for a key at the top of the file.
     section: Option<Scope>,
     name: &'static str,
     value: Value,
     line: Option<usize>,
 }
 
-/// The setting that names the file itself, which the file cannot.
+/// The setting that names the file itself. The file cannot contain it.
 const CONFIG: &str = "config";
 
 impl ConfigFile {
-    /// Reads the file; one that does not exist says nothing.
+    /// Reads the file. A missing file has no settings.
     ///
     /// # Errors
     /// Names the file, and each line and key at fault.
@@ -44,7 +44,7 @@ impl ConfigFile {
         }
     }
 
-    /// Reads a file that somebody named, so that it must exist.
+    /// Reads a file that the user named, so it must exist.
     ///
     /// # Errors
     /// As [`ConfigFile::load`].
@@ -76,7 +76,7 @@ impl ConfigFile {
             faults.push(whole_file(path, line, error.message().to_owned()));
         }
         by_line(&mut faults);
-        // What was read beside a fault of the form may be read wrongly.
+        // Beside a syntax error, other findings may be wrong.
         if let Some(faults) = SettingErrors::of(faults) {
             return Err(faults);
         }
@@ -113,7 +113,7 @@ impl ConfigFile {
         SettingErrors::of(faults).map_or(Ok(file), Err)
     }
 
-    /// What it says about a setting of a command, and where.
+    /// The value of a setting of a command in this file, and its position.
     #[must_use]
     pub fn get(&self, scope: Scope, setting: &Setting) -> Option<(Value, Origin)> {
         let in_section = |section| {
@@ -172,7 +172,7 @@ impl ConfigFile {
     }
 }
 
-/// Where the keys of a text stand.
+/// Line numbers of the keys of a text.
 struct Lines<'a> {
     text: &'a str,
     table: &'a DeTable<'a>,
@@ -211,13 +211,13 @@ fn by_line(faults: &mut [SettingError]) {
     });
 }
 
-/// What to write instead of a key that is unknown.
+/// Advice on what to write instead of an unknown key.
 fn instead_of(section: Option<Scope>, key: &str) -> String {
     let known = SETTINGS.iter().filter(|setting| {
         setting.name != CONFIG && section.is_none_or(|scope| setting.scopes.contains(&scope))
     });
     let names: Vec<&str> = known.map(|setting| setting.name).collect();
-    // An underscore for a hyphen, two letters in the wrong order, or one letter in three wrong.
+    // A mistyped hyphen, two swapped letters, or one wrong letter in three.
     let far = |name: &str| distance(key, name);
     let near = names.iter().min_by_key(|name| far(name));
     match near {
@@ -237,7 +237,7 @@ fn sections() -> String {
     names.join(", ")
 }
 
-/// Signs to insert, remove or replace between two names.
+/// Number of characters to insert, remove or replace between two names.
 fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (index, sign) in one.bytes().enumerate() {
@@ -263,7 +263,7 @@ fn whole_file(path: &Path, line: Option<usize>, message: String) -> SettingError
     }
 }
 
-/// A TOML value as a user would have written it behind a flag.
+/// A TOML value as a user would write it after a flag.
 fn texts(value: Toml) -> Option<Vec<OsString>> {
     let scalar = |value: Toml| match value {
         Toml::String(text) => Some(OsString::from(text)),

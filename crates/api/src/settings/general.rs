@@ -8,7 +8,7 @@ use crate::settings::table::{
     Setting, THREADS_MAX,
 };
 
-/// What moves data; `cp` stands for both.
+/// Commands that move data. The section `cp` holds for both.
 const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 const SERVE: &[Scope] = &[Scope::Serve];
 const BOTH: &[Scope] = &[Scope::Cp, Scope::Sync, Scope::Serve];
@@ -22,7 +22,7 @@ const WORKING: &[Scope] = &[
     Scope::Manifest,
 ];
 
-/// Threads beside those of the streams. What has once seemed to win a tenth stays, so few are tried unasked.
+/// Threads beside those of the streams. A thread that once seemed to win a tenth stays, so only few are tried by default.
 const BESIDE: Kind = Kind::Bounds {
     min: 0,
     max: 64,

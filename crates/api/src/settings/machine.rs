@@ -1,4 +1,4 @@
-//! The rows of the settings that say how the hardware is used: where it runs, and which way to storage.
+//! The rows of the settings about hardware: CPUs, and access to storage.
 //! Part of the one table.
 
 use crate::settings::table::{COMMAND_ONLY, GivenIn, Heading, Kind, ObeyedBy, Scope, Setting};

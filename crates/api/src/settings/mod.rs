@@ -1,8 +1,8 @@
 //! Settings: one table, from which flags, environment variables, the file and `docs/settings.md` are derived.
-//! Parses no command line; a front hands over what was typed, by the names of the table.
+//! Parses no command line: a front end passes the typed texts, by the names of the table.
 //!
-//! A value comes from the first of: flag, environment variable, settings file, default. It is parsed once,
-//! here, into [`CpSettings`], [`ServeSettings`] or [`GenSettings`].
+//! A value comes from the first of: flag, environment variable, settings file, default. Each value is parsed once, here, into
+//! [`CpSettings`], [`ServeSettings`] or [`GenSettings`].
 
 mod channels;
 mod choices;

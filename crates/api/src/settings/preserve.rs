@@ -1,4 +1,4 @@
-//! The part of the table that is about metadata, and what is kept of it by the flags that say so one by one and the one that says all.
+//! The rows of the settings about metadata, and the combination of the single flags with `--archive`.
 //! Keeps nothing itself.
 
 use crate::settings::resolve::{Origin, Values};
@@ -108,7 +108,7 @@ pub(super) const PRESERVE: &[Setting] = &[
     },
 ];
 
-/// What is kept of entries besides contents, mode and times.
+/// Metadata to keep besides contents, mode and times.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Preserve {
     /// The user that an entry belongs to.
@@ -123,7 +123,7 @@ pub struct Preserve {
     pub acls: bool,
     /// FIFOs, sockets and device nodes.
     pub specials: bool,
-    /// What cannot be kept is an error.
+    /// Metadata that cannot be kept is an error.
     pub strict: bool,
 }
 

@@ -1,5 +1,5 @@
 //! Finds each setting's value: flag before environment before file before default.
-//! Reads no file and no environment itself; both are handed in.
+//! Reads no file and no environment: the caller passes both.
 
 use crate::settings::file::ConfigFile;
 use crate::settings::table::{Scope, Setting};
@@ -11,14 +11,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Where a value came from.
+/// Origin of a value.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Origin {
     /// `--NAME`
     Flag(&'static str),
     /// An environment variable.
     Environment(&'static str),
-    /// The file; the key is empty where the whole file is meant.
+    /// The file. The key is empty if the whole file is meant.
     File {
         /// Its path.
         path: PathBuf,
@@ -31,51 +31,51 @@ pub enum Origin {
     Default(&'static str),
 }
 
-/// A setting that cannot be had, with where it was given.
+/// An invalid setting, with the origin of the value.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error("{origin}: {problem}")]
 pub struct SettingError {
     /// Where the value was given.
     pub origin: Origin,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: SettingProblem,
 }
 
-/// What is wrong with a setting.
+/// A problem of a setting.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum SettingProblem {
-    /// The value.
+    /// The value is invalid.
     #[error("{0}")]
     Value(#[from] ValueError),
-    /// The name, and what to write instead.
+    /// The name is unknown. The text is advice.
     #[error("no setting has this name; {0}")]
     Unknown(String),
-    /// The name of a section, and which there are.
+    /// The section is unknown. The text lists the sections.
     #[error("no section has this name; the sections are {0}")]
     UnknownSection(String),
-    /// The name alone does not say which setting is meant.
+    /// The name alone is ambiguous: a section is needed.
     #[error("it differs between commands: write it in [cp] or [serve]")]
     NeedsSection,
-    /// The TOML type.
+    /// The TOML type is wrong.
     #[error("a table or a date is no value here")]
     Type,
-    /// The file as a whole, or what a value leads to.
+    /// A problem of the whole file, or a consequence of a value.
     #[error("{0}")]
     Other(String),
 }
 
-/// Everything that is wrong with some settings, at least one thing.
+/// All problems of some settings; at least one.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SettingErrors(Vec<SettingError>);
 
 impl SettingErrors {
-    /// These, if there are any.
+    /// These errors, or None if there are none.
     #[must_use]
     pub fn of(errors: Vec<SettingError>) -> Option<Self> {
         (!errors.is_empty()).then_some(Self(errors))
     }
 
-    /// Each of them, in the order in which they were found.
+    /// All errors, in the order of their discovery.
     #[must_use]
     pub fn into_vec(self) -> Vec<SettingError> {
         self.0
@@ -89,7 +89,7 @@ impl From<SettingError> for SettingErrors {
 }
 
 impl fmt::Display for SettingErrors {
-    /// A line each.
+    /// One line per error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, error) in self.0.iter().enumerate() {
             let break_ = if index > 0 { "\n" } else { "" };
@@ -101,17 +101,17 @@ impl fmt::Display for SettingErrors {
 
 impl std::error::Error for SettingErrors {}
 
-/// What was typed behind flags: the setting's name, and its texts in order.
+/// Values typed after flags: the setting's name, and its texts in order.
 pub type Typed = BTreeMap<&'static str, Vec<OsString>>;
 
-/// A setting with its value and where that came from, for people.
+/// A setting with its value and origin, for people.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ToldSetting {
     /// The name of the setting.
     pub name: &'static str,
     /// The value, as it would be typed.
     pub value: String,
-    /// Where it was given.
+    /// Origin of the value.
     pub origin: String,
 }
 
@@ -176,7 +176,7 @@ fn parse(
 }
 
 impl Values {
-    /// Remembers in which order the values of lists were typed: the name of each one's setting.
+    /// Stores the order in which the values of lists were typed, as the names of their settings.
     #[must_use]
     pub fn with_order(mut self, order: Vec<&'static str>) -> Self {
         self.order = order;
@@ -198,7 +198,7 @@ impl Values {
             .unwrap_or_else(|| panic!("the table gives {} a setting {name}", self.scope.name()))
     }
 
-    /// Every setting that is not at its default by default, with its value as it would be typed; lists element by element.
+    /// Every setting with a given value, even if that equals the default, as typed. Lists are split into elements.
     #[must_use]
     pub fn given(&self) -> Vec<(&'static str, OsString)> {
         let given = self
@@ -210,7 +210,7 @@ impl Values {
             .collect()
     }
 
-    /// Every setting with its value, as it would be typed, and where the value came from.
+    /// Every setting with its value as typed, and the origin of the value.
     #[must_use]
     pub fn told(&self) -> Vec<ToldSetting> {
         let told = |(name, (value, origin)): (&&'static str, &(Value, Origin))| {

@@ -1,4 +1,4 @@
-//! Settings that say which entries below the sources are meant.
+//! Settings that select entries below the sources.
 //! Reads no file and no pattern.
 
 use crate::duration::parse_duration;
@@ -11,59 +11,59 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which entries are meant.
+/// Selection of entries.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SelectionSettings {
-    /// In order: the first that matches an entry decides.
+    /// Rules in order: the first rule that matches an entry decides.
     pub rules: Vec<RuleSource>,
-    /// Files below are left out.
+    /// Smaller files are left out.
     pub min_size: Option<u64>,
-    /// Files above are left out.
+    /// Larger files are left out.
     pub max_size: Option<u64>,
-    /// Only what was modified after it.
+    /// Only entries that were modified after this time.
     pub newer: Option<When>,
-    /// Only what was modified before it.
+    /// Only entries that were modified before this time.
     pub older: Option<When>,
-    /// Only what this list names.
+    /// Only entries that this list names.
     pub files_from: Option<ListPlace>,
     /// Rules and names in files end in zero bytes.
     pub from0: bool,
-    /// Directories that a list names, with all that is in them.
+    /// Directories in a list include all their contents.
     pub recursive: bool,
-    /// A tree ends where another file system is mounted in it.
+    /// The scan of a tree stops at mount points of other file systems.
     pub one_file_system: bool,
 }
 
 /// A rule, or a file of them.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RuleSource {
-    /// What matches is in, unless the rule says otherwise.
+    /// Matching entries are included, unless the rule says otherwise.
     pub include: bool,
     /// The rules.
     pub from: RuleText,
 }
 
-/// Where the text of a rule is.
+/// Location of the text of a rule.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum RuleText {
-    /// Here.
+    /// In the setting itself.
     Given(OsString),
-    /// In a file, one a line.
+    /// In a file, one rule per line.
     File(PathBuf),
 }
 
-/// A moment, or what it depends on.
+/// A time, or the source of one.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum When {
-    /// It itself.
+    /// A fixed time.
     At(Moment),
-    /// So long before now.
+    /// A time before now.
     Ago(Duration),
-    /// When this file was modified.
+    /// The modification time of this file.
     File(PathBuf),
 }
 
-/// Where a list of names is.
+/// Location of a list of names.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ListPlace {
     /// Standard input.
@@ -72,7 +72,7 @@ pub enum ListPlace {
     File(PathBuf),
 }
 
-/// The settings that are rules, with what they make of a match; those that do not stand on the command line come in this order.
+/// The settings that are rules, with their effect on a match. Rules from elsewhere than the command line come in this order.
 const RULE_SETTINGS: [(&str, bool, bool); 4] = [
     ("include", true, false),
     ("include-from", true, true),
@@ -110,7 +110,7 @@ impl SelectionSettings {
 }
 
 impl When {
-    /// Reads a moment, a duration before now, or else the name of a file.
+    /// Parses a time, a duration before now, or else the name of a file.
     #[must_use]
     pub fn parse(text: &OsString) -> Self {
         let readable = text.to_str();
@@ -124,7 +124,7 @@ impl When {
     }
 }
 
-/// First those of the command line, in its order.
+/// The rules of the command line come first, in their order.
 fn rules(values: &Values) -> Vec<RuleSource> {
     let mut typed: Vec<(&str, VecDeque<RuleSource>)> = Vec::new();
     let mut others = Vec::new();

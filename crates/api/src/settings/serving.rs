@@ -1,4 +1,4 @@
-//! The rows of the settings of a node that nobody needs for a copy: its configuration, its API, its log.
+//! The rows of the settings that only a node needs: its configuration, its API, its log.
 //! Part of the one table.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Settings of how a transfer behaves towards others: rows of the table, and what they come to.
+//! The rows of the settings about sharing the network and the machine with others, and their typed values.
 //! Measures nothing.
 
 use super::resolve::Values;
@@ -37,12 +37,12 @@ pub(super) const SHARING: &[Setting] = &[
     },
 ];
 
-/// How a transfer behaves towards others.
+/// Behaviour of a transfer towards others.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SharingSettings {
-    /// It yields to all others.
+    /// The transfer yields to all other traffic and programs.
     pub background: bool,
-    /// Name of a congestion control; empty leaves it to the end that sends.
+    /// Name of a congestion control. Empty selects the default of the sending end.
     pub congestion: String,
 }
 

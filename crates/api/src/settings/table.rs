@@ -45,14 +45,14 @@ impl Scope {
     }
 }
 
-/// What values a setting takes; ranges include both ends.
+/// Kind and range of the values of a setting. Ranges include both ends.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// Bytes.
     Size {
-        /// The least.
+        /// Minimum.
         min: u64,
-        /// The most.
+        /// Maximum.
         max: u64,
         /// Only powers of two.
         power_of_two: bool,
@@ -61,25 +61,25 @@ pub enum Kind {
     Rate,
     /// A time span.
     Duration {
-        /// The shortest.
+        /// Minimum.
         min: Duration,
-        /// The longest.
+        /// Maximum.
         max: Duration,
     },
     /// A plain number.
     Count {
-        /// The least.
+        /// Minimum.
         min: u64,
-        /// The most.
+        /// Maximum.
         max: u64,
     },
-    /// A plain number that fixes something, two of them that bound it, or `auto`.
+    /// A number that fixes a count, two numbers that bound it, or `auto`.
     Bounds {
-        /// The least.
+        /// Minimum.
         min: u32,
-        /// The most.
+        /// Maximum.
         max: u32,
-        /// The most with `auto`.
+        /// Maximum with `auto`.
         auto: u32,
     },
     /// A plain number, or `none`.
@@ -90,16 +90,16 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Any text, taken as it is.
     Text {
-        /// What it looks like.
+        /// Placeholder for a value.
         form: &'static str,
     },
-    /// The path of a file of the machine that runs the job.
+    /// The path of a file on the machine that runs the job.
     File,
     /// A TCP port, a range of them, or `any`.
     Ports,
     /// Any number of texts.
     List {
-        /// What one of them looks like.
+        /// Placeholder for one text.
         form: &'static str,
     },
 }
@@ -107,7 +107,7 @@ pub enum Kind {
 /// The heading under which `--help` and the man pages show a setting, in their order.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Heading {
-    /// The general options, which have no heading of their own.
+    /// The general options, which have no heading.
     General,
     /// Treatment of entries that are at the destination.
     Present,
@@ -142,44 +142,44 @@ impl Heading {
     }
 }
 
-/// The program that obeys a setting of a transfer that another machine may carry out.
+/// The program that applies a setting of a transfer that another machine may carry out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ObeyedBy {
     /// The process of the command; the setting has no place in the description of a job.
     Process,
     /// The command itself; the setting has no meaning to another machine.
     Here,
-    /// The command itself, which turns the setting into rules and tells those: the setting leaves entries out.
+    /// The command itself, which turns the setting into rules for the transfer: the setting leaves entries out.
     Rules,
-    /// The command itself, which tells how a list of names is read.
+    /// The command itself, which passes the form of a list of names to the transfer.
     ListForm,
-    /// The sender, whichever machine it is.
+    /// The sender, on either machine.
     Sender,
 }
 
 /// Where a setting may be given, beside the flags, the environment and the file of its commands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum GivenIn {
-    /// Nowhere else. A job of a node is refused with the name of the setting and this text behind it.
+    /// Nowhere else. A job of a node with the setting is refused, with the name of the setting and this text.
     Command(&'static str),
     /// Also in a job of a node: by the API, in a schedule, and by another site.
     Jobs,
 }
 
-/// Of settings that steer the process of a command.
+/// For settings that steer the process of a command.
 pub(super) const COMMAND_ONLY: GivenIn =
     GivenIn::Command("belongs to a command, and not to a job: leave it out");
-/// Of settings about machines that ssh reaches.
+/// For settings about machines reached by ssh.
 pub(super) const SSH_ONLY: GivenIn = GivenIn::Command(
     "is about machines that a command reaches by ssh, and a node uses no ssh: leave it out, and give the node the site with: godwit site add",
 );
-/// Of the bound on cores.
+/// For the bound on cores.
 pub(super) const CORES: GivenIn = GivenIn::Command(
     "bounds the cores of a command; the operator of a node bounds those of its jobs (godwit serve --threads)",
 );
-/// Of settings that no job has.
+/// For settings that no job has.
 pub(super) const NODE_ONLY: GivenIn = GivenIn::Command("is no setting of a job: leave it out");
-/// Of settings that choose among entries.
+/// For settings that select entries.
 pub(super) const CHOOSING: GivenIn =
     GivenIn::Command("stands in the selection of a job, and not among its settings");
 
@@ -190,21 +190,21 @@ pub struct Setting {
     pub name: &'static str,
     /// The commands that have it.
     pub scopes: &'static [Scope],
-    /// What values it takes.
+    /// Kind and range of its values.
     pub kind: Kind,
-    /// The value where none is given, as a user would write it; empty for an empty list.
+    /// The default value, as a user would write it; empty for an empty list.
     pub default: &'static str,
     /// The environment variable.
     pub variable: &'static str,
     /// The heading in the help.
     pub heading: Heading,
-    /// The program that obeys it. Only settings of `cp` and `sync` can be another machine's.
+    /// The program that applies the setting. Only settings of `cp` and `sync` can apply on another machine.
     pub obeyed_by: ObeyedBy,
     /// Where it may be given.
     pub given_in: GivenIn,
-    /// One line.
+    /// Help in one line.
     pub help: &'static str,
-    /// More, for `docs/settings.md` and `--help`; may be empty.
+    /// Further text for `docs/settings.md` and `--help`; may be empty.
     pub detail: &'static str,
 }
 
@@ -222,21 +222,21 @@ impl Setting {
             .filter(move |setting| setting.scopes.contains(&scope))
     }
 
-    /// The letter by which people know the flag.
+    /// Short flag of the setting.
     #[must_use]
     pub fn letter(&self) -> Option<char> {
         let (_, letter) = LETTERS.iter().find(|(name, _)| *name == self.name)?;
         Some(*letter)
     }
 
-    /// Whether it may be given more than once.
+    /// Whether the setting may be given more than once.
     #[must_use]
     pub fn is_list(&self) -> bool {
         matches!(self.kind, Kind::List { .. })
     }
 }
 
-/// Settings that people know by a letter, as rsync and scp have it.
+/// Short flags of settings, as in rsync and scp.
 pub const LETTERS: &[(&str, char)] = &[
     ("archive", 'a'),
     ("checksum", 'c'),
@@ -248,14 +248,14 @@ pub const LETTERS: &[(&str, char)] = &[
     ("verbose", 'v'),
 ];
 
-/// The most streams of one transfer.
+/// Most streams of one transfer.
 pub const STREAMS_MAX: u32 = 128;
-/// The most threads of one kind.
+/// Most threads of one kind.
 pub const THREADS_MAX: u64 = 1024;
 /// The table.
 pub const SETTINGS: &[Setting] = &joined(GROUPS);
 
-/// Its parts.
+/// The parts of the table.
 const GROUPS: [&[Setting]; 9] = [
     super::general::GENERAL,
     super::serving::SERVING,

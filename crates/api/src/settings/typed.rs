@@ -1,5 +1,5 @@
 //! Settings as the program uses them: one struct for each command.
-//! Ranges and defaults are the table's; nothing is checked twice.
+//! Ranges and defaults come from the table; no check happens twice.
 
 use crate::settings::preserve::Preserve;
 use crate::settings::resolve::{Origin, SettingError, SettingProblem, Values};
@@ -20,10 +20,10 @@ pub enum Encryption {
     None,
 }
 
-/// In which order slices and bundles leave.
+/// Order in which slices and bundles are sent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Order {
-    /// As the source is read.
+    /// The order in which the source is read.
     #[default]
     Source,
     /// Random, within a bounded window.
@@ -33,7 +33,7 @@ pub enum Order {
 /// A cipher of TLS 1.3.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Cipher {
-    /// The fastest one on this processor.
+    /// The fastest cipher on this processor.
     Auto,
     /// AES-256-GCM
     Aes256Gcm,
@@ -59,27 +59,27 @@ pub struct CpSettings {
     pub limit_bytes_per_second: Option<NonZeroU64>,
     /// The only network paths to use, as typed; empty uses what is found.
     pub channels: Vec<String>,
-    /// How it behaves towards others.
+    /// Behaviour towards others.
     pub sharing: SharingSettings,
-    /// From 1 to 128; chosen between them.
+    /// Number of streams, within bounds from 1 to 128.
     pub streams: Bounds,
-    /// 0 uses all cores.
+    /// Most cores; 0 uses all.
     pub threads: u32,
     /// CPUs to run on, or the network interface next to which; empty for all.
     pub pin: OsString,
-    /// From 0 to 64; chosen between them.
+    /// Number of reader threads, within bounds from 0 to 64.
     pub readers: Bounds,
-    /// From 0 to 64; chosen between them.
+    /// Number of writer threads, within bounds from 0 to 64.
     pub writers: Bounds,
-    /// What this side asks for.
+    /// Encryption that this side requests.
     pub encryption: Encryption,
-    /// The order in which slices and bundles leave.
+    /// Order in which slices and bundles are sent.
     pub order: Order,
-    /// The only one that is offered.
+    /// Cipher to offer; no other is offered.
     pub cipher: Cipher,
-    /// Of blocks and files.
+    /// Digest of blocks and files.
     pub digest: Digest,
-    /// From the loss of the last connection.
+    /// How long to retry after the loss of the last connection.
     pub retry_for: Duration,
     /// Do not wait for durability.
     pub no_sync: bool,
@@ -87,107 +87,107 @@ pub struct CpSettings {
     pub direct: bool,
     /// Re-read at the destination.
     pub verify: bool,
-    /// Send what matches, too.
+    /// Sends unchanged files, too.
     pub force: bool,
-    /// What is kept of metadata.
+    /// Metadata to keep.
     pub preserve: Preserve,
-    /// What becomes of entries that are there.
+    /// Treatment of entries that already exist.
     pub comparison: ComparisonSettings,
-    /// Say what is decided about each entry.
+    /// Prints the decision about each entry.
     pub verbose: bool,
-    /// Print JSON.
+    /// Prints JSON.
     pub json: bool,
     /// A power of two from 64 KiB to 4 MiB.
     pub block_bytes: u32,
-    /// For blocks, of one transfer.
+    /// Memory for the blocks of one transfer.
     pub memory_bytes: u64,
-    /// For dialling, TLS and hello together.
+    /// Limit for dialling, TLS and hello together.
     pub handshake_deadline: Duration,
-    /// Without a byte moving.
+    /// Limit without a byte moving.
     pub stall_deadline: Duration,
-    /// What is written about it.
+    /// Reports about the transfer.
     pub reports: ReportSettings,
-    /// What reaches other machines, with its options, as typed.
+    /// Program that reaches other machines, with its options, as typed.
     pub rsh: OsString,
-    /// How this program is called there, for the shell there.
+    /// Command that starts this program there, for the shell there.
     pub remote_command: OsString,
-    /// The first and the last port for data beside ssh; `None` is any.
+    /// First and last port for data beside ssh; `None` is any.
     pub data_ports: Option<(u16, u16)>,
-    /// No data beside ssh.
+    /// Sends no data beside ssh.
     pub via_ssh: bool,
-    /// What was given for any setting, anywhere but in the table, as it would be typed.
+    /// Every given setting, except defaults, as it would be typed.
     pub given: Vec<(&'static str, OsString)>,
-    /// Which entries are meant.
+    /// Selection of entries.
     pub selection: SelectionSettings,
 }
 
-/// What is written about a transfer, besides what is printed.
+/// Reports about a transfer, besides the printed output.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ReportSettings {
-    /// Where the manifest goes.
+    /// File for the manifest.
     pub manifest: Option<PathBuf>,
-    /// By name, not in the order of completion.
+    /// Sorts the manifest by name, not in the order of completion.
     pub manifest_sorted: bool,
-    /// With this user's identity.
+    /// Signs with this user's identity.
     pub sign: bool,
-    /// Where the names of failed entries go.
+    /// File for the names of failed entries.
     pub failed: Option<PathBuf>,
-    /// What events are appended to.
+    /// File to which events are appended.
     pub log_file: Option<PathBuf>,
-    /// Print figures of each stage.
+    /// Prints figures of each stage.
     pub stats: bool,
 }
 
 /// Settings of `godwit verify`; each field is the setting of its name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct VerifySettings {
-    /// 0 uses all cores.
+    /// Most cores; 0 uses all.
     pub threads: u32,
     /// CPUs to run on, or the network interface next to which; empty for all.
     pub pin: OsString,
-    /// The only one that is offered.
+    /// Cipher to offer; no other is offered.
     pub cipher: Cipher,
-    /// From the loss of the connection.
+    /// How long to retry after the loss of the connection.
     pub retry_for: Duration,
-    /// Print JSON.
+    /// Prints JSON.
     pub json: bool,
-    /// For dialling, TLS and hello together.
+    /// Limit for dialling, TLS and hello together.
     pub handshake_deadline: Duration,
-    /// Without a byte moving.
+    /// Limit without a byte moving.
     pub stall_deadline: Duration,
-    /// Modes and times do not count.
+    /// Ignores modes and times.
     pub content_only: bool,
-    /// Name what is not in the manifest.
+    /// Reports entries that are not in the manifest.
     pub extra: bool,
     /// The only network paths to use, as typed.
     pub channels: Vec<String>,
-    /// Who must have signed, as typed.
+    /// Identity of the required signer, as typed.
     pub signed_by: Option<OsString>,
-    /// What reaches other machines, with its options, as typed.
+    /// Program that reaches other machines, with its options, as typed.
     pub rsh: OsString,
-    /// How this program is called there, for the shell there.
+    /// Command that starts this program there, for the shell there.
     pub remote_command: OsString,
 }
 
 /// Settings of `godwit manifest`; each field is the setting of its name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ManifestSettings {
-    /// 0 uses all cores.
+    /// Most cores; 0 uses all.
     pub threads: u32,
     /// CPUs to run on, or the network interface next to which; empty for all.
     pub pin: OsString,
-    /// Of files.
+    /// Digest of files.
     pub digest: Digest,
-    /// By name, not in the order of completion.
+    /// Sorts by name, not in the order of completion.
     pub manifest_sorted: bool,
-    /// With this user's identity.
+    /// Signs with this user's identity.
     pub sign: bool,
 }
 
 /// Settings of `godwit gen`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GenSettings {
-    /// Of names and contents.
+    /// Seed of names and contents.
     pub seed: u64,
 }
 

@@ -1,5 +1,5 @@
 //! Values of settings: from text to a typed value in the setting's range.
-//! Does not know where a text came from.
+//! Does not know the origin of a text.
 
 use crate::duration::{DurationError, exact_duration, parse_duration};
 use crate::settings::table::{Kind, Setting};
@@ -17,9 +17,9 @@ pub enum Value {
     Rate(u64),
     /// A time span.
     Duration(Duration),
-    /// A plain number; the largest one is `none` where that is possible.
+    /// A plain number. The largest one means `none` where that is allowed.
     Count(u64),
-    /// The least and the most of something.
+    /// Minimum and maximum of a count.
     Bounds(Bounds),
     /// On or off.
     Flag(bool),
@@ -27,18 +27,18 @@ pub enum Value {
     Choice(&'static str),
     /// The text given.
     Text(OsString),
-    /// The first and the last port; `None` is any.
+    /// First and last port; `None` is any.
     Ports(Option<(u16, u16)>),
     /// The texts given.
     List(Vec<OsString>),
 }
 
-/// The least and the most of something that is chosen between them.
+/// Minimum and maximum of a count that is chosen between them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Bounds {
-    /// The least.
+    /// Minimum.
     pub least: u32,
-    /// The most; the same if it is fixed.
+    /// Maximum; equal to the minimum if the count is fixed.
     pub most: u32,
 }
 
@@ -51,7 +51,7 @@ impl Bounds {
 }
 
 impl Value {
-    /// What would be typed for it, element by element.
+    /// The value as it would be typed, element by element.
     pub(crate) fn texts(&self) -> Vec<OsString> {
         let text = match self {
             Self::Size(bytes) => exact_size(*bytes),
@@ -72,35 +72,35 @@ impl Value {
     }
 }
 
-/// Why a text is no value of a setting.
+/// Why a text is not a value of a setting.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum ValueError {
-    /// Not UTF-8 where only a word or a number makes sense.
+    /// The text is not UTF-8, but must be a word or a number.
     #[error("it is not UTF-8")]
     NotText,
-    /// Given more than once.
+    /// The setting was given more than once.
     #[error("it takes one value, not several")]
     Several,
-    /// No number.
+    /// The text is no number.
     #[error("`{0}` is not a whole number")]
     Number(String),
-    /// No size or rate.
+    /// The text is no size or rate.
     #[error("`{text}`: {error}")]
     Unit {
         /// The text.
         text: String,
-        /// What is wrong with it.
+        /// Fault of the text.
         error: UnitError,
     },
-    /// No duration.
+    /// The text is no duration.
     #[error("`{text}`: {error}")]
     Duration {
         /// The text.
         text: String,
-        /// What is wrong with it.
+        /// Fault of the text.
         error: DurationError,
     },
-    /// Outside the range.
+    /// The value is outside the range.
     #[error("`{text}` is out of range: {range}")]
     Range {
         /// The text.
@@ -108,28 +108,28 @@ pub enum ValueError {
         /// The range in words.
         range: String,
     },
-    /// None of the words.
+    /// The text is none of the allowed words.
     #[error("`{text}` is not one of {choices}")]
     Choice {
         /// The text.
         text: String,
-        /// The words.
+        /// The allowed words.
         choices: String,
     },
-    /// What a list's element has wrong.
+    /// An element of a list is invalid.
     #[error("`{text}`: {reason}")]
     Element {
         /// The element.
         text: String,
-        /// What is wrong with it.
+        /// Fault of the element.
         reason: String,
     },
 }
 
-/// Reads what was given for a setting.
+/// Parses the texts given for a setting.
 ///
 /// # Errors
-/// Says what is wrong, without naming the setting.
+/// Describes the fault, without naming the setting.
 pub fn parse_value(setting: &Setting, given: &[OsString]) -> Result<Value, ValueError> {
     if setting.is_list() {
         return Ok(Value::List(given.to_vec()));
@@ -214,7 +214,7 @@ pub fn parse_value(setting: &Setting, given: &[OsString]) -> Result<Value, Value
     }
 }
 
-/// `None` if it is neither a number, nor two of them in their order, nor `auto`, or not within the range.
+/// `None` unless the text is a number, two ordered numbers, or `auto`, within the range.
 fn parse_bounds(text: &str, min: u32, max: u32, auto: u32) -> Option<Bounds> {
     if text == "auto" {
         return Some(Bounds {
@@ -232,7 +232,7 @@ fn parse_bounds(text: &str, min: u32, max: u32, auto: u32) -> Option<Bounds> {
     (least <= most).then_some(Bounds { least, most })
 }
 
-/// `None` if it is neither a port, nor a range, nor `any`.
+/// `None` unless the text is a port, a range, or `any`.
 fn parse_ports(text: &str) -> Option<Option<(u16, u16)>> {
     if text == "any" {
         return Some(None);
@@ -246,7 +246,7 @@ fn parse_ports(text: &str) -> Option<Option<(u16, u16)>> {
     (first <= last).then_some(Some((first, last)))
 }
 
-/// What values a kind takes, in words.
+/// The values of a kind, in words.
 #[must_use]
 pub fn range_text(kind: &Kind) -> String {
     match kind {
@@ -280,7 +280,7 @@ pub fn range_text(kind: &Kind) -> String {
     }
 }
 
-/// The word for the value behind the flag in usage lines; None for a plain flag.
+/// Placeholder after the flag in usage lines; None for a plain flag.
 #[must_use]
 pub fn placeholder(kind: &Kind) -> Option<String> {
     match kind {

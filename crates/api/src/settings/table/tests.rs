@@ -1,5 +1,5 @@
 //! Tests of the table.
-//! Those of values are with their parser.
+//! Values are tested with their parser.
 
 use super::*;
 use crate::settings::value::parse_value;

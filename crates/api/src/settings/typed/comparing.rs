@@ -1,9 +1,9 @@
-//! Settings of what becomes of entries that are at the destination.
+//! Settings for entries that already exist at the destination.
 //! Compares nothing.
 
 use crate::settings::resolve::Values;
 
-/// How an entry that is at the destination is judged to be the same.
+/// How an existing entry at the destination is judged to be equal.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Judge {
     /// By size and modification time.
@@ -15,28 +15,28 @@ pub enum Judge {
     Size,
 }
 
-/// What becomes of entries that are at the destination; each field is the setting of its name.
+/// Treatment of entries that already exist at the destination. Each field is the setting of its name.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ComparisonSettings {
     /// From `checksum` and `size-only`.
     pub judge: Judge,
-    /// Newer ones stay.
+    /// Newer entries at the destination stay.
     pub update: bool,
-    /// Nothing new is made.
+    /// No new entries are made.
     pub existing: bool,
-    /// What is there stays.
+    /// Existing entries stay as they are.
     pub ignore_existing: bool,
-    /// Only of `sync`.
+    /// Only for `sync`: extra entries at the destination are deleted.
     pub delete: bool,
-    /// Only of `sync`: what only the destination has goes before anything is sent.
+    /// Only for `sync`: extra entries at the destination are deleted before anything is sent.
     pub delete_before: bool,
-    /// Only of `sync`; None is no limit.
+    /// Only for `sync`: most entries to delete; None is no limit.
     pub max_delete: Option<u64>,
-    /// Change nothing.
+    /// Changes nothing.
     pub dry_run: bool,
-    /// `checksum` and `size-only` were both asked for.
+    /// Both `checksum` and `size-only` were given.
     pub contradicts: bool,
-    /// No setting: whether the destination is the source's counterpart, as for `sync`.
+    /// Not a setting: whether the destination is the counterpart of the source, as for `sync`.
     pub counterpart: bool,
 }
 

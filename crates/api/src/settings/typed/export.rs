@@ -1,4 +1,4 @@
-//! What a node exports, and how it is written: a directory, its name, and what is applied there.
+//! Owns the exports of a node and their text form: a directory, its name, and the metadata to apply there.
 //! Looks at no file system.
 
 use crate::endpoint::check_export_name;
@@ -9,19 +9,19 @@ use std::path::PathBuf;
 /// A directory that a node exports.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Export {
-    /// What clients call it.
+    /// Name for clients.
     pub name: String,
-    /// Where it is.
+    /// Path of the directory.
     pub path: PathBuf,
-    /// Apply set-user-id and set-group-id bits.
+    /// Applies set-user-id and set-group-id bits.
     pub set_id: bool,
-    /// Apply owner and group.
+    /// Applies owner and group.
     pub owner: bool,
-    /// Give and apply `security.*` and `trusted.*` attributes.
+    /// Reads and applies `security.*` and `trusted.*` attributes.
     pub security_xattrs: bool,
-    /// Make device nodes.
+    /// Makes device nodes.
     pub devices: bool,
-    /// Do nothing in the directory unless a file system is mounted at it.
+    /// Refuses all access to the directory unless a file system is mounted at it.
     pub require_mount: bool,
 }
 
@@ -41,7 +41,7 @@ impl Export {
         let (mut set_id, mut owner, mut security_xattrs, mut devices) =
             (false, false, false, false);
         let mut require_mount = false;
-        // Only what is known is cut off: a path may hold commas.
+        // Only known words are cut off: a path may contain commas.
         loop {
             if let Some(rest) = path.strip_suffix(b",set-id") {
                 (path, set_id) = (rest, true);

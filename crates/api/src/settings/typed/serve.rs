@@ -1,5 +1,5 @@
 //! The settings of `godwit serve` as the program uses them.
-//! Looks at no file and no network: whether a directory or an interface exists is found out by the node.
+//! Reads no file and no network: the node checks whether directories and interfaces exist.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use crate::host::HostPort;
 use crate::settings::resolve::{SettingError, SettingErrors, Values};
 use crate::settings::value::Bounds;
 
-/// Which encryption a node lets clients ask for.
+/// Encryption that a node lets clients request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ServeEncryption {
     /// Only [`Encryption::Tls`](super::Encryption::Tls).
     Tls,
-    /// [`Encryption::None`](super::Encryption::None) too.
+    /// Also [`Encryption::None`](super::Encryption::None).
     Any,
 }
 
@@ -25,39 +25,39 @@ pub enum ServeEncryption {
 pub struct ServeSettings {
     /// `all`, `none`, or addresses and interfaces.
     pub announce: Vec<String>,
-    /// At least one; port 0 is any free one.
+    /// Addresses to listen on; at least one. Port 0 is any free port.
     pub listen: Vec<HostPort>,
-    /// Addresses of the API and the page alone; empty leaves both on the data port.
+    /// Addresses for the API and the page only; empty leaves both on the data port.
     pub manage: Vec<HostPort>,
-    /// No name twice.
+    /// Exports; no name occurs twice.
     pub exports: Vec<Export>,
-    /// What clients may ask for.
+    /// Encryption that clients may request.
     pub encryption: ServeEncryption,
-    /// 0 uses all cores.
+    /// Most cores; 0 uses all.
     pub threads: u32,
     /// CPUs to run on, or the network interface next to which; empty for all.
     pub pin: OsString,
-    /// From 0 to 64; chosen between them.
+    /// Number of reader threads, within bounds from 0 to 64.
     pub readers: Bounds,
-    /// From 0 to 64; chosen between them.
+    /// Number of writer threads, within bounds from 0 to 64.
     pub writers: Bounds,
-    /// For blocks, of each transfer.
+    /// Memory for the blocks of each transfer.
     pub memory_bytes: u64,
-    /// From accepting to the end of the hello.
+    /// Limit from accepting a connection to the end of the hello.
     pub handshake_deadline: Duration,
-    /// Without a byte moving.
+    /// Limit without a byte moving.
     pub stall_deadline: Duration,
-    /// Of one identity.
+    /// Most connections of one identity.
     pub connections_per_peer: u32,
-    /// Of all clients together.
+    /// Most connections of all clients together.
     pub connections_max: u32,
-    /// Of one identity, interrupted ones included.
+    /// Most transfers of one identity, interrupted ones included.
     pub transfers_per_peer: u32,
-    /// Of all clients together.
+    /// Most transfers of all clients together.
     pub transfers_max: u32,
     /// Jobs that the node runs at once.
     pub jobs: u32,
-    /// How long ended jobs are remembered.
+    /// How long ended jobs are kept.
     pub keep_history: Duration,
     /// The longest time that an interrupted transfer keeps its destination.
     pub keep_for: Duration,
@@ -67,32 +67,32 @@ pub struct ServeSettings {
     pub certificate: Option<CertificateFiles>,
     /// Names of the node's own certificate.
     pub certificate_names: Vec<String>,
-    /// The Unix socket of the API; None is the one in the home.
+    /// The Unix socket of the API; None is the one in the home directory.
     pub socket: Option<PathBuf>,
     /// The form of the log.
     pub log_format: LogFormat,
-    /// The least that a line of the log must be.
+    /// The lowest level of log lines to write.
     pub log_level: LogLevel,
     /// How long records of transfers are kept.
     pub keep_accounting: Duration,
-    /// Where the figures are sent.
+    /// Graphite receiver of the figures.
     pub graphite: Option<HostPort>,
-    /// How the node joins a cluster, and is reached there.
+    /// How the node joins a cluster, and its addresses there.
     pub cluster: ClusterSettings,
 }
 
-/// How a node joins a cluster, and is reached there.
+/// How a node joins a cluster, and its addresses there.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ClusterSettings {
-    /// The name that it wants.
+    /// Requested name of the node.
     pub name: Option<String>,
     /// A node of the cluster, and the file with the invitation.
     pub join: Option<JoinSettings>,
-    /// Where the other nodes reach it; empty leaves it to the node.
+    /// Addresses at which the other nodes reach this node; empty leaves the choice to the node.
     pub addresses: Vec<HostPort>,
 }
 
-/// Whose cluster a node joins, and by which invitation.
+/// The cluster that a node joins, and its invitation.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct JoinSettings {
     /// A node of the cluster.
@@ -106,20 +106,20 @@ pub struct JoinSettings {
 pub enum LogFormat {
     /// Lines for people.
     Text,
-    /// A JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// How much a line of a log matters.
+/// Level of a log line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LogLevel {
     /// The node cannot do its work.
     Error,
-    /// Something was refused, or failed.
+    /// A request was refused, or something failed.
     Warn,
-    /// Something happened.
+    /// A normal event.
     Info,
-    /// For those who look for a fault.
+    /// Details for finding faults.
     Debug,
 }
 
@@ -262,11 +262,11 @@ fn cluster(values: &Values, faults: &mut Faults) -> ClusterSettings {
     }
 }
 
-/// What is wrong so far.
+/// Faults found so far.
 struct Faults(Vec<SettingError>);
 
 impl Faults {
-    /// The value; of a fault, nothing.
+    /// The value, or the default for a fault.
     fn take<T: Default>(&mut self, found: Result<T, SettingError>) -> T {
         found.unwrap_or_else(|fault| {
             self.0.push(fault);
@@ -280,7 +280,7 @@ impl Faults {
     }
 }
 
-/// The port where Graphite takes plain text.
+/// The port for Graphite's plain text protocol.
 const GRAPHITE_PORT: u16 = 2003;
 
 fn parse_graphite(text: &OsString) -> Result<HostPort, String> {

@@ -1,4 +1,4 @@
-//! Tests of precedence and of the typed settings.
+//! Tests precedence and typed settings.
 //! No process environment is read or changed.
 
 use super::*;
