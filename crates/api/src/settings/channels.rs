@@ -21,10 +21,8 @@ pub(super) const CHANNELS: &[Setting] = &[
         given_in: GivenIn::Command(
             "names interfaces and addresses of the machine of a command; a node finds its own paths to a site, and its operator says which it may use (godwit serve --announce, and the addresses of godwit site add)",
         ),
-        help: "A network path to use, and no others than those named (repeatable)",
-        detail: "LOCAL is an address or an interface of this machine, REMOTE an address of the other one; without it the other side's \
-                 address in the same network is taken, or the one that was dialled. Without `--channel`, all pairs of interfaces over which \
-                 the other machine answers are used. One that was named and cannot be used is an error. `verify` uses the first that works.",
+        help: "A network path to use; only named paths are used (repeatable)",
+        detail: "LOCAL is an address or an interface of this machine, and REMOTE an address of the other one. Without REMOTE, the address of the other side in the same network is used, or else the dialled one. Without `--channel`, all pairs of interfaces are used over which the other machine answers. A named path that cannot be used is an error. `verify` uses the first path that works.",
     },
     Setting {
         name: "announce",
@@ -37,8 +35,7 @@ pub(super) const CHANNELS: &[Setting] = &[
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
-        help: "Which further addresses clients are told of, to use several network paths (repeatable)",
-        detail: "Of those that are listened on. Only clients that may open a transfer are told, and only if there is more than one interface. \
-                 `none` keeps every transfer on the path that its client dialled.",
+        help: "Further addresses to announce to clients, for several network paths (repeatable)",
+        detail: "The addresses come from those that the node listens on. Only clients that may open a transfer receive them, and only if there is more than one interface. `none` keeps every transfer on the path that its client dialled.",
     },
 ];

@@ -89,7 +89,7 @@ pub(super) const CHOICES: &[Setting] = &[
         obeyed_by: ObeyedBy::Rules,
         given_in: CHOOSING,
         help: "Leave out what is mounted in the source, and delete nothing of what is mounted in the destination",
-        detail: "A mount point in the source becomes a directory; what the destination has in it stays.",
+        detail: "A mount point in the source becomes a directory. The contents of that directory at the destination stay.",
     },
     Setting {
         name: "newer",
@@ -101,8 +101,7 @@ pub(super) const CHOICES: &[Setting] = &[
         obeyed_by: ObeyedBy::Rules,
         given_in: CHOOSING,
         help: "Take only what was modified after this time, or after this file was",
-        detail: "A time is `2026-01-31`, `2026-01-31T12:30:05`, `2026-01-31T12:30+02:00` (UTC unless an offset is given), `@SECONDS` since 1970, \
-                 or a duration before now, as `2d`; anything else is the name of a file. Directories are always taken.",
+        detail: "A time is `2026-01-31`, `2026-01-31T12:30:05`, `2026-01-31T12:30+02:00` (UTC unless an offset is given), `@SECONDS` since 1970, or a duration before now, such as `2d`. Any other text is the name of a file. Directories are always taken.",
     },
     Setting {
         name: "older",
@@ -150,6 +149,6 @@ pub(super) const CHOICES: &[Setting] = &[
         obeyed_by: ObeyedBy::ListForm,
         given_in: CHOOSING,
         help: "With --files-from: take directories that the list names with all that is in them",
-        detail: "Without --files-from directories are always taken with all that is in them.",
+        detail: "Without --files-from, directories are always taken with all their contents.",
     },
 ];

@@ -18,7 +18,7 @@ pub(super) const COMPARING: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Compare files of one size by their contents, not by their modification time",
-        detail: "Both sides read them, with the digest of `--digest`; what is the same is not sent.",
+        detail: "Both sides read the files, with the digest of `--digest`. Equal files are not sent.",
     },
     Setting {
         name: "size-only",
@@ -29,8 +29,8 @@ pub(super) const COMPARING: &[Setting] = &[
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "Take files of one size for the same",
-        detail: "Whatever their modification times are; those are set.",
+        help: "Treat files of the same size as equal",
+        detail: "Differing modification times are set without sending the contents.",
     },
     Setting {
         name: "update",
@@ -41,7 +41,7 @@ pub(super) const COMPARING: &[Setting] = &[
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "Leave files alone that are newer at the destination",
+        help: "Leave files at the destination that are newer",
         detail: "",
     },
     Setting {
@@ -53,7 +53,7 @@ pub(super) const COMPARING: &[Setting] = &[
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "Make nothing that is not at the destination already",
+        help: "Make no new entries at the destination",
         detail: "",
     },
     Setting {
@@ -65,8 +65,8 @@ pub(super) const COMPARING: &[Setting] = &[
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "Leave everything alone that is at the destination already",
-        detail: "Directories excepted: what they lack is made in them, and they get their modes and times.",
+        help: "Leave existing entries at the destination as they are",
+        detail: "Directories are an exception: missing entries are made in them, and they get their modes and times.",
     },
     Setting {
         name: "delete",
@@ -77,9 +77,8 @@ pub(super) const COMPARING: &[Setting] = &[
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "In the end, delete what only the destination has",
-        detail: "After everything has arrived, and only if all of the source could be looked at and nothing failed. Directories go with what is in them; \
-                 symbolic links are never followed. With it, a directory also makes way for a file or link of its name in the source, and a file or link for a directory. What rules exclude is not deleted, nor what limits of size and time leave out of the source.",
+        help: "In the end, delete extra entries at the destination",
+        detail: "Deletion happens after everything has arrived, and only if the whole source could be read and nothing failed. Directories go with their contents; symbolic links are never followed. A directory also makes way for a file or link of its name in the source, and a file or link for a directory. Entries that rules exclude are not deleted, nor are source entries that limits of size and time leave out.",
     },
     Setting {
         name: "delete-before",
@@ -91,7 +90,7 @@ pub(super) const COMPARING: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "As --delete, but delete before anything is sent",
-        detail: "For a destination that is too full to take the new contents beside the old ones. The source is looked at twice. If not all of it can be looked at, or not all can be deleted, nothing is sent. Not with `--manifest`.",
+        detail: "For a destination without room for new contents beside the old ones. The source is scanned twice. If the scan or the deletion is incomplete, nothing is sent. Not with `--manifest`.",
     },
     Setting {
         name: "max-delete",
@@ -103,7 +102,7 @@ pub(super) const COMPARING: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "If more entries than this would be deleted, delete none",
-        detail: "The exit code is 3 then. What makes way for a directory while the transfer runs counts, too.",
+        detail: "The exit code is 3 then. Entries that make way for a directory during the transfer count, too.",
     },
     Setting {
         name: "dry-run",
@@ -115,7 +114,7 @@ pub(super) const COMPARING: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Change nothing at the destination, and say what would be done",
-        detail: "One line for each entry that would be sent, made, changed in its metadata or deleted; with `--verbose`, for those that would be skipped, too.",
+        detail: "Prints one line for each entry that would be sent, made, changed in its metadata or deleted. With `--verbose`, it also prints entries that would be skipped.",
     },
     Setting {
         name: "verbose",
@@ -126,7 +125,7 @@ pub(super) const COMPARING: &[Setting] = &[
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "Say what is decided about each entry",
+        help: "Print the decision about each entry",
         detail: "",
     },
 ];

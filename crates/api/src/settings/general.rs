@@ -45,7 +45,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Send no faster than this",
-        detail: "Counts file contents, in bytes or bits a second: `300MB`, `2.5Gbit/s`.",
+        detail: "The limit counts file contents, in bytes or bits per second: `300MB`, `2.5Gbit/s`.",
     },
     Setting {
         name: "streams",
@@ -61,8 +61,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "TCP connections that carry the transfer",
-        detail: "By itself it begins with two, or with as many as a long way with small buffers needs, and finds out while it runs whether more or fewer are better. \
-                 One number fixes them; `4..16` leaves the choice between the two. What is decided is in `--log-file` and `--json`, and with `--verbose` on the screen; see docs/tuning.md.",
+        detail: "`auto` starts with two, or with more on a long path with small buffers. While the transfer runs, it tries whether more or fewer are faster. One number fixes the count; `4..16` sets the bounds. Decisions appear in `--log-file` and `--json`, and with `--verbose` on the screen; see docs/tuning.md.",
     },
     Setting {
         name: "threads",
@@ -89,7 +88,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Threads that read files at the source",
-        detail: "They read ahead of the streams, which read for themselves as well. One number fixes them, 0 is none; `2..8` leaves the choice between the two, `auto` is `0..16`. Where the streams' threads wait for storage, more are tried, and kept if they win a tenth; where they do not wait, fewer.",
+        detail: "They read ahead of the stream threads, which also read. One number fixes the count, and 0 is none. `2..8` sets the bounds, and `auto` is `0..16`. While stream threads wait for storage, more threads are tried, and kept if they win a tenth. Otherwise fewer are tried.",
     },
     Setting {
         name: "writers",
@@ -101,7 +100,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Threads that write files at the destination",
-        detail: "They write for the streams, which write for themselves as well. One number fixes them, 0 is none; `2..8` leaves the choice between the two, `auto` is `0..16`. Where the streams' threads wait for storage, more are tried, and kept if they win a tenth; where they do not wait, fewer.",
+        detail: "They write for the stream threads, which also write. One number fixes the count, and 0 is none. `2..8` sets the bounds, and `auto` is `0..16`. While stream threads wait for storage, more threads are tried, and kept if they win a tenth. Otherwise fewer are tried.",
     },
     Setting {
         name: "encryption",
@@ -113,9 +112,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Whether file contents are encrypted on the network",
-        detail: "`none` sends file contents in clear, and only those: names, digests and all that steers the transfer \
-                 stay inside TLS. It does not withstand an active attacker, and the node must allow it \
-                 (`serve --encryption any`).",
+        detail: "`none` sends file contents in clear, and nothing else: names, digests and all control data stay inside TLS. It does not withstand an active attacker, and the node must allow it (`serve --encryption any`).",
     },
     Setting {
         name: "encryption",
@@ -127,7 +124,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "Which encryption a client may ask for",
-        detail: "`any` lets a client ask for `--encryption none`; what it does not ask for it does not get.",
+        detail: "`any` lets a client ask for `--encryption none`. A client that does not ask for it gets TLS.",
     },
     Setting {
         name: "order",
@@ -138,10 +135,8 @@ pub(super) const GENERAL: &[Setting] = &[
         heading: Heading::Safety,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "In which order contents leave, over all streams and channels",
-        detail: "`random` takes the next slice of a large file from 64 that are ready, of up to four files at a time, and the next small \
-                 file from 4,096. Who listens at one link, where contents go in clear, then has scattered pieces. Small \
-                 files take a tenth longer (measured), and a disk that seeks loses its long reads and writes. It is refused with standard input and output, which have an order.",
+        help: "Order in which contents leave, over all streams and channels",
+        detail: "`random` takes the next slice of a large file from 64 that are ready, of up to four files at a time, and the next small file from 4,096. An eavesdropper on one link, where contents go in clear, then gets only scattered pieces. Small files take a tenth longer (measured), and a disk that seeks loses its long reads and writes. It is refused with standard input and output, which have an order.",
     },
     Setting {
         name: "cipher",
@@ -153,7 +148,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "The cipher of TLS 1.3",
-        detail: "`auto` is AES-128-GCM where the processor has instructions for AES (a tenth faster there than AES-256-GCM), else CHACHA20-POLY1305.",
+        detail: "`auto` is AES-128-GCM if the processor has instructions for AES (a tenth faster there than AES-256-GCM), else CHACHA20-POLY1305.",
     },
     Setting {
         name: "digest",
@@ -165,7 +160,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "The digest of blocks and files",
-        detail: "`crc64-nvme` finds accidents and costs next to nothing; `blake3` is a cryptographic one, the same that `b3sum` prints.",
+        detail: "`crc64-nvme` detects accidental damage and costs next to nothing. `blake3` is a cryptographic digest, the same that `b3sum` prints.",
     },
     Setting {
         name: "retry-for",
@@ -179,8 +174,8 @@ pub(super) const GENERAL: &[Setting] = &[
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "How long to go on trying while no connection works",
-        detail: "Counted anew from each loss of the last connection. Afterwards the transfer ends with exit code 5, and the same command resumes it. What cannot be reached in the first place fails at once, with exit code 1.",
+        help: "How long to retry while no connection works",
+        detail: "The time restarts with each loss of the last connection. When it is over, the transfer ends with exit code 5, and the same command resumes it. A peer that cannot be reached in the first place fails at once, with exit code 1.",
     },
     Setting {
         name: "no-sync",
@@ -192,8 +187,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Do not wait until the destination's storage has made the data durable",
-        detail: "Faster on slow disks. A power cut at the destination, during the transfer or some time after it, may then leave files \
-                 under their final names that are short, empty or hold zeros, and a resumed transfer may take them for complete.",
+        detail: "Faster on slow disks. A power cut at the destination, during the transfer or soon after, may leave final files short, empty or with zeros. A resumed transfer may take such files for complete.",
     },
     Setting {
         name: "verify",
@@ -205,7 +199,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Read every file back at the destination before it gets its name",
-        detail: "Past the page cache where the file system allows it. Every block is checked before it is written even without this.",
+        detail: "Reading bypasses the page cache where the file system allows it. Even without this flag, every block is checked before it is written.",
     },
     Setting {
         name: "force",
@@ -245,7 +239,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "The unit of reading, sending and writing",
-        detail: "Small enough to stay in a core's L2 cache is fastest.",
+        detail: "A block that fits a core's L2 cache is fastest.",
     },
     Setting {
         name: "memory",
@@ -260,8 +254,8 @@ pub(super) const GENERAL: &[Setting] = &[
         heading: Heading::Machine,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "Memory for blocks on their way",
-        detail: "On this machine, for each transfer. The rest of what the program needs is small and does not grow with the data set.",
+        help: "Memory for blocks in flight",
+        detail: "The memory counts on this machine, for each transfer. The rest of the program's memory is small and does not grow with the data set.",
     },
     Setting {
         name: "handshake-deadline",
@@ -275,7 +269,7 @@ pub(super) const GENERAL: &[Setting] = &[
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Here,
         given_in: GivenIn::Jobs,
-        help: "How long a new connection may take until it has said who it is",
+        help: "How long a new connection may take until it is authenticated",
         detail: "",
     },
     Setting {
@@ -303,7 +297,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: SSH_ONLY,
         help: "The program that reaches the machine in HOST:PATH, and its options",
-        detail: "As in `ssh -p 2222 -i key`; a word with spaces goes in quotes. It reads its own configuration.",
+        detail: "Example: `ssh -p 2222 -i key`; a word with spaces goes in quotes. The program reads its own configuration.",
     },
     Setting {
         name: "remote-command",
@@ -315,7 +309,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: SSH_ONLY,
         help: "How godwit is called on the machine in HOST:PATH",
-        detail: "The shell there reads it, as in `~/bin/godwit` or `sudo godwit`.",
+        detail: "The shell there reads it. Examples: `~/bin/godwit`, `sudo godwit`.",
     },
     Setting {
         name: "data-ports",
@@ -326,8 +320,8 @@ pub(super) const GENERAL: &[Setting] = &[
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Here,
         given_in: SSH_ONLY,
-        help: "TCP ports that may be listened on for the data of HOST:PATH",
-        detail: "On either machine: data is sent by TCP beside ssh, in whichever direction a firewall lets it through. `50000-50100` is a range.",
+        help: "TCP ports for the data of HOST:PATH",
+        detail: "The ports may be opened on either machine: TCP carries the data beside ssh, in whichever direction a firewall allows. `50000-50100` is a range.",
     },
     Setting {
         name: "via-ssh",
@@ -339,7 +333,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: SSH_ONLY,
         help: "Send the data of HOST:PATH through ssh itself, not beside it",
-        detail: "Needs no other port than that of ssh, and is slower: each stream is an ssh connection of its own.",
+        detail: "Needs no port besides that of ssh, and is slower: each stream is a separate ssh connection.",
     },
     Setting {
         name: "listen",
@@ -353,7 +347,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "Address to listen on (repeatable)",
-        detail: "Port 0 takes any free one; the address in use is printed. `[::]` alone takes IPv4 as well. An IPv6 address goes in brackets: `[fe80::1%eth0]:7272`.",
+        detail: "Port 0 takes any free port; the address in use is printed. `[::]` alone includes IPv4. An IPv6 address goes in brackets: `[fe80::1%eth0]:7272`.",
     },
     Setting {
         name: "export",
@@ -367,9 +361,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "A directory that granted clients may reach, and its name (repeatable)",
-        detail: "With `set-id` the set-user-id and set-group-id bits of arriving files are applied; with `owner` \
-                 their owner and group are. Without them such files arrive as ordinary ones of the daemon's user. With `require-mount` \
-                 the export is refused while no file system is mounted at its directory.",
+        detail: "`set-id` applies the set-user-id and set-group-id bits of arriving files, and `owner` their owner and group. Without them, files arrive as ordinary files of the daemon's user. `require-mount` refuses the export while no file system is mounted at its directory.",
     },
     Setting {
         name: "connections-per-peer",
@@ -464,7 +456,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "Networks beside the Internet that webhooks may be sent to, as 10.0.0.0/8 (repeatable)",
-        detail: "A webhook of a user could reach services that only the node can reach, so private addresses are refused without this.",
+        detail: "Without this, private addresses are refused: a user's webhook could otherwise reach services that only the node can reach.",
     },
     Setting {
         name: "keep-for",
@@ -479,8 +471,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "The longest time that an interrupted transfer keeps its destination from others",
-        detail: "A client asks for its `--retry-for`, and gets no more than this. An interrupted transfer can be resumed \
-                 afterwards, too.",
+        detail: "A client asks for its `--retry-for`, and gets at most this time. An interrupted transfer can be resumed afterwards, too.",
     },
     Setting {
         name: "seed",

@@ -23,8 +23,7 @@ pub(super) const MACHINE: &[Setting] = &[
         obeyed_by: ObeyedBy::Process,
         given_in: COMMAND_ONLY,
         help: "Run on these CPUs only, or on those next to this network interface",
-        detail: "As in `0-7,16`, or `ens1f0`: on a machine with several sockets, what runs away from the card that it uses pays for the \
-                 way across with every byte. `--threads` then takes the first of these.",
+        detail: "Examples: `0-7,16`, `ens1f0`. On a machine with several sockets, a thread far from its network card pays for the distance with every byte. `--threads` then takes the first of these.",
     },
     Setting {
         name: "direct",
@@ -36,7 +35,6 @@ pub(super) const MACHINE: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Read and write large files past the page cache (O_DIRECT), at both ends",
-        detail: "For fast storage, and where other programs need the cache. Parts that do not begin and end with a page, and files small \
-                 enough to be bundled, still go through it. A file system that cannot do it makes those files fail.",
+        detail: "For fast storage, and if other programs need the cache. Parts that do not begin and end with a page, and files small enough to be bundled, still use the cache. On a file system without O_DIRECT, those large files fail.",
     },
 ];

@@ -18,8 +18,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Keep the owner of each entry",
-        detail: "By name where the destination knows it, else by number. Takes a superuser there, and an export that grants `owner`; without \
-                 this flag such an export gets the numbers as they are, and any other place its own user's.",
+        detail: "By name if the destination knows it, else by number. Needs a superuser there, or an export that grants `owner`. Without this flag, such an export gets the numbers as they are, and any other place its own user's.",
     },
     Setting {
         name: "group",
@@ -42,8 +41,8 @@ pub(super) const PRESERVE: &[Setting] = &[
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "Keep owners and groups by number, whatever they are called",
-        detail: "Also those in access lists.",
+        help: "Keep owners and groups by number, not by name",
+        detail: "This includes those in access lists.",
     },
     Setting {
         name: "xattrs",
@@ -67,7 +66,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Keep POSIX access lists",
-        detail: "Those of entries and the default ones of directories. Users and groups in them are mapped as owners are.",
+        detail: "Access lists of entries and default ones of directories. Users and groups in them are mapped like owners.",
     },
     Setting {
         name: "specials",
@@ -79,7 +78,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Keep FIFOs, sockets and device nodes",
-        detail: "Device nodes take a superuser, and an export that grants `devices`. Without this flag special files are reported and left out.",
+        detail: "Device nodes need a superuser, and an export that grants `devices`. Without this flag, special files are reported and left out.",
     },
     Setting {
         name: "archive",
@@ -91,7 +90,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Keep everything: --owner, --group, --xattrs, --acls, --specials",
-        detail: "Each of them can still be switched off: `-a --acls=false`.",
+        detail: "Each of them can be switched off: `-a --acls=false`.",
     },
     Setting {
         name: "strict",
@@ -102,9 +101,8 @@ pub(super) const PRESERVE: &[Setting] = &[
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "Fail an entry of which something cannot be kept",
-        detail: "Otherwise what a place cannot hold is left out, and told once for each kind with the number of entries. \
-                 An entry that fails is named, does not get its name, and the exit code is 3.",
+        help: "Fail an entry if any of its metadata cannot be kept",
+        detail: "Otherwise metadata that a place cannot hold is left out, and reported once per kind with the number of entries. A failed entry is named and does not get its name, and the exit code is 3.",
     },
 ];
 

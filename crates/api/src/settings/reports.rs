@@ -20,13 +20,8 @@ pub(super) const REPORTS: &[Setting] = &[
         given_in: GivenIn::Command(
             "names a file of the submitter's machine, which a node does not have; add manifest (godwit job submit --manifest), and fetch it with: godwit job manifest ID",
         ),
-        help: "Write down what the data set holds, with a digest of each file",
-        detail: "One line an entry, as `docs/manifest.md` describes; `godwit verify` checks a copy by it at any later time. \
-                 Files that were there already are read on this side for their digest. The file appears when the transfer \
-                 has ended, also if some entries failed: its last lines say how many. It vouches for the copy, so it does not go with \
-                 `--existing`, `--ignore-existing`, `--update` and `--size-only`, which leave entries that nobody compared. Reports \
-                 that lie in a local source are not copied and have no line, neither the manifest nor `--failed` and `--log-file`; a note says so. With \
-                 `--delete` an older copy of one stays at the destination.",
+        help: "Write a manifest of the data set, with a digest of each file",
+        detail: "The manifest has one line per entry, as `docs/manifest.md` describes; `godwit verify` checks a copy against it at any later time. Existing files are read on this side for their digest. The file appears when the transfer has ended, even if some entries failed: its last lines say how many. The manifest vouches for the copy. So it is refused with `--existing`, `--ignore-existing`, `--update` and `--size-only`, which leave entries without a comparison. Reports in a local source are not copied and have no line, neither the manifest nor `--failed` and `--log-file`; a note says so. With `--delete`, an older copy of a report stays at the destination.",
     },
     Setting {
         name: "manifest-sorted",
@@ -38,7 +33,7 @@ pub(super) const REPORTS: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: GivenIn::Jobs,
         help: "Sort the manifest by name",
-        detail: "So that two manifests of equal data sets are equal byte for byte. Otherwise entries stand in the order in which they became complete.",
+        detail: "With it, two manifests of equal data sets are equal byte for byte. Otherwise entries are in the order of completion.",
     },
     Setting {
         name: "sign",
@@ -50,7 +45,7 @@ pub(super) const REPORTS: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: GivenIn::Jobs,
         help: "Sign the manifest with this user's identity",
-        detail: "With the key whose name `godwit id` prints; `godwit verify --signed-by` checks it.",
+        detail: "The signature uses the key whose name `godwit id` prints; `godwit verify --signed-by` checks it.",
     },
     Setting {
         name: "failed",
@@ -64,10 +59,7 @@ pub(super) const REPORTS: &[Setting] = &[
             "names a file of the submitter's machine, which a node does not have; the job's report has the same",
         ),
         help: "Write the names of entries that failed to this file",
-        detail: "Names below the source, each ended by a zero byte, as `--files-from FILE --from0 --recursive` reads them: the next \
-                 run then does only those, directories with all that is in them. The reasons are in FILE.reasons, a line each: name (escaped as in a manifest), side, code, message, \
-                 separated by tabs. Both files are there, empty, when nothing failed. They replace those of an earlier run when this one is over, so FILE may be the list that \
-                 this run reads by `--files-from` and `--from0`; then it stays as it is if the run did not come to its end. Of a run that never began nothing is written.",
+        detail: "Names below the source, each ended by a zero byte, as `--files-from FILE --from0 --recursive` reads them. The next run then transfers only those, directories with all their contents. The reasons are in FILE.reasons, one line each: name (escaped as in a manifest), side, code, message, separated by tabs. If nothing failed, both files are empty. They replace those of an earlier run at the end of this one, so this run may read FILE by `--files-from` and `--from0`. If the run does not reach its end, FILE stays as it is. A run that never began writes nothing.",
     },
     Setting {
         name: "log-file",
@@ -78,8 +70,8 @@ pub(super) const REPORTS: &[Setting] = &[
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Process,
         given_in: COMMAND_ONLY,
-        help: "Append what happens to this file, a JSON object a line",
-        detail: "The events of `--json`, each with the time (UTC) at its beginning; progress every five seconds.",
+        help: "Append the events to this file, one JSON object per line",
+        detail: "The events of `--json`, each with its time (UTC) first; progress every five seconds.",
     },
     Setting {
         name: "stats",
@@ -90,9 +82,8 @@ pub(super) const REPORTS: &[Setting] = &[
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
         given_in: GivenIn::Jobs,
-        help: "At the end, print what each stage of the transfer did and waited for",
-        detail: "Entries, bytes and rates of reading, sending, receiving, writing and syncing, what was sent again, \
-                 processor time and memory of both sides. With `--json`, an event `stats` before the summary.",
+        help: "At the end, print the work and the waits of each stage of the transfer",
+        detail: "Entries, bytes and rates of reading, sending, receiving, writing and syncing, retransmissions, processor time and memory of both sides. With `--json`, an event `stats` before the summary.",
     },
     Setting {
         name: "content-only",
@@ -115,7 +106,7 @@ pub(super) const REPORTS: &[Setting] = &[
         heading: Heading::General,
         obeyed_by: ObeyedBy::Here,
         given_in: GivenIn::Jobs,
-        help: "Name entries, too, that are there and not in the manifest",
+        help: "Also report entries that are not in the manifest",
         detail: "",
     },
     Setting {
@@ -128,6 +119,6 @@ pub(super) const REPORTS: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: GivenIn::Jobs,
         help: "Refuse a manifest that this identity has not signed",
-        detail: "What `godwit id` prints on the signer's side. A signature that is there must be valid even without this.",
+        detail: "IDENTITY is the output of `godwit id` on the signer's side. An existing signature must be valid even without this option.",
     },
 ];

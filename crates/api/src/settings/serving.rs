@@ -19,7 +19,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "The settings file, instead of config.toml in GODWIT_HOME",
-        detail: "It must exist. `godwit config check FILE` reads it, says all that is wrong with it, and starts nothing.",
+        detail: "The file must exist. `godwit config check FILE` reads it, reports all faults, and starts nothing.",
     },
     Setting {
         name: "manage",
@@ -33,7 +33,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "Serve API and page at this address only, and not on the data port (repeatable)",
-        detail: "For a network of the operators, or `127.0.0.1:7273` behind a proxy. The Unix socket stays. Requests from loopback need a token as all others do. A proxy in front of the Unix socket must add `X-Forwarded-For`: without it, its clients act as the user that the proxy runs as.",
+        detail: "For a network of the operators, or `127.0.0.1:7273` behind a proxy. The Unix socket stays. Requests from loopback need a token like all others. A proxy in front of the Unix socket must add `X-Forwarded-For`: otherwise its clients act as the proxy's own user.",
     },
     Setting {
         name: "name",
@@ -45,7 +45,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "The name of the node in its cluster, for a node that joins",
-        detail: "The name of the machine, unless one is given. A name is that of one node, and stays.",
+        detail: "The default is the name of the machine. Each name belongs to one node, and stays.",
     },
     Setting {
         name: "join",
@@ -59,8 +59,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "Join the cluster of the node at this address, by the invitation in --token-file",
-        detail: "The address is that of the node at which `godwit cluster invite` was called. A node that is a member already stays what it is, so the \
-                 option may remain.",
+        detail: "The address is that of the node on which `godwit cluster invite` ran. The option may remain: it does not change a node that is a member already.",
     },
     Setting {
         name: "token-file",
@@ -72,7 +71,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "The file with the invitation by which the node joins",
-        detail: "Only its owner may be able to read it. It is not needed any more once the node has joined.",
+        detail: "Only its owner may be able to read the file. It is not needed after the node has joined.",
     },
     Setting {
         name: "address",
@@ -86,7 +85,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "An address at which the other nodes of the cluster reach this one (repeatable)",
-        detail: "The addresses that the node listens at, or those of its interfaces, unless some are given.",
+        detail: "The default is the addresses that the node listens on, or those of its interfaces.",
     },
     Setting {
         name: "socket",
@@ -98,8 +97,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "The Unix socket of the API, instead of run/node.sock in GODWIT_HOME",
-        detail: "Users of the machine reach the node by it, so what leads to it must be open to them; the kernel says who calls. Commands look \
-                 for the socket in GODWIT_HOME and at `/run/godwit/node.sock`.",
+        detail: "Users of the machine reach the node through it, so its directories must be open to them; the kernel identifies the caller. Commands look for the socket in GODWIT_HOME and at `/run/godwit/node.sock`.",
     },
     Setting {
         name: "certificate",
@@ -111,8 +109,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "The certificate chain of API and page, in PEM, the node's own first",
-        detail: "Without one the node makes a certificate for itself, and prints the fingerprints of its key and of the certificate. It is good for 820 days and renewed 90 days before its end, with the same key. Changed files are read again by themselves, \
-                 and certificates that cannot be used leave the old one in force.",
+        detail: "By default, the node makes a certificate for itself, and prints the fingerprints of its key and of the certificate. It is valid for 820 days and renewed 90 days before its end, with the same key. Changed files are read again automatically. If they are invalid, the old certificate stays in force.",
     },
     Setting {
         name: "certificate-key",
@@ -138,7 +135,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "A further name of the certificate that the node makes for itself (repeatable)",
-        detail: "It has the name of the machine and those of loopback in any case. A certificate that lacks a name is renewed, with the same key.",
+        detail: "The certificate always has the name of the machine and those of loopback. A certificate that lacks a name is renewed, with the same key.",
     },
     Setting {
         name: "log-format",
@@ -150,7 +147,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "The form of the node's log on standard error",
-        detail: "Each line has a time and a level; lines about transfers have identity or user, direction, export and path in fields of their own.",
+        detail: "Each line has a time and a level. Lines about transfers have separate fields for identity or user, direction, export and path.",
     },
     Setting {
         name: "log-level",
@@ -161,8 +158,8 @@ pub(super) const SERVING: &[Setting] = &[
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
-        help: "The least that a line of the node's log must be to be written",
-        detail: "Refusals and failed transfers are `warn`; beginnings and other ends of transfers are `info`.",
+        help: "The lowest level of lines that the node's log contains",
+        detail: "Refusals and failed transfers are `warn`. Starts and other ends of transfers are `info`.",
     },
     Setting {
         name: "keep-accounting",
@@ -177,7 +174,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "Keep the records of transfers for this long",
-        detail: "One line of JSON for each transfer that ended, in a file a day below `accounting/` in GODWIT_HOME. A day takes 64 MiB at most, and all days 2 GiB: the oldest go first.",
+        detail: "One line of JSON for each transfer that ended, in one file per day below `accounting/` in GODWIT_HOME. A day takes 64 MiB at most, and all days 2 GiB: the oldest are deleted first.",
     },
     Setting {
         name: "graphite",
@@ -189,6 +186,6 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "Send the figures of /metrics to Graphite, every 10 s",
-        detail: "In the plain text protocol, as `godwit.HOST.NAME.LABEL.VALUE`. A receiver that is away or slow holds nothing up.",
+        detail: "The format is the plain text protocol, as `godwit.HOST.NAME.LABEL.VALUE`. A receiver that is unreachable or slow delays nothing.",
     },
 ];

@@ -17,10 +17,8 @@ pub(super) const SHARING: &[Setting] = &[
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "Whether it takes its share of the network, or what nobody else wants",
-        detail: "`background` yields to all other traffic, and to other programs at processors and disks: it goes slower as soon as packets are \
-                 delayed or lost, whatever the congestion control, and marks its packets with the code point LE. Through ssh itself \
-                 (`--via-ssh`) it yields only at processors and disks.",
+        help: "Whether to take a fair share of the network, or only spare capacity",
+        detail: "`background` yields to all other traffic, and to other programs at processors and disks. It slows down as soon as packets are delayed or lost, whatever the congestion control, and marks its packets with the code point LE. Through ssh itself (`--via-ssh`) it yields only at processors and disks.",
     },
     Setting {
         name: "congestion",
@@ -31,9 +29,8 @@ pub(super) const SHARING: &[Setting] = &[
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "The congestion control of the connections that send contents, as in bbr or cubic",
-        detail: "On the machine that sends, here or there; without it, its own default, but cubic or reno instead of BBR where the round trip is below 1 ms. Where its kernel does not have or allow it, nothing is sent: \
-                 the message says what net.ipv4.tcp_allowed_congestion_control lists.",
+        help: "The congestion control of the sending connections, such as bbr or cubic",
+        detail: "The setting applies on the sending machine, this one or the other. Without it, that machine's default applies, but cubic or reno instead of BBR if the RTT is below 1 ms. If its kernel lacks or forbids the algorithm, nothing is sent, and the message lists net.ipv4.tcp_allowed_congestion_control.",
     },
 ];
 
