@@ -104,8 +104,7 @@ async fn stat(
     entry(ask(&app, caller, wishes, Question::Stat { path }).await?)
 }
 
-/// Lists the exports of a site with their free space, or only the export of the place. Of another site, only exports that the caller may
-/// use.
+/// Lists the exports of a site with their free space, or only the export of the place. Of another site, lists only usable exports.
 #[utoipa::path(get, path = "/places/space", tag = "places", params(PlaceQuery), responses((status = 200, body = Vec<ExportRoom>), Problems))]
 async fn space(
     Viewer(caller): Viewer,
