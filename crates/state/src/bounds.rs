@@ -1,5 +1,5 @@
-//! Owns the bounds of the state: how long texts are, and how many rows there may be.
-//! Does not know the fields: those who own them ask here.
+//! Owns the bounds of the state: the lengths of texts, and the numbers of rows.
+//! Does not know the fields: their owners ask here.
 
 use crate::model::CommandError;
 
@@ -9,10 +9,10 @@ const NAME_BYTES_MAX: usize = 255;
 const TEXT_BYTES_MAX: usize = 4_352;
 /// Longest specification or summary: 60 sources with paths of the longest kind.
 pub const SPEC_BYTES_MAX: usize = 256 << 10;
-/// Addresses of a site, events of a webhook, windows of a limit.
+/// Longest list: addresses of a site, events of a webhook, windows of a limit.
 pub(crate) const LIST_MAX: usize = 64;
-/// Sources of one job; the specification has room for as many of usual length. A transfer without a job takes more: no node keeps
-/// its description.
+/// Sources of one job; the specification has room for this many of usual length. A transfer without a job takes more: no node keeps its
+/// description.
 pub const SOURCES_MAX: usize = 1_024;
 /// Groups of failed entries of a job: more than the failure catalogue has codes.
 pub(crate) const FAILURE_GROUPS_MAX: usize = 64;
@@ -30,25 +30,24 @@ pub(crate) const NODES_MAX: u64 = 1_000;
 pub(crate) const WEBHOOKS_MAX: u64 = 100;
 /// Ended jobs that are kept for one other site; a node refuses new ones at twice that number.
 pub const JOBS_OF_SITE_MAX: u64 = 10_000;
-/// Bytes of the descriptions of jobs that are kept for one other site: ended ones go beyond that, and a node refuses new ones at twice
-/// that number.
+/// Bytes of the descriptions of jobs that are kept for one other site. Beyond that, ended jobs are deleted; a node refuses new ones at
+/// twice that number.
 pub const SPEC_BYTES_OF_SITE_MAX: u64 = 64 << 20;
-/// Bytes of the descriptions of ended jobs that are kept for one user: those of a million usual jobs. The oldest go beyond that.
+/// Bytes of the descriptions of ended jobs that are kept for one user: those of a million usual jobs. Beyond that, the oldest are deleted.
 pub const SPEC_BYTES_OF_OWNER_MAX: u64 = 1 << 30;
-/// Lines of the audit log about one other site: those of thousands of jobs. The oldest makes way.
+/// Lines of the audit log about one other site: those of thousands of jobs. Beyond that, the oldest are deleted.
 pub const AUDIT_OF_SITE_MAX: u64 = 10_000;
-/// Jobs that wait: fifty times the figure that the node is measured with.
+/// Waiting jobs: fifty times the number in the node's benchmark.
 pub(crate) const JOBS_WAITING_MAX: u64 = 50_000;
-/// Events that can be resumed: three hours at one a second.
+/// Events that can be resumed: three hours at one per second.
 pub(crate) const EVENTS_KEPT: i64 = 10_000;
 /// Deliveries that wait for a webhook; the oldest one makes way.
 pub(crate) const DELIVERIES_KEPT: i64 = 10_000;
-/// Rows of each kind that one prune deletes: some 100 ms of work.
+/// Rows of each kind that one prune deletes: about 100 ms of work.
 pub(crate) const PRUNE_ROWS_MAX: i64 = 1_000;
-/// A page of a list, or of an answer, ends once what users chose the length of has so many bytes in it: a job may have a thousand long
-/// sources.
+/// Bytes of user-chosen length after which a page of a list, or of an answer, ends. A job may have a thousand long sources.
 pub const PAGE_BYTES: usize = 4 << 20;
-/// Rows that one page of a list has at most.
+/// Most rows of one page of a list.
 pub(crate) const PAGE_ROWS_MAX: usize = 1_000;
 
 /// Checks a name or an id.
@@ -68,7 +67,7 @@ pub(crate) fn text(field: &str, value: &str) -> Result<(), CommandError> {
     bytes(field, value, TEXT_BYTES_MAX)
 }
 
-/// Checks JSON text that is only kept.
+/// Checks JSON text that is stored without interpretation.
 pub(crate) fn spec(field: &str, value: &str) -> Result<(), CommandError> {
     bytes(field, value, SPEC_BYTES_MAX)?;
     match serde_json::from_str::<serde::de::IgnoredAny>(value) {

@@ -1,4 +1,4 @@
-//! Owns what can go wrong with the files of the state: which file, whose fault, what to do.
+//! Owns the faults of the files of the state: the file, the cause, and the remedy.
 //! Does not hold refusals of commands: those are `CommandError`.
 
 use std::io;
@@ -15,30 +15,30 @@ use crate::seal;
 pub struct Fault {
     /// The file.
     pub file: PathBuf,
-    /// What is wrong with it.
+    /// The fault of the file.
     #[source]
     pub kind: FaultKind,
 }
 
-/// What is wrong with a file of the state.
+/// The kind of a fault of a file of the state.
 #[derive(Debug, Error)]
 pub enum FaultKind {
-    /// No room on the file system, or a quota.
+    /// The file system is full, or a quota is exhausted.
     #[error(
         "the file system is full. Nothing was changed; make room and start the node again ({0})"
     )]
     Full(String),
-    /// The content does not hold together.
+    /// The content is inconsistent.
     #[error(
         "the file is damaged ({0}). It was left as it is; restore a backup with `godwit restore`"
     )]
     Damaged(String),
-    /// Bytes were read that do not hold together; the file itself may be whole.
+    /// Inconsistent bytes were read; the file itself may be whole.
     #[error(
         "what was read does not hold together ({0}); the disk may have failed. Restart the node: it checks the file, and says whether it is damaged"
     )]
     Unsound(String),
-    /// The file is no part of a node's state.
+    /// The file does not belong to a node's state.
     #[error("this is not a file of a node's state; name the right directory")]
     Foreign,
     /// The file is from a newer program.
@@ -52,7 +52,7 @@ pub enum FaultKind {
         /// Newest version that this program knows.
         newest: usize,
     },
-    /// The program and the cluster are too far apart.
+    /// The levels of the program and the cluster are too far apart.
     #[error("{0}")]
     Level(String),
     /// Another process uses the state.
@@ -64,7 +64,7 @@ pub enum FaultKind {
     /// Reading or writing failed.
     #[error("{0}")]
     Io(#[source] io::Error),
-    /// SQLite failed otherwise.
+    /// SQLite failed in another way.
     #[error("{0}")]
     Sqlite(#[source] rusqlite::Error),
 }
@@ -90,7 +90,7 @@ impl Fault {
         Self::new(file, kind)
     }
 
-    /// A failure while the file is in use. A disk that fails shows as unsound content, too.
+    /// A failure while the file is in use. A failing disk shows as inconsistent content, too.
     pub(crate) fn sqlite(file: &Path, error: rusqlite::Error) -> Self {
         let kind = match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => FaultKind::Full(error.to_string()),
@@ -151,7 +151,7 @@ mod tests {
             assert!(!used(code).contains("restore"), "{}", used(code));
             assert!(opened(code).contains("restore a backup"), "{code}");
         }
-        // The power of the disk is gone: that says nothing about the file.
+        // The disk has lost power: that says nothing about the file.
         for code in [
             ffi::SQLITE_IOERR_READ,
             ffi::SQLITE_IOERR_WRITE,

@@ -59,7 +59,7 @@ pub struct NewJob {
     /// The job does not start before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    /// The job is cancelled after this time.
+    /// The job fails if it has not ended by this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     /// Number of retries. Without it, only the deadline ends them.
@@ -167,7 +167,7 @@ pub struct JobView {
     pub limit: Option<u64>,
     /// The job does not start before this time.
     pub not_before: Option<Timestamp>,
-    /// The job is cancelled after this time.
+    /// The job fails if it has not ended by this time.
     pub deadline: Option<Timestamp>,
     /// Number of attempts so far.
     pub attempts: u32,

@@ -1,5 +1,5 @@
-//! Owns what the nodes that run jobs say: claims, reports, ends of attempts, restarts.
-//! Leaves submission and what users change to `jobs`.
+//! Owns the commands of nodes that run jobs: claims, reports, ends of attempts, restarts.
+//! Leaves submission and changes by users to `jobs`.
 
 use rusqlite::params;
 
@@ -59,7 +59,7 @@ pub(super) fn report(
     Ok(shift(context, job, Cause::Report, state, why.cloned())?)
 }
 
-/// Notes what the attempt found its destination to mean. Leaves the state of the job as it is.
+/// Notes whether the sources go into the destination, as the attempt found out. Leaves the state of the job as it is.
 pub(super) fn placed(
     context: &Context<'_>,
     job: &Job,
@@ -80,8 +80,8 @@ pub(super) fn placed(
     Ok(())
 }
 
-/// Notes which site runs the transfer, and by which asker it knows the job. Leaves the state of the job as it is, and refuses another route
-/// than that of before.
+/// Notes the site that runs the transfer, and the asker under which that site knows the job. Leaves the state of the job as it is. Refuses
+/// a route that differs from the earlier one.
 pub(super) fn route(
     context: &Context<'_>,
     job: &Job,
@@ -109,7 +109,7 @@ pub(super) fn route(
     Ok(())
 }
 
-/// Notes what an attempt moved, whether or not it has ended. Leaves the state of the job as it is.
+/// Notes the amounts that an attempt moved, ended or not. Leaves the state of the job as it is.
 pub(super) fn moved(
     context: &Context<'_>,
     job: &str,
@@ -209,7 +209,7 @@ pub(super) fn deny(
     stop(context, job, Cause::Deny, JobState::Failed, why.clone())
 }
 
-/// Ends whatever the job does. From: all that have not ended. To: paused, cancelled, failed.
+/// Stops a job in any state that is not an end. To: paused, cancelled, failed.
 pub(super) fn stop(
     context: &Context<'_>,
     job: &mut Job,
@@ -220,7 +220,7 @@ pub(super) fn stop(
     leave(context, job, cause, to, why, Moved::default())
 }
 
-/// Returns the jobs of the node's earlier starts. From: scanning, running, verifying. To: queued.
+/// Returns the jobs of earlier runs of the node to the queue. From: scanning, running, verifying. To: queued.
 pub(super) fn restart(context: &Context<'_>, runner: &Runner) -> Result<Effect, Stop> {
     bounds::name("node", &runner.node)?;
     bounds::name("instance", &runner.instance)?;
@@ -232,7 +232,7 @@ pub(super) fn restart(context: &Context<'_>, runner: &Runner) -> Result<Effect, 
     requeue(context, &runner.node, Some(&runner.instance), &why)
 }
 
-/// Returns all jobs of a node. From: scanning, running, verifying. To: queued.
+/// Returns all jobs of a node to the queue. From: scanning, running, verifying. To: queued.
 pub(super) fn lost(context: &Context<'_>, node: &str, draining: bool) -> Result<Effect, Stop> {
     let what = if draining {
         "takes no more jobs"
@@ -244,7 +244,7 @@ pub(super) fn lost(context: &Context<'_>, node: &str, draining: bool) -> Result<
     requeue(context, node, None, &why)
 }
 
-/// Returns the jobs that a node runs to the queue, but for those of one start of it.
+/// Returns the jobs that a node runs to the queue, except those of one run of the node.
 fn requeue(
     context: &Context<'_>,
     node: &str,
@@ -273,7 +273,7 @@ fn requeue(
     Ok(Effect::Restarted { jobs })
 }
 
-/// Moves a job to a state in which nobody runs it, and ends its attempt if there is one.
+/// Moves a job to a state without a runner, and ends its attempt if there is one.
 fn leave(
     context: &Context<'_>,
     job: &mut Job,

@@ -1,5 +1,5 @@
 //! Owns the audit log and the deletion of old history.
-//! Does not choose how long history is kept: the command says it.
+//! Does not choose how long history is kept: the command does.
 
 use rusqlite::{Connection, params};
 
@@ -14,13 +14,13 @@ use crate::model::{
 };
 use crate::read::{job_by_id, node_by_number};
 
-/// Bytes of each text of a line: a kind and a name of the longest sort.
+/// Longest text of a line: a kind and the longest name.
 const TEXT_SHOWN_MAX: usize = 320;
 
-/// A line about another site whose number can be divided by this takes the lines along that the site has too many.
+/// Every line about another site whose number is a multiple of this also removes the surplus lines of the site.
 const LINES_EACH: i64 = 100;
 
-/// Appends a line that a command brings.
+/// Appends the line of a command.
 pub(super) fn append(context: &Context<'_>, entry: &AuditEntry) -> Result<Effect, Stop> {
     bounds::name("action", &entry.action)?;
     bounds::text("object", &entry.object)?;
@@ -36,7 +36,7 @@ pub(super) fn append(context: &Context<'_>, entry: &AuditEntry) -> Result<Effect
     Ok(Effect::Done)
 }
 
-/// Writes a line of the audit log. A refused command may hold texts of any length, so they are cut.
+/// Writes a line of the audit log. Texts of a refused command may have any length, so they are cut.
 pub(super) fn write(
     db: &Connection,
     at: Timestamp,
@@ -46,7 +46,7 @@ pub(super) fn write(
     outcome: &str,
 ) -> Result<(), rusqlite::Error> {
     let via = match actor.via {
-        // A node that is removed by its own command has no row any more.
+        // A node that its own command removed has no row any more.
         Some(number) => Some(match node_by_number(db, number)? {
             Some(node) => node.name,
             None => format!("number {number}"),
@@ -74,7 +74,7 @@ pub(super) fn write(
     }
 }
 
-/// Deletes the oldest lines about another site that has more of them than are kept. Another site causes as many as it likes.
+/// Deletes the oldest surplus lines about another site. Another site can cause any number of lines.
 fn bound_site(db: &Connection, actor: &str) -> Result<(), rusqlite::Error> {
     if db.last_insert_rowid() % LINES_EACH != 0 || !counts_what_is_left(db)? {
         return Ok(());
@@ -115,7 +115,7 @@ pub(super) fn prune(context: &Context<'_>, prune: &Prune) -> Result<Effect, Stop
             "DELETE FROM objects WHERE kind = ?1 AND json_extract(body, '$.expires') < ?2",
             params![Invite::KIND, before.0],
         )?;
-        // A rule that has ended allows nothing. Rules of jobs come in numbers, and nobody looks for them later.
+        // An expired rule allows nothing. Rules of jobs are numerous, and no later lookup needs them.
         context.db.execute(
             "DELETE FROM objects WHERE kind = ?1 AND (json_extract(body, '$.expires') < ?2 OR \
              (json_extract(body, '$.job') IS NOT NULL AND json_extract(body, '$.expires') < ?3))",
@@ -158,7 +158,7 @@ fn prune_jobs(context: &Context<'_>, before: Timestamp) -> Result<u64, Stop> {
     delete_jobs(context, &ids)
 }
 
-/// Deletes the oldest ended jobs of some owners, so many in all.
+/// Deletes the oldest ended jobs of some owners, up to a bound in total.
 fn prune_owners(context: &Context<'_>, owners: &[(String, Timestamp)]) -> Result<u64, Stop> {
     let mut deleted = 0;
     for (owner, before) in owners {
@@ -175,7 +175,7 @@ fn prune_owners(context: &Context<'_>, owners: &[(String, Timestamp)]) -> Result
     Ok(deleted)
 }
 
-/// Deletes the oldest ended jobs of each other site that has more of them, or longer ones, than are kept for one.
+/// Deletes the oldest ended jobs of each other site that exceeds its bound of jobs or bytes.
 fn prune_sites(context: &Context<'_>) -> Result<u64, Stop> {
     if !knows_origin(context.db)? {
         return Ok(0);

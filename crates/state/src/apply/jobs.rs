@@ -1,5 +1,5 @@
-//! Owns submission of jobs and what users change of them.
-//! Leaves what runners say to `claims`.
+//! Owns submission of jobs and changes by users.
+//! Leaves the commands of runners to `claims`.
 
 use rusqlite::{OptionalExtension as _, params};
 
@@ -80,7 +80,7 @@ pub(super) fn submit(
     Ok(effect(&job))
 }
 
-/// Refuses one more waiting job where as many wait as may.
+/// Refuses one more waiting job if the maximum is reached.
 fn check_room(context: &Context<'_>) -> Result<(), Stop> {
     let waiting: i64 = context
         .db
@@ -96,7 +96,7 @@ fn check_room(context: &Context<'_>) -> Result<(), Stop> {
     .into())
 }
 
-/// The same for a job that waits again. Nodes below this level of the cluster do not look.
+/// Refuses a job that waits again if the maximum is reached. Clusters below this level do not check.
 fn check_room_again(context: &Context<'_>) -> Result<(), Stop> {
     if knows_origin(context.db)? {
         check_room(context)?;
@@ -172,8 +172,7 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
     Ok(effect(&job))
 }
 
-/// Ends the jobs of a user who is removed. From: all that have not ended. To: failed, as where the owner lost
-/// the right.
+/// Ends the jobs of a removed user. From: all that have not ended. To: failed, as if the owner had lost the right.
 pub(super) fn end_of(context: &Context<'_>, owner: &str) -> Result<(), Stop> {
     let ids: Vec<String> = context
         .db
@@ -279,7 +278,7 @@ fn retry(context: &Context<'_>, job: &mut Job) -> Result<(), CommandError> {
     job.epoch += 1;
     job.retries = 0;
     job.next_attempt = None;
-    // A deadline that has passed would end the job at once.
+    // A passed deadline would end the job at once.
     job.deadline = job.deadline.filter(|deadline| *deadline > context.at);
     Ok(())
 }
@@ -315,7 +314,7 @@ fn explain(job: &mut Job, seen: u64, why: &Reason) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Sets all that the change names, or nothing. An ended job takes a label only.
+/// Applies all parts of the change, or none. Only the label of an ended job may change.
 fn set(job: &mut Job, change: &JobChange) -> Result<(), CommandError> {
     let steers = change.limit.is_some() || change.priority.is_some();
     if steers && job.state.ended() {
@@ -336,7 +335,7 @@ fn set(job: &mut Job, change: &JobChange) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The state of a job that waits from `at` on, and why.
+/// The state of a job that waits from `at` on, with its reason.
 fn waits(
     not_before: Option<Timestamp>,
     at: Timestamp,
@@ -352,7 +351,7 @@ fn waits(
     }
 }
 
-/// Cuts a sentence that was put together to what a text may have.
+/// Cuts a composed sentence to the length of a text.
 pub(super) fn clip(mut text: String) -> String {
     const SENTENCE_BYTES_MAX: usize = 2_048;
     if text.len() > SENTENCE_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! Owns what each command does to the database; the same commands give the same rows everywhere.
+//! Owns the effect of each command on the database. The same commands give the same rows on every replica.
 //! Reads no clock and draws no random number. Does not begin or commit transactions.
 
 mod claims;
@@ -46,14 +46,14 @@ impl From<CommandError> for Stop {
 }
 
 impl From<rusqlite::Error> for Stop {
-    /// What depends on the content alone is the same on every replica, so it must not end them one after the other.
+    /// An error that depends on the content alone is the same on every replica, so it must not end them one after the other.
     fn from(error: rusqlite::Error) -> Self {
         let of_content = match &error {
             rusqlite::Error::SqliteFailure(failure, _) => matches!(
                 failure.code,
                 ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch
             ),
-            // Others have the row as it was written.
+            // Other replicas have the row as it was written.
             _ => seal::broken(&error).is_none(),
         };
         if of_content {
@@ -74,7 +74,7 @@ impl From<serde_json::Error> for Stop {
     }
 }
 
-/// Applies `command`. A refused command leaves rows behind that the caller rolls back.
+/// Applies `command`. A refused command leaves rows that the caller rolls back.
 pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Effect, Stop> {
     let context = Context {
         db,
@@ -132,7 +132,7 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
     }
 }
 
-/// Writes down who wanted what and what became of it, for the commands of users.
+/// Records the actor, the command and the outcome in the audit log, for commands of users.
 pub(crate) fn audit(
     db: &Connection,
     command: &Command,
@@ -165,7 +165,7 @@ pub(crate) fn audit(
     history::write(db, command.at, &command.actor, &action, &object, outcome)
 }
 
-/// Whether a node that does not lead may propose the command.
+/// Whether a follower may propose the command.
 pub(crate) fn check_follower(
     db: &Connection,
     number: u64,
@@ -174,7 +174,7 @@ pub(crate) fn check_follower(
     refusal(origin::check_follower(db, number, command))
 }
 
-/// Whether a join would be refused; other commands are not looked at.
+/// Checks a join; accepts all other commands.
 pub(crate) fn check_join(
     db: &Connection,
     command: &Command,

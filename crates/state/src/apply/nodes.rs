@@ -1,5 +1,5 @@
-//! Owns what joining, changing and losing nodes does.
-//! Does not change who votes: the leader of the consensus does, after these rows.
+//! Owns the effects of joining, changing and losing nodes.
+//! Does not change the voters: the leader of the consensus does, after these rows.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -11,8 +11,8 @@ use crate::model::{
 use crate::read::{committed_level, object_by_id};
 use crate::seal::{object_body, select_objects};
 
-/// Adds the node that shows a good invitation. The same node may come again before it has spoken as a member: it then gets the number
-/// that it has.
+/// Adds the node that shows a valid invitation. The same node may repeat the join until it has spoken as a member: it then keeps its
+/// number.
 pub(super) fn join(context: &Context<'_>, join: &Join) -> Result<Effect, Stop> {
     let mut invite = match check_join(context.db, join, context.at)? {
         Joining::Again(node) => {
@@ -23,7 +23,7 @@ pub(super) fn join(context: &Context<'_>, join: &Join) -> Result<Effect, Stop> {
         }
         Joining::New(invite) => invite,
     };
-    // No command has the index of another one, so no number is given twice; the first node has 1, which is no command's.
+    // The index of a command is unique, so each number is given once. The first node has 1, which is the index of no such command.
     let node = Node {
         number: context.index,
         joined: context.at,
@@ -36,7 +36,7 @@ pub(super) fn join(context: &Context<'_>, join: &Join) -> Result<Effect, Stop> {
     Ok(Effect::Joined { name, number })
 }
 
-/// What a join would do.
+/// Result of a check of a join.
 pub(crate) enum Joining {
     /// The node is a member already.
     Again(Node),
@@ -44,7 +44,7 @@ pub(crate) enum Joining {
     New(Invite),
 }
 
-/// Whether a node may join. The state decides by this; so do nodes before they propose, since anybody may ask to join.
+/// Whether a node may join. The state decides by this. Nodes also check it before they propose, since any client may ask to join.
 pub(crate) fn check_join(db: &Connection, join: &Join, at: Timestamp) -> Result<Joining, Stop> {
     let token = |what: String| Err(CommandError::invalid("token", what).into());
     let invite = by_lookup::<Invite>(db, join.hash.expose())?
@@ -59,7 +59,7 @@ pub(crate) fn check_join(db: &Connection, join: &Join, at: Timestamp) -> Result<
     }
     let knows_origin = knows_origin(db)?;
     if let Some(node) = by_lookup::<Node>(db, identity)? {
-        // A member that lost its state must not come back under the number of the state that it lost.
+        // A member that lost its state must not return under the number of that state.
         if knows_origin && !node.addresses.is_empty() {
             let what = format!(
                 "this node is the member {0} already; if it has left, remove it first: godwit cluster remove {0}",
@@ -96,7 +96,7 @@ pub(crate) fn check_join(db: &Connection, join: &Join, at: Timestamp) -> Result<
     Ok(Joining::New(invite))
 }
 
-/// Makes or takes back an invitation. It ends with the node that made it.
+/// Makes or revokes an invitation. It ends with the node that made it.
 pub(super) fn invite(context: &Context<'_>, change: &Change<Invite>) -> Result<Effect, Stop> {
     if !knows_origin(context.db)? {
         return objects::change(context, change);
@@ -117,7 +117,7 @@ pub(super) fn invite(context: &Context<'_>, change: &Change<Invite>) -> Result<E
     }
 }
 
-/// Ends the invitations of a node that is removed: those that it made, and those by which it joined.
+/// Ends the invitations of a removed node: those that it made, and those by which it joined.
 fn burn(context: &Context<'_>, name: &str) -> Result<(), Stop> {
     let Some(node) = object_by_id::<Node>(context.db, name)? else {
         return Ok(());
@@ -131,7 +131,7 @@ fn burn(context: &Context<'_>, name: &str) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Changes a node. Its number and identity stay. What a removed node ran returns to the queue.
+/// Changes a node. Its number and identity stay. The jobs of a removed node return to the queue.
 pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Effect, Stop> {
     match change {
         Change::Create(node) | Change::Put(node) => {
@@ -161,8 +161,8 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Eff
     }
 }
 
-/// Disables the users that stood for accounts of a machine, where no node names these accounts any more. As a user like others, each would
-/// be an admin at every machine that has an account of the name.
+/// Disables the users that stood for accounts of a machine if no node lists these accounts any more. An ordinary user of that name would be
+/// an admin at every machine that has such an account.
 fn end_accounts(context: &Context<'_>, earlier: Option<&Node>) -> Result<(), Stop> {
     let Some(earlier) = earlier else {
         return Ok(());
@@ -185,7 +185,7 @@ fn end_accounts(context: &Context<'_>, earlier: Option<&Node>) -> Result<(), Sto
     Ok(())
 }
 
-/// Raises the level of the cluster to one that all of its nodes know. It never falls.
+/// Raises the level of the cluster to one that all of its nodes support. It never decreases.
 pub(super) fn raise(context: &Context<'_>, level: u32) -> Result<Effect, Stop> {
     let now = committed_level(context.db)?;
     if level <= now {
@@ -214,7 +214,7 @@ pub(super) fn raise(context: &Context<'_>, level: u32) -> Result<Effect, Stop> {
     Ok(Effect::Done)
 }
 
-/// Returns the jobs of a node that is not heard of any more.
+/// Returns the jobs of a node that is no longer heard to the queue.
 pub(super) fn lost(context: &Context<'_>, name: &str) -> Result<Effect, Stop> {
     let node = object_by_id::<Node>(context.db, name)?
         .ok_or_else(|| CommandError::not_found(Node::KIND, name))?;

@@ -1,4 +1,4 @@
-//! Owns what follows a change: its event, and its deliveries to webhooks.
+//! Owns the consequences of a change: its event, and its deliveries to webhooks.
 //! Sends nothing: readers follow the events, and a node delivers.
 
 use godwit_model::millis;
@@ -55,7 +55,7 @@ struct DeliveryJob<'a> {
     reason: Option<&'a Reason>,
 }
 
-/// Tells of a job that changed; `moved` says that its state did.
+/// Publishes the change of a job; `moved` says that its state changed.
 pub(super) fn job(context: &Context<'_>, job: &Job, moved: bool) -> Result<(), Stop> {
     let body = serde_json::to_string(&JobBody {
         owner: &job.owner,
@@ -72,7 +72,7 @@ pub(super) fn job(context: &Context<'_>, job: &Job, moved: bool) -> Result<(), S
     Ok(())
 }
 
-/// Tells of a change; the oldest event makes way.
+/// Appends an event; the oldest event makes way.
 pub(super) fn event(
     context: &Context<'_>,
     topic: Topic,
@@ -100,7 +100,7 @@ pub(super) fn event(
     Ok(())
 }
 
-/// Tells of a site that answers no more, or again. Only a webhook that names this event hears of it: any other expects jobs.
+/// Publishes that a site stopped or resumed answering. Only webhooks that name this event receive it: others expect jobs.
 pub(super) fn site(context: &Context<'_>, name: &str, answers: bool) -> Result<(), Stop> {
     let body = serde_json::to_string(&SiteBody { answers })?;
     event(
@@ -129,7 +129,7 @@ pub(super) fn site(context: &Context<'_>, name: &str, answers: bool) -> Result<(
     Ok(())
 }
 
-/// Notes a delivery for each webhook that wants to know the job's state.
+/// Notes a delivery for each webhook that selects the job's state.
 fn deliver(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
     for webhook in webhooks(context)? {
         let state = job.state.name();
@@ -167,7 +167,7 @@ fn webhooks(context: &Context<'_>) -> Result<Vec<Webhook>, Stop> {
     Ok(webhooks.collect::<Result<_, _>>()?)
 }
 
-/// Adds a delivery; the oldest one makes way. One about no job names none.
+/// Adds a delivery; the oldest one makes way. A delivery about no job names none.
 fn add(
     context: &Context<'_>,
     webhook: &Webhook,
@@ -190,7 +190,7 @@ fn add(
     Ok(())
 }
 
-/// Notes how a delivery went.
+/// Notes the result of a delivery attempt.
 pub(super) fn delivered(context: &Context<'_>, delivery: &Delivery) -> Result<Effect, Stop> {
     bounds::text("status", &delivery.status)?;
     let changed = context

@@ -1,4 +1,4 @@
-//! Owns changes of the named objects, and what ties them to each other.
+//! Owns changes of the named objects, and the rules that connect them.
 //! Leaves the acceptable values of a single object to `model`.
 
 use rusqlite::{OptionalExtension as _, params};
@@ -13,7 +13,7 @@ use crate::model::{
 use crate::read::{committed_level, object_by_id};
 use crate::seal::{object_body, select_objects};
 
-/// Adds, replaces or removes an object that stands alone.
+/// Adds, replaces or removes an object without links to others.
 pub(super) fn change<T: Object>(context: &Context<'_>, change: &Change<T>) -> Result<Effect, Stop> {
     match change {
         Change::Create(object) => {
@@ -40,7 +40,7 @@ pub(super) fn all<T: Object>(context: &Context<'_>) -> Result<Vec<T>, Stop> {
         .collect()
 }
 
-/// A schedule keeps the tick that it fired last; a new one fires for later ticks only. A change forgets why it submitted nothing.
+/// A changed schedule keeps its last fired tick; a new one fires for later ticks only. A change clears the reason of the last skipped tick.
 pub(super) fn schedule(context: &Context<'_>, change: &Change<Schedule>) -> Result<Effect, Stop> {
     let with_fired = |given: &Schedule| -> Result<Schedule, Stop> {
         let earlier = object_by_id::<Schedule>(context.db, &given.id)?;
@@ -69,7 +69,7 @@ pub(super) fn fired(
 ) -> Result<Effect, Stop> {
     let mut schedule = object_by_id::<Schedule>(context.db, id)?
         .ok_or_else(|| CommandError::not_found(Schedule::KIND, id))?;
-    // It may have been disabled since the leader looked, for its owner was removed.
+    // The removal of its owner may have disabled the schedule since the leader looked.
     if schedule.disabled && counts_what_is_left(context.db)? {
         return Err(CommandError::invalid("schedule", "the schedule is disabled").into());
     }
@@ -89,16 +89,16 @@ pub(super) fn fired(
     }
 }
 
-/// A new password revokes what was signed in with the earlier one.
-/// A user who is removed takes tokens, access rules, limits, the share and jobs that have not ended along, and the schedules of the user are
-/// disabled: a later user of the name, and an account of a machine that has the name, has none of them.
+/// A new password revokes the sign-ins with the earlier one. Removing a user also removes tokens, access rules, limits, the share and
+/// unfinished jobs, and disables the user's schedules. So a later user of the name, or an account of a machine with the name, inherits none
+/// of them.
 pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effect, Stop> {
     if let Change::Create(user) | Change::Put(user) = change {
         let earlier = object_by_id::<User>(context.db, &user.name)?;
         if knows_origin(context.db)? {
             let names = Names::of(&all::<Node>(context)?);
             names.check_user(user, earlier.as_ref(), &context.actor.name)?;
-            // An account of a machine has jobs without being a user, and only itself becomes one.
+            // An account of a machine has jobs without being a user. Only the account itself may become that user.
             if earlier.is_none() && user.name != context.actor.name {
                 check_fresh(context, &user.name)?;
             }
@@ -136,7 +136,7 @@ pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effec
     self::change(context, change)
 }
 
-/// Refuses the name of a new user while an earlier one has left schedules or jobs under it.
+/// Refuses the name of a new user while schedules or jobs of an earlier user remain under it.
 fn check_fresh(context: &Context<'_>, name: &str) -> Result<(), Stop> {
     if committed_level(context.db)? < LEVEL_LEFT {
         return Ok(());
@@ -175,7 +175,7 @@ fn remove_shares(context: &Context<'_>, owner: &str) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Changes the password that the user proved, and revokes what was signed in with it but what the request came by.
+/// Changes the password that the user proved, and revokes the sign-ins with it except those of the request.
 pub(super) fn password(context: &Context<'_>, new: &NewPassword) -> Result<Effect, Stop> {
     bounds::count("keep", new.keep.len(), bounds::LIST_MAX)?;
     let user = object_by_id::<User>(context.db, &new.user)?
@@ -192,7 +192,7 @@ pub(super) fn password(context: &Context<'_>, new: &NewPassword) -> Result<Effec
     put(context, &User { password, ..user })
 }
 
-/// Revokes the tokens of a user that came of signing in, but those to keep.
+/// Revokes the tokens of a user that came from sign-ins, except those to keep.
 fn revoke_sign_ins(context: &Context<'_>, user: &str, keep: &[String]) -> Result<(), Stop> {
     let by_origin = committed_level(context.db)? >= LEVEL_PASSWORD;
     let ends = |scope: &str| match TokenOrigin::of_scope(scope) {
@@ -216,7 +216,7 @@ fn revoke_sign_ins(context: &Context<'_>, user: &str, keep: &[String]) -> Result
     Ok(())
 }
 
-/// Disables the schedules of a user who is removed.
+/// Disables the schedules of a removed user.
 fn disable_schedules(context: &Context<'_>, owner: &str) -> Result<(), Stop> {
     let schedules: Vec<String> = context
         .db
@@ -235,7 +235,7 @@ fn disable_schedules(context: &Context<'_>, owner: &str) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A token is made once, for a user who may at least as much, and revoked once.
+/// A token is made once, with at most the role of its user, and revoked once.
 pub(super) fn token(context: &Context<'_>, change: &Change<Token>) -> Result<Effect, Stop> {
     match change {
         Change::Create(token) => {

@@ -1,8 +1,8 @@
-//! Owns what a node of the cluster may ask the state for, as itself and for its users.
-//! Cannot know whether a user really wanted it: the node says so, and the audit log names the node.
+//! Owns which commands a node of the cluster may propose, for itself and for its users.
+//! Cannot verify that a user really made the request: the node says so, and the audit log names the node.
 //!
-//! A command names an actor, and the number of the node that proposed it. Whoever receives a command from another node sets that number,
-//! so no node speaks for another one. Each replica checks a command when it applies it; the leader also before it is in the log.
+//! A command names an actor, and the number of the node that proposed it. The receiver of a command from another node sets that number, so
+//! no node speaks for another one. Each replica checks a command when it applies it; the leader also checks it before it is in the log.
 
 use rusqlite::Connection;
 
@@ -13,7 +13,7 @@ use crate::model::{
 };
 use crate::read::{attempt_node, job_by_id, node_by_number, object_by_id};
 
-/// Begins the names of other sites for which a node acts.
+/// Prefix of the names of other sites for which a node acts.
 pub(crate) const SITE: &str = "site:";
 
 /// Whether the node with this number may propose the command.
@@ -26,7 +26,7 @@ pub(super) fn check(db: &Connection, number: u64, command: &Command) -> Result<(
     }
 }
 
-/// The same for a node that does not lead. What a leader does for all nodes is refused, too.
+/// Whether a follower with this number may propose the command. Commands that a leader proposes for all nodes are refused, too.
 pub(super) fn check_follower(db: &Connection, number: u64, command: &Command) -> Result<(), Stop> {
     let node = node_by_number(db, number)?.ok_or_else(|| no_node(number))?;
     if is_of_leader(command, &node) {
@@ -42,8 +42,8 @@ pub(super) fn check_follower(db: &Connection, number: u64, command: &Command) ->
     check(db, number, command)
 }
 
-/// Whether the node works for itself: it takes, settles and returns what it holds, and leads the work of jobs that it runs. A leader looks
-/// before the command is in the log; so all replicas apply the same, whatever their programs.
+/// Whether the node works for itself: it takes, settles and returns its own items, and leads the work of jobs that it runs. A leader checks
+/// this before the command is in the log, so all replicas apply the same, whatever their programs.
 fn works_itself(db: &Connection, node: &Node, id: &str, op: &WorkOp) -> Result<bool, Stop> {
     Ok(match op {
         WorkOp::Open(_) | WorkOp::Pairs(_) => {
@@ -68,7 +68,7 @@ fn no_node(number: u64) -> CommandError {
     CommandError::denied(format!("no node of the cluster has the number {number}"))
 }
 
-/// Whether only the leader proposes such a command by itself.
+/// Whether only the leader proposes such a command without a user.
 fn is_of_leader(command: &Command, node: &Node) -> bool {
     command.actor.role.is_none()
         && match &command.op {
@@ -85,7 +85,7 @@ fn is_of_leader(command: &Command, node: &Node) -> bool {
         }
 }
 
-/// The user must be one, with that role, at this moment; and the role must suffice.
+/// The user must exist with that role at this moment, and the role must suffice.
 fn for_user(db: &Connection, node: &Node, actor: &Actor, role: Role, op: &Op) -> Result<(), Stop> {
     let name = &actor.name;
     let is_account = node.admins.contains(name);
@@ -97,7 +97,7 @@ fn for_user(db: &Connection, node: &Node, actor: &Actor, role: Role, op: &Op) ->
             return no(node, format!("{name} is {is}, not {}", role.name()));
         }
         Some(_) => {}
-        // A node that has not told its accounts yet speaks for an admin of its machine.
+        // A node that has not reported its accounts yet may speak for an admin of its machine.
         None if is_account || (node.admins.is_empty() && role == Role::Admin) => {}
         None => return no(node, format!("there is no user {name}")),
     }
@@ -111,7 +111,7 @@ fn for_user(db: &Connection, node: &Node, actor: &Actor, role: Role, op: &Op) ->
     Ok(())
 }
 
-/// The least role in which a user may ask for this; None if no user does.
+/// The lowest role that this request of a user needs; None if no user may make it.
 fn least(db: &Connection, actor: &Actor, role: Role, op: &Op) -> Result<Option<Role>, Stop> {
     let is_own = |owner: &str| owner == actor.name;
     let own_or_admin = |is_own: bool, least: Role| if is_own { least } else { Role::Admin };
@@ -165,7 +165,7 @@ fn least(db: &Connection, actor: &Actor, role: Role, op: &Op) -> Result<Option<R
     }))
 }
 
-/// A node acts as itself, for a site that asked it, or for its API where nobody has proven who it is.
+/// A node acts as itself, for a site that asked it, or for an unauthenticated caller of its API.
 fn by_itself(db: &Connection, node: &Node, command: &Command) -> Result<(), Stop> {
     let (name, op, at) = (command.actor.name.as_str(), &command.op, command.at);
     let may = match name {
@@ -214,7 +214,7 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
             ran_by.is_none_or(|ran_by| ran_by == node.name)
         }
         Op::Job(_, op) => !op.by_user(),
-        // Access for jobs.
+        // Access rules for jobs.
         Op::Access(Change::Create(rule) | Change::Put(rule)) => is_of_job(rule, at),
         Op::Access(Change::Remove(id)) => id.starts_with(JOB_RULE),
         Op::Fired { schedule, job, .. } => {
@@ -247,7 +247,7 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
     })
 }
 
-/// Another site has jobs of its own, and access for jobs.
+/// Another site has its own jobs, and access rules for jobs.
 fn for_site(db: &Connection, site: &str, op: &Op, at: Timestamp) -> Result<bool, Stop> {
     Ok(match op {
         Op::Submit(job) => job.owner == site,
@@ -258,16 +258,16 @@ fn for_site(db: &Connection, site: &str, op: &Op, at: Timestamp) -> Result<bool,
     })
 }
 
-/// How a rule names all exports.
+/// Text that stands for all exports.
 const ALL_EXPORTS: &str = "*";
 
-/// Begins the ids of rules that belong to a job of another node.
+/// Prefix of the ids of rules that belong to a job of another node.
 pub(super) const JOB_RULE: &str = "job:";
 
-/// The longest time for which a job's rule holds: a day, and an hour for clocks that differ.
+/// Longest lifetime of a job's rule: a day, and an hour for clock differences.
 const JOB_RULE_MILLIS_MAX: i64 = 25 * 3_600_000;
 
-/// Whether it is access for a job, which ends within a day of `at`.
+/// Whether the rule is access for a job that ends within a day of `at`.
 fn is_of_job(rule: &AccessRule, at: Timestamp) -> bool {
     let latest = at.0.saturating_add(JOB_RULE_MILLIS_MAX);
     rule.job.is_some()
@@ -278,7 +278,7 @@ fn is_of_job(rule: &AccessRule, at: Timestamp) -> bool {
         && rule.rights.len() == 1
 }
 
-/// Whether it deletes nothing but tokens and rules that have ended.
+/// Whether the command deletes only expired tokens and rules.
 const fn is_of_tokens(prune: &Prune) -> bool {
     prune.jobs_before.is_none()
         && prune.audit_before.is_none()

@@ -1,6 +1,6 @@
-//! Owns what ties sites and access rules to each other: a rule at a site counts for the identity that the site had, and ends with it.
-//! Also which nodes of a site are believed.
-//! Leaves objects that stand alone to `objects`.
+//! Owns the links between sites and access rules: a rule at a site applies to the identity that the site had, and ends with it. Also owns
+//! which nodes of a site are believed.
+//! Leaves objects without links to `objects`.
 
 use rusqlite::params;
 
@@ -13,7 +13,7 @@ use crate::model::{
 };
 use crate::read::{committed_level, object_by_id};
 
-/// A site that is removed, or whose name is given to another identity, takes the access rules at it along.
+/// Removing a site, or giving its name to another identity, removes the access rules at the site.
 pub(super) fn change(context: &Context<'_>, change: &Change<Site>) -> Result<Effect, Stop> {
     let ends = match change {
         Change::Create(_) => None,
@@ -28,7 +28,7 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Site>) -> Result<Eff
     objects::change(context, change)
 }
 
-/// A rule at a site is about a site that is there, with the identity that it has.
+/// A rule at a site requires an existing site with that identity.
 pub(super) fn rule(context: &Context<'_>, change: &Change<AccessRule>) -> Result<Effect, Stop> {
     if let Change::Create(rule) | Change::Put(rule) = change
         && let Some(wanted) = &rule.site
@@ -53,7 +53,7 @@ pub(super) fn rule(context: &Context<'_>, change: &Change<AccessRule>) -> Result
     objects::change(context, change)
 }
 
-/// Refuses one more rule where there are as many as may be whose ids begin so. `prefix` ends with a colon.
+/// Refuses one more rule if there is a maximum of rules whose ids begin with `prefix`. `prefix` ends with a colon.
 fn check_room(context: &Context<'_>, prefix: &str, max: u64) -> Result<(), Stop> {
     // In the order of bytes a semicolon follows the colon.
     let end = format!("{};", &prefix[..prefix.len() - 1]);
@@ -68,7 +68,7 @@ fn check_room(context: &Context<'_>, prefix: &str, max: u64) -> Result<(), Stop>
     Err(CommandError::TooMany { kind, max }.into())
 }
 
-/// A site went, or came back: its event, and its deliveries.
+/// A site stopped or resumed answering: publishes its event, and its deliveries.
 pub(super) fn sighted(context: &Context<'_>, seen: &Sighted) -> Result<Effect, Stop> {
     let site = object_by_id::<Site>(context.db, &seen.site)?
         .filter(|site| site.identity == seen.identity)
@@ -77,8 +77,8 @@ pub(super) fn sighted(context: &Context<'_>, seen: &Sighted) -> Result<Effect, S
     Ok(Effect::Done)
 }
 
-/// Notes the nodes of a site. Those that the node which the operator named has named are believed from now on; any other node tells
-/// addresses of those that are believed, and keeps nobody believed.
+/// Notes the nodes of a site. Nodes reported by the node that the operator named are believed from now on. Any other node only updates
+/// addresses of believed nodes, and extends no belief.
 pub(super) fn learn(context: &Context<'_>, learn: &Learn) -> Result<Effect, Stop> {
     let site = object_by_id::<Site>(context.db, &learn.site)?;
     let Some(mut site) = site.filter(|site| site.identity == learn.identity) else {
@@ -115,7 +115,7 @@ pub(super) fn learn(context: &Context<'_>, learn: &Learn) -> Result<Effect, Stop
     objects::put(context, &site)
 }
 
-/// The nodes that were learned before times were noted are believed from now on as if they had been named now.
+/// Treats nodes that were learned before times were noted as if they had been reported now.
 pub(super) fn begin_belief(context: &Context<'_>) -> Result<(), Stop> {
     for mut site in objects::all::<Site>(context)? {
         if site.nodes.is_empty() {

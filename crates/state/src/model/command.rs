@@ -1,4 +1,4 @@
-//! Owns the commands: all that changes the state, with the time and the ids that the caller chose.
+//! Owns the commands: all changes of the state, with the time and the ids that the caller chose.
 //! Does not apply them.
 
 use std::fmt;
@@ -17,8 +17,8 @@ use super::{
 /// Version of the commands that this program writes and the newest one that it reads.
 pub const COMMAND_VERSION: u16 = 1;
 
-/// Longest command as JSON: a specification of 256 KiB whose every byte is escaped to two, and three quarters as much for all
-/// else. One entry of the log fits into a message between nodes.
+/// Longest command as JSON: a specification of 256 KiB with every byte escaped to two, and three quarters as much for all else. One entry
+/// of the log fits into a message between nodes.
 pub const COMMAND_BYTES_MAX: usize = 896 << 10;
 
 /// One change of the state.
@@ -30,9 +30,9 @@ pub struct Command {
     /// The caller's clock.
     #[serde(with = "millis")]
     pub at: Timestamp,
-    /// Who wants the change.
+    /// The actor that requests the change.
     pub actor: Actor,
-    /// What changes.
+    /// The change.
     pub op: Op,
 }
 
@@ -50,13 +50,13 @@ impl Command {
 }
 
 impl fmt::Display for Command {
-    /// Names the change, without any content.
+    /// Formats the name of the change, without any content.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} by {}", self.op.action(), self.actor.name)
     }
 }
 
-/// What a command changes.
+/// The change of a command.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Op {
@@ -66,9 +66,9 @@ pub enum Op {
     Job(String, JobOp),
     /// Changes the work of the divided job with that id.
     Work(String, WorkOp),
-    /// Returns the jobs that an earlier start of this node ran to the queue, and the items of work that it held.
+    /// Returns jobs and items of work of an earlier run of this node to the queue.
     Restart(Runner),
-    /// Returns the jobs of the node of that name to the queue, and the items of work that it held: it is not heard of any more.
+    /// Returns jobs and items of work of the node with that name to the queue, since it is no longer heard.
     Lost(String),
     /// Adds the node that shows an invitation.
     Join(Box<Join>),
@@ -82,9 +82,9 @@ pub enum Op {
     Prune(Prune),
     /// Changes a site.
     Site(Change<Site>),
-    /// A site has told which nodes it has. Nothing changes where the site is another one by now.
+    /// A site has reported its nodes. No effect if the name belongs to another site now.
     Learn(Box<Learn>),
-    /// The leader found that a site answers no more, or again.
+    /// The leader found that a site stopped or resumed answering.
     Sighted(Sighted),
     /// Changes a schedule.
     Schedule(Change<Schedule>),
@@ -103,7 +103,7 @@ pub enum Op {
     },
     /// Changes a user.
     User(Change<User>),
-    /// A user changes the own password.
+    /// Changes the password of the user who sends the command.
     Password(Box<NewPassword>),
     /// Changes a token; `Remove` revokes it.
     Token(Change<Token>),
@@ -115,11 +115,11 @@ pub enum Op {
     Share(Change<Share>),
     /// Changes a webhook.
     Webhook(Change<Webhook>),
-    /// Tells how a delivery to a webhook went.
+    /// Reports the result of a delivery to a webhook.
     Delivery(Delivery),
     /// Changes a setting.
     Setting(Change<Setting>),
-    /// Appends to the audit log what happened outside the state, such as a refused log-in.
+    /// Appends an event from outside the state to the audit log, such as a refused log-in.
     Audit(AuditEntry),
 }
 
@@ -129,21 +129,21 @@ pub enum Op {
 pub enum Change<T> {
     /// Adds the object; an object of the same id is a conflict.
     Create(T),
-    /// Adds the object or replaces it.
+    /// Adds or replaces the object.
     Put(T),
-    /// Removes the object of that id.
+    /// Removes the object with that id.
     Remove(String),
 }
 
-/// A job that is submitted.
+/// A submitted job.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewJob {
-    /// Short id; ids made later sort after it.
+    /// Short id. Ids made later sort after it.
     pub id: String,
     /// Free text.
     pub label: String,
-    /// User to whom the job belongs.
+    /// Owner of the job.
     pub owner: String,
     /// Description of the transfer, as JSON text. The state reads its `kind`, and nothing else.
     pub spec: String,
@@ -151,23 +151,23 @@ pub struct NewJob {
     pub sources: Vec<StoredPlace>,
     /// StoredPlace to copy to.
     pub destination: StoredPlace,
-    /// Higher runs first.
+    /// Jobs with a higher priority run first.
     pub priority: i32,
     /// Limit in bytes per second.
     pub limit: Option<u64>,
-    /// Time before which the job does not begin.
+    /// The job does not start before this time.
     #[serde(default, with = "millis::option")]
     pub not_before: Option<Timestamp>,
-    /// Time after which the job is given up.
+    /// The job fails if it has not ended by this time.
     #[serde(default, with = "millis::option")]
     pub deadline: Option<Timestamp>,
     /// How the job is retried.
     pub retry: RetryPolicy,
-    /// Key by which the owner's repeated submission is known.
+    /// Key by which a repeated submission of the owner is recognized.
     pub idempotency_key: Option<String>,
 }
 
-/// Whether a site answers that jobs wait for.
+/// Whether a site that jobs wait for answers.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sighted {
@@ -175,7 +175,7 @@ pub struct Sighted {
     pub site: String,
     /// The identity that was dialled.
     pub identity: String,
-    /// It does now, and did not before.
+    /// True if the site answers now and did not before.
     pub answers: bool,
 }
 
@@ -183,48 +183,48 @@ pub struct Sighted {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum JobOp {
-    /// A node takes the job.
+    /// A node takes the job to run it.
     Claim {
         /// The node.
         runner: Runner,
-        /// Epoch of the job as the node saw it. The claim gets the next one.
+        /// Epoch of the job as the node saw it. The claim gets the next epoch.
         seen: u64,
     },
-    /// The runner tells how far it is.
+    /// The runner reports its progress.
     Report {
         /// Epoch of the claim.
         epoch: u64,
         /// One of the moving states.
         state: JobState,
-        /// Why the job hardly moves, if so.
+        /// Why the job hardly progresses, if so.
         reason: Option<Reason>,
     },
-    /// The runner tells what the destination means, before it writes there.
+    /// The runner reports whether the sources go into the destination, before it writes there.
     Placed {
         /// Epoch of the claim.
         epoch: u64,
-        /// Sources go into the destination; otherwise the only one becomes it.
+        /// The sources go into the destination; otherwise the only source becomes the destination.
         into: bool,
         /// Tag of the attempt's temporary files.
         tag: u64,
     },
-    /// The runner decides which site runs the transfer, before any site begins it. It is decided once for all attempts.
+    /// The runner decides which site runs the transfer, before any site starts it. The decision holds for all attempts.
     Route {
         /// Epoch of the claim.
         epoch: u64,
         /// The site.
         route: Route,
-        /// Identity of the node that asks the site, by which the site knows the job. None until the site is asked to run it.
+        /// Identity of the node that asks the site, under which the site knows the job. None until the site is asked to run it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asker: Option<String>,
     },
-    /// The runner ends the attempt for a passing reason.
+    /// The runner ends the attempt for a transient reason.
     Backoff {
         /// Epoch of the claim.
         epoch: u64,
-        /// What was in the way.
+        /// The transient reason.
         reason: Reason,
-        /// When to try again.
+        /// Time of the next attempt.
         #[serde(with = "millis")]
         next_attempt: Timestamp,
         /// Bytes that the attempt moved.
@@ -232,7 +232,7 @@ pub enum JobOp {
         /// Files that the attempt finished.
         files: u64,
     },
-    /// A node tells what an attempt of it moved, also after its claim has ended. Of several such figures the highest count.
+    /// A node reports the amounts of its attempt, also after its claim has ended. Of several reports the highest amounts count.
     Moved {
         /// Number of the attempt, from 1.
         attempt: u32,
@@ -241,44 +241,44 @@ pub enum JobOp {
     },
     /// The runner ends the job.
     Finish(Box<Finish>),
-    /// Tells why a waiting job waits.
+    /// Reports why a waiting job waits.
     Explain {
-        /// Epoch of the job as it was seen.
+        /// Epoch of the job as the caller saw it.
         seen: u64,
         /// Why it waits.
         reason: Reason,
     },
-    /// Gives the job up, for its deadline passed.
+    /// Fails the job, since its deadline has passed.
     Expire,
-    /// Ends a waiting or paused job that its owner may not run any more.
+    /// Ends a waiting or paused job whose owner lost the right to run it.
     Deny {
-        /// Epoch of the job as it was seen.
+        /// Epoch of the job as the caller saw it.
         seen: u64,
-        /// Which right is missing.
+        /// The missing right.
         reason: Reason,
     },
-    /// Stops the job for a time.
+    /// Pauses the job.
     Pause,
-    /// Lets a paused job go on.
+    /// Resumes a paused job.
     Resume,
-    /// Gives the job up.
+    /// Cancels the job.
     Cancel {
-        /// The user's words.
+        /// Comment of the user.
         comment: Option<String>,
     },
-    /// Runs an ended job once more.
+    /// Runs an ended job again.
     Retry,
-    /// Changes what is set of the job.
+    /// Changes fields of the job.
     Change(JobChange),
 }
 
-/// What is to change of a job; what is None stays.
+/// Changes to a job. Fields that are None stay.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobChange {
     /// Limit in bytes per second; 0 removes the limit.
     pub limit: Option<u64>,
-    /// Higher runs first.
+    /// Jobs with a higher priority run first.
     pub priority: Option<i32>,
     /// Free text.
     pub label: Option<String>,
@@ -290,9 +290,9 @@ pub struct JobChange {
 pub struct Finish {
     /// Epoch of the claim.
     pub epoch: u64,
-    /// How the job ended.
+    /// Outcome of the job.
     pub outcome: Outcome,
-    /// Why it ended so; may be left out of a complete job only.
+    /// Reason of the outcome; only a complete job may have none.
     pub reason: Option<Reason>,
     /// Result as JSON text.
     pub summary: String,
@@ -304,7 +304,7 @@ pub struct Finish {
     pub failures: Vec<FailureGroup>,
 }
 
-/// The password of a user, changed by the user. Nothing else of the user changes, whatever an admin does at the same time.
+/// A password that its user changes. No other field of the user changes, whatever an admin does at the same time.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewPassword {
@@ -312,9 +312,9 @@ pub struct NewPassword {
     pub user: String,
     /// argon2id hash of the password that the user proved.
     pub earlier: Secret,
-    /// argon2id hash of the new one.
+    /// argon2id hash of the new password.
     pub password: Secret,
-    /// Ids of tokens that stay good: what the request showed, and what that came from.
+    /// Ids of tokens that stay valid: the one that the request showed, and its parents.
     pub keep: Vec<String>,
 }
 
@@ -324,35 +324,35 @@ pub struct NewPassword {
 pub struct Learn {
     /// Name of the site.
     pub site: String,
-    /// Identity that the site has for the node that learns.
+    /// Identity of the site, as known to the learning node.
     pub identity: String,
     /// Its nodes.
     pub nodes: Vec<Target>,
-    /// The node that the operator named has named them. Any other node renews addresses alone.
+    /// The node that the operator named reported these nodes. Any other node only updates addresses.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
 }
 
-/// How an attempt to deliver to a webhook went.
+/// Result of an attempt to deliver to a webhook.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delivery {
     /// Id of the delivery.
     pub id: u64,
-    /// When to try again; None ends the delivery.
+    /// Time of the next attempt; None ends the delivery.
     #[serde(default, with = "millis::option")]
     pub next_attempt: Option<Timestamp>,
-    /// What the receiver answered, or what was in the way.
+    /// The answer of the receiver, or the error.
     pub status: String,
 }
 
-/// A line of the audit log, as far as the command does not say it.
+/// The parts of a line of the audit log that are not in the command itself.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditEntry {
-    /// What was wanted, such as `login`.
+    /// Requested action, such as `login`.
     pub action: String,
-    /// Of what.
+    /// Object of the action.
     pub object: String,
     /// `ok`, or the code of the refusal.
     pub outcome: String,
@@ -462,7 +462,7 @@ impl JobOp {
         }
     }
 
-    /// Whether a user asks for it; what nodes do by themselves is not audited.
+    /// Whether a user makes the request. Commands that nodes make without a user are not audited.
     #[must_use]
     pub const fn by_user(&self) -> bool {
         matches!(

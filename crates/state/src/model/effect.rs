@@ -1,4 +1,4 @@
-//! Owns what becomes of a command: its effect, or why it was refused.
+//! Owns the result of a command: its effect, or why it was refused.
 //! Knows nothing of failures of the machine: those are in `store` and `replica`.
 
 use serde::{Deserialize, Serialize};
@@ -8,16 +8,16 @@ use godwit_model::FailureCode;
 
 use super::{Cause, JobState, WorkItem};
 
-/// What a command did, or why it changed nothing.
+/// The effect of a command, or why it changed nothing.
 pub type Applied = Result<Effect, CommandError>;
 
-/// What a command did.
+/// The effect of a command.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// The change is made.
     Done,
-    /// The job is in this state and has this epoch.
+    /// The job has this state and this epoch now.
     Job {
         /// Its id.
         id: String,
@@ -38,25 +38,25 @@ pub enum Effect {
         /// Its number in the consensus.
         number: u64,
     },
-    /// Items of work that a node holds from now on.
+    /// Items of work that a node holds now.
     Leased {
         /// The lease under which it holds them.
         lease: u64,
-        /// The items; none if nothing is to be done now.
+        /// The items; empty if there is no work now.
         items: Vec<WorkItem>,
     },
     /// Items of work that were added, settled or returned.
     Settled {
-        /// How many; those that the node held no more are not counted.
+        /// Number of items. Items that the node no longer held are not counted.
         items: u64,
     },
-    /// History that was deleted.
+    /// Deleted history.
     Pruned {
-        /// Jobs.
+        /// Deleted jobs.
         jobs: u64,
-        /// Lines of the audit log.
+        /// Deleted lines of the audit log.
         audit: u64,
-        /// Deliveries to webhooks.
+        /// Deleted deliveries to webhooks.
         deliveries: u64,
         /// Whether the same command would delete more.
         more: bool,
@@ -67,7 +67,7 @@ pub enum Effect {
 #[derive(Clone, Debug, Deserialize, Eq, Error, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandError {
-    /// The object is not there.
+    /// The object does not exist.
     #[error("there is no {kind} {id:?}")]
     NotFound {
         /// Kind of the object.
@@ -75,7 +75,7 @@ pub enum CommandError {
         /// Its id.
         id: String,
     },
-    /// An object of that id is there already.
+    /// An object with that id exists already.
     #[error("there is a {kind} {id:?} already")]
     Conflict {
         /// Kind of the object.
@@ -93,7 +93,7 @@ pub enum CommandError {
         /// The change.
         action: String,
     },
-    /// Another claim took the place of the caller's, or the job changed since the caller looked.
+    /// Another claim replaced the caller's, or the job changed since the caller looked.
     #[error("job {id} has epoch {now}; epoch {given} is no longer valid")]
     Stale {
         /// Id of the job.
@@ -111,35 +111,35 @@ pub enum CommandError {
         /// Whether its description is the same.
         same: bool,
     },
-    /// The schedule's tick was dealt with before.
+    /// The schedule's tick was handled before.
     #[error("schedule {schedule} has fired for this time or a later one")]
     AlreadyFired {
         /// Id of the schedule.
         schedule: String,
     },
-    /// A field of the command is not acceptable.
+    /// A field of the command is invalid.
     #[error("{field}: {what}")]
     Invalid {
         /// Name of the field.
         field: String,
-        /// What is wrong with it.
+        /// The fault of the field.
         what: String,
     },
-    /// Whoever sent the command may not ask for it.
+    /// The sender may not request this.
     #[error("{what}")]
     Denied {
-        /// Who may not, and why.
+        /// The refused party, and the reason.
         what: String,
     },
-    /// There are as many objects of this kind as there may be.
+    /// The maximum number of objects of this kind is reached.
     #[error("there are {max} {kind}s; remove some first")]
     TooMany {
         /// Kind of the object.
         kind: String,
-        /// How many there may be.
+        /// The maximum.
         max: u64,
     },
-    /// A mistake in this program; nothing was changed.
+    /// An internal error; nothing was changed.
     #[error("internal error: {what}. Please report it")]
     Internal {
         /// Text of the error.
@@ -148,7 +148,7 @@ pub enum CommandError {
 }
 
 impl CommandError {
-    /// A field that is not acceptable.
+    /// An invalid field.
     pub fn invalid(field: &str, what: impl Into<String>) -> Self {
         Self::Invalid {
             field: field.to_owned(),
@@ -156,7 +156,7 @@ impl CommandError {
         }
     }
 
-    /// A command of a level that the cluster has not got.
+    /// A command of a level that the cluster does not have.
     pub(crate) fn below(needs: u32, level: u32) -> Self {
         let what = format!(
             "the change needs level {needs} of the cluster, which is at {level} until all of its nodes are updated"

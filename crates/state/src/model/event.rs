@@ -1,5 +1,5 @@
-//! Owns the events by which others follow the state.
-//! Does not keep them: a bounded number of them is in the database.
+//! Owns the events by which readers follow the state.
+//! Does not keep them: the database has a bounded number of them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ use godwit_model::millis;
 
 use super::Timestamp;
 
-/// What webhooks hear of sites if they name it: one answers no more, or again.
+/// Events of sites that webhooks may select: a site stopped or resumed answering.
 pub const SITE_EVENTS: [&str; 2] = ["site_away", "site_back"];
 
-/// What an event is about.
+/// The subject of an event.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {
@@ -18,7 +18,7 @@ pub enum Topic {
     Job,
     /// A site, user or other named object.
     Object,
-    /// History that was deleted.
+    /// Deleted history.
     History,
 }
 
@@ -41,14 +41,14 @@ impl Topic {
 /// One change of the state.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Event {
-    /// Rises by one from event to event; a reader resumes after it.
+    /// Increases by one from event to event; a reader resumes after it.
     pub seq: u64,
     /// Index of the command in the log.
     pub index: u64,
     /// Time in the command.
     #[serde(with = "millis")]
     pub at: Timestamp,
-    /// What it is about.
+    /// The subject of the event.
     pub topic: Topic,
     /// Id of the job, or kind and id of the object: `site/siteB`.
     pub object: String,

@@ -3,15 +3,14 @@
 
 use super::Timestamp;
 
-/// Digits and letters that are not taken for each other, in their order.
+/// Digits and letters that are hard to confuse, in order.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// 2024-01-01, from which six signs count the seconds of 34 years.
+/// 2024-01-01. From here, six characters count the seconds of 34 years.
 const EPOCH_SECONDS: i64 = 1_704_067_200;
 
-/// An id of eleven signs: six of the time in seconds, five of the lowest 25 bits of `random`.
+/// An id of eleven characters: six of the time in seconds, five of the lowest 25 bits of `random`.
 ///
-/// Two ids of one second are the same once in 33 million pairs; the second one is then refused as a conflict, and the
-/// caller tries another.
+/// Two ids of one second collide once in 33 million pairs. The second one is then refused as a conflict, and the caller tries another.
 #[must_use]
 pub fn sortable_id(at: Timestamp, random: u32) -> String {
     let seconds = at.0.div_euclid(1_000) - EPOCH_SECONDS;

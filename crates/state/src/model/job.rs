@@ -1,4 +1,4 @@
-//! Owns what is known of a job: its states, why it waits, who runs it, and its attempts.
+//! Owns the data of a job: its states and reasons, its runner, and its attempts.
 //! Does not change jobs: `apply` does.
 //!
 //! Each claim of a job has an epoch. A runner whose epoch has passed is refused, so of two nodes one runs the job. `STATES.md`
@@ -16,25 +16,25 @@ pub mod reason {
 
     /// No node has taken the job yet.
     pub const WAITING: FailureCode = FailureCode::Waiting;
-    /// The job may begin later only.
+    /// The job may only start later.
     pub const NOT_BEFORE: FailureCode = FailureCode::NotBefore;
     /// A user paused the job.
     pub const PAUSED: FailureCode = FailureCode::PausedByUser;
     /// A user resumed the job.
     pub const RESUMED: FailureCode = FailureCode::ResumedByUser;
-    /// A user had the job run again.
+    /// A user ran the job again.
     pub const RETRIED: FailureCode = FailureCode::RetriedByUser;
     /// A user cancelled the job.
     pub const CANCELLED: FailureCode = FailureCode::CancelledByUser;
-    /// The node that ran the job was started anew.
+    /// The node that ran the job was restarted.
     pub const NODE_RESTARTED: FailureCode = FailureCode::NodeRestarted;
-    /// The node that ran the job is not heard of any more, or was removed.
+    /// The node that ran the job is no longer heard, or was removed.
     pub const NODE_LOST: FailureCode = FailureCode::NodeLost;
     /// The deadline of the job passed.
     pub const DEADLINE_PASSED: FailureCode = FailureCode::DeadlinePassed;
     /// The job used up its retries.
     pub const RETRIES_EXHAUSTED: FailureCode = FailureCode::RetriesExhausted;
-    /// The owner is no user of the node any more.
+    /// The owner is no longer a user of the node.
     pub const USER_REMOVED: FailureCode = FailureCode::UserRemoved;
     /// The job is done.
     pub const COMPLETE: FailureCode = FailureCode::Complete;
@@ -46,21 +46,21 @@ pub mod reason {
 pub struct StoredPlace {
     /// Name of the site.
     pub site: String,
-    /// Path below it: export first.
+    /// Path at the site, export first.
     pub path: String,
 }
 
-/// A node that runs jobs, and which start of it.
+/// A node that runs jobs, and one run of its program.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Runner {
     /// Name of the node.
     pub node: String,
-    /// Random text that the node made at its start.
+    /// Random text that the node makes at each start.
     pub instance: String,
 }
 
-/// Which site runs the transfer of a job. The first attempt that needs to know decides it, for all attempts.
+/// The site that runs the transfer of a job. The first attempt that needs the route decides it for all attempts.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Route {
@@ -94,7 +94,7 @@ impl Route {
         Self::ALL.into_iter().find(|route| route.name() == name)
     }
 
-    /// The name, and the asker behind it, as a row of an attempt has them.
+    /// The name, followed by the asker, as in the row of an attempt.
     pub(crate) fn with_asker(self, asker: Option<&str>) -> String {
         match asker {
             Some(asker) => format!("{} {asker}", self.name()),
@@ -102,7 +102,7 @@ impl Route {
         }
     }
 
-    /// The same, read again.
+    /// Parses the output of [`Self::with_asker`].
     pub(crate) fn from_row(text: &str) -> Option<(Self, Option<&str>)> {
         match text.split_once(' ') {
             Some((name, asker)) => Some((Self::from_name(name)?, Some(asker))),
@@ -111,50 +111,50 @@ impl Route {
     }
 }
 
-/// A job as it is stored; its specification is read apart, for it may be long.
+/// A stored job. Its specification is read separately, since it may be long.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Job {
-    /// Short id that the submitter's node made; ids sort by time.
+    /// Short id, made by the submitter's node. Ids sort by time.
     pub id: String,
     /// Free text of the owner.
     pub label: String,
-    /// User to whom the job belongs.
+    /// Owner of the job.
     pub owner: String,
     /// Places to copy from.
     pub sources: Vec<StoredPlace>,
     /// StoredPlace to copy to.
     pub destination: StoredPlace,
-    /// Where the job is on its way.
+    /// State of the job.
     pub state: JobState,
-    /// Why it is there; always set where the job does not move.
+    /// Reason of the state. Always present while the job does not progress.
     pub reason: Option<Reason>,
-    /// When the job came into its state.
+    /// When the job entered its state.
     #[serde(with = "millis")]
     pub since: Timestamp,
-    /// When the job is tried next.
+    /// When the next attempt starts.
     #[serde(with = "millis::option")]
     pub next_attempt: Option<Timestamp>,
-    /// Higher runs first.
+    /// Jobs with a higher priority run first.
     pub priority: i32,
     /// Limit in bytes per second.
     pub limit: Option<u64>,
-    /// Time before which the job does not begin.
+    /// The job does not start before this time.
     #[serde(with = "millis::option")]
     pub not_before: Option<Timestamp>,
-    /// Time after which the job is given up.
+    /// The job fails if it has not ended by this time.
     #[serde(with = "millis::option")]
     pub deadline: Option<Timestamp>,
     /// How the job is retried.
     pub retry: RetryPolicy,
-    /// Attempts begun so far.
+    /// Number of attempts so far.
     pub attempts: u32,
     /// Retries that count against the policy.
     pub retries: u32,
-    /// Rises with each claim, and whenever a claim ends.
+    /// Increases with each claim, and whenever a claim ends.
     pub epoch: u64,
-    /// Who runs the job.
+    /// The runner of the job.
     pub runner: Option<Runner>,
-    /// Key by which the owner's repeated submission is known.
+    /// Key by which a repeated submission of the owner is recognized.
     pub idempotency_key: Option<String>,
     /// When the job was submitted.
     #[serde(with = "millis")]
@@ -177,16 +177,16 @@ pub struct Job {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// All of it is done.
+    /// The job is done completely.
     Complete,
-    /// It is done except for failed entries.
+    /// The job is done except for failed entries.
     Partial,
-    /// It failed.
+    /// The job failed.
     Failed,
 }
 
 impl Outcome {
-    /// The state of a job that ended so.
+    /// The state of a job with this outcome.
     #[must_use]
     pub const fn state(self) -> JobState {
         match self {
@@ -203,14 +203,14 @@ impl Outcome {
 pub struct Moved {
     /// Bytes that arrived.
     pub bytes: u64,
-    /// Files that were finished.
+    /// Completed files.
     pub files: u64,
     /// Bytes that were sent more than once.
     pub again: u64,
 }
 
 impl Moved {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -220,7 +220,7 @@ impl Moved {
         }
     }
 
-    /// The difference; 0 where the other is larger.
+    /// The difference; 0 if the other is larger.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self {
@@ -234,11 +234,11 @@ impl Moved {
 /// One attempt of a job.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Attempt {
-    /// From 1.
+    /// Number of the attempt, from 1.
     pub number: u32,
     /// Epoch under which the attempt ran.
     pub epoch: u64,
-    /// Node that ran it.
+    /// Node of the attempt.
     pub node: String,
     /// When it began.
     #[serde(with = "millis")]
@@ -246,18 +246,18 @@ pub struct Attempt {
     /// When it ended.
     #[serde(with = "millis::option")]
     pub ended: Option<Timestamp>,
-    /// How it ended: a state, or `backoff` or `restart`.
+    /// Outcome: a state, `backoff` or `restart`.
     pub outcome: Option<String>,
-    /// Why it ended so.
+    /// Reason of the outcome.
     pub reason: Option<Reason>,
     /// Amounts of the attempt.
     pub moved: Moved,
 }
 
-/// What attempts of a job found and left at its destination.
+/// Results of attempts about the destination: its meaning, and temporary files.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Placed {
-    /// Sources go into the destination, or the only one becomes it; None if no attempt got so far.
+    /// True if the sources go into the destination, false if the only source becomes it. None if no attempt got that far.
     pub into: Option<bool>,
     /// Tags of temporary files, the latest first; at most 64.
     pub tags: Vec<u64>,

@@ -1,54 +1,57 @@
-//! Owns feature levels: which one this program knows, which one a command needs, and which programs work with a cluster.
-//! Does not know the nodes: the leader hears what they announce.
+//! Owns feature levels: that of this program, those that commands need, and which programs work with a cluster.
+//! Does not know the nodes: the leader receives their announcements.
 //!
-//! A cluster has a committed level, which all of its nodes know. The leader raises it once the last of them announces a higher one, and it
-//! never falls. Until then no node proposes what an older one could not read, and a command does what it does at an older one: or voters of
-//! two programs would differ. A program of level n works with clusters of level n and n − 1.
+//! A cluster has a committed level, which all of its nodes support. The leader raises it once the last node announces a higher one, and it
+//! never decreases. Until then, no node proposes a command that an older one could not read, and a command keeps its older effect.
+//! Otherwise voters of two programs would differ. A program of level n works with clusters of level n and n − 1.
 
 use super::{Change, Command, JobOp, Op, WorkOp};
 
-/// The newest feature level that this program knows. 2: what a job's destination means ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]),
-/// parts leased in no order and none to nodes that rest ([`LEVEL_REST`]). 3: what a command says of its origin ([`LEVEL_ORIGIN`]),
-/// users change their own passwords ([`LEVEL_PASSWORD`]), and access rules at sites. 4: where a job runs and for whom ([`JobOp::Route`]), sites that go
-/// and come ([`Op::Sighted`]), bounds of access for jobs, and nothing of a removed user is left to a later one ([`LEVEL_LEFT`]). 5: nodes of
-/// sites are believed for a time ([`LEVEL_NAMED`]).
+/// The newest feature level that this program supports.
+///
+/// - 2: the meaning of a job's destination ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]), parts leased in no order, and no leases to
+///   resting nodes ([`LEVEL_REST`]).
+/// - 3: the origin of a command ([`LEVEL_ORIGIN`]), password changes by users ([`LEVEL_PASSWORD`]), and access rules at sites.
+/// - 4: the site and asker of a job ([`JobOp::Route`]), reachability of sites ([`Op::Sighted`]), bounds of access for jobs, and no remains
+///   of removed users ([`LEVEL_LEFT`]).
+/// - 5: nodes of sites are believed for a limited time ([`LEVEL_NAMED`]).
 pub const FEATURE_LEVEL: u32 = 5;
 
-/// From this level on a command names the node that proposed it, and the state checks what that node may ask for. Names of nodes and
+/// From this level on, a command names the node that proposed it, and the state checks what that node may request. Names of nodes and
 /// machines are not those of users. A removed node takes its invitations along.
 pub const LEVEL_ORIGIN: u32 = 3;
 
-/// From this level on [`WorkOp::Lease`](super::WorkOp::Lease) gives nothing to a node that is paired with nobody, and parts in no order.
+/// From this level on, [`WorkOp::Lease`](super::WorkOp::Lease) gives nothing to a node without a pair, and parts come in no order.
 pub const LEVEL_REST: u32 = 2;
 
-/// From this level on there is [`Op::Password`], and a new password leaves alone what was made with a token that did not come of signing in.
+/// From this level on, [`Op::Password`] exists, and a new password keeps tokens whose parent did not come from a sign-in.
 pub const LEVEL_PASSWORD: u32 = 3;
 
-/// From this level on there is [`JobOp::Route`].
+/// From this level on, [`JobOp::Route`] exists.
 pub const LEVEL_ROUTE: u32 = 4;
 
-/// From this level on the state counts the access rules for jobs. A removed user takes limits, the share and jobs that have not ended along,
-/// and no user is made whose name has jobs or schedules of an earlier one. A user that stood for an account of a machine is disabled when
-/// no node names that account any more. [`Prune`](super::Prune) may name owners.
+/// From this level on, the state counts the access rules for jobs. A removed user takes limits, the share and unfinished jobs along. A new
+/// user cannot get a name that has jobs or schedules of an earlier one. A user that stood for an account of a machine is disabled when no
+/// node names that account any more. [`Prune`](super::Prune) may name owners.
 pub const LEVEL_LEFT: u32 = 4;
 
-/// From this level on there is [`JobOp::Moved`], and nodes tell what they [looked](super::Looked) at.
+/// From this level on, [`JobOp::Moved`] exists, and nodes report the entries that they [looked](super::Looked) at.
 pub const LEVEL_MOVED: u32 = 4;
 
-/// From this level on there is [`Op::Sighted`].
+/// From this level on, [`Op::Sighted`] exists.
 pub const LEVEL_SIGHTED: u32 = 4;
 
-/// From this level on the description of a job may name the identities of its sites, which older programs do not read.
+/// From this level on, the description of a job may name the identities of its sites. Older programs cannot read them.
 pub const LEVEL_SITES: u32 = 4;
 
-/// From this level on [`Learn`](super::Learn) says whether the node that the operator named spoke. Only that one names further nodes of a
-/// site, and what it named is believed for a time.
+/// From this level on, [`Learn`](super::Learn) says whether the node that the operator named spoke. Only that node names further nodes of a
+/// site, and they are believed for a limited time.
 pub const LEVEL_NAMED: u32 = 5;
 
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;
 
-/// Why a program of level `known` does not work in a cluster of level `committed`; None if it does.
+/// Why a program of level `known` does not work in a cluster of level `committed`; None if it works.
 #[must_use]
 pub fn level_trouble(known: u32, committed: u32) -> Option<String> {
     if known < committed {
@@ -65,7 +68,7 @@ pub fn level_trouble(known: u32, committed: u32) -> Option<String> {
 }
 
 impl Op {
-    /// The least level of a cluster that uses the command.
+    /// The lowest level of a cluster that uses the command.
     #[must_use]
     pub const fn level(&self) -> u32 {
         match self {
@@ -87,7 +90,7 @@ impl Op {
 }
 
 impl Command {
-    /// The least level of a cluster that uses the command.
+    /// The lowest level of a cluster that uses the command.
     #[must_use]
     pub const fn level(&self) -> u32 {
         let level = self.op.level();

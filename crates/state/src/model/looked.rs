@@ -1,9 +1,9 @@
-//! Owns what nodes tell of a divided job beside what they settle: what there is, and what is done of it.
-//! Does not add it to the counts (`apply::work`).
+//! Owns the reports of nodes about a divided job beside settlements: found entries, and those that are done.
+//! Does not add them to the counts (`apply::work`).
 
 use serde::{Deserialize, Serialize};
 
-/// Entries that a node found, and those of them that are done.
+/// Entries that a node found, and how many of them are done.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Looked {
@@ -11,16 +11,16 @@ pub struct Looked {
     pub found_files: u64,
     /// Their bytes.
     pub found_bytes: u64,
-    /// Files that were delivered, or were there before.
+    /// Files that were delivered, or existed before.
     pub done_files: u64,
-    /// Bytes that were delivered, or were there before.
+    /// Bytes that were delivered, or existed before.
     pub done_bytes: u64,
     /// Bytes that were sent more than once.
     pub again: u64,
 }
 
 impl Looked {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {

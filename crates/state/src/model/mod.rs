@@ -1,4 +1,4 @@
-//! Owns the words of the replicated state: commands, effects, jobs, and the other objects.
+//! Owns the types of the replicated state: commands, effects, jobs, and the other objects.
 //! Touches no database, no clock and no network.
 
 mod command;

@@ -1,23 +1,23 @@
-//! Owns which names users and nodes may have, and which user may act under its name.
-//! Does not know the machine's accounts: whoever asks brings them.
+//! Owns the allowed names of users and nodes, and which user may act under its name.
+//! Does not know the machine's accounts: the caller passes them.
 //!
-//! Users, nodes, accounts of machines and other sites stand side by side as actors, owners of jobs and lines of the audit log. So one
-//! name means one of them.
+//! Users, nodes, accounts of machines and other sites all appear as actors, owners of jobs and lines of the audit log. So one name means
+//! exactly one of them.
 
 use super::{CommandError, Node, Role, User};
 
-/// Longest name: a mail address of the longest kind fits.
+/// Longest name: the longest mail addresses fit.
 const NAME_BYTES_MAX: usize = 64;
 
 /// Signs of a name beside letters and digits of ASCII.
 const SIGNS: &[u8] = b"._-@+";
 
-/// Names of actors that are neither user nor node. `node1` is a node that never had another one beside it.
+/// Names of actors that are neither user nor node. `node1` is a node that was always alone.
 const WORDS: [&str; 6] = ["root", "anonymous", "api", "webhooks", "recover", "node1"];
 
 const ACCOUNT: &str = "an account of the node's machine, which is an admin by itself";
 
-/// Names that belong to somebody else than a user.
+/// Names that are reserved, so no user may have them.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// Names of nodes.
@@ -27,7 +27,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The names that these nodes have told.
+    /// The names that these nodes have reported.
     #[must_use]
     pub fn of(nodes: &[Node]) -> Self {
         Self {
@@ -36,17 +36,17 @@ impl Names {
         }
     }
 
-    /// Whether the name is an account of a machine that is admin by itself.
+    /// Whether the name is an account that is always an admin of its machine.
     #[must_use]
     pub fn is_account(&self, name: &str) -> bool {
         name == "root" || self.accounts.iter().any(|account| account == name)
     }
 
-    /// Why the user may not act: the name means somebody else. An account of a machine is an admin without a password, and so is the
-    /// user that stands for it.
+    /// Checks that the user may act under its name. A name that belongs to another party is refused. An account of a machine is an admin
+    /// without a password, and so is the user that stands for it.
     ///
     /// # Errors
-    /// Names who has the name, and what to do.
+    /// The error names the owner of the name, and the remedy.
     pub fn check_acting(&self, user: &User) -> Result<(), CommandError> {
         let name = &user.name;
         if self.is_account(name) {
@@ -68,11 +68,11 @@ impl Names {
         }
     }
 
-    /// Whether `actor` may put the user into the state in the place of `earlier`. A user of an older state keeps its name, and whoever
-    /// has a name that means somebody else can be disabled.
+    /// Checks that `actor` may put the user into the state in place of `earlier`. A user of an older state keeps its name. A user whose
+    /// name belongs to another party can be disabled.
     ///
     /// # Errors
-    /// The name has signs that names do not have, or belongs to somebody else.
+    /// The name has invalid characters, or belongs to another party.
     pub fn check_user(
         &self,
         user: &User,
@@ -87,10 +87,10 @@ impl Names {
         self.check_made_by(user, actor)
     }
 
-    /// Whether `actor` may make the user or a token of it: an account of a machine does so for itself, and nobody else does.
+    /// Checks that `actor` may make the user or a token of the user. Only an account of a machine may do so for itself.
     ///
     /// # Errors
-    /// The name belongs to somebody else.
+    /// The name belongs to another party.
     pub fn check_made_by(&self, user: &User, actor: &str) -> Result<(), CommandError> {
         self.check_acting(user)?;
         match self.is_account(&user.name) && user.name != actor {
@@ -103,7 +103,7 @@ impl Names {
 /// Checks the name of a node that joins.
 ///
 /// # Errors
-/// The name has signs that names do not have, or belongs to somebody else.
+/// The name has invalid characters, or belongs to another party.
 pub(crate) fn check_node(name: &str) -> Result<(), CommandError> {
     check_signs(name)?;
     match WORDS.contains(&name) && name != "node1" {

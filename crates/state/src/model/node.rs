@@ -1,5 +1,5 @@
 //! Owns the members of a cluster: nodes, and the invitations by which nodes join.
-//! Does not know which nodes live: the leader hears of that, and it is not part of the state.
+//! Does not know which nodes are alive: the leader does, outside of the state.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use crate::bounds;
 pub struct Node {
     /// Name, unique in the cluster.
     pub name: String,
-    /// Number in the consensus. The first node has 1; no number is given twice.
+    /// Number in the consensus. The first node has 1; each number is given once.
     pub number: u64,
     /// Identity that the node proves.
     pub identity: String,
@@ -25,16 +25,16 @@ pub struct Node {
     pub version: String,
     /// The newest feature level that its program knows.
     pub level: u32,
-    /// Whether it takes no more jobs.
+    /// Whether the node takes no new jobs.
     #[serde(default)]
     pub draining: bool,
-    /// Whether it votes even if there are voters enough.
+    /// Whether the node votes even if there are enough voters.
     #[serde(default)]
     pub voter: bool,
-    /// When it joined.
+    /// When the node joined.
     #[serde(with = "millis")]
     pub joined: Timestamp,
-    /// Accounts of its machine that are admins without being users: root, and the node's own user. Empty until the node has told.
+    /// Accounts of its machine that are admins without being users: root, and the node's own user. Empty until the node has reported them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub admins: Vec<String>,
 }
@@ -66,7 +66,8 @@ impl Object for Node {
     }
 }
 
-/// A node of the cluster of which a recovery or a restore left one node alone. It learns by its identity that it was left behind.
+/// A former node of a cluster that a recovery or a restore reduced to one node. The former node is recognized by its identity and learns
+/// that it was left behind.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct FormerNode {
@@ -88,7 +89,7 @@ impl Object for FormerNode {
     }
 }
 
-/// An invitation of one node.
+/// An invitation for one node.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Invite {
@@ -96,13 +97,13 @@ pub struct Invite {
     pub id: String,
     /// Digest of the secret.
     pub hash: Secret,
-    /// When it ends.
+    /// When the invitation ends.
     #[serde(with = "millis")]
     pub expires: Timestamp,
-    /// Node that joined by it. It is good for that node only from then on.
+    /// Node that joined with it. From then on, the invitation is valid for that node only.
     #[serde(default)]
     pub used: Option<String>,
-    /// Number of the node that made it. The invitation ends when that node is removed. The state sets it.
+    /// Number of the node that made it. The invitation ends when that node is removed. The state sets this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<u64>,
 }
@@ -127,6 +128,6 @@ impl Object for Invite {
 pub struct Join {
     /// Digest of the invitation's secret.
     pub hash: Secret,
-    /// The node. Its number and the time of its joining are set by the state.
+    /// The node. The state sets its number and the time of joining.
     pub node: Node,
 }

@@ -1,5 +1,5 @@
-//! Owns the policy of retries: how often, and after which delay.
-//! Does not wait: whoever runs the job computes the next attempt and puts it into a command.
+//! Owns the policy of retries: their number, and their delays.
+//! Does not wait: the runner of the job computes the next attempt and puts it into a command.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,11 +8,11 @@ use super::{CommandError, Timestamp};
 /// Longest delay between two attempts of any job.
 pub(crate) const DELAY_MAX_MS: u64 = 15 * 60_000;
 
-/// How a job that failed for a passing reason is tried again.
+/// The retries of a job that failed for a transient reason.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPolicy {
-    /// Attempts after the first one; None leaves the end to the deadline.
+    /// Number of retries; None leaves the end to the deadline.
     pub retries_max: Option<u32>,
     /// Delay before the first retry. Each further delay is twice as long.
     pub backoff_ms: u64,
@@ -40,7 +40,7 @@ impl RetryPolicy {
             .min(self.backoff_max_ms)
     }
 
-    /// The time of the next attempt of a job that ended one at `at`, after `retries` earlier retries.
+    /// The time of the next attempt of a job whose attempt ended at `at`, after `retries` earlier retries.
     #[must_use]
     pub fn next_attempt(&self, retries: u32, at: Timestamp) -> Timestamp {
         at.after(self.delay_ms(retries))

@@ -1,5 +1,5 @@
 //! Owns texts that no log may show.
-//! Does not encrypt: files of the state are readable by their owner only.
+//! Does not encrypt: only the owner of the files of the state can read them.
 
 use std::fmt;
 

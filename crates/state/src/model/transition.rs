@@ -1,34 +1,34 @@
-//! Owns the table of a job's states: from which state, by which cause, to which states.
+//! Owns the table of a job's states: from each state, by each cause, to which states.
 //! Changes nothing: `apply` asks here before it does.
 
 use std::fmt::Write as _;
 
 use super::JobState;
 
-/// What moves a job from one state to another.
+/// Cause of a change of a job's state.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Cause {
     /// A node takes the job to run it.
     Claim,
-    /// The node that runs the job tells how far it is.
+    /// The node that runs the job reports its progress.
     Report,
-    /// The attempt ended for a passing reason; the job waits for the next one.
+    /// The attempt ended for a transient reason; the job waits for the next one.
     Backoff,
-    /// The attempt ended for good.
+    /// The attempt ended for a permanent reason, or completed.
     Finish,
     /// The deadline passed while the job waited, or its retries are used up.
     Expire,
-    /// The owner may not run the job any more.
+    /// The owner may no longer run the job.
     Deny,
-    /// A user stops the job for a time.
+    /// A user pauses the job.
     Pause,
-    /// A user lets a paused job go on.
+    /// A user resumes a paused job.
     Resume,
-    /// A user gives the job up.
+    /// A user cancels the job.
     Cancel,
-    /// A user has an ended job run once more.
+    /// A user retries an ended job.
     Retry,
-    /// The node that ran the job was started anew.
+    /// The node that ran the job was restarted.
     Restart,
 }
 
@@ -91,7 +91,7 @@ pub fn allowed(from: JobState, cause: Cause, to: JobState) -> bool {
         .any(|(state, by, into)| *state == from && *by == cause && into.contains(&to))
 }
 
-/// The table as Markdown: a row for each state, a column for each cause.
+/// The table as Markdown, with a row for each state and a column for each cause.
 #[must_use]
 pub fn transition_table() -> String {
     let causes = [

@@ -1,10 +1,10 @@
-//! Owns the words of the work of a divided job: its items, how they are leased and settled, and the counters that they leave.
-//! Does not apply them (`apply::work`) and looks at no file.
+//! Owns the types of the work of a divided job: its items, their leases and settlements, and its counters.
+//! Does not apply them (`apply::work`) and reads no file.
 //!
-//! An item is a unit of work that any node of the source can do, and can do twice without harm. A **scan** walks below a directory, or
-//! below one share of its names, brings the small files that it meets, and tells of the directories and large files that it leaves to
-//! others. A **part** brings a range of a large file, an **assemble** makes the file of its parts, and a **close** finishes the tree of
-//! one root once nothing else is open.
+//! An item is a unit of work that any node of the source can do, and can repeat without harm. A **scan** walks below a directory, or below
+//! one share of its names. It copies the small files that it meets, and reports the directories and large files that it leaves to others. A
+//! **part** copies a range of a large file, and an **assemble** joins the parts of a file. A **close** finishes the tree of one root once
+//! no other item is open.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -29,9 +29,9 @@ pub const TARGETS_MAX: usize = 256;
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum WorkOp {
-    /// The controller begins, or takes over: all leases of earlier epochs return. Where all is settled the closes are done once more.
+    /// The controller starts, or takes over: all leases of earlier epochs return. If all items are settled, the closes are done again.
     Open(OpenWork),
-    /// The controller says which node sends where.
+    /// The controller sets the receivers of each sending node.
     Pairs(Box<SetPairs>),
     /// A node cannot work on the job, and gets no items until the next controller asks again.
     Decline {
@@ -39,12 +39,12 @@ pub enum WorkOp {
         epoch: u64,
         /// The node.
         node: String,
-        /// Why not.
+        /// The reason.
         why: Reason,
     },
     /// A node takes items.
     Lease(TakeWork),
-    /// A node tells what the scan of an item found.
+    /// A node reports the finds of a scan.
     Found {
         /// The item.
         number: u64,
@@ -53,9 +53,9 @@ pub enum WorkOp {
         /// At most [`WORK_LIST_MAX`], with at most [`WORK_PATHS_BYTES_MAX`] of paths.
         finds: Vec<Found>,
     },
-    /// A node tells how items ended that it holds under one lease.
+    /// A node reports how items of one lease ended.
     Settle(Box<Settle>),
-    /// All items return that the node holds.
+    /// All items of the node return.
     Return {
         /// The node.
         node: String,
@@ -84,11 +84,11 @@ impl WorkOp {
 pub struct OpenWork {
     /// Epoch of the job that the controller claimed.
     pub epoch: u64,
-    /// Text that names the claim at the destinations. Work that is open already keeps its own.
+    /// Text that names the claim at the destinations. Work that is already open keeps its text.
     pub claim: String,
-    /// The trees to copy. Work that is open already keeps its own.
+    /// The trees to copy. Work that is already open keeps its trees.
     pub roots: Vec<WorkRoot>,
-    /// Files with more bytes are cut into parts of at least so many.
+    /// Larger files are divided into parts of at least this many bytes.
     pub part_bytes: u64,
 }
 
@@ -98,17 +98,17 @@ pub struct OpenWork {
 pub struct WorkRoot {
     /// The directory, export first.
     pub source: String,
-    /// The one file in the directory that is meant; none means all that is in it.
+    /// The one file of the directory to copy; None copies the whole directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// What becomes its copy, export first.
+    /// The directory of the copy, export first.
     pub destination: String,
-    /// What the controller's node sees of the source, so that others find out whether they see the same; empty says nothing.
+    /// Sight of the source at the controller's node, so that other nodes can compare theirs. Empty compares equal to every sight.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sight: Vec<u64>,
 }
 
-/// Which node sends where.
+/// The receivers of each sending node.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetPairs {
@@ -118,9 +118,9 @@ pub struct SetPairs {
     pub targets: Vec<Target>,
     /// Each node that may lease items.
     pub pairs: Vec<Pair>,
-    /// A node of the destination is out of reach, and its claim may still hold: nothing is put together or closed.
+    /// A node of the destination is unreachable, and its claim may still hold. Meanwhile no file is assembled, and no tree is closed.
     pub waits: bool,
-    /// What was taken from nodes of the source and cannot be written late any more.
+    /// Items taken from nodes of the source whose late writes are no longer possible.
     pub fenced: Vec<Taken>,
 }
 
@@ -149,19 +149,19 @@ impl Target {
     }
 }
 
-/// Where a node of the source sends.
+/// The receivers of a node of the source.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pair {
     /// Node of the source.
     pub node: String,
-    /// Places in the list of targets, in turn for each lease; where one cannot be reached the next one is taken.
+    /// Positions in the list of targets, in turn for each lease. If one cannot be reached, the next one is used.
     pub to: Vec<u32>,
     /// Share of the job's limit in bytes per second; 0 is none.
     pub limit: u64,
 }
 
-/// Items were taken from a node of the source that may not know it: what it sends late must not change a file that is put together.
+/// Items were taken from a node of the source that may not know it. Its late writes must not change an assembled file.
 #[derive(Clone, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Taken {
@@ -171,29 +171,29 @@ pub struct Taken {
     pub index: u64,
 }
 
-/// Where the items of a job's work go.
+/// The destination of the items of a job's work.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct WorkTargets {
     /// The nodes of the destination.
     pub nodes: Vec<Target>,
-    /// A node of the destination is out of reach, and its claim may still hold.
+    /// A node of the destination is unreachable, and its claim may still hold.
     pub waits: bool,
-    /// What was taken from nodes of the source and may still be written.
+    /// Items taken from nodes of the source that may still be written.
     pub taken: Vec<Taken>,
     /// Nodes of the source that cannot work on the job, each with the reason.
     pub declined: Vec<(String, Reason)>,
 }
 
 impl WorkTargets {
-    /// Whether files may be put together, and the tree may be closed.
+    /// Whether files may be assembled, and the tree may be closed.
     #[must_use]
     pub const fn is_fenced(&self) -> bool {
         !self.waits && self.taken.is_empty()
     }
 }
 
-/// A node takes items.
+/// A request of a node for items.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TakeWork {
@@ -201,26 +201,26 @@ pub struct TakeWork {
     pub epoch: u64,
     /// The node.
     pub runner: Runner,
-    /// Scans at most.
+    /// Most scans.
     pub scans_max: u32,
-    /// Bytes of parts at most, but for the first part.
+    /// Most bytes of parts, beyond the first part.
     pub bytes_max: u64,
 }
 
-/// What a scan found and leaves to others.
+/// A find that a scan leaves to others.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Found {
-    /// A directory, in so many shares of its names.
+    /// A directory, divided into shares of its names.
     Scan {
-        /// Below the root.
+        /// Path below the root.
         path: WorkPath,
-        /// 1 leaves the directory whole.
+        /// Number of shares; 1 leaves the directory whole.
         shares: u32,
     },
-    /// A file that is brought in parts.
+    /// A file that is copied in parts.
     File {
-        /// Below the root.
+        /// Path below the root.
         path: WorkPath,
         /// Length of the contents.
         bytes: u64,
@@ -230,7 +230,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// Where the find is, below the root.
+    /// Path of the find, below the root.
     #[must_use]
     pub const fn path(&self) -> &WorkPath {
         match self {
@@ -247,39 +247,39 @@ pub struct WorkItem {
     pub number: u64,
     /// Number of the root.
     pub root: u32,
-    /// What is to be done.
+    /// The task of the item.
     pub task: Task,
 }
 
-/// What is to be done.
+/// The task of an item.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Task {
-    /// Walks below a directory and brings its small files.
+    /// Scans below a directory and copies its small files.
     Scan {
-        /// Below the root; empty is the root itself.
+        /// Path below the root; empty is the root itself.
         path: WorkPath,
         /// Which share of the names in the directory.
         share: u32,
-        /// Of how many.
+        /// Number of shares.
         shares: u32,
     },
-    /// Brings a range of a file.
+    /// Copies a range of a file.
     Part {
-        /// Below the root.
+        /// Path below the root.
         path: WorkPath,
-        /// Where the range begins.
+        /// Offset of the range.
         offset: u64,
-        /// Its length.
+        /// Length of the range.
         bytes: u64,
-        /// State of the file when it was cut.
+        /// State of the file when it was divided.
         generation: u64,
     },
-    /// Makes a file of its parts.
+    /// Assembles a file from its parts.
     Assemble {
-        /// Below the root.
+        /// Path below the root.
         path: WorkPath,
-        /// State of the file when it was cut.
+        /// State of the file when it was divided.
         generation: u64,
         /// All parts.
         parts: Vec<WorkPart>,
@@ -288,13 +288,13 @@ pub enum Task {
     Close {},
 }
 
-/// A part that is done.
+/// A finished part.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkPart {
-    /// Where the range begins.
+    /// Offset of the range.
     pub offset: u64,
-    /// Its length.
+    /// Length of the range.
     pub bytes: u64,
     /// Digest as text.
     pub digest: String,
@@ -306,20 +306,20 @@ pub struct WorkPart {
 pub struct Settle {
     /// The node that holds the items.
     pub runner: Runner,
-    /// The lease under which the node holds them.
+    /// The lease under which the node holds the items.
     pub lease: u64,
-    /// The items. Those that the node holds no more are passed over.
+    /// The items. Items that the node no longer holds are ignored.
     pub items: Vec<Settled>,
-    /// Files that the node delivered meanwhile.
+    /// Files that the node delivered since its last report.
     pub files: u64,
-    /// Bytes that the node delivered meanwhile.
+    /// Bytes that the node delivered since its last report.
     pub bytes: u64,
-    /// Why the node could not do its work, if it could not.
+    /// Why the node could not do its work, if so.
     pub trouble: Option<Reason>,
-    /// A transfer of the lease was cut: what it sent may still be written.
+    /// A transfer of the lease was cut: its data may still be written.
     #[serde(default)]
     pub cut: bool,
-    /// Entries that the node found or did beside its items. Programs of an earlier level leave it out.
+    /// Entries that the node found or did beside its items. Programs of an earlier level omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked: Option<Looked>,
 }
@@ -338,20 +338,20 @@ pub struct Settled {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Settlement {
-    /// It is done, and durable at the destination.
+    /// The item is done, and durable at the destination.
     Done {
         /// Digest of a part, as text.
         digest: Option<String>,
     },
     /// The tree of a root is finished.
     Closed(Box<Closed>),
-    /// It cannot be done, or need not be; the close of its root does what is to be done about the file or directory.
+    /// The item cannot be done, or is not needed. The close of its root handles the file or directory.
     Failed {},
-    /// It returns to be leased again.
+    /// The item returns to be leased again.
     Back {},
 }
 
-/// What the close of a root tells.
+/// The report of the close of a root.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Closed {
@@ -378,19 +378,19 @@ pub struct Work {
     pub claim: String,
     /// The trees to copy.
     pub roots: Vec<WorkRoot>,
-    /// Which node sends where; empty until the controller has claimed the destinations.
+    /// The receivers of each sending node; empty until the controller has claimed the destinations.
     pub pairs: Vec<Pair>,
-    /// Where the items go.
+    /// The destination of the items.
     pub targets: WorkTargets,
-    /// What a node told last that could not do its work.
+    /// Last problem that a node reported.
     pub trouble: Option<Reason>,
-    /// What the closes of roots have told.
+    /// The reports of the closes of roots.
     pub closed: Vec<Closed>,
-    /// Items that are not settled, but for closes.
+    /// Items that are not settled, except closes.
     pub open: u64,
     /// Closes that are not settled.
     pub closes: u64,
-    /// What is settled.
+    /// Counters of settled work.
     pub counts: WorkCounts,
 }
 
@@ -406,29 +406,29 @@ impl Work {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct WorkCounts {
-    /// Scans that are done.
+    /// Finished scans.
     pub scans: u64,
     /// Scans that failed.
     pub scans_failed: u64,
-    /// Parts that are done.
+    /// Finished parts.
     pub parts: u64,
-    /// Parts that failed or were not needed, and the other parts of their files: the close looks at the files.
+    /// Parts that failed or were not needed, and the other parts of their files. The close handles these files.
     pub parts_left: u64,
-    /// Files that were put together.
+    /// Assembled files.
     pub assembled: u64,
-    /// Files that were not put together: the close looks at them.
+    /// Files that were not assembled. The close handles them.
     pub files_left: u64,
-    /// Leases that were given.
+    /// Number of leases so far.
     pub leases: u64,
-    /// Files that were delivered.
+    /// Delivered files.
     pub files: u64,
-    /// Bytes that were delivered.
+    /// Delivered bytes.
     pub bytes: u64,
-    /// Entries that were found, and those of them that are done.
+    /// Entries that were found, and how many of them are done.
     pub looked: Looked,
 }
 
-/// A path as bytes. In JSON a string, or `{"hex": "…"}` where the bytes are not UTF-8.
+/// A path as bytes. In JSON, a string, or `{"hex": "…"}` for bytes that are not UTF-8.
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct WorkPath(pub Vec<u8>);
 

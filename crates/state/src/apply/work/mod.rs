@@ -1,10 +1,9 @@
-//! Owns what the commands about the work of a divided job do: opening it, pairs, leases, and its end.
+//! Owns the effects of the commands about the work of a divided job: opening it, pairs, leases, and its end.
 //! Leaves settlements to `settle`, and rows to `rows`.
 //!
-//! A lease is fenced by the index of the command that gave it. Whoever holds an item under another lease, or none, changes nothing of
-//! it, so an item is settled once however often commands are repeated and in whatever order they come. Identity of an item: kind, root,
-//! path, share or offset, generation of the file. What a repeated scan finds again is passed over: a settled item stays as long as
-//! the scan that found it is not settled.
+//! A lease is fenced by the index of the command that gave it. A holder under another lease, or without one, cannot change an item. So an
+//! item is settled once, however often commands are repeated and in any order. Identity of an item: kind, root, path, share or offset,
+//! generation of the file. Repeated finds of a scan are ignored: a settled item stays as long as the scan that found it is not settled.
 
 mod rows;
 mod settle;
@@ -23,20 +22,20 @@ use crate::model::{
 use crate::read::{committed_level, job_by_id};
 use rows::{Kind, New, Row, State, WorkRow};
 
-/// Items that are not scans beyond which no scan is given out: scans find more of them.
+/// Ready items other than scans beyond which no scan is leased: scans find more of them.
 const READY_MAX: i64 = 10_000;
 /// Assembles of one lease, and parts of all of them.
 const ASSEMBLES_MAX: i64 = 64;
 const LEASED_PARTS_MAX: usize = 2_048;
 /// Parts and scans of one lease.
 const LEASED_MAX: usize = 256;
-/// Least and most bytes of a part.
+/// Bounds of the bytes of a part.
 const PART_BYTES: std::ops::RangeInclusive<u64> = 1..=1 << 50;
 /// Nodes of the source of one job.
 const PAIRS_MAX: usize = 1_024;
-/// Numbers by which nodes see whether a source is the same.
+/// Most numbers of a sight, by which nodes compare their sources.
 const SIGHT_MAX: usize = 64;
-/// Items that the end of a job removes at once; the rest goes with old history.
+/// Items that the end of a job removes at once; the rest is deleted with old history.
 const REMOVED_MAX: i64 = 10_000;
 
 /// Changes the work of one job.
@@ -86,14 +85,14 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &WorkOp) -> Result<Eff
     Ok(effect)
 }
 
-/// Returns what earlier starts of a node hold; without an instance, all that the node holds.
+/// Returns the items of earlier runs of a node; without an instance, all items of the node.
 pub(super) fn return_all(
     context: &Context<'_>,
     node: &str,
     but: Option<&str>,
 ) -> Result<u64, Stop> {
     for mut work in rows::held_by(context, node, but)? {
-        // What the node sends late is not to change what others have finished.
+        // Late writes of the node must not change finished files of others.
         let taken = &mut work.work.targets.taken;
         taken.retain(|taken| taken.node != node);
         taken.push(Taken {
@@ -146,7 +145,7 @@ pub(super) fn prune(context: &Context<'_>) -> Result<bool, Stop> {
     Ok(true)
 }
 
-/// Begins the work of a job, or takes it over in a higher epoch.
+/// Opens the work of a job, or takes it over in a higher epoch.
 fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop> {
     bounds::name("claim", &open.claim)?;
     bounds::count("roots", open.roots.len(), ROOTS_MAX)?;
@@ -169,7 +168,7 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
         if work.work.epoch < open.epoch {
             work.work.epoch = open.epoch;
             work.work.pairs.clear();
-            // A claim of this epoch fences all that came before, at each node of the destination that can be reached.
+            // A claim of this epoch fences all earlier ones, at each reachable node of the destination.
             work.work.targets.waits = true;
             work.work.targets.taken.clear();
             work.work.targets.declined.clear();
@@ -198,7 +197,7 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
     Ok(Effect::Done)
 }
 
-/// The job goes on after its end, for entries failed that may not fail again.
+/// The job continues after its end, for failed entries that may succeed now.
 fn close_again(context: &Context<'_>, work: &mut WorkRow) -> Result<(), Stop> {
     for closed in std::mem::take(&mut work.work.closed) {
         let counts = &mut work.work.counts;
@@ -241,18 +240,18 @@ fn set_pairs(work: &mut WorkRow, set: &SetPairs) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The same at each voter.
+/// A scattered order, the same at each voter.
 const fn scattered(number: u64) -> u64 {
     mix(number.wrapping_add(STEP))
 }
 
-/// Gives items to a node: files that can be put together, large parts first, then scans; a close comes alone.
+/// Leases items to a node: first files that can be assembled, then large parts, then scans. A close is leased alone.
 fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<Effect, Stop> {
     bounds::name("node", &take.runner.node)?;
     bounds::name("instance", &take.runner.instance)?;
     let lease = context.index;
     let mut items = Vec::new();
-    // Before, a node that rests could lease, and parts came in the order of the file.
+    // Below this level, a resting node could lease, and parts came in the order of the file.
     let is_new = committed_level(context.db)? >= LEVEL_REST;
     let sends = |pair: &&Pair| !is_new || !pair.to.is_empty();
     let pairs = work.work.pairs.iter().filter(sends);
@@ -273,10 +272,10 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
         parts += held.len();
         push(&mut items, &mut paths, &row, held);
     }
-    // Nobody gets more than an even share of what waits, so that the last items are spread over all nodes.
+    // A node gets at most an even share of the ready items, so that the last items are spread over all nodes.
     let mut bytes = 0_u64;
     let mut waiting = rows::ready(context, work.id, Kind::Part, limit(LEASED_MAX))?;
-    // Of those that are as large: who listens on one link cannot tell which parts of a file pass there.
+    // Among parts of the same size: an eavesdropper on one link cannot tell which parts of a file pass there.
     if is_new {
         waiting.sort_by_key(|row| (Reverse(row.bytes), scattered(lease ^ row.number)));
     }
@@ -345,7 +344,7 @@ fn push(items: &mut Vec<WorkItem>, paths: &mut usize, row: &Row, parts: Vec<Work
     });
 }
 
-/// The job, if a node is at work on it in this epoch.
+/// The job, if a node works on it in this epoch.
 fn moving(context: &Context<'_>, work: &WorkRow, epoch: u64) -> Result<Job, Stop> {
     let id = &work.work.job;
     let job = job_by_id(context.db, id)?.ok_or_else(|| CommandError::not_found("job", id))?;

@@ -8,7 +8,7 @@ use crate::model::{OpenWork, Runner, Work, WorkCounts, WorkPart, WorkTargets};
 use crate::read::work_by_job;
 use crate::seal;
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
     Assemble = 0,
@@ -17,7 +17,7 @@ pub(super) enum Kind {
     Close = 3,
 }
 
-/// Where an item is on its way.
+/// The state of an item.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum State {
     Ready = 0,
@@ -65,7 +65,7 @@ impl New<'_> {
     }
 }
 
-/// An item that is there.
+/// An existing item.
 pub(super) struct Row {
     pub(super) number: u64,
     pub(super) kind: Kind,
@@ -145,7 +145,7 @@ impl WorkRow {
         Ok(())
     }
 
-    /// Writes the columns that change.
+    /// Writes the changed columns.
     pub(super) fn save(&self, context: &Context<'_>) -> Result<(), Stop> {
         let work = &self.work;
         let trouble = work.trouble.as_ref();
@@ -170,7 +170,7 @@ impl WorkRow {
         Ok(())
     }
 
-    /// Adds an item, unless it is there; gives its number if it is new.
+    /// Adds an item unless it exists. Returns its number if it is new.
     pub(super) fn add(
         &mut self,
         context: &Context<'_>,
@@ -204,7 +204,7 @@ impl WorkRow {
     }
 }
 
-/// The item of that number.
+/// The item with that number.
 pub(super) fn find(context: &Context<'_>, work: i64, number: u64) -> Result<Option<Row>, Stop> {
     let sql_text = format!("SELECT {COLUMNS} FROM work_items WHERE work = ?1 AND number = ?2");
     Ok(context
@@ -233,7 +233,7 @@ pub(super) fn ready(
     Ok(rows)
 }
 
-/// Whether more than so many items that are no scans can be leased.
+/// Whether more than `max` items other than scans can be leased.
 pub(super) fn has_more_ready(context: &Context<'_>, work: i64, max: i64) -> Result<bool, Stop> {
     let count: i64 = context
         .db
@@ -284,7 +284,7 @@ pub(super) fn give(
     Ok(())
 }
 
-/// Puts an item into a state in which nobody holds it.
+/// Puts an item into a state without a holder.
 pub(super) fn set(
     context: &Context<'_>,
     work: i64,
@@ -302,7 +302,7 @@ pub(super) fn set(
     Ok(())
 }
 
-/// Counts settled parts of an assemble, and failed ones among them.
+/// Counts settled parts of an assemble, and the failed ones among them.
 pub(super) fn count_parts(
     context: &Context<'_>,
     work: i64,
@@ -319,7 +319,7 @@ pub(super) fn count_parts(
     Ok(())
 }
 
-/// Settles the parts of an assemble that nobody holds; gives how many those were.
+/// Settles the parts of an assemble that no node holds. Returns their number.
 pub(super) fn drop_ready_parts(
     context: &Context<'_>,
     work: i64,
@@ -334,7 +334,7 @@ pub(super) fn drop_ready_parts(
     Ok(count as u64)
 }
 
-/// Removes settled items that were kept for the item of that number.
+/// Removes settled items that were kept for the item with that number.
 pub(super) fn forget_settled(context: &Context<'_>, work: i64, parent: u64) -> Result<(), Stop> {
     context
         .db
@@ -352,7 +352,7 @@ pub(super) fn remove(context: &Context<'_>, work: i64, number: u64) -> Result<()
     Ok(())
 }
 
-/// Lets the closes be leased.
+/// Makes the closes ready to lease.
 pub(super) fn free_closes(context: &Context<'_>, work: i64) -> Result<(), Stop> {
     context
         .db
@@ -363,7 +363,7 @@ pub(super) fn free_closes(context: &Context<'_>, work: i64) -> Result<(), Stop> 
     Ok(())
 }
 
-/// Returns all that is leased of a work.
+/// Returns all leased items of a work.
 pub(super) fn return_of_work(context: &Context<'_>, work: i64) -> Result<(), Stop> {
     context
         .db
@@ -375,7 +375,7 @@ pub(super) fn return_of_work(context: &Context<'_>, work: i64) -> Result<(), Sto
     Ok(())
 }
 
-/// The works of which a node holds items, but for its start `but`.
+/// The works of which a node holds items, except for items of its run `but`.
 pub(super) fn held_by(
     context: &Context<'_>,
     node: &str,
@@ -396,7 +396,7 @@ pub(super) fn held_by(
     Ok(works)
 }
 
-/// Returns what a node holds, of one work or of all; what its start `but` holds stays.
+/// Returns the items of a node, of one work or of all, except for items of its run `but`.
 pub(super) fn return_of(
     context: &Context<'_>,
     node: &str,

@@ -1,5 +1,5 @@
-//! Owns what becomes of items: what scans find, and how items end.
-//! Gives no item out.
+//! Owns the changes of items: the finds of scans, and the ends of items.
+//! Leases no item.
 
 use super::super::{Context, Stop};
 use super::rows::{self, Kind, New, Row, State, WorkRow};
@@ -13,10 +13,10 @@ use crate::model::{
 const DIGEST_BYTES_MAX: usize = 128;
 /// Longest path below a root.
 const PATH_BYTES_MAX: usize = 4_096;
-/// Groups of failures, and their texts, that one close tells.
+/// Most bytes of groups of failures, and their texts, in the report of one close.
 const CLOSED_BYTES_MAX: usize = 192 << 10;
 
-/// Adds what the scan of an item found, if the node still holds the item.
+/// Adds the finds of the scan of an item, if the node still holds the item.
 pub(super) fn found(
     context: &Context<'_>,
     work: &mut WorkRow,
@@ -69,7 +69,7 @@ pub(super) fn found(
     Ok(Effect::Settled { items })
 }
 
-/// Cuts a file into parts: aligned powers of two, the last one to the end of the file.
+/// Divides a file into parts: aligned powers of two, the last one up to the end of the file.
 fn file(
     context: &Context<'_>,
     work: &mut WorkRow,
@@ -139,7 +139,7 @@ pub(super) fn settle(
         items += 1;
         settled += u64::from(item(context, work, &row, &one.outcome)?);
     }
-    // A program of an earlier level tells nothing of a transfer that was cut.
+    // A program of an earlier level does not report a cut transfer.
     if settled > 0 || (items > 0 && told.looked.is_some()) {
         let counts = &mut work.work.counts;
         counts.files = counts.files.saturating_add(told.files);
@@ -163,7 +163,7 @@ pub(super) fn settle(
     Ok(Effect::Settled { items })
 }
 
-/// Settles one item, or returns it; tells which.
+/// Settles one item, or returns it. Returns which of both.
 fn item(
     context: &Context<'_>,
     work: &mut WorkRow,
@@ -197,7 +197,7 @@ fn item(
         }
         (Kind::Part, Settlement::Failed {}) => {
             rows::set(context, work.id, row.number, State::Settled, None)?;
-            // The others are not wanted any more.
+            // The other parts are not needed any more.
             let dropped = rows::drop_ready_parts(context, work.id, row.parent)?;
             work.work.counts.parts_left += 1 + dropped;
             parts_settled(context, work, row.parent, 1 + dropped, 1 + dropped)?;
@@ -220,7 +220,7 @@ fn item(
     Ok(true)
 }
 
-/// Some parts of a file are settled; after the last one the file can be put together, or is given up.
+/// Some parts of a file are settled. After the last one, the file can be assembled, or is abandoned.
 fn parts_settled(
     context: &Context<'_>,
     work: &mut WorkRow,
@@ -238,7 +238,7 @@ fn parts_settled(
     }
 }
 
-/// A file is put together, or given up.
+/// A file is assembled, or abandoned.
 fn assembled(
     context: &Context<'_>,
     work: &mut WorkRow,
@@ -253,7 +253,7 @@ fn assembled(
     leave(context, work.id, row)
 }
 
-/// A settled item goes, with what was kept for it. It stays as long as the scan that found it could find it again.
+/// Removes a settled item, with the items kept for it. The item stays as long as the scan that found it could find it again.
 fn leave(context: &Context<'_>, work: i64, row: &Row) -> Result<(), Stop> {
     rows::forget_settled(context, work, row.number)?;
     let finder = rows::find(context, work, row.parent)?;

@@ -1,4 +1,4 @@
-//! Owns the ids of the named objects, and which of their fields are acceptable.
+//! Owns the ids of the named objects, and the checks of their fields.
 //! Does not look at other objects: `apply` does.
 
 use super::{

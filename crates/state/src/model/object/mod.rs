@@ -18,30 +18,30 @@ pub use origin::TokenOrigin;
 pub trait Object: Serialize + DeserializeOwned + Clone {
     /// Name of the kind, as the API and the database know it.
     const KIND: &'static str;
-    /// How many there may be.
+    /// Maximum number of objects.
     const COUNT_MAX: u64 = bounds::OBJECTS_MAX;
     /// Id of this object.
     fn id(&self) -> String;
-    /// A second key by which it is found.
+    /// A second key for lookups.
     fn lookup(&self) -> Option<String> {
         None
     }
-    /// Whether its fields are acceptable.
+    /// Checks that the fields are valid.
     ///
     /// # Errors
-    /// Names the first field that is not.
+    /// The error names the first invalid field.
     fn check(&self) -> Result<(), CommandError>;
 }
 
-/// What a user may do; each role includes those before it.
+/// Role of a user. Each role includes the previous ones.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Looks.
+    /// May look.
     Viewer,
-    /// Submits and changes jobs.
+    /// May also submit and change jobs.
     Operator,
-    /// Changes everything.
+    /// May change everything.
     Admin,
 }
 
@@ -57,7 +57,7 @@ impl Role {
     }
 }
 
-/// Who sent a command.
+/// The sender of a command.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Actor {
@@ -65,18 +65,18 @@ pub struct Actor {
     pub name: String,
     /// The role in which the command was sent; None for a node.
     pub role: Option<Role>,
-    /// Address from which it came.
+    /// Address of the sender.
     pub remote: Option<String>,
     /// Id of the request.
     pub request: Option<String>,
-    /// Number of the node that proposed the command. The node that takes a command from another one sets it, by the identity of the
-    /// connection; what the command says of it counts for nothing. None where the node is alone.
+    /// Number of the node that proposed the command. The receiving node sets it, by the identity of the connection; the value in the
+    /// command is ignored. None if the node is alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<u64>,
 }
 
 impl Actor {
-    /// A node that acts by itself.
+    /// A node that acts without a user.
     pub fn node(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -95,14 +95,14 @@ pub struct Site {
     pub addresses: Vec<String>,
     /// Identity that the site must prove.
     pub identity: String,
-    /// The operator's words.
+    /// Comment of the operator.
     pub comment: String,
-    /// The nodes of the site that were learned; a change of the site forgets them.
+    /// The learned nodes of the site. A change of the site clears them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<SiteNode>,
 }
 
-/// A node of a site that the site itself has named.
+/// A node of a site, as reported by the site itself.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteNode {
@@ -112,16 +112,16 @@ pub struct SiteNode {
     pub identity: String,
     /// Addresses of its data port, in the order in which they are dialled.
     pub addresses: Vec<String>,
-    /// When the node that the operator named has named this one last; None below [`LEVEL_NAMED`](super::LEVEL_NAMED).
+    /// When the node that the operator named last reported this one; None below [`LEVEL_NAMED`](super::LEVEL_NAMED).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named: Option<Timestamp>,
 }
 
-/// How long a learned node is believed after the node that the operator named has named it.
+/// How long a learned node is believed after the node that the operator named has reported it.
 pub const BELIEVED_HOURS: u64 = 25;
 
 impl SiteNode {
-    /// Whether the node is believed at a time to be of its site.
+    /// Whether the node is believed at a time to belong to its site.
     #[must_use]
     pub fn is_believed(&self, at: Timestamp) -> bool {
         let until = |named: Timestamp| named.after(BELIEVED_HOURS * 3_600_000);
@@ -130,7 +130,7 @@ impl SiteNode {
 }
 
 impl Site {
-    /// The learned nodes that are believed at a time to be of the site, beside the one that the operator named.
+    /// The learned nodes that are believed at a time to belong to the site, beside the one that the operator named.
     pub fn believed(&self, at: Timestamp) -> impl Iterator<Item = &SiteNode> {
         let is_other = |node: &&SiteNode| node.identity != self.identity;
         self.nodes
@@ -140,7 +140,7 @@ impl Site {
     }
 }
 
-/// A job that is submitted again and again.
+/// A job that is submitted repeatedly.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
@@ -148,21 +148,21 @@ pub struct Schedule {
     pub id: String,
     /// Cron expression.
     pub cron: String,
-    /// Name of the time zone in which the expression is meant.
+    /// Time zone of the expression.
     pub time_zone: String,
     /// Owner of the jobs.
     pub owner: String,
-    /// Job to submit, as JSON text that the state does not look into.
+    /// Job to submit, as JSON text that the state does not interpret.
     pub template: String,
-    /// Whether the schedule rests.
+    /// Whether the schedule is suspended.
     pub disabled: bool,
-    /// The latest tick that was dealt with; the state sets it.
+    /// The latest tick that was handled. The state sets this field.
     #[serde(default, with = "millis::option")]
     pub fired: Option<Timestamp>,
-    /// Why the schedule submits nothing; the state sets it.
+    /// Why the schedule submits nothing. The state sets this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// The operator's words.
+    /// Comment of the operator.
     pub comment: String,
 }
 
@@ -174,7 +174,7 @@ pub struct User {
     pub name: String,
     /// Role.
     pub role: Role,
-    /// argon2id hash; None for users who log in elsewhere.
+    /// argon2id hash; None for users without a password.
     pub password: Option<Secret>,
     /// Whether the user is locked out.
     pub disabled: bool,
@@ -186,30 +186,30 @@ pub struct User {
 pub struct Token {
     /// Id.
     pub id: String,
-    /// User as whom it acts.
+    /// User of the token.
     pub user: String,
     /// Digest of the secret.
     pub hash: Secret,
-    /// Where it came from: the text of a [`TokenOrigin`].
+    /// Origin of the token: the text of a [`TokenOrigin`].
     pub scope: String,
-    /// Role; at most the user's.
+    /// Role; at most that of the user.
     pub role: Role,
-    /// When it was made.
+    /// When the token was made.
     #[serde(with = "millis")]
     pub created: Timestamp,
-    /// When it ends.
+    /// When the token ends.
     #[serde(default, with = "millis::option")]
     pub expires: Option<Timestamp>,
-    /// When it was revoked; the state sets it.
+    /// When the token was revoked. The state sets this field.
     #[serde(default, with = "millis::option")]
     pub revoked: Option<Timestamp>,
-    /// The last digits, for lists.
+    /// Last characters of the secret, for lists.
     pub last_digits: String,
-    /// The user's words.
+    /// Comment of the user.
     pub comment: String,
 }
 
-/// One thing that an access rule allows.
+/// One right of an access rule.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessRight {
@@ -223,7 +223,7 @@ pub enum AccessRight {
     Delete,
 }
 
-/// The site that an access rule is about. The rule counts only while the site proves this identity.
+/// The site of an access rule. The rule applies only while the site proves this identity.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleSite {
@@ -233,35 +233,35 @@ pub struct RuleSite {
     pub identity: String,
 }
 
-/// Who may do what below a path of an export.
+/// Rights of a subject below a path of an export.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccessRule {
     /// Id.
     pub id: String,
-    /// Who the rule is for: an identity, or `user:NAME`.
+    /// Subject of the rule: an identity, or `user:NAME`.
     #[serde(alias = "identity")]
     pub subject: String,
-    /// The site that the export is at; None is this node or cluster.
+    /// Site of the export; None is this node or cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<RuleSite>,
-    /// Name of the export; `*` is all of them.
+    /// Name of the export; `*` is all exports.
     pub export: String,
-    /// Path below the export; empty is all of it.
+    /// Path below the export; empty is the whole export.
     pub path: String,
-    /// What is allowed.
+    /// Allowed rights.
     pub rights: Vec<AccessRight>,
     /// When the rule ends.
     #[serde(default, with = "millis::option")]
     pub expires: Option<Timestamp>,
-    /// The operator's words.
+    /// Comment of the operator.
     pub comment: String,
     /// Job that the rule belongs to. The rule ends with the job.
     #[serde(default)]
     pub job: Option<String>,
 }
 
-/// What a limit is for.
+/// Scope of a limit.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitScope {
@@ -271,11 +271,11 @@ pub enum LimitScope {
     Owner,
     /// All jobs with a site.
     Site,
-    /// Each job that has no limit of its own.
+    /// Each job without a separate limit.
     JobDefault,
 }
 
-/// A rate that holds at times of the week.
+/// A rate for certain times of the week.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitWindow {
@@ -283,7 +283,7 @@ pub struct LimitWindow {
     pub days: Vec<u8>,
     /// First minute of the day, 0 to 1439.
     pub from: u16,
-    /// Minute of the day at which it ends. A window that ends before it begins lasts over midnight.
+    /// Minute of the day at which the window ends. A window that ends before it starts lasts over midnight.
     pub to: u16,
     /// Bytes per second; None is no limit.
     pub rate: Option<u64>,
@@ -293,15 +293,15 @@ pub struct LimitWindow {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// What it is for.
+    /// Scope of the limit.
     pub scope: LimitScope,
-    /// Which node, owner or site; `*` for each.
+    /// Name of the node, owner or site; `*` is each of them.
     pub name: String,
     /// Bytes per second; None is no limit.
     pub rate: Option<u64>,
-    /// Jobs at once; None is no limit.
+    /// Maximum number of concurrent jobs; None is no limit.
     pub jobs_max: Option<u32>,
-    /// Rates by time of day; the first window that holds counts.
+    /// Rates by time of day. The first window that matches counts.
     pub windows: Vec<LimitWindow>,
     /// Name of the time zone of the windows.
     pub time_zone: String,
@@ -327,7 +327,7 @@ impl Limit {
     }
 }
 
-/// An owner's part where owners compete.
+/// Weight of an owner when owners compete.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
@@ -337,25 +337,25 @@ pub struct Share {
     pub weight: u32,
 }
 
-/// An address that is told of changes.
+/// An address that receives reports of changes.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Webhook {
     /// Id.
     pub id: String,
-    /// Where to send.
+    /// Address of the receiver.
     pub url: String,
-    /// States of jobs that are told; empty is all.
+    /// States of jobs to report; empty is all.
     pub events: Vec<String>,
-    /// Owner whose jobs are told; None is everybody's.
+    /// Owner of the jobs to report; None is all owners.
     pub owner: Option<String>,
     /// Key for signatures.
     pub secret: Secret,
-    /// Whether it rests.
+    /// Whether the webhook is suspended.
     pub disabled: bool,
 }
 
-/// A setting that was changed while the node runs.
+/// A setting that was changed at run time.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setting {

@@ -1,19 +1,19 @@
-//! Owns where a token came from: made at will, made with another token, a log-in, or a session of the page.
+//! Owns the origin of a token: made on request, made with another token, a log-in, or a session of the page.
 //! Does not judge tokens: `web` does.
 
 use std::fmt;
 
-/// Where a token came from. Its text is the scope of the token.
+/// The origin of a token. Its text is the scope of the token.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum TokenOrigin {
-    /// A user asked for it. With a parent: in a request that showed that token.
+    /// Made on request of a user. With a parent: in a request that showed that token.
     Made {
         /// Id of the token that the request showed.
         parent: Option<String>,
     },
     /// A log-in with a password.
     LogIn,
-    /// A session of the page. With a parent: somebody signed in with that token instead of a password.
+    /// A session of the page. With a parent: a sign-in with that token instead of a password.
     Session {
         /// Id of the token that was exchanged.
         parent: Option<String>,
@@ -21,7 +21,7 @@ pub enum TokenOrigin {
 }
 
 impl TokenOrigin {
-    /// Reads a scope. A scope that a newer program wrote is None: nobody may rely on such a token.
+    /// Parses a scope. A scope that a newer program wrote is None: such a token must not be trusted.
     #[must_use]
     pub fn of_scope(scope: &str) -> Option<Self> {
         let (kind, parent) = match scope.split_once(' ') {
@@ -40,7 +40,7 @@ impl TokenOrigin {
         }
     }
 
-    /// Id of the token without which this one is not good.
+    /// Id of the token without which this one is not valid.
     #[must_use]
     pub fn parent(&self) -> Option<&str> {
         match self {
@@ -49,7 +49,7 @@ impl TokenOrigin {
         }
     }
 
-    /// Whether a person signed in to get it: a new password ends it.
+    /// Whether the token came from a sign-in of a person, so that a new password ends it.
     #[must_use]
     pub const fn is_sign_in(&self) -> bool {
         matches!(self, Self::LogIn | Self::Session { .. })
