@@ -1,12 +1,12 @@
-//! Owns the checksums of the rows that decide something: which rows have one, how it is made, and when it is checked.
-//! Does not read or write the rows for their own sake: `apply`, `read` and `raft` do.
+//! Owns the checksums of decisive rows: which rows have one, how it is computed, and when it is checked.
+//! Does not read or write the rows for other purposes: `apply`, `read` and `raft` do.
 //!
-//! The column `sum` holds the CRC of the other columns. Triggers of the writing connection empty it with each change of a row, and note the
-//! row; at the end of each command the checksums of those rows are made. So a row without a checksum belongs to the command that is
-//! being applied. All checksums are checked when the file is opened, and that of each row when it is read.
+//! The column `sum` holds the CRC of the other columns. Triggers of the writing connection clear it with each change of a row, and note the
+//! row. At the end of each command, the checksums of those rows are computed. So a row without a checksum belongs to the command in
+//! progress. All checksums are checked when the file is opened, and that of each row when it is read.
 //!
-//! A program that knows no checksums leaves stale ones behind. It also leaves the column `sealed` of `applied` behind the index of the last
-//! command; all checksums are made again then.
+//! A program without support for checksums leaves stale ones. It also leaves the column `sealed` of `applied` behind the index of the last
+//! command. Then all checksums are computed again.
 
 use std::fmt;
 use std::path::Path;
@@ -122,7 +122,7 @@ const TABLES: &[Sealed] = &[
     },
 ];
 
-/// A row that is not what was written.
+/// A row that differs from what was written.
 #[derive(Debug)]
 pub(crate) struct Broken {
     table: String,
@@ -138,7 +138,7 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// The broken row that an error is about.
+/// The broken row of an error.
 pub(crate) fn broken(error: &rusqlite::Error) -> Option<&Broken> {
     match error {
         rusqlite::Error::FromSqlConversionFailure(_, _, inner) => inner.downcast_ref(),
@@ -146,7 +146,7 @@ pub(crate) fn broken(error: &rusqlite::Error) -> Option<&Broken> {
     }
 }
 
-/// Checks a row whose last column is its checksum. Call it before any other column is believed.
+/// Checks a row whose last column is its checksum. Call it before using any other column.
 pub(crate) fn check(table: &str, row: &Row<'_>) -> rusqlite::Result<()> {
     let columns = row.as_ref().column_count() - 1;
     match row.get::<_, Option<i64>>(columns) {
@@ -219,7 +219,7 @@ fn shown(value: ValueRef<'_>) -> String {
     }
 }
 
-/// Makes a file of the newest version ready: checks its checksums, or makes them where the program that wrote last knew none.
+/// Prepares a file of the newest version: checks its checksums, or computes them if the last writer did not support them.
 pub(crate) fn prepare(connection: &mut Connection, file: &Path) -> Result<(), Fault> {
     let fault = |error| Fault::sqlite_opening(file, error);
     let transaction = connection.transaction().map_err(fault)?;
@@ -236,7 +236,7 @@ pub(crate) fn prepare(connection: &mut Connection, file: &Path) -> Result<(), Fa
     transaction.commit().map_err(fault)
 }
 
-/// Has each change of a sealed row noted by this connection.
+/// Installs triggers that note each change of a sealed row by this connection.
 pub(crate) fn watch(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.execute_batch(
@@ -268,7 +268,7 @@ pub(crate) fn watch(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Makes the checksums of the rows that changed since.
+/// Computes the checksums of the changed rows.
 pub(crate) fn seal(connection: &Connection) -> rusqlite::Result<()> {
     type Changed = (usize, rusqlite::types::Value, rusqlite::types::Value);
     let changed: Vec<Changed> = connection
@@ -295,7 +295,7 @@ pub(crate) fn seal(connection: &Connection) -> rusqlite::Result<()> {
         .map(drop)
 }
 
-/// Checks the checksums of a copy that is only read, if it has any.
+/// Checks the checksums of a read-only copy, if it has any.
 pub(crate) fn check_copy(connection: &Connection, file: &Path) -> Result<(), Fault> {
     let fault = |error| Fault::sqlite_opening(file, error);
     if has_column(connection, "applied", "sealed").map_err(fault)?
@@ -337,7 +337,7 @@ fn condition(key: &[&str], values: &[&str]) -> String {
     equal.join(" AND ")
 }
 
-/// Whether the program that applied the last command made checksums.
+/// Whether the program that applied the last command computed checksums.
 fn is_sealed(connection: &Connection) -> rusqlite::Result<bool> {
     connection
         .query_row("SELECT sealed IS log_index FROM applied", [], |row| {
@@ -381,7 +381,7 @@ fn check_all(connection: &Connection, file: &Path) -> Result<(), Fault> {
     check_position(connection, file)
 }
 
-/// The index of the last command stands in two places.
+/// Checks the index of the last command, which is stored in two places.
 fn check_position(connection: &Connection, file: &Path) -> Result<(), Fault> {
     let differs: Option<bool> = connection
         .query_row(
@@ -408,7 +408,7 @@ fn has_column(connection: &Connection, table: &str, column: &str) -> rusqlite::R
     )
 }
 
-/// Older programs read and write tables with further columns, so the version of the file stays: they take snapshots of newer ones.
+/// Older programs read and write tables with extra columns, so the version of the file stays: they can use snapshots of newer programs.
 fn add_column(connection: &Connection, table: &str, column: &str) -> rusqlite::Result<()> {
     if has_column(connection, table, column)? {
         return Ok(());
@@ -421,7 +421,7 @@ mod tests {
     use super::*;
     use crate::store::Store;
 
-    /// A column that no checksum covers would be believed as it is.
+    /// A column without a checksum would be trusted unchecked.
     #[test]
     fn all_columns_of_sealed_tables_are_covered() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -6,7 +6,7 @@ mod support;
 use godwit_state::{Change, FEATURE_LEVEL, Learn, Op, Site, Target, Timestamp};
 use support::state::State;
 
-/// A node of a site is believed for a time after the first node of the site has named it, and only that one names further nodes.
+/// A node of a site is believed for a time after the first node of the site has reported it. Only the first node reports further nodes.
 #[test]
 fn only_the_first_node_of_a_site_names_others_and_keeps_them_believed() {
     const HOUR: i64 = 3_600_000;
@@ -45,22 +45,22 @@ fn only_the_first_node_of_a_site_names_others_and_keeps_them_believed() {
     let pair = |name: &str, address: &str| (name.to_owned(), address.to_owned());
     state.op(0, put).expect("put");
     let both = || vec![target("first", "1"), target("second", "2")];
-    // An older program does not know when a node was named.
+    // An older program does not know when a node was reported.
     let error = state.op(1, learn(both(), true)).expect_err("newer");
     assert!(error.to_string().contains("needs level 5"), "{error}");
     state.op(1, Op::Level(4)).expect("alone");
     state.op(2, learn(both(), false)).expect("of before");
     assert_eq!(believed(&state, 100 * HOUR), [pair("second", "2")]);
     state.op(HOUR, Op::Level(FEATURE_LEVEL)).expect("alone");
-    // As if named at that moment.
+    // As if reported at that moment.
     assert_eq!(believed(&state, 25 * HOUR), [pair("second", "2")]);
     assert_eq!(believed(&state, 26 * HOUR), []);
-    // Another node tells addresses, and nothing else.
+    // Another node updates addresses, and nothing else.
     let told = vec![target("second", "3"), target("third", "4")];
     state.op(20 * HOUR, learn(told, false)).expect("told");
     assert_eq!(believed(&state, 25 * HOUR), [pair("second", "3")]);
     assert_eq!(believed(&state, 26 * HOUR), []);
-    // What the first one names is believed from then on; what it names no more is for the rest of its time.
+    // Nodes that the first node reports are believed from then on. Nodes that it no longer reports stay believed for their remaining time.
     let named = vec![target("first", "1"), target("third", "4")];
     state
         .op(21 * HOUR, learn(named.clone(), true))

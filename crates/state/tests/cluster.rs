@@ -1,4 +1,4 @@
-//! Several replicas that speak through a carrier in memory: joining, voting, losing the leader, partitions, snapshots.
+//! Tests several replicas over an in-memory carrier: joining, voting, loss of the leader, partitions, snapshots.
 //! Leaves real connections to the tests of the binary.
 
 mod support;
@@ -21,7 +21,7 @@ fn any_node_takes_a_command_and_all_have_it() {
         cluster.nodes[&number]
             .propose_blocking(site(&name))
             .expect("done");
-        // Who proposed finds it at once.
+        // The proposer sees the change at once.
         assert!(cluster.sites(number).contains(&name));
     }
     let refused = command(Op::Site(Change::Remove("none".to_owned())));
@@ -45,7 +45,7 @@ fn the_death_of_a_leader_costs_a_moment_and_no_command() {
         .propose_blocking(site("before"))
         .expect("done");
     cluster.kill(1);
-    // A follower takes the command at once, and holds it until somebody leads.
+    // A follower takes the command at once, and holds it until there is a leader.
     let survivor = cluster.leader(&[2, 3]);
     cluster.nodes[&3]
         .propose_blocking(site("after"))

@@ -1,4 +1,4 @@
-//! Tests what single commands do to jobs: their ends, claims that are lost, the audit log, retention.
+//! Tests the effects of single commands on jobs: their ends, lost claims, the audit log, retention.
 //! Leaves sequences of commands to `properties`, and other objects to `objects`.
 
 mod support;
@@ -73,7 +73,7 @@ fn a_deadline_ends_a_job_that_waits_and_one_that_would_wait_beyond_it() {
     state.job(50, JobOp::Expire).expect("expire");
     assert_eq!(state.state().0, JobState::Failed);
     assert!(state.reader.expired_jobs(at(50)).expect("read").is_empty());
-    // Whoever has it run again after the deadline wants it to run.
+    // A user who retries the job after its deadline wants it to run.
     state.job(51, JobOp::Retry).expect("retry");
     assert_eq!(
         state

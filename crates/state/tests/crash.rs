@@ -1,5 +1,5 @@
 //! Tests that kills at any moment lose no acknowledged command and apply none twice.
-//! Cannot cut the power: that SQLite syncs before it acknowledges is SQLite's own word.
+//! Cannot cut the power: SQLite itself guarantees the sync before it acknowledges.
 
 mod support;
 
@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 use godwit_state::{AuditFilter, JobState, Options, Replica};
 use support::{claim, job_command, submit};
 
-/// Where the child keeps its state; without it, the child proposes a few commands and checks them itself.
+/// Directory of the child's state. Without it, the child proposes a few commands and checks them itself.
 const DIRECTORY: &str = "GODWIT_STATE_TEST_DIRECTORY";
-/// The part of the ids that says which child it is.
+/// The part of the ids that identifies the child.
 const ROUND: &str = "GODWIT_STATE_TEST_ROUND";
 const KILLS: u32 = 60;
 const PROPOSERS: u32 = 4;
 
-/// What the killed child does: submits jobs and claims them, and says so once it is acknowledged.
+/// Code of the killed child: submits jobs and claims them, and prints each acknowledged command.
 #[test]
 fn proposer() {
     let given = env::var_os(DIRECTORY).map(PathBuf::from);
@@ -41,7 +41,7 @@ fn proposer() {
                         .propose_blocking(job_command(1, &id, claim(0)))
                         .expect("claim");
                     say("claimed", &id);
-                    // Kills come while a snapshot is written and the log is cut, too.
+                    // Kills also come while a snapshot is written and the log is cut.
                     if number % 8 == proposer {
                         replica.compact().expect("compact");
                     }
@@ -84,7 +84,7 @@ fn next(seed: &mut u64) -> u64 {
 fn no_kill_loses_or_doubles_a_command() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut seed = 25;
-    // Each job that was acknowledged, and whether its claim was, too.
+    // Acknowledged jobs, and whether their claims were acknowledged, too.
     let mut acknowledged = BTreeMap::new();
     for round in 0..KILLS {
         let mut child = start(directory.path(), round);

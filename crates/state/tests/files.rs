@@ -45,7 +45,7 @@ fn crashed(jobs: i64) -> tempfile::TempDir {
     directory
 }
 
-/// Names and contents, except for what SQLite makes anew each time and the lock.
+/// Names and contents, except the lock and parts that SQLite writes differently each time.
 fn contents(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let mut contents: Vec<_> = fs::read_dir(directory)
         .expect("list")
@@ -200,7 +200,7 @@ fn a_log_of_another_state_is_refused() {
         "{error}"
     );
     for name in ["raft.db", "raft.db-wal", "raft.db-shm"] {
-        // SQLite may have taken the second and third away.
+        // SQLite may have removed the second and third file.
         let _ = fs::remove_file(directory.path().join(name));
     }
     let error = Replica::open(Options::new(directory.path())).expect_err("refused");
@@ -235,7 +235,7 @@ fn a_backup_comes_back_and_the_node_goes_on() {
             .propose_blocking(submit(number, &id))
             .expect("submit");
     }
-    // A backup while others write holds a state that there was.
+    // A backup during writes contains a state that existed.
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for number in 0..200 {
@@ -257,7 +257,7 @@ fn a_backup_comes_back_and_the_node_goes_on() {
         .propose_blocking(submit(1_000, "later"))
         .expect("submit");
     let applied = replica.applied_index();
-    // A node that runs is not replaced.
+    // A running node is not replaced.
     let error = restore(&directory, &copy, "gw1-own", Timestamp(0)).expect_err("in use");
     assert!(matches!(error.kind, FaultKind::Locked), "{error}");
     replica.shutdown();
@@ -325,7 +325,7 @@ fn an_interrupted_restore_is_told_and_can_be_repeated() {
     replica.propose_blocking(submit(0, "job")).expect("submit");
     replica.backup(&copy).expect("backup");
     replica.shutdown();
-    // What a crash leaves after the earlier files were moved away.
+    // The directory as a crash leaves it after the earlier files were moved away.
     fs::create_dir(directory.join("restored")).expect("make");
     fs::create_dir(directory.join("kept-1")).expect("make");
     for name in ["raft.db", "state.db"] {

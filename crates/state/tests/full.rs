@@ -1,4 +1,4 @@
-//! Tests what happens without room: a full file system, and a limit on the length of files.
+//! Tests the state without room: a full file system, and a limit on the length of files.
 //! Leaves kills to `crash`.
 
 mod support;
@@ -23,12 +23,12 @@ fn large(number: i64) -> godwit_state::Command {
     command(number, Op::Submit(Box::new(job)))
 }
 
-/// Whether this process has been started by another test, with little room.
+/// Directory from the parent test, if this process was started by one, with little room.
 fn given() -> Option<PathBuf> {
     env::var_os(DIRECTORY).map(PathBuf::from)
 }
 
-/// Runs the test of that name, which finds `directory`, after the commands of a shell.
+/// Runs the test of that name with `directory`, after the commands of a shell.
 fn run(name: &str, directory: &Path, room: u64, before: &[&str], script: &str) -> Output {
     let program = env::current_exe().expect("this program");
     let mut words: Vec<&str> = before.to_vec();
@@ -52,7 +52,7 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-/// Proposes until there is no room, then makes room and goes on. On a small file system, if there is one.
+/// Proposes until there is no room, then makes room and continues. Uses a small file system, if there is one.
 #[test]
 fn without_room_changes_are_refused_and_reading_goes_on() {
     let own = tempfile::tempdir().expect("a directory");
@@ -63,7 +63,7 @@ fn without_room_changes_are_refused_and_reading_goes_on() {
         fs::write(&filler, vec![1; 4 << 20]).expect("fill");
         2 << 20
     } else {
-        // For whom no room is enough, this machine's file system is full.
+        // No room satisfies this need, so this machine's file system counts as full.
         u64::MAX
     };
     let replica = Replica::open(options).expect("open");
@@ -88,7 +88,7 @@ fn without_room_changes_are_refused_and_reading_goes_on() {
     }
     assert!(reader.job(&format!("job{last}")).expect("read").is_none());
     if given().is_some() {
-        // There is no room for a snapshot either, and trying would end the consensus.
+        // There is no room for a snapshot either. A try would end the consensus.
         replica.compact().expect("compact");
         let ended = replica.ended();
         let soon = async { tokio::time::timeout(Duration::from_millis(300), ended).await };
@@ -123,7 +123,7 @@ fn a_full_file_system_loses_nothing() {
         "a_full_file_system_loses_nothing",
     ] {
         let output = run(name, directory.path(), 0, before, script);
-        // Where no mount is allowed, the limit on files below tests the same code.
+        // Where mounting is not allowed, the limit on files below tests the same code.
         if output.status.code() == Some(77) && !rustix::process::geteuid().is_root() {
             return godwit_testkit::skip("it needs a namespace to mount in");
         }
@@ -138,14 +138,14 @@ fn a_file_that_must_not_grow_loses_nothing() {
     if given().is_some() {
         return fill_up();
     }
-    // Lengths at which the log, the state, or SQLite's own logs of them are the first to meet the limit.
+    // Lengths at which the log, the state, or SQLite's own logs of them meet the limit first.
     for kib in [300_u64, 1_100, 3_000] {
         let directory = tempfile::tempdir().expect("a directory");
         let script = format!("shift; trap '' XFSZ; ulimit -f {}; exec \"$@\"", kib * 2);
         let name = "a_file_that_must_not_grow_loses_nothing";
         let output = run(name, directory.path(), 1, &["env"], &script);
         assert!(output.status.success(), "{output:?}");
-        // Here is room: what was acknowledged there is all there.
+        // With room again, all acknowledged commands are there.
         let acknowledged = fs::read_to_string(directory.path().join("acknowledged"));
         let acknowledged: i64 = acknowledged.expect("read").parse().expect("a number");
         let state = directory.path().join("state");
@@ -160,7 +160,7 @@ fn a_file_that_must_not_grow_loses_nothing() {
     }
 }
 
-/// Proposes until the consensus ends for want of room, and notes how much was acknowledged.
+/// Proposes until the consensus ends for want of room, and notes the number of acknowledged commands.
 fn fill_up() {
     let directory = given().expect("given");
     let mut options = Options::new(directory.join("state"));
@@ -176,10 +176,10 @@ fn fill_up() {
         assert!(number < 10_000, "there is room without end");
     };
     assert!(matches!(error, ProposeError::Ended(_)), "{error}");
-    // From the first write that failed on, the node is not ready.
+    // From the first failed write on, the node is not ready.
     let ready = replica.check_ready().expect_err("not ready");
     assert!(ready.to_string().contains(".db: "), "{ready}");
-    // The process is told to end, and why.
+    // The process learns that it must end, and why.
     let ended = wait(ended).to_string();
     assert!(ended.contains(".db: "), "names the file: {ended}");
     assert!(ended.contains("Restart the node"), "{ended}");
@@ -192,7 +192,7 @@ fn fill_up() {
         fs::write(directory.join("acknowledged"), number.to_string()).expect("note");
         return;
     }
-    // A start without room fails with a clear word or goes on; it loses nothing either way.
+    // A start without room fails with a clear message or continues. It loses nothing in both cases.
     match Replica::open(options) {
         Ok(replica) => {
             assert!(replica.reader().job("job0").expect("read").is_some());

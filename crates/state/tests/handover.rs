@@ -1,5 +1,6 @@
-//! Tests a leader without room, and what is said while nothing can be changed: the reason is the true one, and a cluster that answers is not recovered.
-//! Leaves full disks of a node that is alone to `full`.
+//! Tests a leader without room, and the messages while no change is possible: the reason is correct, and an answering cluster is not
+//! recovered.
+//! Leaves full disks of a single node to `full`.
 
 mod support;
 
@@ -15,7 +16,7 @@ use support::air::{Cluster, site, wait_until};
 const MIB: usize = 1 << 20;
 const ROOM: u64 = 4 << 20;
 
-/// A small file system. Goes away when dropped.
+/// A small file system. Unmounted when dropped.
 struct Small<'a>(&'a Path);
 
 impl<'a> Small<'a> {
@@ -39,7 +40,7 @@ impl Drop for Small<'_> {
 
 #[test]
 fn a_leader_without_room_hands_over_and_changes_go_on() {
-    // Only root mounts.
+    // Only root can mount.
     if !needs_root() {
         return;
     }
@@ -51,7 +52,7 @@ fn a_leader_without_room_hands_over_and_changes_go_on() {
     assert_eq!(cluster.leader(&[1, 2, 3]), 1);
     let filler = full.join("filler");
     std::fs::write(&filler, vec![1; 61 * MIB]).expect("filled");
-    // Each of them changes things, whoever led when it asked.
+    // Each of them makes changes, whichever node led when it asked.
     for number in [1, 2, 3] {
         let name = format!("site{number}");
         cluster.nodes[&number]
@@ -73,7 +74,7 @@ fn a_leader_without_room_hands_over_and_changes_go_on() {
     }
 }
 
-/// Asks node 4 over and over while its consensus looks for a leader; neither holds the other up.
+/// Asks node 4 repeatedly while its consensus looks for a leader. Neither blocks the other.
 fn ask_all_the_time(cluster: &Arc<Cluster>) {
     let asking: Vec<_> = (0..4)
         .map(|_| {
@@ -89,7 +90,7 @@ fn ask_all_the_time(cluster: &Arc<Cluster>) {
     let end = Instant::now() + Duration::from_secs(30);
     while !asking.iter().all(thread::JoinHandle::is_finished) {
         if Instant::now() > end {
-            // It would wait for what stands still when it is dropped.
+            // Dropping it would wait for the blocked call.
             std::mem::forget(Arc::clone(cluster));
             panic!("the consensus and who asks it wait for each other");
         }
@@ -105,7 +106,7 @@ fn recover_is_no_advice_while_a_voter_answers() {
     let mut cluster = Cluster::of_one();
     cluster.grow(&[2, 3, 4, 5]);
     let cluster = Arc::new(cluster);
-    // Two of five: they have no majority, but each other.
+    // Two of five: they have no majority, but reach each other.
     cluster.part(&[4, 5]);
     let says = |part: &str| {
         let cluster = &cluster;

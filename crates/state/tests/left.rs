@@ -1,4 +1,4 @@
-//! What the state keeps free of what others leave: room for access rules of admins, and jobs of users who were removed.
+//! Tests that the state keeps room from leftovers of others: for access rules of admins, and from jobs of removed users.
 //! Leaves rules and users themselves to `objects`.
 
 mod support;
@@ -46,7 +46,7 @@ fn rules_for_jobs_leave_room_for_those_of_admins() {
             state.op(1, of_job(asker, n)).expect("room");
         }
         is_full(state.op(1, of_job(asker, RULES_OF_ASKER_MAX)));
-        // One that is there is renewed.
+        // An existing one can be renewed.
         state.op(1, of_job(asker, 0)).expect("renewed");
     }
     is_full(state.op(1, of_job(askers, 0)));
@@ -84,7 +84,7 @@ fn job(state: &mut State, id: &str, op: JobOp) {
     state.op(2, Op::Job(id.to_owned(), op)).expect("done");
 }
 
-/// The machine of a node that joins has an account of the name of a user: it gets no jobs of that user.
+/// The machine of a joining node has an account with the name of a user. The account gets no jobs of that user.
 #[test]
 fn a_user_who_is_removed_leaves_no_job_to_an_account_of_that_name() {
     for (level, ends) in [(3, false), (4, true)] {
@@ -196,7 +196,7 @@ fn long_descriptions_of_another_site_go_before_there_are_many_jobs() {
             .expect("a job");
         state.op(number, Op::Job(id, cancel)).expect("cancelled");
     }
-    // Neither the jobs of others count, nor those that have not ended.
+    // Jobs of others do not count, nor do unfinished jobs.
     for (id, owner) in [("other", "site:gw1-y"), ("own", "alice")] {
         state
             .op(5_000, submit(id.to_owned(), owner))
@@ -239,7 +239,7 @@ fn long_descriptions_of_a_user_go_before_they_are_old() {
                 ..new_job(&id)
             };
             state.op(number, Op::Submit(Box::new(new))).expect("a job");
-            // The oldest one of all waits.
+            // The oldest one of all is waiting.
             if number > 0 {
                 let cancel = JobOp::Cancel { comment: None };
                 state.op(number, Op::Job(id, cancel)).expect("cancelled");
@@ -283,7 +283,7 @@ fn long_descriptions_of_a_user_go_before_they_are_old() {
     assert_eq!(surplus(&state), []);
 }
 
-/// Each change of a job or of access for it is a line, and another site may make as many as it likes.
+/// Each change of a job or of its access is a line. Another site can cause any number of them.
 #[test]
 fn another_site_fills_no_audit_log_and_pushes_out_no_line_of_others() {
     let mut state = State::new();

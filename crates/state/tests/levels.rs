@@ -1,4 +1,5 @@
-//! Nodes of programs of several versions in one cluster: when its level rises, who works with it, and what is refused below it.
+//! Tests nodes of several program versions in one cluster: when its level rises, which programs work with it, and what it refuses below a
+//! level.
 //! Leaves what nodes announce to the tests of the binary.
 
 mod support;
@@ -47,7 +48,7 @@ fn the_level_rises_with_the_last_node_and_never_falls() {
     assert_eq!(Agreed(&state.reader).level().expect("read"), 2);
     refused(state.op(3, Op::Level(2)), "never falls");
     refused(state.op(3, Op::Level(1)), "never falls");
-    // The node that was behind is removed: nobody waits for it.
+    // The node that was behind is removed: the level no longer waits for it.
     let remove = Op::Node(Change::Remove("b".to_owned()));
     state.op(4, remove).expect("removed");
     state.op(5, Op::Level(3)).expect("all know it");
@@ -124,7 +125,7 @@ fn a_program_does_not_open_a_state_that_is_too_far_from_it() {
     }
     replica.shutdown();
     assert!(why(open(1)).contains("knows levels up to 1"));
-    // One node alone may skip versions; several go step by step.
+    // A single node may skip versions; several nodes go step by step.
     let replica = open(5).expect("alone");
     let other = put(node("b", 9, 2));
     replica.propose_blocking(command(2, other)).expect("done");
@@ -155,7 +156,7 @@ fn a_node_that_is_left_behind_ends_with_what_to_do() {
     let ended = told.recv().expect("an end");
     assert!(ended.contains("knows levels up to 2: update"), "{ended}");
     replica.shutdown();
-    // A newer program finds the command in the log, and goes on.
+    // A newer program finds the command in the log, and continues.
     let newer = Replica::open(Options {
         level: 3,
         ..options
@@ -164,7 +165,7 @@ fn a_node_that_is_left_behind_ends_with_what_to_do() {
     assert_eq!(Agreed(&newer.reader()).level().expect("read"), 3);
 }
 
-/// Rules of before there were sites in them are read, and are written as they were.
+/// Rules from before rules had sites are read, and are written as they were.
 #[test]
 fn a_rule_of_an_older_program_is_read_as_it_was() {
     let text = r#"{"id":"r","subject":"user:a","export":"data","path":"","rights":["read"],"expires":null,"comment":"","job":null}"#;

@@ -1,5 +1,5 @@
-//! Who becomes a member of a cluster, who stays one, and what a member says in the name of others.
-//! Leaves what a member may ask for to `origin`.
+//! Tests who becomes and stays a member of a cluster, and that a member speaks only for itself.
+//! The rights of a member are tested in `origin`.
 
 mod support;
 
@@ -144,7 +144,7 @@ fn a_member_says_nothing_in_the_name_of_another_one() {
             json!({"vote": vote(number, true), "meta": meta, "offset": 0, "total": 1, "data": ""}),
         );
     }
-    // That the leader gave its leave to depose it counts for nothing.
+    // The claim of the leader's consent to depose it has no effect.
     let deposing = json!({"vote": vote(mallory, false), "last_log_id": {"leader_id": {"term": term, "node_id": mallory}, "index": 1_000_000}, "leadership_transfer": true});
     let answer = say(target, mallory, "vote", &deposing).expect("an answer");
     let answer: Value = serde_json::from_slice(&answer).expect("JSON");
@@ -164,7 +164,7 @@ fn the_leader_notes_who_proposed_a_command_and_refuses_what_only_leaders_do() {
         let answer = say(target, mallory, PROPOSE, &command).expect("an answer");
         serde_json::from_slice(&answer).expect("JSON")
     };
-    // It claims that the leader proposed it.
+    // The node claims that the leader proposed the command.
     let as_ada = actor("ada", Some(Role::Admin), leader);
     let done = propose(
         as_ada,
@@ -192,7 +192,7 @@ fn the_leader_notes_who_proposed_a_command_and_refuses_what_only_leaders_do() {
         Op::Level(4),
         fired,
         Op::Node(Change::Put(node(&other, leader))),
-        // What the other one holds of divided jobs is not the proposer's to take, to settle or to return.
+        // The proposer may not take, settle or return the divided work of another node.
         work(WorkOp::Return {
             node: other.clone(),
         }),
@@ -214,7 +214,7 @@ fn the_leader_notes_who_proposed_a_command_and_refuses_what_only_leaders_do() {
     }
     let refused = propose(actor("eve", Some(Role::Operator), leader), Op::Lost(other));
     assert!(refused["refused"].get("denied").is_some(), "{refused}");
-    // An invitation that nobody made writes nothing either.
+    // An invalid invitation writes nothing either.
     let join = Op::Join(Box::new(Join {
         hash: Secret::new("guessed"),
         node: node("d", 0),
@@ -222,7 +222,7 @@ fn the_leader_notes_who_proposed_a_command_and_refuses_what_only_leaders_do() {
     let refused = propose(own(), join);
     assert!(refused["refused"].get("not_found").is_some(), "{refused}");
     assert_eq!(target.applied_index(), before, "nothing is in the log");
-    // What a follower's own user wants goes the same way.
+    // Commands for a follower's own user take the same path.
     let command = Command::new(
         at(2),
         Actor {
@@ -250,7 +250,7 @@ fn a_member_chooses_no_time() {
     let mallory = (1..=3).find(|number| *number != leader).expect("another");
     let name = ["a", "b", "c"][usize::try_from(mallory - 1).expect("small")];
     let target = &cluster.nodes[&leader];
-    // By the leader's clock it is `at(0)`.
+    // The leader's clock says `at(0)`.
     let far = 400 * 86_400_000;
     let ends_later = Op::Token(Change::Create(Token {
         id: "t".to_owned(),
@@ -286,7 +286,7 @@ fn a_member_chooses_no_time() {
     }
     let kept = target.reader().object::<Token>("t").expect("read");
     assert!(kept.is_some(), "the token has not ended");
-    // Access for a job lasts a day from the present, whatever the command says.
+    // Access for a job lasts a day from now, whatever the command says.
     let rule = |expires: i64| {
         Op::Access(Change::Put(AccessRule {
             id: "job:gw1-x:j:1".to_owned(),
@@ -304,7 +304,7 @@ fn a_member_chooses_no_time() {
     assert!(refused["refused"].get("denied").is_some(), "{refused}");
     let done = propose(far, actor(name, None, 1), rule(3_600_000));
     assert!(done.get("done").is_some(), "{done}");
-    // An invitation that has ended is not good again.
+    // An expired invitation does not become valid again.
     let invite = Invite {
         id: "i".to_owned(),
         hash: Secret::new("late"),
@@ -378,7 +378,7 @@ fn joins_without_a_good_invitation_leave_the_state_as_it_was() {
     assert_eq!(audited.expect("read").len(), 1, "the invitation alone");
 }
 
-/// A state with a schedule, a limit and a share of otto, who is removed, and another limit.
+/// A state with a schedule, a limit and a share of the removed user otto, and another limit.
 fn left_by_otto(level: u32) -> State {
     let mut state = State::new();
     state.op(0, Op::Level(level)).expect("alone");
@@ -439,13 +439,13 @@ fn a_later_user_of_a_name_gets_nothing_of_an_earlier_one() {
         .expect("submitted");
     let refused = state.op(5, again()).expect_err("a job is left");
     assert!(refused.to_string().contains("in the history"), "{refused}");
-    // Who is there can be changed.
+    // An existing user can be changed.
     let other = user("vera", Role::Viewer);
     state.op(6, Op::User(Change::Put(other))).expect("made");
     let other = user("vera", Role::Operator);
     state.op(7, Op::User(Change::Put(other))).expect("changed");
 
-    // A program of the level before does the same as it always did.
+    // A program of the previous level behaves as before.
     let mut state = left_by_otto(LEVEL_LEFT - 1);
     assert_eq!(state.reader.objects::<Limit>().expect("read").len(), 2);
     assert_eq!(state.reader.objects::<Share>().expect("read").len(), 1);
@@ -490,7 +490,7 @@ fn the_user_of_an_account_is_disabled_with_the_last_node_that_has_the_account() 
     assert!(is_disabled(&state, "daemon"));
     assert!(!is_disabled(&state, "godwit"), "another node has it");
     assert!(!is_disabled(&state, "moved"));
-    // A node that runs as another account is a case of the same.
+    // A node that runs as another account is the same case.
     state.op(4, with("c", 3, &["root"])).expect("put");
     assert!(is_disabled(&state, "moved"));
 }

@@ -1,4 +1,4 @@
-//! Tests what the state keeps of what attempts moved: the highest figure that was told, from the node that ran the attempt alone.
+//! Tests the stored amounts of attempts: the highest report counts, and only reports of the node that ran the attempt.
 //! Leaves other commands of jobs to `commands`.
 
 mod support;
@@ -28,7 +28,7 @@ fn what_attempts_moved_adds_up_however_they_ended() {
     assert!(early.to_string().contains("needs level 4"), "{early}");
     state.op(2, Op::Level(FEATURE_LEVEL)).expect("alone");
     state.job(3, moved(2, 1, 1, 1)).expect_err("no attempt");
-    // A user paused the job: its claim has ended, and the attempt tells what it moved.
+    // A user paused the job: its claim has ended, and the attempt reports its amounts.
     state.job(4, JobOp::Pause).expect("paused");
     state.job(5, moved(1, 70, 2, 5)).expect("moved");
     state.job(6, moved(1, 60, 3, 4)).expect("less, and more");
@@ -75,6 +75,6 @@ fn figures_beyond_all_measure_are_summed_up() {
     let (all, ended) = (delivered.of("job"), delivered.ended("job"));
     let most = i64::MAX.unsigned_abs();
     assert!(all.expect("read").bytes > most);
-    // The attempt that runs is not in it.
+    // The running attempt is not included.
     assert_eq!(ended.expect("read").bytes, most);
 }

@@ -1,4 +1,4 @@
-//! Tests the named objects: what ties them to each other, schedules, webhooks, limits, secrets.
+//! Tests the named objects: the rules that connect them, schedules, webhooks, limits, secrets.
 //! Leaves jobs to `commands`.
 
 mod support;
@@ -75,7 +75,7 @@ fn a_tick_fires_once() {
             .as_str(),
         "already_fired"
     );
-    // A change of the schedule does not forget the tick.
+    // A change of the schedule keeps the tick.
     state
         .op(203, Op::Schedule(Change::Put(schedule)))
         .expect("put");
@@ -87,7 +87,7 @@ fn a_tick_fires_once() {
             .as_str(),
         "already_fired"
     );
-    // A tick without a job says why, until a job is submitted again.
+    // A tick without a job keeps its reason until a job is submitted again.
     let reason = |state: &State| {
         let schedule = state.reader.object::<Schedule>("nightly").expect("read");
         schedule.expect("there").reason
@@ -427,7 +427,7 @@ fn a_user_changes_the_own_password_and_nothing_else() {
         .map(|token| token.id)
         .collect();
     assert_eq!(good, ["current", "made", "of-made"]);
-    // Whom an admin has locked out meanwhile does not come in again by it.
+    // A user whom an admin has locked out meanwhile does not get in again by it.
     let disabled = User {
         disabled: true,
         ..second
@@ -438,7 +438,7 @@ fn a_user_changes_the_own_password_and_nothing_else() {
     refused(state.op(7, change("second", "third")), "disabled");
 }
 
-/// An access rule at a site counts for the identity that the site has, and goes with it.
+/// An access rule at a site applies to the site's identity, and goes with it.
 #[test]
 fn a_rule_at_a_site_goes_with_the_site_and_with_its_identity() {
     let mut state = State::new();
@@ -488,7 +488,7 @@ fn a_rule_at_a_site_goes_with_the_site_and_with_its_identity() {
     for (id, site) in [("a", None), ("b", at_b), ("c", Some(("siteC", "gw1-c")))] {
         state.op(4, rule(id, "user:alice", site)).expect("put");
     }
-    // What a site is called, where it is and which nodes it has changes nothing.
+    // Changes of the name, addresses and nodes of a site have no effect on it.
     state.op(5, put(site("siteB", "gw1-b"))).expect("put");
     assert_eq!(rules(&state), ["a", "b", "c"]);
     state.op(6, put(site("siteB", "gw1-x"))).expect("put");

@@ -1,4 +1,4 @@
-//! What a node of a cluster may ask the state for: as itself, and for users who are users at that moment.
+//! Tests which commands a node of a cluster may propose: for itself, and for users that exist at that moment.
 //! Leaves joining and the messages of the consensus to `members`.
 
 mod support;
@@ -98,7 +98,7 @@ fn a_command_in_a_users_name_needs_that_user_and_that_role_at_that_moment() {
         as_user("otto", Role::Operator),
         Op::Job("j".to_owned(), JobOp::Pause),
     );
-    // A user changes the own password and nobody else's.
+    // A user may change only the own password.
     let password = |name: &str| {
         Op::Password(Box::new(NewPassword {
             user: name.to_owned(),
@@ -127,7 +127,7 @@ fn a_command_in_a_users_name_needs_that_user_and_that_role_at_that_moment() {
         more,
         "needs admin",
     );
-    // An admin of the node's machine is none of the state.
+    // An admin of the node's machine is not an admin of the state.
     done(&mut state, as_user("root", Role::Admin), new());
     let disabled = Op::User(Change::Put(User {
         disabled: true,
@@ -193,7 +193,7 @@ fn a_node_acts_as_itself_and_makes_neither_users_nor_tokens() {
     let end = || of_job(finish(1, godwit_state::Outcome::Complete));
     denied(&mut state, node("b"), end(), "job.finish");
     done(&mut state, actor("a", None, 1), end());
-    // Its API, where nobody has proven who it is, and sites that ask it.
+    // Its API for unauthenticated callers, and sites that ask it.
     let audit = || {
         Op::Audit(AuditEntry {
             action: "login".to_owned(),
@@ -309,7 +309,7 @@ fn no_user_is_called_as_a_node_or_an_account_of_a_machine() {
             );
         }
     }
-    // The account makes the user that stands for it, and its tokens; nobody else does.
+    // Only the account may make the user that stands for it, and its tokens.
     let own = || {
         Op::User(Change::Create(User {
             password: None,
@@ -323,7 +323,7 @@ fn no_user_is_called_as_a_node_or_an_account_of_a_machine() {
     state
         .apply(&by("root", token("root", Role::Admin)))
         .expect("its own");
-    // Neither is a node called as a user.
+    // A node cannot have the name of a user either.
     let invite = Invite {
         id: "i".to_owned(),
         hash: Secret::new("hash-i"),

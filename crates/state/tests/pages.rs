@@ -1,4 +1,4 @@
-//! Tests lists against 10,000 jobs of history: each filter against a plain look at all jobs, page by page.
+//! Tests lists against 10,000 jobs of history: each filter against a simple scan of all jobs, page by page.
 //! Prints how long pages take; a loaded machine must not fail a test by that.
 
 mod support;
@@ -109,7 +109,7 @@ fn each_filter_lists_what_a_plain_look_finds() {
             .jobs(&JobFilter::default(), cursor.as_ref(), 1_000)
             .expect("a page");
         all.extend(page.jobs);
-        // A cursor goes through text, as in the API.
+        // A cursor round-trips through text, as in the API.
         let Some(next) = page.next else { break };
         cursor = Some(next.to_string().parse().expect("a cursor"));
     }

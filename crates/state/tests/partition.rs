@@ -1,4 +1,5 @@
-//! Five voters, partitions of them whose halves both live, and clocks that are minutes apart: nothing is decided twice, and all end the same.
+//! Tests five voters under partitions in which both halves are alive, with clocks minutes apart. Nothing is decided twice, and all replicas
+//! end equal.
 //! Leaves connections to the tests of the binary.
 
 mod support;
@@ -15,7 +16,7 @@ use support::air::{Cluster, address, site, wait_until};
 
 /// Numbers of the voters.
 const VOTERS: [u64; 5] = [1, 2, 3, 4, 5];
-/// The clock of each voter is off by so much more than that of the one before.
+/// Clock difference between each voter and the previous one.
 const SKEW_MS: i64 = 7 * 60 * 1_000;
 /// Seeds of partitions: the first one leaves the leader in the larger half, the second one cuts it off.
 const SEEDS: [u64; 2] = [1, 2];
@@ -42,7 +43,7 @@ fn claim(voter: u64, id: &str) -> Command {
     )
 }
 
-/// Has all voters propose at once; the effect of each that was told one.
+/// Lets all voters propose at once. Returns the effect for each voter that got one.
 fn propose_at_all(
     nodes: &BTreeMap<u64, Arc<Replica>>,
     make: impl Fn(u64) -> Command,
@@ -108,7 +109,7 @@ fn both_halves_of_a_partition_decide_nothing_twice_and_end_the_same() {
             _ => [others.remove(pick(&mut seeded, others.len())), other],
         };
         cluster.part(&small);
-        // At once, because who is cut off answers only after some seconds.
+        // At once, because a disconnected voter answers only after some seconds.
         let (named, claimed) = thread::scope(|scope| {
             let nodes = &cluster.nodes;
             let names = scope.spawn(move || {
@@ -128,7 +129,7 @@ fn both_halves_of_a_partition_decide_nothing_twice_and_end_the_same() {
         assert!(claims <= 1, "seed {seed}: {claimed:?}");
         cluster.part(&[]);
         cluster.leader(&VOTERS);
-        // Somebody holds the job, by now at the latest, and it is whoever was told so.
+        // By now at the latest the job has a runner: the voter that was informed of its claim.
         let late = propose_at_all(&cluster.nodes, |voter| claim(voter, &id));
         let told = claimed.iter().chain(&late);
         let told: BTreeSet<u64> = told
@@ -176,8 +177,8 @@ fn both_halves_of_a_partition_decide_nothing_twice_and_end_the_same() {
     assert!(dumps[0].contains("job2") && dumps[0].contains("last2"));
 }
 
-/// What the library counts a majority by. An earlier version committed an entry that two of five voters had, where a voter got further
-/// that was beyond the committed one already (openraft#1802).
+/// Tests how the library counts a majority. An earlier version committed an entry that two of five voters had, if a voter received entries
+/// beyond the committed one already (openraft#1802).
 #[test]
 fn an_entry_that_two_of_five_voters_have_is_not_committed() {
     let voters = VOTERS.into_iter().collect::<BTreeSet<u64>>();

@@ -1,4 +1,4 @@
-//! Tests the state with random commands: states by the table only, counts, epochs, keys, and equal replicas.
+//! Tests the state with random commands: states follow the table, and counts, epochs, keys and replicas are consistent.
 //! Leaves the consensus log to other tests.
 
 mod support;
@@ -54,7 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The command of a step, as a caller makes it who has looked at the job.
+/// The command of a step, as a caller makes it after reading the job.
 fn make(step: &Step, millis: i64, jobs: &BTreeMap<String, Job>) -> Command {
     match step {
         Step::Submit {
@@ -150,7 +150,7 @@ fn make(step: &Step, millis: i64, jobs: &BTreeMap<String, Job>) -> Command {
     }
 }
 
-/// What may have moved a job, seen from the command.
+/// Possible causes of a change of a job, given the command.
 fn causes(op: &Op) -> Vec<Cause> {
     match op {
         Op::Restart(_) => vec![Cause::Restart],
@@ -261,7 +261,7 @@ proptest! {
                     prop_assert!(job.state.waits() && job.epoch == 0);
                     continue;
                 };
-                // A job that was pruned and submitted anew begins anew.
+                // A job that was pruned and submitted again starts with a new epoch.
                 prop_assert!(job.epoch >= before.epoch);
                 let by = causes(&command.op);
                 let report = matches!(command.op, Op::Job(_, JobOp::Report { .. }));
@@ -274,7 +274,7 @@ proptest! {
             jobs = after;
             commands.push(command);
         }
-        // Another replica, whose transactions hold several commands each.
+        // Another replica, with several commands in each transaction.
         let mut other = Store::open(&directory.path().join("other.db")).expect("open");
         for (number, chunk) in commands.chunks(batch).enumerate() {
             let mut transaction = other.batch().expect("batch");

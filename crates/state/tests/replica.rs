@@ -1,5 +1,5 @@
-//! Tests the replica with real files: what is acknowledged stays, followers resume, two processes keep apart.
-//! Leaves kills, full disks and damage to tests of their own.
+//! Tests the replica with real files: acknowledged commands stay, followers resume, two processes exclude each other.
+//! Leaves kills, full disks and damage to separate tests.
 
 mod support;
 
@@ -16,7 +16,7 @@ fn open(directory: &Path) -> Replica {
     Replica::open(Options::new(directory)).expect("open")
 }
 
-/// Runs a future without a runtime of its own, as a caller with another executor would.
+/// Runs a future without a tokio runtime, as a caller with another executor would.
 fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .build()
@@ -46,7 +46,7 @@ fn what_is_acknowledged_is_there_after_reopening() {
     let job = replica.reader().job("job1").expect("read").expect("there");
     assert_eq!((job.state, job.epoch), (JobState::Scanning, 1));
     assert_eq!(job.runner.expect("a runner").node, "node1");
-    // A runner of an earlier epoch is refused, the present one is not.
+    // A runner of an earlier epoch is refused; the current one is not.
     let stale = job_command(2, "job1", finish(0, godwit_state::Outcome::Complete));
     let error = replica.propose_blocking(stale).expect_err("stale");
     let expected = CommandError::Stale {
@@ -102,10 +102,10 @@ fn a_follower_gets_each_event_once_and_resumes() {
     let objects: Vec<String> = seen.iter().map(|event| event.object.clone()).collect();
     assert_eq!(objects, ids);
     assert!(resumed.look().expect("nothing new").is_empty());
-    // A number that the database has not given yet, as after a restore of an older backup.
+    // A number that the database has not reached yet, as after a restore of an older backup.
     let error = replica.follow(1_000).look().expect_err("ahead");
     assert!(matches!(error, FollowError::Gone { last: 20, .. }));
-    // A follower that waits learns of the end.
+    // A waiting follower learns of the end.
     let end = std::thread::spawn(move || wait(resumed.next()));
     replica.shutdown();
     let end = end.join().expect("no panic").expect_err("ended");
@@ -171,7 +171,7 @@ fn the_log_is_cut_behind_a_snapshot() {
     });
     assert!(cut, "{} entries are left", entries());
     replica.shutdown();
-    // Without the state, the cut log is of no use; the node must not begin anew.
+    // Without the state, the cut log is useless. The node must not start with an empty state.
     let state = directory.path().join("state.db");
     let aside = directory.path().join("aside");
     std::fs::rename(&state, &aside).expect("rename");
@@ -211,7 +211,7 @@ fn a_slow_disk_leaves_a_proposal_unknown_and_not_undone() {
     options.propose_within = std::time::Duration::from_millis(50);
     let replica = Replica::open(options).expect("open");
     let mut follower = replica.follow(0);
-    // Another connection keeps the log from being written, as a disk that stands still does.
+    // Another connection blocks writes to the log, like a disk that hangs.
     let mut slow = rusqlite::Connection::open(directory.path().join("raft.db")).expect("open");
     let held = slow
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)

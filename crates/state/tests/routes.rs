@@ -1,4 +1,4 @@
-//! Tests what the state keeps of where a job runs: the route, decided once, and the node by which the other site knows the job.
+//! Tests the stored route of a job, decided once, and the node under which the other site knows the job.
 //! Leaves other commands of jobs to `commands`.
 
 mod support;

@@ -1,4 +1,4 @@
-//! Tests rows of the state that are not what was written: they are not believed, and the file is called damaged only by the check at a start.
+//! Tests rows that differ from what was written: they are not trusted, and only the check at a start reports the file as damaged.
 //! Leaves damage to the structure of the files to `files`.
 
 mod support;
@@ -14,7 +14,7 @@ fn open(directory: &Path) -> Replica {
     Replica::open(Options::new(directory)).expect("open")
 }
 
-/// A state with some jobs, one of them claimed, and all of it in the files themselves.
+/// A state with some jobs, one of them claimed, with all data in the files themselves.
 fn state() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     let replica = open(directory.path());
@@ -70,7 +70,7 @@ fn one_flipped_bit_in_a_destination_is_found_or_of_no_row() {
             continue;
         }
         let mut bytes = whole.clone();
-        // The job would go to run43.
+        // Otherwise, the job would go to run43.
         bytes[at + destination.len() - 1] ^= 1;
         fs::write(&file, bytes).expect("write");
         match Replica::open(Options::new(directory.path())) {
@@ -157,7 +157,7 @@ fn a_row_that_changes_under_a_running_node_is_not_believed() {
         text.contains("row job3 of jobs") && text.contains("Restart the node"),
         "{text}"
     );
-    // The check at a start has not been made, so nothing is called damaged yet.
+    // The check at a start has not run, so nothing is reported as damaged yet.
     assert!(!text.contains("is damaged ("), "{text}");
     assert!(!text.contains("godwit restore"), "{text}");
     assert!(replica.reader().job("job4").expect("read").is_some());
@@ -192,7 +192,7 @@ fn a_state_without_checksums_gets_them() {
     assert_damaged(directory.path(), "row job3 of jobs");
 }
 
-/// An older program leaves the checksums as they were, and does not say how far they go.
+/// An older program leaves the checksums as they were, and does not record how far they go.
 #[test]
 fn what_an_older_program_wrote_is_believed() {
     let directory = state();

@@ -1,4 +1,4 @@
-//! Tests the work of divided jobs: leases, finds, settlements, what returns, and seeded simulations with crashes.
+//! Tests the work of divided jobs: leases, finds, settlements, returned items, and seeded simulations with crashes.
 //! Leaves the consensus log to other tests.
 
 mod support;
@@ -129,7 +129,7 @@ fn divided() -> State {
     state
 }
 
-/// Has the cluster use what this program knows.
+/// Raises the cluster to the level of this program.
 fn raise(state: &mut State) {
     state
         .op(2, Op::Level(FEATURE_LEVEL))
@@ -181,7 +181,7 @@ fn a_tree_is_scanned_cut_put_together_and_closed() {
     // A repeat finds nothing new.
     assert_settled(&find(&mut state, items[0].number, first, finds), 0);
 
-    // The large parts come before the rest of the file, and no more than was asked for.
+    // The large parts come before the rest of the file, and no more than requested.
     let (second, mut parts) = lease(&mut state, 1, "node2");
     // Parts come in any order.
     parts.sort_by_key(|item| (matches!(item.task, Task::Scan { .. }), item.number));
@@ -257,7 +257,7 @@ fn a_tree_is_scanned_cut_put_together_and_closed() {
     assert_eq!((counts.scans, counts.parts, counts.assembled), (2, 3, 1));
     assert_eq!((counts.files, counts.bytes, counts.leases), (5, 50, 5));
     assert_eq!(Works(&state.reader).items("job").expect("read"), 0);
-    // An attempt that is to go on although all is settled has its closes done once more.
+    // An attempt that continues although all items are settled gets its closes again.
     state.job(3, JobOp::Pause).expect("paused");
     state.job(4, JobOp::Resume).expect("resumed");
     state.job(5, claim(3)).expect("claimed");
@@ -294,7 +294,7 @@ fn a_part_that_fails_leaves_its_file_to_the_close() {
     work(&mut state, settle(second, "node2", &failed));
     let ended = [(items[0].number, done())];
     work(&mut state, settle(first, "node1", &ended));
-    // Nobody begins the others; who holds one may end it.
+    // No other closes start, but the holder of one may end it.
     assert_eq!(lease(&mut state, 1, "node1").1, []);
     let late = [(parts[1].number, digest("late"))];
     work(&mut state, settle(second, "node2", &late));
@@ -322,7 +322,7 @@ fn what_returned_is_settled_by_its_new_holder_alone() {
     let late = settle(first, "node1", &[(number, done())]);
     assert_settled(&work(&mut state, late.clone()), 0);
     assert_settled(&find(&mut state, number, first, vec![scan("e", 1)]), 0);
-    // The only node of the job gets all.
+    // The only node of the job gets all items.
     let WorkOp::Pairs(mut alone) = pairs(1) else {
         panic!("these are pairs");
     };
@@ -333,7 +333,7 @@ fn what_returned_is_settled_by_its_new_holder_alone() {
     let other = settle(second, "node1", &[(number, done())]);
     assert_settled(&work(&mut state, other), 0);
     assert_settled(&work(&mut state, late), 0);
-    // The same scan by another node finds the same, which is there already, settled or not.
+    // The same scan by another node finds the same entries, which exist already, settled or not.
     let all: Vec<(u64, Settlement)> = items
         .iter()
         .filter(|item| item.number != number)
@@ -365,14 +365,14 @@ fn a_restart_and_a_higher_epoch_return_what_was_leased() {
     let ended = settle(first, "node1", &[(items[0].number, done())]);
     assert_settled(&work(&mut state, ended), 0);
     state.job(5, claim(2)).expect("claimed");
-    // Nobody works before the new controller has claimed the destinations.
+    // No node works before the new controller has claimed the destinations.
     work(&mut state, open(3));
     assert_eq!(lease(&mut state, 3, "node2").1, []);
     work(&mut state, pairs(3));
     let (second, again) = lease(&mut state, 3, "node2");
     assert_eq!(again, items);
     state.job(6, JobOp::Pause).expect("paused");
-    // What is done is done, whatever became of the job.
+    // Settled items stay settled, whatever happened to the job.
     let ended = settle(second, "node2", &[(again[0].number, done())]);
     assert_settled(&work(&mut state, ended), 1);
     let old = state.op(7, Op::Work("job".to_owned(), open(1)));
@@ -386,7 +386,7 @@ fn nothing_is_put_together_or_closed_while_something_may_be_written_late() {
     let number = items[0].number;
     find(&mut state, number, first, vec![file("f", PART)]);
     work(&mut state, settle(first, "node1", &[(number, done())]));
-    // A node that is not the controller's is lost with the only part.
+    // A node other than the controller's is lost with the only part.
     let (_, lost) = lease(&mut state, 1, "node2");
     assert!(matches!(lost[0].task, Task::Part { .. }), "{lost:?}");
     state
@@ -405,7 +405,7 @@ fn nothing_is_put_together_or_closed_while_something_may_be_written_late() {
         settle(second, "node1", &[(part[0].number, digest("d"))]),
     );
     assert_eq!(lease(&mut state, 1, "node1").1, []);
-    // What was fenced before is not this.
+    // An earlier fence does not cover this.
     let other = Taken {
         index: taken[0].index - 1,
         ..taken[0].clone()

@@ -23,7 +23,7 @@ pub(super) fn join(context: &Context<'_>, join: &Join) -> Result<Effect, Stop> {
         }
         Joining::New(invite) => invite,
     };
-    // The index of a command is unique, so each number is given once. The first node has 1, which is the index of no such command.
+    // The index of a command is unique, so each number is given once. The first node has 1, which is no command's index.
     let node = Node {
         number: context.index,
         joined: context.at,

@@ -53,7 +53,7 @@ pub(super) fn rule(context: &Context<'_>, change: &Change<AccessRule>) -> Result
     objects::change(context, change)
 }
 
-/// Refuses one more rule if there is a maximum of rules whose ids begin with `prefix`. `prefix` ends with a colon.
+/// Refuses one more rule if `max` rules have ids that begin with `prefix`. `prefix` ends with a colon.
 fn check_room(context: &Context<'_>, prefix: &str, max: u64) -> Result<(), Stop> {
     // In the order of bytes a semicolon follows the colon.
     let end = format!("{};", &prefix[..prefix.len() - 1]);

@@ -1,5 +1,5 @@
-//! Owns what a voter answers to the messages of the others.
-//! Takes from a node what that node says for itself, and nothing that it says for another one. The carrier knows who speaks.
+//! Owns the answers of a voter to the messages of the others.
+//! Trusts a node only for itself, and not for other nodes. The carrier knows the sender.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -18,15 +18,15 @@ use super::network::{PIECE_BYTES, Piece, Taken};
 use super::{Raft, Types, network};
 use crate::store::check_copy;
 
-/// Greatest snapshot that is taken: a hundred times the state of a node with 10⁵ jobs.
+/// Largest accepted snapshot: a hundred times the state of a node with 10⁵ jobs.
 const SNAPSHOT_BYTES_MAX: u64 = 64 << 30;
 
-/// Hears for one voter.
+/// Answers messages for one voter.
 #[derive(Debug)]
 pub(crate) struct Hearing {
-    /// Where a snapshot that comes in is put together.
+    /// File in which an incoming snapshot is assembled.
     incoming: PathBuf,
-    /// Who sends it, and how much of it is there. One comes at a time.
+    /// Sender and received length of the snapshot. One snapshot comes at a time.
     taken: Mutex<(u64, u64)>,
 }
 
@@ -38,7 +38,7 @@ impl Hearing {
         }
     }
 
-    /// Answers a message of the consensus from the node with the number `from`. None if the kind is not known.
+    /// Answers a message of the consensus from the node with the number `from`. None if the kind is unknown.
     pub(crate) async fn hear(
         &self,
         raft: &Raft,
@@ -78,7 +78,7 @@ impl Hearing {
 
     async fn take(&self, raft: &Raft, from: u64, piece: Piece) -> io::Result<Vec<u8>> {
         let mut taken = self.taken.lock().await;
-        // Pieces of two senders do not make one file.
+        // Pieces of two senders must not be mixed.
         let next = if taken.0 == from { taken.1 } else { 0 };
         if piece.offset != 0 && piece.offset != next {
             return written(Ok::<_, io::Error>(Taken::Next(next)));
@@ -112,7 +112,7 @@ impl Hearing {
     }
 }
 
-/// Writes a piece; the last one makes the file whole, which is looked at before the consensus gets it.
+/// Writes a piece. The last one completes the file, which is checked before the consensus gets it.
 fn store(path: &Path, offset: u64, data: &[u8], last: bool) -> io::Result<()> {
     if offset == 0 {
         match fs::remove_file(path) {
@@ -135,7 +135,7 @@ fn store(path: &Path, offset: u64, data: &[u8], last: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// A message of the node with the number `from`, which must speak for itself.
+/// Parses a message of the node with the number `from`. The node may speak only for itself.
 fn read<T: DeserializeOwned>(
     message: &[u8],
     from: u64,
@@ -152,7 +152,7 @@ fn read<T: DeserializeOwned>(
 
 fn read_vote(message: &[u8], from: u64) -> io::Result<VoteRequest<Types>> {
     let mut rpc = read(message, from, |rpc: &VoteRequest<Types>| rpc.vote)?;
-    // That the leader gave its leave cannot be proven. A leader that hands over says so to each voter itself.
+    // The leader's consent cannot be proven. A leader that hands over tells each voter itself.
     rpc.leadership_transfer = false;
     Ok(rpc)
 }

@@ -26,7 +26,7 @@ use crate::store::open_database;
 const VOTE: &str = "vote";
 const PURGED: &str = "purged";
 
-/// The log; its clones are the same log.
+/// The log. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     shared: Arc<Shared>,
@@ -40,7 +40,7 @@ struct Shared {
 }
 
 impl Log {
-    /// Opens the file, makes it if it is missing, and checks it. Others are kept out until the last write is over.
+    /// Opens the file, makes it if it is missing, and checks it. Other processes are excluded until the last write ends.
     pub(crate) fn open(file: &Path, guard: Arc<Guard>) -> Result<Self, Fault> {
         let connection = open_database(file, &schema::RAFT, "FULL")?;
         check_all(&connection).map_err(|error| Fault::sqlite_opening(file, error))?;
@@ -53,7 +53,7 @@ impl Log {
         })
     }
 
-    /// The last entry that was deleted because a snapshot holds it, and the last entry.
+    /// The last entry that was deleted because a snapshot contains it, and the last entry.
     pub(crate) fn ends(&self) -> io::Result<(Option<LogId>, Option<LogId>)> {
         let connection = self.shared.lock();
         let purged: Option<LogId> = self.shared.mark(&connection, PURGED)?;
@@ -70,7 +70,7 @@ impl Log {
         Ok((purged, last))
     }
 
-    /// Begins the log behind an entry that a restored state holds, with a vote of its term.
+    /// Starts the log after an entry that a restored state contains, with a vote of its term.
     pub(crate) fn begin_after(&self, last: LogId, vote: VoteOf<Types>) -> io::Result<()> {
         self.shared.write(|connection| {
             set_mark(connection, PURGED, &last)?;
@@ -90,7 +90,7 @@ impl Shared {
         Fault::sqlite(&self.file, error).into()
     }
 
-    /// Writes in one transaction, which is on the disk afterwards.
+    /// Writes in one transaction, which is durable afterwards.
     fn write(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> io::Result<()> {
         let mut connection = self.lock();
         let transaction = connection
@@ -196,7 +196,7 @@ impl RaftLogStorage<Types> for Log {
         .await
     }
 
-    /// Appends all entries with one sync. Proposals that come meanwhile share the next one.
+    /// Appends all entries with one sync. Proposals that arrive meanwhile share the next one.
     async fn append<I>(&mut self, entries: I, callback: IOFlushed<Types>) -> io::Result<()>
     where
         I: IntoIterator<Item = EntryOf<Types>> + OptionalSend,
@@ -298,7 +298,7 @@ fn set_mark<T: Serialize>(connection: &Connection, name: &str, mark: &T) -> rusq
 mod tests {
     use super::*;
 
-    /// A kill does not show what a power cut takes; SQLite syncs at each commit in this mode only.
+    /// A kill does not show what a power cut loses. Only in this mode does SQLite sync at each commit.
     #[test]
     fn each_commit_is_synced() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! Owns the way of committed entries into the state, and snapshots of it.
+//! Owns the application of committed entries to the state, and snapshots of the state.
 //! Does not know what commands do: `apply` does.
 
 use std::io;
@@ -19,10 +19,10 @@ use crate::fault::Fault;
 use crate::model::{Effect, Op};
 use crate::store::{Position, Store, check_copy, copy_into, free_bytes};
 
-/// Entries that one transaction holds at most: it is done within some 50 ms.
+/// Most entries of one transaction: it takes about 50 ms at most.
 const BATCH_MAX: usize = 256;
 
-/// SQLite's own log of the state grows to 1,000 pages before it is moved into the file.
+/// Maximum of SQLite's own log of the state: 1,000 pages, before it is moved into the file.
 const LOG_BYTES: u64 = 4 << 20;
 
 /// The state as the consensus sees it.
@@ -32,18 +32,18 @@ pub(crate) struct Machine {
     snapshot: PathBuf,
     applied: watch::Sender<u64>,
     guard: Arc<Guard>,
-    /// The newest feature level that the program knows.
+    /// The newest feature level that the program supports.
     level: u32,
 }
 
-/// A complete state in a file of its own.
+/// A complete state in a separate file.
 #[derive(Debug)]
 pub(crate) struct SnapshotFile {
     pub(crate) path: PathBuf,
 }
 
 impl Machine {
-    /// A machine that applies to `store`, keeps its snapshot at `snapshot`, and tells of what is applied.
+    /// A machine that applies to `store`, keeps its snapshot at `snapshot`, and reports applied entries.
     pub(crate) fn new(
         store: Store,
         snapshot: PathBuf,
@@ -64,7 +64,7 @@ impl Machine {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Applies entries in one transaction, and only then answers those who wait.
+    /// Applies entries in one transaction, and only then answers the waiting proposals.
     fn apply_batch(&self, batch: Vec<EntryResponder<Types>>) -> io::Result<()> {
         let mut answers = Vec::with_capacity(batch.len());
         let mut store = self.lock();
@@ -81,7 +81,7 @@ impl Machine {
                 && level > self.level
                 && applied.is_ok()
             {
-                // Nothing of it is kept, so a newer program applies it again.
+                // Nothing of the batch is kept, so a newer program applies it again.
                 return Err(transaction.beyond(self.level, level).into());
             }
             if let Some(membership) = entry.get_membership() {
@@ -102,7 +102,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Writes the snapshot anew. The log may be cut behind it, so the state is synced, too.
+    /// Writes a new snapshot. The log may be cut behind the snapshot, so the state is synced, too.
     fn build(&self) -> io::Result<SnapshotOf<Types, SnapshotFile>> {
         let file = self.lock().file().to_owned();
         let position = copy_into(&file, &self.snapshot)?;
@@ -110,7 +110,7 @@ impl Machine {
         snapshot(&self.snapshot, &position)
     }
 
-    /// Whether a copy of the state fits, with its log and as much again for what comes meanwhile.
+    /// Whether there is room for a copy of the state with its log, and as much again for later data.
     fn has_room(&self) -> io::Result<bool> {
         let file = self.lock().file().to_owned();
         let bytes = std::fs::metadata(&file)
@@ -180,7 +180,7 @@ impl RaftStateMachine<Types> for Machine {
         }
     }
 
-    /// Puts the snapshot off while there is no room for it: a snapshot that fails would end the consensus.
+    /// Postpones the snapshot while there is no room: a failed snapshot would end the consensus.
     async fn try_create_snapshot_builder(&mut self, force: bool) -> Option<Self> {
         let machine = self.clone();
         let room = blocking(&self.guard, move || machine.has_room()).await;

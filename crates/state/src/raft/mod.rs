@@ -1,5 +1,5 @@
 //! Owns the library behind the consensus seam: its types, the log, the state machine, the network.
-//! Is not known outside this crate: `replica` is.
+//! Is hidden in this crate: `replica` is its interface.
 
 mod hearing;
 mod log;
@@ -38,10 +38,10 @@ pub(crate) type Raft = openraft::Raft<Types, Machine>;
 pub(crate) type LogId = LogIdOf<Types>;
 pub(crate) type Membership = StoredMembershipOf<Types>;
 
-/// What all work on the files has in common.
+/// State that all work on the files shares.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    // Keeps other processes out until the last work is over.
+    // Excludes other processes until the last work ends.
     _lock: File,
     fault: OnceLock<String>,
 }
@@ -60,13 +60,13 @@ impl Guard {
     }
 }
 
-/// A vote of the term of an entry, so that the next election is of a later one.
+/// A vote of the term of an entry, so that the next election has a later term.
 pub(crate) fn vote_of(log_id: LogId) -> VoteOf<Types> {
     let leader = log_id.committed_leader_id();
     VoteOf::<Types>::new(leader.term, leader.node_id)
 }
 
-/// The library's words for a position.
+/// Parses a position, stored as the library's text.
 pub(crate) fn read_position(
     position: Option<&Position>,
 ) -> io::Result<(Option<LogId>, Membership)> {
@@ -86,13 +86,13 @@ pub(crate) fn read_position(
     Ok((log_id, membership))
 }
 
-/// A membership with one voter, as text of a position at this entry.
+/// A membership with one voter, as the text of a position at this entry.
 pub(crate) fn only_voter(at: LogId, number: u64) -> serde_json::Result<String> {
     let alone = openraft::Membership::new_with_defaults(vec![[number].into()], [number]);
     serde_json::to_string(&Membership::new(Some(at), alone))
 }
 
-/// Runs what waits for a disk, away from the threads of the consensus.
+/// Runs blocking disk work, away from the threads of the consensus.
 async fn blocking<T: Send + 'static>(
     guard: &Guard,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,

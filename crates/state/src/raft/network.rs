@@ -1,5 +1,5 @@
-//! Owns what the consensus says to other voters, as messages that a carrier takes there.
-//! Opens no connection: `Peers` does. What a voter answers to a message is in `hearing`.
+//! Owns the messages of the consensus to other voters, which a carrier delivers.
+//! Opens no connection: `Peers` does. The answers of a voter are in `hearing`.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -26,34 +26,34 @@ use super::Types;
 use super::machine::SnapshotFile;
 use crate::model::COMMAND_BYTES_MAX;
 
-/// Bytes of entries in one message, as JSON; one entry of the greatest length fits.
+/// Bytes of entries in one message, as JSON. One entry of the maximum length fits.
 const APPEND_BYTES_MAX: usize = COMMAND_BYTES_MAX + (16 << 10);
 
-/// Bytes of a snapshot in one message, before they are written as text.
+/// Bytes of a snapshot in one message, before encoding as text.
 pub(crate) const PIECE_BYTES: usize = 384 << 10;
 
 /// How long one piece of a snapshot may take.
 const PIECE_WITHIN: Duration = Duration::from_secs(30);
 
-/// Entries of the log, and signs of life.
+/// Entries of the log, and heartbeats.
 pub(crate) const APPEND: &str = "append";
-/// A vote is wanted.
+/// A request for a vote.
 pub(crate) const VOTE: &str = "vote";
-/// Whether a vote would be given.
+/// Asks whether a vote would be given.
 pub(crate) const PRE_VOTE: &str = "pre-vote";
 /// A piece of a snapshot.
 pub(crate) const SNAPSHOT: &str = "snapshot";
 /// The leader hands over.
 pub(crate) const TRANSFER: &str = "transfer";
-/// Whether this voter could write what a leader has to.
+/// Asks whether this voter has room to lead.
 pub(crate) const ROOM: &str = "room";
-/// A command for the leader. Of all messages it alone does something else when it arrives twice.
+/// A command for the leader. Of all messages, only this one has another effect when it arrives twice.
 pub const PROPOSE: &str = "propose";
 
 /// Carries messages of the consensus to other nodes.
 pub trait Peers: Debug + Send + Sync + 'static {
-    /// Takes `message`, which is JSON, of that `kind` to the node with the number `to` at `address`, and brings its answer. Fails with
-    /// [`io::ErrorKind::NotConnected`] if the message has surely not arrived.
+    /// Sends `message`, which is JSON, of that `kind` to the node with the number `to` at `address`, and returns its answer. Fails with
+    /// [`io::ErrorKind::NotConnected`] if the message certainly did not arrive.
     fn call(
         &self,
         to: u64,
@@ -64,16 +64,16 @@ pub trait Peers: Debug + Send + Sync + 'static {
     ) -> Answer;
 }
 
-/// Whether messages of this kind are answered at once: proposals wait for other voters, and pieces of snapshots for the disk.
+/// Whether messages of this kind are answered at once. Proposals wait for other voters, and pieces of snapshots for the disk.
 #[must_use]
 pub fn is_short(kind: &str) -> bool {
     [APPEND, VOTE, PRE_VOTE, TRANSFER, ROOM].contains(&kind)
 }
 
-/// The answer of a node, once it comes.
+/// The future answer of a node.
 pub type Answer = Pin<Box<dyn Future<Output = io::Result<Vec<u8>>> + Send>>;
 
-/// The peers of a node that is alone: there are none.
+/// The peers of a single node: there are none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoPeers;
 
@@ -84,7 +84,7 @@ impl Peers for NoPeers {
     }
 }
 
-/// A piece of a snapshot. Pieces come in their order; the last one has the answer of the consensus.
+/// A piece of a snapshot. Pieces come in order; the last one gets the answer of the consensus.
 #[derive(Deserialize, Serialize)]
 #[serde(bound = "")]
 pub(crate) struct Piece {
@@ -96,17 +96,17 @@ pub(crate) struct Piece {
     pub(crate) data: String,
 }
 
-/// What a voter says to a piece.
+/// Answer of a voter to a piece.
 #[derive(Deserialize, Serialize)]
 #[serde(bound = "", rename_all = "snake_case")]
 pub(crate) enum Taken {
-    /// The next piece is the one at this offset.
+    /// Offset of the next piece.
     Next(u64),
-    /// All of it is there.
+    /// The snapshot is complete.
     Whole(SnapshotResponse<Types>),
 }
 
-/// Makes the handles by which the consensus speaks to voters.
+/// Makes the connections of the consensus to voters.
 #[derive(Debug)]
 pub(crate) struct Network {
     peers: Arc<dyn Peers>,
@@ -154,14 +154,14 @@ impl Voter {
         )
         .await;
         answer.map_err(|error| match error.kind() {
-            // The consensus pauses for a moment before it tries again.
+            // The consensus pauses for a moment before it retries.
             io::ErrorKind::NotConnected => RPCError::Unreachable(Unreachable::new(&error)),
             _ => RPCError::Network(NetworkError::new(&error)),
         })
     }
 }
 
-/// Says something to the node of a number at an address.
+/// Sends a message to the node with this number at an address.
 pub(crate) async fn say<Q: Serialize, A: DeserializeOwned>(
     peers: &dyn Peers,
     (number, address): (u64, &str),
@@ -177,7 +177,7 @@ pub(crate) async fn say<Q: Serialize, A: DeserializeOwned>(
 impl RaftNetworkV2<Types> for Voter {
     type SnapshotData = SnapshotFile;
 
-    /// Sends as many of the entries as one message holds.
+    /// Sends as many entries as one message holds.
     async fn append_entries(
         &mut self,
         mut rpc: AppendEntriesRequest<Types>,
@@ -260,7 +260,7 @@ impl RaftNetworkV2<Types> for Voter {
     }
 }
 
-/// A piece of the file, and how long the file is.
+/// A piece of the file, and the length of the file.
 fn read_piece(path: &Path, offset: u64) -> io::Result<(Vec<u8>, u64)> {
     use std::io::{Read as _, Seek as _, SeekFrom};
     let mut file = std::fs::File::open(path)?;

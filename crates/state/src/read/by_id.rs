@@ -1,4 +1,4 @@
-//! Owns reading of named objects by an order or a beginning of their ids.
+//! Owns reading of named objects by the order or a prefix of their ids.
 //! Leaves single objects and whole kinds to `lists`.
 
 use super::Reader;
@@ -12,7 +12,7 @@ use crate::seal::select_objects;
 pub struct ById<'a>(pub &'a Reader);
 
 impl ById<'_> {
-    /// The objects of a kind whose ids are after `after`, by id: as many as have `bytes_max` bytes in the state, and one in any case.
+    /// The objects of a kind whose ids follow `after`, by id. Stops at `bytes_max` bytes in the state, but returns at least one.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -33,7 +33,7 @@ impl ById<'_> {
         })
     }
 
-    /// The objects of a kind whose ids begin so, by id.
+    /// The objects of a kind whose ids begin with `prefix`, by id.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -46,7 +46,7 @@ impl ById<'_> {
         })
     }
 
-    /// How many objects of a kind have ids that begin so.
+    /// Number of objects of a kind whose ids begin with `prefix`.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -59,7 +59,7 @@ impl ById<'_> {
     }
 }
 
-/// No text that begins so is behind this one.
+/// A text that follows all texts with this prefix.
 pub(super) fn behind(prefix: &str) -> String {
     format!("{prefix}{}", char::MAX)
 }

@@ -1,4 +1,4 @@
-//! Owns reading of what is delivered to webhooks.
+//! Owns reading of deliveries to webhooks.
 //! Delivers nothing.
 
 use rusqlite::params;
@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use crate::model::Timestamp;
 use crate::seal::{self, DELIVERIES_AND_SUM};
 
-/// A delivery to a webhook that is not done.
+/// An unfinished delivery to a webhook.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PendingDelivery {
     /// Id, for `Op::Delivery`.
@@ -19,30 +19,30 @@ pub struct PendingDelivery {
     pub webhook: String,
     /// Id of the job.
     pub job: String,
-    /// The state that the job came into.
+    /// The state that the job entered.
     pub event: String,
-    /// What to send, as JSON text.
+    /// The body to send, as JSON text.
     pub body: String,
-    /// Attempts so far.
+    /// Number of attempts so far.
     pub attempts: u32,
-    /// When to send it.
+    /// When to send the delivery.
     pub next_attempt: Timestamp,
 }
 
 /// A delivery to a webhook, as a list shows it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DeliveryLine {
-    /// Id; later deliveries have greater ones.
+    /// Id. Later deliveries have greater ids.
     pub id: u64,
     /// Id of the job.
     pub job: String,
-    /// The state that the job came into.
+    /// The state that the job entered.
     pub event: String,
     /// When the last attempt ended, or when the delivery was noted if there was none.
     pub at: Timestamp,
-    /// Attempts so far.
+    /// Number of attempts so far.
     pub attempts: u32,
-    /// When the next attempt comes; None once the delivery has ended.
+    /// When the next attempt starts; None once the delivery has ended.
     pub next_attempt: Option<Timestamp>,
     /// How the last attempt ended.
     pub status: String,
@@ -80,7 +80,7 @@ impl Deliveries<'_> {
         })
     }
 
-    /// The newest deliveries to a webhook, the newest first.
+    /// The latest deliveries to a webhook, the newest first.
     ///
     /// # Errors
     /// When the database cannot be read.

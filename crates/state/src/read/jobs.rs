@@ -1,4 +1,4 @@
-//! Owns reading of single jobs, of counts, and of what a scheduler asks.
+//! Owns reading of single jobs, of counts, and of lists for a scheduler.
 //! Does not decide which job runs next: the node does.
 
 use rusqlite::{OptionalExtension as _, params};
@@ -14,11 +14,11 @@ use crate::model::{
 };
 use crate::seal;
 
-/// Earlier temporary names that an attempt looks for at most.
+/// Most earlier temporary names that an attempt looks for.
 const TAGS_MAX: usize = 64;
 
 impl Reader {
-    /// The job of that id.
+    /// The job with that id.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -87,7 +87,7 @@ impl Reader {
         })
     }
 
-    /// How many jobs there are, of one owner or of all, in each state that has any.
+    /// Number of jobs in each state that has any, of one owner or of all.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -111,8 +111,8 @@ impl Reader {
             .collect())
     }
 
-    /// Jobs that may be taken at `now`: at most `each` of an owner, by priority and age, `limit` in all. A next attempt that lies
-    /// further ahead than any delay is due, too: the clock was set back.
+    /// Jobs that may be taken at `now`: at most `each` per owner, by priority and age, `limit` in total. A next attempt further ahead than
+    /// any delay is due, too: then the clock was set back.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -191,12 +191,12 @@ impl Reader {
     }
 }
 
-/// The kinds of jobs, which the state keeps beside the descriptions.
+/// The kinds of jobs, which the state keeps beside their descriptions.
 #[derive(Debug, Clone, Copy)]
 pub struct JobKinds<'a>(pub &'a Reader);
 
 impl JobKinds<'_> {
-    /// The kind of the job, as its description says it; `None` where it says none.
+    /// The kind of the job according to its description; `None` if the description has none.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -209,7 +209,7 @@ impl JobKinds<'_> {
     }
 }
 
-/// How much is kept of the jobs of an owner.
+/// Amounts kept of the jobs of an owner.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept<'a>(pub &'a Reader);
 
@@ -227,8 +227,8 @@ impl Kept<'_> {
         })
     }
 
-    /// The users of whose ended jobs the descriptions have more than so many bytes, each with the time up to which the oldest ones were
-    /// submitted that are too much. Below the level that knows it there are none.
+    /// Users whose ended jobs have descriptions of more than `most` bytes in total. Each comes with the time up to which the surplus jobs
+    /// were submitted. Empty below the level that supports this.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -236,7 +236,7 @@ impl Kept<'_> {
         self.0.with(|db| {
             let pages: u64 = db.pragma_query_value(None, "page_count", |row| row::unsigned(row, 0))?;
             let page: u64 = db.pragma_query_value(None, "page_size", |row| row::unsigned(row, 0))?;
-            // A database that is smaller needs no look at each job.
+            // A smaller database needs no look at each job.
             if committed_level(db)? < LEVEL_LEFT || pages.saturating_mul(page) <= most {
                 return Ok(Vec::new());
             }
@@ -269,7 +269,7 @@ impl Delivered<'_> {
         self.sum(id, false)
     }
 
-    /// The same without the attempt that runs.
+    /// Sum over the attempts except the running one.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -277,7 +277,7 @@ impl Delivered<'_> {
         self.sum(id, true)
     }
 
-    /// Summed up here: SQLite fails where a sum is too large, and other sites name their own figures.
+    /// Summed in this code: SQLite fails if a sum is too large, and other sites report their own figures.
     fn sum(self, id: &str, ended: bool) -> Result<Moved, Fault> {
         self.0.with(|db| {
             let mut rows = db.prepare_cached(
@@ -298,12 +298,12 @@ impl Delivered<'_> {
     }
 }
 
-/// What all nodes of the cluster go by: its level, and what earlier attempts of a job found.
+/// Data that all nodes of the cluster agree on: its level, and findings of earlier attempts of a job.
 #[derive(Clone, Copy, Debug)]
 pub struct Agreed<'a>(pub &'a Reader);
 
 impl Agreed<'_> {
-    /// The level of the cluster, which all of its nodes know.
+    /// The level of the cluster, which all of its nodes support.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -311,7 +311,7 @@ impl Agreed<'_> {
         self.0.with(committed_level)
     }
 
-    /// The number by which a command names the node that proposes it: none in a state of one node, and below the level that knows it.
+    /// The number by which a command names its proposing node. None in a state of one node, and below the level that supports it.
     pub(crate) fn origin(self, number: u64) -> Result<Option<u64>, Fault> {
         self.0.with(|db| {
             let is_known =
@@ -320,7 +320,7 @@ impl Agreed<'_> {
         })
     }
 
-    /// Which site runs the transfer of a job, if an attempt has decided that.
+    /// The site that runs the transfer of a job, if an attempt has decided it.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -329,8 +329,8 @@ impl Agreed<'_> {
         Ok(noted.map(|(route, _)| route))
     }
 
-    /// Identity of the node by which the site that runs the transfer of a job knows the job, if a site was asked to run it. The node may
-    /// have left the cluster since.
+    /// Identity of the node under which the running site knows the job, if a site was asked to run it. The node may have left the cluster
+    /// since.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -339,7 +339,7 @@ impl Agreed<'_> {
         Ok(noted.and_then(|(_, asker)| asker))
     }
 
-    /// What attempts of a job found and left at its destination. The first one that got so far decides what the destination means.
+    /// Results of attempts about the destination of a job. The first attempt that got that far decides the meaning of the destination.
     ///
     /// # Errors
     /// When the database cannot be read.

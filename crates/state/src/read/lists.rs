@@ -11,46 +11,46 @@ use crate::fault::Fault;
 use crate::model::{Event, Object, Timestamp, Topic};
 use crate::seal::select_objects;
 
-/// Which lines of the audit log to list.
+/// Selects lines of the audit log.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct AuditFilter {
-    /// Who wanted it.
+    /// Name of the actor.
     pub actor: Option<String>,
     /// At this time or later.
     pub since: Option<Timestamp>,
     /// Before this time.
     pub until: Option<Timestamp>,
-    /// Lines older than this one.
+    /// Only lines older than this one.
     pub before: Option<u64>,
 }
 
 /// A line of the audit log.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct AuditLine {
-    /// Number; later lines have greater ones.
+    /// Number of the line. Later lines have greater numbers.
     pub seq: u64,
-    /// When it was wanted.
+    /// Time of the request.
     pub at: Timestamp,
-    /// Who wanted it.
+    /// Name of the actor.
     pub actor: String,
-    /// In which role.
+    /// Role of the actor.
     pub role: Option<String>,
-    /// What was wanted.
+    /// Requested action.
     pub action: String,
-    /// Of what.
+    /// Object of the action.
     pub object: String,
     /// `ok`, or the code of the refusal.
     pub outcome: String,
-    /// Address from which the request came.
+    /// Address of the sender.
     pub remote: Option<String>,
     /// Id of the request.
     pub request: Option<String>,
-    /// Node that proposed the change, in a cluster.
+    /// In a cluster, the node that proposed the change.
     pub via: Option<String>,
 }
 
 impl Reader {
-    /// The object of that id.
+    /// The object with that id.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -82,7 +82,7 @@ impl Reader {
         })
     }
 
-    /// Index of the last command that is in the database.
+    /// Index of the last applied command.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -96,7 +96,7 @@ impl Reader {
         })
     }
 
-    /// Number of the newest event, 0 before the first.
+    /// Number of the newest event; 0 before the first.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -107,7 +107,7 @@ impl Reader {
         })
     }
 
-    /// Number of the oldest event that is kept, 0 if there is none.
+    /// Number of the oldest event that is kept; 0 if there is none.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -146,7 +146,7 @@ impl Reader {
         })
     }
 
-    /// What is delivered to webhooks.
+    /// Reads deliveries to webhooks.
     #[must_use]
     pub const fn deliveries(&self) -> Deliveries<'_> {
         Deliveries(self)

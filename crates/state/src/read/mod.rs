@@ -27,10 +27,10 @@ pub(crate) use row::{
 pub(crate) use work::work_by_job;
 pub use work::{HeldItems, WorkKind, Works};
 
-/// Connections that are kept open: as many as requests of a busy page read at once.
+/// Connections that are kept open: as many as the concurrent reads of a busy page.
 const IDLE_MAX: usize = 8;
 
-/// Reads the state. All methods take microseconds to a few milliseconds and block for that long.
+/// Reads the state. All methods block for microseconds to a few milliseconds.
 #[derive(Debug)]
 pub struct Reader {
     file: PathBuf,
@@ -38,7 +38,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader of that `state.db`.
+    /// A reader of this `state.db`.
     #[must_use]
     pub const fn new(file: PathBuf) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Reader {
         }
     }
 
-    /// Lets `query` use a connection that cannot write.
+    /// Runs `query` on a connection that cannot write.
     pub(crate) fn with<T>(
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -72,7 +72,7 @@ impl Reader {
     }
 }
 
-/// Opens a file that is only read.
+/// Opens a file read-only.
 pub(crate) fn open(file: &Path) -> Result<Connection, Fault> {
     let fault = |error| Fault::sqlite(file, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

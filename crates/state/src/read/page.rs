@@ -1,4 +1,4 @@
-//! Owns pages of jobs: filters, cursors, and the statements that answer them from an index.
+//! Owns pages of jobs: filters, cursors, and their SQL statements, which use an index.
 //! Does not read single jobs: `jobs` does.
 
 use std::fmt::{self, Write as _};
@@ -15,31 +15,31 @@ use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
 use crate::model::{Job, JobState, Timestamp};
 
-/// Which jobs to list; each part that is set narrows the list.
+/// Selects jobs. Each part that is set narrows the list.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct JobFilter {
     /// States; empty is all.
     pub states: Vec<JobState>,
-    /// Beginning of the id.
+    /// Prefix of the id.
     pub id_prefix: Option<String>,
     /// Owner.
     pub owner: Option<String>,
     /// Site of a source or of the destination.
     pub site: Option<String>,
-    /// Part of the label; case counts.
+    /// Substring of the label; case-sensitive.
     pub label: Option<String>,
     /// Submitted at this time or later.
     pub since: Option<Timestamp>,
     /// Submitted before this time.
     pub until: Option<Timestamp>,
-    /// Without the jobs of other sites.
+    /// Excludes the jobs of other sites.
     pub of_users: bool,
-    /// A page ends before a job with which it has more bytes of places and labels than this; it has one job in any case.
+    /// Most bytes of places and labels of a page. A page has at least one job.
     pub bytes_max: Option<usize>,
 }
 
 impl JobFilter {
-    /// The jobs that nodes are at work on.
+    /// The jobs in progress at nodes.
     #[must_use]
     pub fn moving() -> Self {
         Self {
@@ -52,7 +52,7 @@ impl JobFilter {
     }
 }
 
-/// Where a page ended: the next one begins after that job.
+/// End of a page: the next page starts after that job.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Cursor {
     created: Timestamp,
@@ -85,12 +85,12 @@ impl FromStr for Cursor {
 pub struct JobPage {
     /// The jobs.
     pub jobs: Vec<Job>,
-    /// Where the next page begins; None after the last one.
+    /// Start of the next page; None after the last page.
     pub next: Option<Cursor>,
 }
 
 impl Reader {
-    /// The jobs that pass `filter`, after `cursor`, at most `limit` of them.
+    /// The jobs that match `filter`, after `cursor`, at most `limit`.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -112,15 +112,15 @@ impl Reader {
     }
 }
 
-/// Bytes of what a user chooses the length of.
+/// Bytes of the user-chosen parts.
 fn bytes_of(job: &Job) -> usize {
     let places = job.sources.iter().chain([&job.destination]);
     let places = places.map(|place| place.site.len() + place.path.len());
     job.label.len() + places.sum::<usize>()
 }
 
-/// Finds ids by an index that holds all that is filtered by, one search for each state where that helps, and then reads those jobs. Tells
-/// whether there are more, which are too many bytes for the page.
+/// Finds ids by an index that contains all filtered columns, with one search for each state where that helps, and then reads those jobs.
+/// Returns whether there are more jobs, including those beyond the bytes of the page.
 fn select(
     db: &Connection,
     filter: &JobFilter,
@@ -132,7 +132,7 @@ fn select(
     let mut states = filter.states.clone();
     states.sort();
     states.dedup();
-    // By site and by id there is one search for all states: their orders are not that of a state.
+    // By site and by id, there is one search for all states, since their indexes are not ordered by state.
     let in_one = states.is_empty() || filter.site.is_some() || filter.id_prefix.is_some();
     let searches: Vec<&[JobState]> = if in_one {
         vec![&states]

@@ -1,4 +1,4 @@
-//! Owns how rows become jobs and objects.
+//! Owns the conversion of rows into jobs and objects.
 //! Chooses no rows.
 
 use godwit_model::Code;
@@ -74,7 +74,7 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     })
 }
 
-/// The level that all nodes of the cluster know.
+/// The level that all nodes of the cluster support.
 pub(crate) fn committed_level(db: &Connection) -> rusqlite::Result<u32> {
     db.prepare_cached("SELECT level, one, sum FROM cluster")?
         .query_row([], |row| {
@@ -85,14 +85,14 @@ pub(crate) fn committed_level(db: &Connection) -> rusqlite::Result<u32> {
         .map(|level| level.unwrap_or(LEVEL_FIRST))
 }
 
-/// The job of that id.
+/// The job with that id.
 pub(crate) fn job_by_id(db: &Connection, id: &str) -> rusqlite::Result<Option<Job>> {
     db.prepare_cached(&format!("SELECT {JOB_COLUMNS} FROM jobs WHERE id = ?1"))?
         .query_row([id], job)
         .optional()
 }
 
-/// Which site runs the transfer of a job, if that is decided, and the asker that was noted last with it.
+/// The site that runs the transfer of a job, if decided, and the asker that was noted last with it.
 pub(crate) fn job_route(
     db: &Connection,
     id: &str,
@@ -130,7 +130,7 @@ pub(crate) fn attempt_node(
     .map(|found| found.map(|attempt| attempt.node))
 }
 
-/// The specification of the job of that id.
+/// The specification of the job with that id.
 pub(crate) fn job_spec(db: &Connection, id: &str) -> rusqlite::Result<Option<String>> {
     db.prepare_cached("SELECT spec, job, sum FROM job_specs WHERE job = ?1")?
         .query_row([id], |row| {
@@ -140,7 +140,7 @@ pub(crate) fn job_spec(db: &Connection, id: &str) -> rusqlite::Result<Option<Str
         .optional()
 }
 
-/// The object of that kind and id.
+/// The object with that kind and id.
 pub(crate) fn object_by_id<T: Object>(db: &Connection, id: &str) -> rusqlite::Result<Option<T>> {
     db.prepare_cached(select_objects!("kind = ?1 AND id = ?2"))?
         .query_row(params![T::KIND, id], object)

@@ -11,29 +11,29 @@ use crate::seal;
 
 const COLUMNS: &str = seal::WORK_AND_SUM;
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum WorkKind {
-    /// Walks below a directory.
+    /// Scans below a directory.
     Scan,
-    /// Brings a range of a file.
+    /// Copies a range of a file.
     Part,
-    /// Makes a file of its parts.
+    /// Assembles a file from its parts.
     Assemble,
     /// Finishes the tree of a root.
     Close,
 }
 
-/// Items of one kind that are not settled and are at one place.
+/// Unsettled items of one kind with the same holder.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HeldItems {
-    /// What they are.
+    /// Kind of the items.
     pub kind: WorkKind,
-    /// They wait for others: parts of their file, or all that comes before a close.
+    /// The items wait for others: parts of their file, or all items before a close.
     pub waits: bool,
-    /// The node that holds them; None where nobody does.
+    /// Node that holds the items; None if there is no holder.
     pub node: Option<String>,
-    /// How many there are.
+    /// Number of items.
     pub items: u64,
     /// Bytes of the parts among them.
     pub part_bytes: u64,
@@ -69,7 +69,7 @@ impl Works<'_> {
     /// # Errors
     /// When the state cannot be read.
     pub fn has_ready(self, work: &Work) -> Result<bool, Fault> {
-        // Nothing is put together or closed while something may be written late.
+        // Nothing is assembled or closed while late writes are possible.
         let kinds = match work.targets.is_fenced() {
             true => "",
             false => "AND kind IN (1, 2)",
@@ -97,7 +97,7 @@ impl Works<'_> {
         })
     }
 
-    /// The items of the job's work that are not settled, counted by kind and by where they are. Reads all of them.
+    /// The unsettled items of the job's work, counted by kind and by holder. Reads all of them.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -126,7 +126,7 @@ impl Works<'_> {
         })
     }
 
-    /// Items of the job's work that are kept.
+    /// Number of kept items of the job's work.
     ///
     /// # Errors
     /// When the state cannot be read.

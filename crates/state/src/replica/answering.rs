@@ -1,5 +1,5 @@
-//! Owns which other voters answered lately.
-//! Carries nothing itself: it stands before the carrier.
+//! Owns which other voters answered recently.
+//! Carries nothing itself: it wraps the carrier.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use crate::raft::{Answer, Peers};
 /// A voter that has been silent for this long may be gone.
 const ANSWERING: Duration = Duration::from_secs(10);
 
-/// When each other node was heard last.
+/// When each other node was last heard.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LastContacts {
     at: Arc<Mutex<BTreeMap<u64, Instant>>>,
@@ -21,7 +21,7 @@ impl LastContacts {
         self.lock().insert(number, Instant::now());
     }
 
-    /// How many of these nodes were heard lately.
+    /// How many of these nodes were heard recently.
     pub(super) fn among(&self, numbers: impl Iterator<Item = u64>) -> usize {
         let heard = self.lock();
         numbers
@@ -35,7 +35,7 @@ impl LastContacts {
     }
 }
 
-/// A carrier that notes who answers.
+/// A carrier that notes which nodes answer.
 #[derive(Debug)]
 pub(super) struct Noting {
     pub(super) peers: Arc<dyn Peers>,

@@ -1,5 +1,5 @@
-//! Owns the names of the files of the state, and who may use them.
-//! Does not look into the files, except for whether they belong together.
+//! Owns the names of the files of the state, and their lock.
+//! Does not read the files, except to check that they belong together.
 
 use std::fs::{OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -11,10 +11,10 @@ use crate::fault::{Fault, FaultKind};
 use crate::raft::{Guard, Log, read_position};
 use crate::store::{Store, make_directory};
 
-/// How long the lock of another process is waited for: a process that was killed holds it until its last write is through.
+/// How long to wait for the lock of another process. A killed process holds it until its last write ends.
 const LOCKED_MAX: Duration = Duration::from_secs(5);
 
-/// Between two looks at the lock.
+/// Interval of tries to get the lock.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The directory of the state, locked for this process.
@@ -25,7 +25,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Makes the directory if it is missing, and keeps other processes out.
+    /// Makes the directory if it is missing, and excludes other processes.
     pub(super) fn lock(path: &Path) -> Result<Self, Fault> {
         make_directory(path)?;
         let file = path.join("state.lock");
@@ -59,7 +59,7 @@ impl Directory {
         &self.path
     }
 
-    /// What keeps others out, for work that may outlast the replica.
+    /// The lock that excludes other processes, for work that may outlast the replica.
     pub(super) fn guard(&self) -> Arc<Guard> {
         Arc::clone(&self.guard)
     }
@@ -76,17 +76,17 @@ impl Directory {
         self.path.join("snapshot.db")
     }
 
-    /// Where a snapshot of another node is put together.
+    /// File in which a snapshot of another node is assembled.
     pub(super) fn incoming(&self) -> PathBuf {
         self.path.join("incoming.db")
     }
 
-    /// Where a restored state is put together.
+    /// Directory in which a restored state is assembled.
     pub(super) fn restored(&self) -> PathBuf {
         self.path.join("restored")
     }
 
-    /// Refuses a directory in which a restore was interrupted, which may have taken the earlier files away already.
+    /// Refuses a directory with an interrupted restore, which may have moved the earlier files away already.
     pub(super) fn check_restored(&self) -> Result<(), Fault> {
         let restored = self.restored();
         if restored.exists() {
@@ -96,7 +96,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Refuses a log and a state between which commands are missing, as after one of the files was lost or replaced.
+    /// Refuses a log and a state with missing commands between them, as after one of the files was lost or replaced.
     pub(super) fn check_together(&self, log: &Log, store: &Store) -> Result<(), Fault> {
         let io = |error| Fault::io(&self.log(), error);
         let apart = |what: String| Err(Fault::new(&self.path, FaultKind::Apart(what)));

@@ -1,4 +1,4 @@
-//! Owns what can go wrong between a proposal and its effect, and when a replica is opened.
+//! Owns the errors between a proposal and its effect, and of opening a replica.
 //! Does not hold refusals of commands themselves: those are `CommandError`.
 
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ pub enum OpenError {
     /// A file is at fault.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// The consensus did not begin.
+    /// The consensus did not start.
     #[error("the state did not become ready: {0}")]
     Start(String),
 }
 
-/// Why a proposal has no effect to tell.
+/// Why the effect of a proposal is not known.
 #[derive(Debug, Error)]
 pub enum ProposeError {
     /// The command changed nothing.
@@ -28,32 +28,32 @@ pub enum ProposeError {
     /// Another voter leads; propose there. Nothing was changed.
     #[error("this node does not lead; {}", hint(leader.as_ref()))]
     NotLeader {
-        /// Number and address of the leader, if it is known.
+        /// Number and address of the leader, if known.
         leader: Option<(u64, String)>,
     },
-    /// No leader has a majority. Nothing was changed, unless the majority comes back and finds the change on its way.
+    /// No leader has a majority. Nothing was changed, unless the majority returns and finds the change in the log.
     #[error(
         "too few of the cluster's {voters} voters can be reached, so nothing can be changed; running transfers go on. Start the missing nodes or mend the network{}",
         recovery(*voters, *answering)
     )]
     NoMajority {
-        /// How many vote.
+        /// Number of voters.
         voters: usize,
-        /// How many of the others answered lately.
+        /// Number of other voters that answered recently.
         answering: usize,
     },
-    /// The leader can write nothing, and no other voter leads yet. Nothing was changed.
+    /// The leader cannot write, and no other voter leads yet. Nothing was changed.
     #[error("node number {number} leads, and takes no change: {why}")]
     Unable {
         /// Number of the leader.
         number: u64,
-        /// What it said.
+        /// The leader's reason.
         why: String,
     },
     /// Too many proposals wait. Nothing was changed.
     #[error("too many changes wait for the disk; try again later")]
     Busy,
-    /// Whether the command is or will be applied is not known: look before proposing it again.
+    /// It is unknown whether the command is or will be applied. Check before proposing it again.
     #[error("no answer in time; whether the change was made is not known yet")]
     Unknown,
     /// The file system of the state has too little room. Nothing was changed.
@@ -68,16 +68,16 @@ pub enum ProposeError {
         /// Bytes that must be free.
         needed: u64,
     },
-    /// The command is longer than commands may be. Nothing was changed.
+    /// The command exceeds the maximum length. Nothing was changed.
     #[error("the change has {bytes} bytes; at most {COMMAND_BYTES_MAX}")]
     TooLarge {
         /// Its length as JSON.
         bytes: usize,
     },
-    /// The room on the file system cannot be told. Nothing was changed.
+    /// The free space of the file system is unknown. Nothing was changed.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// The consensus ended; whether the command is applied shows after the next start.
+    /// The consensus ended. The next start shows whether the command is applied.
     #[error("{0}")]
     Ended(Ended),
 }
@@ -87,7 +87,7 @@ pub enum ProposeError {
 #[error("the node's state stopped: {0}. Restart the node")]
 pub struct Ended(pub String);
 
-/// A survivor that is made the cluster while others live makes two of it.
+/// Advice for a cluster without a majority. Making a survivor the only node while others are alive splits the cluster in two.
 fn recovery(voters: usize, answering: usize) -> String {
     match answering {
         0 => "; if a majority is lost for good: godwit cluster recover".to_owned(),

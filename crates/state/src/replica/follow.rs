@@ -1,5 +1,5 @@
 //! Owns following the state: events as they come, resumed from any number that is still kept.
-//! Keeps no events itself: they are read from the database, so a slow follower holds nothing up.
+//! Keeps no events itself: they are read from the database, so a slow follower delays nothing.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::fault::Fault;
 use crate::model::Event;
 use crate::read::Reader;
 
-/// Events that one call gives at most.
+/// Most events of one call.
 const EVENTS_MAX: usize = 256;
 
-/// Why a follower cannot go on.
+/// Why a follower cannot continue.
 #[derive(Debug, Error)]
 pub enum FollowError {
-    /// Events after that number are no longer kept: read the state anew, and follow from the last event.
+    /// Events after that number are no longer kept. Read the state again, and follow from the last event.
     #[error(
         "events after number {after} are no longer kept; read the state and follow from {last}"
     )]
     Gone {
-        /// Where the follower was.
+        /// Position of the follower.
         after: u64,
         /// Number of the newest event.
         last: u64,
@@ -55,13 +55,13 @@ impl Follower {
         }
     }
 
-    /// The next events, at least one; waits until there is one. Works on any executor, and may be dropped at any time.
+    /// The next events, at least one. Waits until there is one. Works on any executor, and may be dropped at any time.
     ///
     /// # Errors
     /// When events are missed, the database cannot be read, or the replica ended.
     pub async fn next(&mut self) -> Result<Vec<Event>, FollowError> {
         loop {
-            // Marked before the look, so that what comes during the look wakes the wait after it.
+            // Marked before the look, so that a change during the look wakes the wait after it.
             self.applied.mark_unchanged();
             let events = self.look()?;
             if !events.is_empty() {
@@ -73,7 +73,7 @@ impl Follower {
         }
     }
 
-    /// The events that are there already.
+    /// The events that exist already.
     ///
     /// # Errors
     /// When events are missed, or the database cannot be read.
@@ -97,7 +97,7 @@ impl Follower {
         Ok(events)
     }
 
-    /// Number of the last event that was given.
+    /// Number of the last returned event.
     #[must_use]
     pub const fn position(&self) -> u64 {
         self.after

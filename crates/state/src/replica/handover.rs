@@ -1,4 +1,4 @@
-//! Owns what a leader without room does: it hands over to a voter that has some.
+//! Hands leadership over when the leader has no room, to a voter with room.
 //! Does not refuse commands: `Replica::check_ready` and proposals do.
 
 use std::path::PathBuf;
@@ -11,16 +11,16 @@ use tokio::time::{sleep, timeout};
 use crate::raft::{Peers, ROOM, Raft, say};
 use crate::store::free_bytes;
 
-/// Between two looks at the room.
+/// Interval of checks of the room.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long another voter may take to say whether it has room.
+/// How long another voter may take to report its room.
 const SAID_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long an election may take before another voter is chosen.
 const ELECTED_WITHIN: Duration = Duration::from_secs(5);
 
-/// What a voter needs to hand over.
+/// The parts of a replica that a handover needs.
 pub(super) struct Handover {
     pub(super) raft: Raft,
     pub(super) peers: Arc<dyn Peers>,
@@ -45,7 +45,7 @@ impl Handover {
         }
     }
 
-    /// What cannot be looked at is left to the first write that fails.
+    /// An unreadable file system counts as having room: the first failing write reports it.
     fn has_room(&self) -> bool {
         free_bytes(&self.directory).map_or(true, |free| free >= self.free_bytes_min)
     }

@@ -1,5 +1,5 @@
-//! Owns who is in the consensus: who votes, who only follows, and how far each is.
-//! Does not decide it: the leader's keeper of the cluster does.
+//! Owns the members of the consensus: voters, learners, and their progress.
+//! Does not choose them: the leader's keeper of the cluster does.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ pub struct Members<'a>(pub &'a Replica);
 /// One member.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Member {
-    /// Address at which others reach it.
+    /// Address at which others reach the member.
     pub address: String,
-    /// Whether it votes.
+    /// Whether the member votes.
     pub votes: bool,
-    /// Index of the last command that it has; known to the leader only.
+    /// Index of the last command that the member has; only the leader knows it.
     pub matched: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ impl Members<'_> {
             .collect()
     }
 
-    /// Adds a node that follows and does not vote, or gives a member another address. Blocks.
+    /// Adds a node as a learner without a vote, or changes the address of a member. Blocks.
     ///
     /// # Errors
     /// This node does not lead, or no majority answers.
@@ -67,7 +67,7 @@ impl Members<'_> {
         })
     }
 
-    /// Has these members vote, and no others. Blocks.
+    /// Makes exactly these members voters. Blocks.
     ///
     /// # Errors
     /// As [`Self::put`].
@@ -89,7 +89,7 @@ impl Members<'_> {
         let raft = self.0.raft.clone();
         let within = self.0.options.propose_within;
         self.0.handle().block_on(async move {
-            // Who votes no more still follows.
+            // A former voter stays a learner.
             told(tokio::time::timeout(within, raft.change_membership(change, true)).await)
         })
     }
@@ -105,7 +105,7 @@ fn told<T>(changed: Result<Result<T, Trouble>, Elapsed>) -> Result<(), String> {
     }
 }
 
-/// What the library's error means to an operator. All but the last pass by themselves: whoever leads tries again.
+/// The library's error in words for an operator. All but the last are transient: the leader retries.
 fn words(error: &Trouble) -> String {
     let error = match error {
         RaftError::APIError(error) => error,

@@ -1,10 +1,9 @@
 //! Owns a node's replica of the state: opening it, proposing commands, and its end.
-//! Hides the consensus library: no type of it is seen outside this crate.
+//! Hides the consensus library: no type of it is visible outside this crate.
 //!
-//! A node that is alone needs no consensus, but it keeps its state the way that several nodes do: `apply` is a pure function of
-//! the log, so replicas that apply the same commands have the same rows. Proposals that come during a sync of the log share the
-//! next one. A node that does not lead passes proposals on (`propose`). When a file fails, the consensus ends, `Replica::ended`
-//! resolves, and the process must end.
+//! A single node needs no consensus, but it keeps its state in the same way as several nodes. `apply` is a pure function of the log, so
+//! replicas that apply the same commands have the same rows. Proposals that arrive during a sync of the log share the next one. A follower
+//! passes proposals on (`propose`). When a file fails, the consensus ends, `Replica::ended` resolves, and the process must end.
 
 mod answering;
 mod directory;
@@ -45,54 +44,54 @@ pub use members::{Member, Members};
 pub use options::Options;
 pub use restore::{Restored, backup, recover, restore, set_aside};
 
-/// Proposals that are on their way at once; others wait. With commands of the greatest length they take 128 MiB.
+/// Concurrent proposals; others wait. With commands of the maximum length they take 128 MiB.
 const PROPOSALS_MAX: usize = 128;
 
-/// How long the only voter takes at most to win its election and to apply what its log holds: the log is cut every
-/// 5,000 commands, of which a slow disk applies 500 a second.
+/// Longest time for the only voter to win its election and to apply its log. The log is cut every 5,000 commands, of which a slow disk
+/// applies 500 a second.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// A leader that has not been heard for this long, or has not heard a majority, is taken for gone.
+/// A leader counts as lost if it was not heard for this long, or has not heard a majority.
 const LEADERLESS_AFTER: Duration = Duration::from_secs(4);
 
 /// Commands after which a snapshot is written and the log is cut.
 const SNAPSHOT_EVERY: u64 = 5_000;
-/// Commands that the log keeps behind a snapshot, for voters that were away for a moment.
+/// Commands that the log keeps behind a snapshot, for voters that were briefly disconnected.
 const LOG_KEPT: u64 = 1_000;
 
-/// A command that was applied.
+/// An applied command.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Done {
     /// Index of the command in the log.
     pub index: u64,
-    /// What it did.
+    /// The effect of the command.
     pub effect: Effect,
 }
 
-/// This node's replica. When it is dropped, its threads end.
+/// This node's replica. Dropping it ends its threads.
 #[derive(Debug)]
 pub struct Replica {
     raft: Raft,
-    // Taken when the replica ends, for a runtime must not be dropped by one of its own threads.
+    // Taken when the replica ends: a thread of a runtime must not drop that runtime.
     runtime: Option<Runtime>,
     reader: Arc<Reader>,
     applied: watch::Receiver<u64>,
     permits: Arc<Semaphore>,
     directory: Directory,
     hearing: Hearing,
-    /// Which other voters answer.
+    /// The other voters that answer.
     answering: LastContacts,
-    /// When the leader was heard last.
+    /// When the leader was last heard.
     heard: Mutex<Option<Instant>>,
     options: Options,
 }
 
 impl Replica {
-    /// Opens the replica, and waits until all that was acknowledged earlier is applied. Blocks.
+    /// Opens the replica, and waits until all acknowledged commands are applied. Blocks.
     ///
     /// # Errors
-    /// When a file is damaged or from a newer program, when the files do not belong together, when another process
-    /// uses them, or when the disk does not do its work. The files are left as they are.
+    /// When a file is damaged or from a newer program, when the files do not belong together, when another process uses them, or when the
+    /// disk fails. The files are left as they are.
     pub fn open(mut options: Options) -> Result<Self, OpenError> {
         let answering = LastContacts::default();
         options.peers = Arc::new(Noting {
@@ -152,11 +151,11 @@ impl Replica {
         })
     }
 
-    /// Proposes a command, and waits until it is on the disks of a majority and applied here. Another node leads: the command
-    /// is passed on to it. Runs on in the background if the future is dropped. Works on any executor.
+    /// Proposes a command, and waits until it is on the disks of a majority and applied here. If another node leads, the command is passed
+    /// on to it. Continues in the background if the future is dropped. Works on any executor.
     ///
     /// # Errors
-    /// `Refused` when the command changed nothing; `Unknown` when nobody can tell yet whether it is applied.
+    /// `Refused` when the command changed nothing; `Unknown` when it is not known yet whether the command is applied.
     pub fn propose(
         &self,
         mut command: Command,
@@ -187,7 +186,7 @@ impl Replica {
         self.raft.is_leader()
     }
 
-    /// Number and address of the voter that leads, as far as this one knows.
+    /// Number and address of the leader, as far as this voter knows.
     #[must_use]
     pub fn leader_hint(&self) -> Option<(u64, String)> {
         let metrics = self.raft.metrics();
@@ -198,7 +197,7 @@ impl Replica {
         Some((leader, node.addr.clone()))
     }
 
-    /// Reads the state; as new as this replica is.
+    /// Reads the state, as of this replica.
     #[must_use]
     pub fn reader(&self) -> Arc<Reader> {
         Arc::clone(&self.reader)
@@ -210,14 +209,14 @@ impl Replica {
         Follower::new(Arc::clone(&self.reader), self.applied.clone(), after)
     }
 
-    /// Index of the last command that is applied.
+    /// Index of the last applied command.
     #[must_use]
     pub fn applied_index(&self) -> u64 {
         *self.applied.borrow()
     }
 
-    /// Resolves when the consensus ends, by itself or by `shutdown`. The process must end then: nothing is accepted
-    /// any more. Works on any executor.
+    /// Resolves when the consensus ends, after a fault or by `shutdown`. The process must end then: the replica accepts nothing any more.
+    /// Works on any executor.
     pub fn ended(&self) -> impl Future<Output = Ended> + Send + 'static {
         let (mut metrics, guard) = (self.raft.metrics(), self.directory.guard());
         async move {
@@ -233,7 +232,7 @@ impl Replica {
         }
     }
 
-    /// Calls `told` once the consensus has ended, by itself or by `shutdown`.
+    /// Calls `told` once the consensus has ended, after a fault or by `shutdown`.
     pub fn on_end(&self, told: impl FnOnce(Ended) + Send + 'static) {
         let ended = self.ended();
         self.handle().spawn(async move { told(ended.await) });
@@ -258,23 +257,23 @@ impl Replica {
             .map_err(|fatal| Ended(words(&fatal)))
     }
 
-    /// Ends the replica: what is on its way is finished or fails. Blocks.
+    /// Ends the replica. Pending proposals finish or fail. Blocks.
     pub fn shutdown(mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // An error says that it has ended before.
+            // An error means that it has ended before.
             let _ = runtime.block_on(self.raft.shutdown());
             runtime.shutdown_timeout(Duration::from_secs(5));
         }
     }
 
-    /// Answers a message for the node with the number `to` that the node with the number `from` sent: the carrier knows that number by the
-    /// identity of the connection. Blocks.
+    /// Answers a message from the node `from` to the node `to`, both by number. The carrier knows the number of the sender by the identity
+    /// of the connection. Blocks.
     ///
     /// # Errors
-    /// The message is for another number, speaks for another node than `from`, or is not understood; or the consensus has ended.
+    /// The message is for another number, speaks for another node than `from`, or is invalid; or the consensus has ended.
     pub fn hear(&self, from: u64, to: u64, kind: &str, message: &[u8]) -> io::Result<Vec<u8>> {
         let own = self.options.voter;
-        // A node that left and joined again has the address of its earlier number, and nothing of what that number had.
+        // A node that left and joined again has the address of its earlier number, but not the data of that number.
         if to != own {
             let what = format!("the message is for node number {to}, and this is number {own}");
             return Err(io::Error::new(io::ErrorKind::NotConnected, what));
@@ -299,40 +298,40 @@ impl Replica {
             .handle()
     }
 
-    /// Whether a command would be accepted now: a leader with a majority is there, and the disk has room.
+    /// Checks that a command would be accepted now: there is a leader with a majority, and the disk has room.
     ///
     /// # Errors
-    /// Says what is in the way.
+    /// The error says why not.
     pub fn check_ready(&self) -> Result<(), ProposeError> {
         self.check_files()?;
         self.check_leader()?;
         self.check_room()
     }
 
-    /// Whether the disk of this node takes commands: its files are whole, and there is room.
+    /// Checks that the disk of this node takes commands: its files are whole, and there is room.
     ///
     /// # Errors
-    /// Says what is in the way.
+    /// The error says why not.
     pub fn check_disk(&self) -> Result<(), ProposeError> {
         self.check_files()?;
         self.check_room()
     }
 
     fn check_files(&self) -> Result<(), ProposeError> {
-        // The consensus ends with the first file that fails, and the process soon after.
+        // The consensus ends with the first failing file, and the process soon after.
         if let Some(fault) = self.directory.guard().fault() {
             return Err(ProposeError::Ended(Ended(fault.to_owned())));
         }
         Ok(())
     }
 
-    /// Refuses what the state would not take, before it is in the log.
+    /// Refuses commands that the state would refuse, before they are in the log.
     fn check(&self, command: &Command) -> Result<(), ProposeError> {
         let bytes = serde_json::to_vec(command).map_or(usize::MAX, |json| json.len());
         if bytes > COMMAND_BYTES_MAX {
             return Err(ProposeError::TooLarge { bytes });
         }
-        // A node that cannot read it would end. The state refuses it, too, but it would be in the log by then.
+        // A node that cannot read the command would end. The state refuses it, too, but by then it would be in the log.
         let needs = command.level();
         if needs > LEVEL_FIRST {
             let level = Agreed(&self.reader).level()?;
@@ -344,10 +343,11 @@ impl Replica {
         origin::check_zone(self, command)
     }
 
-    /// Whether somebody leads who has a majority, as far as this node can tell.
+    /// Checks that there is a leader with a majority, as far as this node knows.
     fn check_leader(&self) -> Result<(), ProposeError> {
         let (voters, leads, acked) = {
-            // A second look while the first one is held waits for a change that waits for the first one: the consensus would stand still.
+            // Do not borrow the metrics twice: the second borrow would wait for a change that waits for the first one, and the consensus
+            // would stop.
             let metrics = self.raft.metrics();
             let metrics = metrics.borrow_watched();
             let membership = metrics.membership_config.membership();
@@ -452,12 +452,12 @@ async fn start(
     Ok(raft)
 }
 
-/// A failure of a file says more than what the consensus makes of it.
+/// The fault of a file is more precise than the error of the consensus.
 fn ended(guard: &Guard, fatal: &Fatal<Types>) -> Ended {
     Ended(guard.fault().map_or_else(|| words(fatal), str::to_owned))
 }
 
-/// What the library's last error means to an operator.
+/// The library's last error in words for an operator.
 fn words(fatal: &Fatal<Types>) -> String {
     match fatal {
         Fatal::StorageError(error) => format!("the log or the state cannot be written: {error}"),

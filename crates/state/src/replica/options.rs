@@ -1,4 +1,4 @@
-//! Owns what a replica is opened with.
+//! Owns the options for opening a replica.
 //! Opens nothing.
 
 use std::path::PathBuf;
@@ -9,34 +9,34 @@ use super::origin;
 use crate::model::{FEATURE_LEVEL, Timestamp};
 use crate::raft::{NoPeers, Peers};
 
-/// How to open a replica.
+/// Options for opening a replica.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Directory of the state, on a local file system; it is made if it is missing.
+    /// Directory of the state, on a local file system. Made if it is missing.
     pub directory: PathBuf,
     /// Number of this voter.
     pub voter: u64,
     /// Address at which other voters will reach this one.
     pub address: String,
-    /// Room that must be free for a command to be accepted: as much as the log, the state and a snapshot grow by in
-    /// some thousand commands.
+    /// Free space that a command needs to be accepted: the growth of the log, the state and a snapshot in some thousand commands.
     pub free_bytes_min: u64,
-    /// How long a proposal may wait for its turn, and then take.
+    /// How long a proposal may wait for its turn, and how long it may take then.
     pub propose_within: Duration,
-    /// Who carries messages to other voters.
+    /// Carrier of messages to other voters.
     pub peers: Arc<dyn Peers>,
-    /// Whether the node joins a cluster: a new replica then waits for the leader to speak, and begins no consensus of its own.
+    /// Whether the node joins a cluster. A new replica then waits for the leader to speak, and starts no consensus.
     pub joins: bool,
-    /// The newest feature level that the program knows: [`FEATURE_LEVEL`] but where tests stand for another version.
+    /// The newest feature level that the program supports: [`FEATURE_LEVEL`], except in tests of other versions.
     pub level: u32,
-    /// Says what is wrong with the name of a time zone; None if it is known. Programs know different zones, so the log decides nothing by it.
+    /// Describes the fault of the name of a time zone; None if it is known. Programs know different zones, so the log decides nothing by
+    /// it.
     pub zone_trouble: fn(&str) -> Option<String>,
-    /// The clock that a leader goes by when another node proposes a command.
+    /// The clock of a leader for commands that another node proposes.
     pub now: fn() -> Timestamp,
 }
 
 impl Options {
-    /// A single voter, with the clock of this machine, that takes any time zone.
+    /// A single voter, with the clock of this machine, that accepts any time zone.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),

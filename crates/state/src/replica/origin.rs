@@ -1,5 +1,5 @@
-//! Owns what a replica finds out about a command before it is in the log: which node proposes it, when, and whether that node may.
-//! Decides nothing by itself: `apply` does.
+//! Owns the checks of a command before it is in the log: the proposing node, the time, and the rights of the node.
+//! Decides nothing itself: `apply` does.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,7 @@ use crate::apply;
 use crate::model::{Change, Command, CommandError, Node, Op, Timestamp};
 use crate::read::Agreed;
 
-/// Notes which node proposes the command, whatever the command says.
+/// Sets the proposing node of the command, whatever the command says.
 pub(super) fn stamp(
     replica: &Replica,
     from: u64,
@@ -16,15 +16,15 @@ pub(super) fn stamp(
 ) -> Result<(), ProposeError> {
     match Agreed(&replica.reader).origin(from) {
         Ok(via) => command.actor.via = via,
-        // A node that cannot read its own state goes on to the log, which fails for good: then the node ends and says why.
+        // A node that cannot read its own state continues to the log, which fails for good. Then the node ends and reports why.
         Err(_) if from == replica.options.voter => command.actor.via = None,
         Err(fault) => return Err(fault.into()),
     }
     Ok(())
 }
 
-/// Sets the time of a command that another node proposed: the leader's present. No member makes a rule last longer, an invitation good
-/// again, or history end sooner by a clock that is wrong.
+/// Sets the time of a command from another node to the leader's present. So no member can extend a rule, revive an invitation, or shorten
+/// history with a wrong clock.
 pub(super) fn set_time(now: Timestamp, command: &mut Command) {
     command.at = now;
     if let Op::Prune(prune) = &mut command.op {
@@ -47,9 +47,9 @@ pub(super) fn machine_time() -> Timestamp {
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Whether the node with the number `from`, which does not lead, may propose the command.
+/// Checks that the follower with the number `from` may propose the command.
 pub(super) fn check(replica: &Replica, from: u64, command: &Command) -> Result<(), ProposeError> {
-    // A state without rows of nodes is that of a node which has just begun to join.
+    // A state without rows of nodes belongs to a node that has just started to join.
     if replica.reader.objects::<Node>()?.is_empty() {
         return Ok(());
     }
@@ -59,13 +59,13 @@ pub(super) fn check(replica: &Replica, from: u64, command: &Command) -> Result<(
     checked.map_err(ProposeError::Refused)
 }
 
-/// Whether the node of a join may join. Anybody may ask for it, so nothing of it is written down unless the invitation is good.
+/// Checks that a joining node may join. Any client may ask, so nothing is recorded unless the invitation is valid.
 pub(super) fn check_join(replica: &Replica, command: &Command) -> Result<(), ProposeError> {
     let checked = replica.reader.with(|db| apply::check_join(db, command))?;
     checked.map_err(ProposeError::Refused)
 }
 
-/// Refuses a limit or a schedule in a time zone that this program does not know, whoever proposes it: its times would count as others.
+/// Refuses a limit or a schedule in a time zone that this program does not know. Its times would be wrong.
 pub(super) fn check_zone(replica: &Replica, command: &Command) -> Result<(), ProposeError> {
     let zone = match &command.op {
         Op::Limit(Change::Create(limit) | Change::Put(limit)) => &limit.time_zone,

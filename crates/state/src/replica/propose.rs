@@ -1,4 +1,4 @@
-//! Owns the way of a command to whoever leads, and back with its effect.
+//! Owns the path of a command to the leader, and the return of its effect.
 //! Does not open connections: `Peers` does.
 
 use std::io;
@@ -17,10 +17,10 @@ use crate::model::{Command, CommandError, Effect};
 use crate::raft::{Guard, PROPOSE, Peers, ROOM, Raft, say};
 use crate::store::free_bytes;
 
-/// Between two looks at who leads.
+/// Interval of checks of the leader.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A command on its way.
+/// A command to propose.
 pub(super) struct Proposal {
     raft: Raft,
     peers: Arc<dyn Peers>,
@@ -35,7 +35,7 @@ pub(super) struct Proposal {
     command: Command,
 }
 
-/// What the leader says to a command of another node.
+/// The leader's answer to a command of another node.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum LeaderReply {
@@ -47,14 +47,14 @@ enum LeaderReply {
     NotLeader,
     Busy,
     Unknown,
-    /// The leader takes no change; this is why. Nothing was changed.
+    /// The leader takes no change, for this reason. Nothing was changed.
     Unable(String),
 }
 
-/// What came of one try.
+/// Result of one try.
 enum Tried {
     Ended(Result<Done, ProposeError>),
-    /// Nothing was changed; this is why.
+    /// Nothing was changed, for this reason.
     Again(ProposeError),
 }
 
@@ -107,7 +107,7 @@ impl Proposal {
     }
 
     async fn try_here(&self) -> Tried {
-        // Another node takes over the lead, and what other voters write down arrives here in any case.
+        // Another node takes over the lead. Commits of other voters arrive here in any case.
         if self.raft.is_leader()
             && let Err(full) = check_room(&self.directory, self.free_bytes_min)
         {
@@ -128,7 +128,7 @@ impl Proposal {
                 let leader = forward.leader_id.zip(address);
                 return Tried::Again(ProposeError::NotLeader { leader });
             }
-            // Membership and preconditions are not asked for by a proposal.
+            // Errors of membership and preconditions do not apply to a proposal.
             Ok(Err(RaftError::APIError(_))) | Err(_) => Err(ProposeError::Unknown),
             Ok(Err(RaftError::Fatal(fatal))) => {
                 Err(ProposeError::Ended(ended(&self.guard, &fatal)))
@@ -136,7 +136,7 @@ impl Proposal {
         })
     }
 
-    /// Has the leader take the command, and waits until this node has applied it.
+    /// Sends the command to the leader, and waits until this node has applied it.
     async fn pass_on(&mut self, to: (u64, &str), until: Instant) -> Tried {
         let within = until.saturating_duration_since(Instant::now());
         let said = say(&*self.peers, to, PROPOSE, &self.command, within);
@@ -149,7 +149,7 @@ impl Proposal {
         };
         Tried::Ended(match told {
             LeaderReply::Done { index, effect } => {
-                // Whoever reads here afterwards finds what was done. If that takes long, the command is done all the same.
+                // Later reads here must see the change. If this takes long, the command is done all the same.
                 let _ = timeout_at(until, self.applied.wait_for(|at| *at >= index)).await;
                 Ok(Done { index, effect })
             }
@@ -159,7 +159,7 @@ impl Proposal {
             }
             LeaderReply::Busy => Err(ProposeError::Busy),
             LeaderReply::Unknown => Err(ProposeError::Unknown),
-            // It hands over, if another voter can lead.
+            // The leader hands over, if another voter can lead.
             LeaderReply::Unable(why) => {
                 let number = to.0;
                 return Tried::Again(ProposeError::Unable { number, why });
@@ -168,7 +168,7 @@ impl Proposal {
     }
 }
 
-/// Whether a directory has room for changes.
+/// Checks that a directory has room for changes.
 pub(super) fn check_room(directory: &Path, free_bytes_min: u64) -> Result<(), ProposeError> {
     let free = free_bytes(directory)?;
     if free < free_bytes_min {
@@ -181,7 +181,7 @@ pub(super) fn check_room(directory: &Path, free_bytes_min: u64) -> Result<(), Pr
     Ok(())
 }
 
-/// Says that voters are missing, and whether any other one answers.
+/// Reports missing voters, and whether any other voter answers.
 pub(super) fn no_majority(raft: &Raft, own: u64, answering: &LastContacts) -> ProposeError {
     let voters: Vec<u64> = raft.voter_ids().collect();
     let others = voters.iter().copied().filter(|voter| *voter != own);
@@ -191,7 +191,7 @@ pub(super) fn no_majority(raft: &Raft, own: u64, answering: &LastContacts) -> Pr
     }
 }
 
-/// Answers what another node says that is not of the consensus itself.
+/// Answers a message of another node that is not part of the consensus protocol.
 pub(super) async fn hear(
     replica: &Replica,
     from: u64,

@@ -1,5 +1,5 @@
-//! Owns putting a backup in the place of a node's state.
-//! Deletes nothing: the files that were there are kept beside the new ones.
+//! Replaces a node's state with a backup.
+//! Deletes nothing: the earlier files are kept beside the new ones.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use crate::raft::{Log, only_voter, read_position, vote_of};
 use crate::read::Reader;
 use crate::store::{Position, Store, check_copy, copy_into, make_directory, sync_directory};
 
-/// Earlier states that can be kept beside the present one.
+/// Most earlier states that are kept beside the current one.
 const KEPT_MAX: u32 = 1_000;
 
 /// Writes a copy of the state in `directory` as one file, complete or not at all. The node may run.
@@ -23,22 +23,22 @@ pub fn backup(directory: &Path, copy: &Path) -> Result<(), Fault> {
     copy_into(&directory.join("state.db"), copy).map(drop)
 }
 
-/// What a restore did.
+/// Result of a restore.
 #[derive(Debug)]
 pub struct Restored {
-    /// The directory to which the files that were there are moved, if there were any.
+    /// The directory to which the earlier files were moved, if there were any.
     pub kept: Option<PathBuf>,
-    /// The row of the node; None of a node that was alone.
+    /// The row of the node; None for a node that was alone.
     pub node: Option<Node>,
-    /// Other nodes that the state had. They belong to the cluster of before.
+    /// Number of other nodes of the state. They belong to the earlier cluster.
     pub others: usize,
 }
 
-/// Puts the backup `copy` in the place of the state in `directory`. The node of this identity is the only voter and the only node
-/// from then on, and what others ran returns to the queue. `at` is the time now. The node must not run.
+/// Replaces the state in `directory` with the backup `copy`. The node with this identity becomes the only voter and the only node, and jobs
+/// of other nodes return to the queue. `at` is the current time. The node must not run.
 ///
 /// # Errors
-/// When the backup is damaged, of another kind or from a newer program: nothing has changed then.
+/// When the backup is damaged, of another kind or from a newer program. Nothing has changed then.
 pub fn restore(
     directory: &Path,
     copy: &Path,
@@ -51,10 +51,10 @@ pub fn restore(
     make_only(&directory, copy, at, 1, |node| node.identity == identity)
 }
 
-/// Makes the node with this number, whose state is in `directory`, the only one in the same way. The node must not run.
+/// Makes the node with this number the only one, in the same way. Its state is in `directory`. The node must not run.
 ///
 /// # Errors
-/// When the state is damaged or missing: nothing has changed then.
+/// When the state is damaged or missing. Nothing has changed then.
 pub fn recover(directory: &Path, number: u64, at: Timestamp) -> Result<Restored, Fault> {
     let directory = Directory::lock(directory)?;
     directory.check_restored()?;
@@ -63,7 +63,7 @@ pub fn recover(directory: &Path, number: u64, at: Timestamp) -> Result<Restored,
     make_only(&directory, &state, at, number, |node| node.number == number)
 }
 
-/// Leaves the node alone that `is_own` tells, or the one with the number `without_row`.
+/// Keeps only the node for which `is_own` is true, or else the node with the number `without_row`.
 fn make_only(
     directory: &Directory,
     copy: &Path,
@@ -85,14 +85,14 @@ fn make_only(
     })
 }
 
-/// Removes nodes, as commands would, and remembers them.
+/// Removes nodes, as commands would, and notes them as former nodes.
 fn remove(state: &Path, nodes: &[Node], at: Timestamp) -> Result<(), Fault> {
     let mut store = Store::open(state)?;
     let index = store.position()?.unwrap_or_default().index;
     let mut batch = store.batch()?;
     for node in nodes {
         let op = Op::Node(Change::Remove(node.name.clone()));
-        // A refusal would be of a node that is not there.
+        // A refusal means that the node does not exist.
         let _ = batch.apply(index, &Command::new(at, Actor::node("recover"), op))?;
         let former = FormerNode {
             identity: node.identity.clone(),
@@ -103,7 +103,7 @@ fn remove(state: &Path, nodes: &[Node], at: Timestamp) -> Result<(), Fault> {
     batch.commit()
 }
 
-/// Moves the state in `directory` aside, and gives the directory to which it is moved, if there is one. The node must not run.
+/// Moves the state in `directory` aside. Returns the directory with the moved files, if there were any. The node must not run.
 ///
 /// # Errors
 /// When another process uses the state, or the files cannot be moved.
@@ -111,10 +111,10 @@ pub fn set_aside(directory: &Path) -> Result<Option<PathBuf>, Fault> {
     keep(&Directory::lock(directory)?)
 }
 
-/// Puts the files in `new` in the place of those that are there.
+/// Replaces the existing files with those in `new`.
 fn exchange(directory: &Directory, new: &Path) -> Result<Option<PathBuf>, Fault> {
     let kept = keep(directory)?;
-    // Until the directory of the new files is gone, the node does not open the state: it might find no files there.
+    // While the directory of the new files exists, the node refuses to open the state, which may have no files at this moment.
     for name in ["state.db", "raft.db"] {
         let (from, to) = (new.join(name), directory.path().join(name));
         fs::rename(&from, &to).map_err(|error| Fault::io(&to, error))?;
@@ -125,7 +125,7 @@ fn exchange(directory: &Directory, new: &Path) -> Result<Option<PathBuf>, Fault>
     Ok(kept)
 }
 
-/// Makes the state in a directory of its own, of the newest version.
+/// Writes the state to a separate directory, in the newest version.
 fn bring(directory: &Directory, copy: &Path) -> Result<PathBuf, Fault> {
     let new = directory.restored();
     match fs::remove_dir_all(&new) {
@@ -137,12 +137,12 @@ fn bring(directory: &Directory, copy: &Path) -> Result<PathBuf, Fault> {
     make_directory(&new)?;
     let state = new.join("state.db");
     copy_into(copy, &state)?;
-    // SQLite takes its own files away when the last connection closes.
+    // SQLite removes its own files when the last connection closes.
     Store::open(&state)?;
     Ok(new)
 }
 
-/// Makes the node of that number the only voter, and the log to the state.
+/// Makes the node with that number the only voter, and writes a log that matches the state.
 fn prepare(directory: &Directory, copy: &Path, new: &Path, number: u64) -> Result<(), Fault> {
     let (state, log) = (new.join("state.db"), new.join("raft.db"));
     let mut store = Store::open(&state)?;
@@ -166,7 +166,7 @@ fn prepare(directory: &Directory, copy: &Path, new: &Path, number: u64) -> Resul
     sync_directory(new)
 }
 
-/// Moves the files that are there to a directory of their own.
+/// Moves the existing files to a separate directory.
 fn keep(directory: &Directory) -> Result<Option<PathBuf>, Fault> {
     let names = [
         "raft.db",

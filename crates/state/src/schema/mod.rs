@@ -1,5 +1,5 @@
-//! Owns the versions of both database files: how to make one, and how to bring an older one forward.
-//! Does not say what the tables mean: `apply`, `read` and `raft` do.
+//! Owns the versions of both database files: making one, and migrating an older one.
+//! Does not define the meaning of the tables: `apply`, `read` and `raft` do.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use crate::fault::{Fault, FaultKind};
 
 /// A kind of database file.
 pub(crate) struct Schema {
-    /// Number in the file's header by which SQLite files of one kind are known.
+    /// Number in the file's header that identifies SQLite files of one kind.
     application_id: i32,
-    /// What brings a file from version n to n + 1, from 0 on.
+    /// Migrations from version n to n + 1, from 0 on.
     steps: &'static [&'static str],
 }
 
@@ -43,7 +43,7 @@ impl Schema {
         self.steps.len()
     }
 
-    /// Refuses a file of another kind or of a newer version, and gives its version.
+    /// Refuses a file of another kind or of a newer version. Returns its version.
     pub(crate) fn check(&self, connection: &Connection, file: &Path) -> Result<usize, Fault> {
         let fault = |error| Fault::sqlite_opening(file, error);
         let id: i32 = connection
@@ -67,7 +67,7 @@ impl Schema {
         Ok(version)
     }
 
-    /// Brings a file to the newest version, one transaction for each step.
+    /// Migrates a file to the newest version, with one transaction for each step.
     pub(crate) fn migrate(&self, connection: &mut Connection, file: &Path) -> Result<(), Fault> {
         let fault = |error| Fault::sqlite_opening(file, error);
         let version = self.check(connection, file)?;

@@ -1,4 +1,4 @@
-//! Owns copies of the state: made while it is in use, checked before anything is replaced.
+//! Owns copies of the state: made while it is in use, and checked before any replacement.
 //! Does not touch the consensus log: `raft` and `replica` do.
 
 use std::fs::{self, File, OpenOptions};
@@ -14,7 +14,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::schema;
 use crate::seal;
 
-/// Pages that are copied at a time: 4 MiB, so that a copy needs little memory.
+/// Pages copied at a time: 4 MiB, so that a copy needs little memory.
 const PAGES: i32 = 1_024;
 
 impl Store {
@@ -26,10 +26,10 @@ impl Store {
         copy_into(&self.file, copy)
     }
 
-    /// Replaces the content by that of a copy, in one transaction; readers see one or the other.
+    /// Replaces the content with that of a copy, in one transaction. Readers see one or the other.
     ///
     /// # Errors
-    /// When the copy is damaged or of another kind, or the file cannot be written; nothing has changed then.
+    /// When the copy is damaged or of another kind, or the file cannot be written. Nothing has changed then.
     pub fn replace(&mut self, copy: &Path) -> Result<(), Fault> {
         check_copy(copy)?;
         let from = crate::read::open(copy)?;
@@ -52,13 +52,13 @@ pub(crate) fn copy_into(file: &Path, copy: &Path) -> Result<Position, Fault> {
         Ok(position)
     });
     if result.is_err() {
-        // The error that is told is the one that matters.
+        // The first error is the one that matters.
         let _ = fs::remove_file(&draft);
     }
     result
 }
 
-/// Checks that `copy` is a complete state that this program can read, and where in the log it stands.
+/// Checks that `copy` is a complete state that this program can read. Returns its position in the log.
 pub(crate) fn check_copy(copy: &Path) -> Result<Position, Fault> {
     let connection = crate::read::open(copy)?;
     let version = schema::STATE.check(&connection, copy)?;
@@ -71,7 +71,7 @@ pub(crate) fn check_copy(copy: &Path) -> Result<Position, Fault> {
     Ok(position.unwrap_or_default())
 }
 
-/// Makes the names in a directory last.
+/// Makes the names in a directory durable.
 pub(crate) fn sync_directory(directory: &Path) -> Result<(), Fault> {
     File::open(directory)
         .and_then(|directory| directory.sync_all())
@@ -94,11 +94,11 @@ fn write_draft(file: &Path, draft: &Path) -> Result<Position, Fault> {
     let from = crate::read::open(file)?;
     let fault = |error| Fault::sqlite(draft, error);
     let mut into = Connection::open(draft).map_err(fault)?;
-    // The draft is synced as a whole below, and nobody reads it before.
+    // The draft is synced as a whole below, and it is not read before.
     into.pragma_update(None, "synchronous", "OFF")
         .map_err(fault)?;
     run(&from, &mut into, draft)?;
-    // A copy of a database in WAL mode says that it is in WAL mode; a backup is one file.
+    // A copy of a database in WAL mode is in WAL mode, too; a backup must be one file.
     into.pragma_update(None, "journal_mode", "DELETE")
         .map_err(fault)?;
     let position = position(&into).map_err(fault)?;
@@ -111,7 +111,7 @@ fn write_draft(file: &Path, draft: &Path) -> Result<Position, Fault> {
 
 fn run(from: &Connection, into: &mut Connection, file: &Path) -> Result<(), Fault> {
     let fault = |error| Fault::sqlite(file, error);
-    // A read transaction keeps what is copied from changing, so that the copy does not begin anew at each write.
+    // A read transaction keeps the source unchanged, so that the copy does not restart at each write.
     let unchanged = from.unchecked_transaction().map_err(fault)?;
     position(from).map_err(fault)?;
     Backup::new(from, into)

@@ -1,5 +1,5 @@
-//! Owns the text of the whole state, by which two replicas are compared.
-//! Is no backup: secrets are in it, and nothing reads it again.
+//! Owns a text form of the whole state, for the comparison of two replicas.
+//! Is no backup: it contains secrets, and nothing can read it back.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::Store;
 use crate::fault::Fault;
 
 impl Store {
-    /// All rows of all tables but the position in the log, in a fixed order.
+    /// All rows of all tables except the position in the log, in a fixed order.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -26,7 +26,7 @@ impl Store {
             .collect::<Result<_, _>>()?;
         let mut dump = String::new();
         for table in tables {
-            // Checksums say nothing more, and older programs have none.
+            // Checksums add nothing, and older programs have none.
             let names: Vec<String> = self
                 .connection
                 .prepare("SELECT name FROM pragma_table_info(?1) WHERE name <> 'sum'")?

@@ -1,5 +1,5 @@
 //! Owns the file of the state: opening it, checking it, and applying commands in transactions.
-//! Does not know where commands come from: a consensus log or a test.
+//! Does not know the source of commands: a consensus log or a test.
 
 mod backup;
 mod dump;
@@ -24,36 +24,36 @@ use crate::seal;
 
 pub(crate) use backup::{check_copy, copy_into, sync_directory};
 
-/// How long a connection waits for another one. Readers and the one writer hardly block each other in WAL mode;
-/// a restore of a snapshot does for as long as it copies.
+/// How long a connection waits for another one. Readers and the one writer hardly block each other in WAL mode. A restore of a snapshot
+/// blocks while it copies.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The file of the state, opened for writing. There is one of it for each file.
+/// The file of the state, opened for writing. Each file has one store.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
     file: PathBuf,
 }
 
-/// Which command of the log is the last one in the file.
+/// Position of the last command in the file.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Position {
     /// Index in the log; 0 before the first command.
     pub index: u64,
-    /// The log's own words for it, as JSON text.
+    /// The log's own form of the position, as JSON text.
     pub log_id: String,
-    /// Who votes, in the log's own words.
+    /// The voters, in the log's own form.
     pub membership: String,
 }
 
 impl Store {
-    /// Opens the file, makes it if it is missing, checks it, and brings it to the newest version.
+    /// Opens the file, makes it if it is missing, checks it, and migrates it to the newest version.
     ///
     /// # Errors
-    /// When the file is damaged, from a newer program, of another kind, or cannot be used. It is left as it is.
+    /// When the file is damaged, from a newer program, of another kind, or unusable. It is left as it is.
     pub fn open(file: &Path) -> Result<Self, Fault> {
-        // The log is synced before each acknowledgement, and this file before the log is cut: what a power cut takes
-        // from here is applied again.
+        // The log is synced before each acknowledgement, and this file before the log is cut. Changes that a power cut loses here are
+        // applied again.
         let mut connection = open_database(file, &schema::STATE, "NORMAL")?;
         seal::prepare(&mut connection, file)?;
         seal::watch(&connection).map_err(|error| Fault::sqlite(file, error))?;
@@ -69,7 +69,7 @@ impl Store {
         &self.file
     }
 
-    /// Which command is the last one in the file; None if there is none.
+    /// The position of the last command in the file; None if there is none.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -77,10 +77,10 @@ impl Store {
         position(&self.connection).map_err(|error| Fault::sqlite(&self.file, error))
     }
 
-    /// Refuses a state that a program of this level does not work with. A node that is alone is brought forward from any older level.
+    /// Refuses a state that a program of this level does not support. A single node can migrate from any older level.
     ///
     /// # Errors
-    /// The level of the state is above the program's; or several nodes have it, and it is two or more below.
+    /// The level of the state is above the program's; or the state has several nodes, and is two or more levels below.
     pub fn check_level(&self, known: u32) -> Result<(), Fault> {
         let fault = |error| Fault::sqlite(&self.file, error);
         let committed = committed_level(&self.connection).map_err(fault)?;
@@ -114,10 +114,10 @@ impl Store {
         Ok(Batch { transaction, file })
     }
 
-    /// Applies one command in a transaction of its own.
+    /// Applies one command in a separate transaction.
     ///
     /// # Errors
-    /// When the file cannot be written; nothing has changed then.
+    /// When the file cannot be written. Nothing has changed then.
     pub fn apply(&mut self, index: u64, command: &Command) -> Result<Applied, Fault> {
         let mut batch = self.batch()?;
         let applied = batch.apply(index, command)?;
@@ -129,13 +129,13 @@ impl Store {
         Ok(applied)
     }
 
-    /// Brings all that was applied onto the disk.
+    /// Syncs all applied commands to the disk.
     ///
     /// # Errors
-    /// When the disk does not take it.
+    /// When the disk fails.
     pub fn sync(&mut self) -> Result<(), Fault> {
-        // SQLite syncs the file itself whenever it moves pages there from its log. It holds no locks on the log, which
-        // closing a handle would give up.
+        // SQLite syncs the file itself whenever it moves pages from its log. It holds no locks on the log that closing a handle would
+        // release.
         let mut log = self.file.clone().into_os_string();
         log.push("-wal");
         let log = PathBuf::from(log);
@@ -147,7 +147,7 @@ impl Store {
     }
 }
 
-/// A transaction; without `commit` it changes nothing.
+/// A transaction. Without `commit`, it changes nothing.
 #[derive(Debug)]
 pub struct Batch<'a> {
     transaction: Transaction<'a>,
@@ -162,7 +162,7 @@ impl Batch<'_> {
     pub fn apply(&mut self, index: u64, command: &Command) -> Result<Applied, Fault> {
         let fault = |error| Fault::sqlite(self.file, error);
         let savepoint = self.transaction.savepoint().map_err(fault)?;
-        // A panic would come again on every replica and after every start.
+        // A panic would repeat on every replica and after every start.
         let result = catch_unwind(AssertUnwindSafe(|| {
             apply::apply(&savepoint, index, command)
         }))
@@ -187,13 +187,13 @@ impl Batch<'_> {
         Ok(applied)
     }
 
-    /// The cluster has got a level that this program does not know.
+    /// The fault of a cluster with a level that this program does not support.
     pub(crate) fn beyond(&self, known: u32, level: u32) -> Fault {
         let trouble = level_trouble(known, level).unwrap_or_default();
         Fault::new(self.file, FaultKind::Level(trouble))
     }
 
-    /// Notes a node that a recovery removed. No command does so: the node that recovers is alone with its state.
+    /// Notes a node that a recovery removed. No command does this: the recovering node is alone with its state.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -214,7 +214,7 @@ impl Batch<'_> {
             .map_err(fault)
     }
 
-    /// Notes which command is the last one.
+    /// Stores the position of the last command.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -235,10 +235,10 @@ impl Batch<'_> {
             .map_err(|error| Fault::sqlite(self.file, error))
     }
 
-    /// Makes all of it visible.
+    /// Commits all changes.
     ///
     /// # Errors
-    /// When the file cannot be written; nothing has changed then.
+    /// When the file cannot be written. Nothing has changed then.
     pub fn commit(self) -> Result<(), Fault> {
         let file = self.file;
         self.transaction
@@ -247,7 +247,7 @@ impl Batch<'_> {
     }
 }
 
-/// Opens a database file, makes it readable by its owner only, checks it and brings it to the newest version.
+/// Opens a database file, makes it readable by its owner only, checks it and migrates it to the newest version.
 pub(crate) fn open_database(
     file: &Path,
     schema: &Schema,
@@ -264,7 +264,7 @@ pub(crate) fn open_database(
     let mut connection = Connection::open(file).map_err(fault)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(fault)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // Until the file is known to be whole, closing it must not bring SQLite's log into it.
+    // Until the file is known to be whole, closing it must not move SQLite's log into it.
     let leave_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
     connection.set_db_config(leave_log, true).map_err(fault)?;
     schema.check(&connection, file)?;
@@ -280,7 +280,7 @@ pub(crate) fn open_database(
     Ok(connection)
 }
 
-/// Looks for damage in the structure of the whole file.
+/// Checks the structure of the whole file for damage.
 pub(crate) fn check_integrity(connection: &Connection, file: &Path) -> Result<(), Fault> {
     let found: String = connection
         .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
@@ -300,7 +300,7 @@ pub(crate) fn make_directory(directory: &Path) -> Result<(), Fault> {
         .map_err(|error| Fault::io(directory, error))
 }
 
-/// Bytes that the file system has for this process.
+/// Bytes of the file system that are free for this process.
 pub(crate) fn free_bytes(path: &Path) -> Result<u64, Fault> {
     let free = rustix::fs::statvfs(path).map_err(|error| Fault::io(path, error.into()))?;
     Ok(free.f_bavail.saturating_mul(free.f_frsize))

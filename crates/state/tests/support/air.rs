@@ -1,5 +1,5 @@
-//! Owns replicas that speak through a carrier in memory, with partitions between them.
-//! Tests nothing by itself.
+//! Owns replicas over an in-memory carrier, with partitions between them.
+//! Tests nothing itself.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -13,17 +13,17 @@ use tempfile::TempDir;
 
 use super::at;
 
-/// Longer than any step takes on a machine that is busy.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// All replicas by address, and the group of each that is not in the first one. Nothing passes from group to group.
+/// All replicas by address, and the group of each replica outside the first group. No message passes between groups.
 #[derive(Clone, Debug, Default)]
 struct Air {
     replicas: Arc<Mutex<BTreeMap<String, Weak<Replica>>>>,
     groups: Arc<Mutex<HashMap<String, u64>>>,
 }
 
-/// The way of one replica to the others.
+/// The carrier of one replica.
 #[derive(Debug)]
 struct Way {
     air: Air,
@@ -54,11 +54,11 @@ impl Peers for Way {
     }
 }
 
-/// Some replicas, with the directories that each has its state in.
+/// Some replicas, with the directories of their states.
 pub(crate) struct Cluster {
     air: Air,
     pub(crate) homes: TempDir,
-    /// Room that replicas need.
+    /// Free space that replicas need.
     free_bytes_min: u64,
     pub(crate) nodes: BTreeMap<u64, Arc<Replica>>,
 }
@@ -87,7 +87,7 @@ impl Cluster {
         self.open_at(number, address(number));
     }
 
-    /// Opens a replica that the others reach where another one may have been.
+    /// Opens a replica at an address that another one may have had.
     pub(crate) fn open_at(&mut self, number: u64, own: String) {
         let options = Options {
             voter: number,
@@ -109,7 +109,7 @@ impl Cluster {
         self.nodes.insert(number, replica);
     }
 
-    /// Ends a replica as a kill does: nothing is finished.
+    /// Ends a replica like a kill: nothing is finished.
     pub(crate) fn kill(&mut self, number: u64) {
         let replica = self.nodes.remove(&number).expect("a node");
         let mut left = Some(replica);
@@ -127,14 +127,14 @@ impl Cluster {
         });
     }
 
-    /// Cuts each of these off from all others.
+    /// Disconnects each of these from all others.
     pub(crate) fn cut(&self, numbers: &[u64]) {
         let mut groups = self.air.groups.lock().expect("a lock");
         let alone = numbers.iter().map(|number| (address(*number), *number));
         *groups = alone.collect();
     }
 
-    /// Cuts these off from all others, but not from each other.
+    /// Disconnects these from all others, but not from each other.
     pub(crate) fn part(&self, numbers: &[u64]) {
         let mut groups = self.air.groups.lock().expect("a lock");
         *groups = numbers.iter().map(|number| (address(*number), 1)).collect();
@@ -151,7 +151,7 @@ impl Cluster {
         found.expect("a leader")
     }
 
-    /// Opens further replicas, and has the leader take them in.
+    /// Opens further replicas, and makes the leader add them.
     pub(crate) fn grow(&mut self, numbers: &[u64]) {
         for number in numbers {
             self.open(*number);

@@ -1,5 +1,5 @@
-//! Owns what the tests of the state have in common: commands with little in them.
-//! Tests nothing by itself.
+//! Owns helpers for the tests of the state: commands with minimal content.
+//! Tests nothing itself.
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub(crate) mod air;
@@ -11,7 +11,7 @@ use godwit_state::{
     StoredPlace, Timestamp,
 };
 
-/// A time of which all tests count.
+/// The base time of all tests.
 pub(crate) const NOON: i64 = 1_800_000_000_000;
 
 pub(crate) fn at(millis: i64) -> Timestamp {

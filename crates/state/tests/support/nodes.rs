@@ -1,5 +1,5 @@
-//! Owns the nodes and users of the tests about what members of a cluster may ask for.
-//! Tests nothing by itself.
+//! Owns the nodes and users of the tests about the rights of cluster members.
+//! Tests nothing itself.
 
 use godwit_state::{
     Actor, Change, Command, CommandError, Members, NewJob, Node, Op, Replica, Role, Secret,
@@ -96,7 +96,7 @@ pub(crate) fn two_nodes() -> State {
     state
 }
 
-/// Three replicas with rows, at the level that knows origins.
+/// Three replicas with rows, at the level that supports origins.
 pub(crate) fn three() -> Cluster {
     let mut cluster = Cluster::of_one();
     let first = &cluster.nodes[&1];
@@ -117,7 +117,7 @@ pub(crate) fn three() -> Cluster {
     cluster
 }
 
-/// Says it to a voter as the node with the number `from`, whatever number the voter has.
+/// Sends it to a voter as the node with the number `from`, whatever number the voter has.
 pub(crate) fn say(
     to: &Replica,
     from: u64,
@@ -130,7 +130,7 @@ pub(crate) fn say(
         .filter(|(_, member)| member.votes)
         .map(|(number, _)| number)
         .find(|number| {
-            // A replica tells messages for another number from its own.
+            // A replica distinguishes messages for another number from its own.
             let wrong = to.hear(from, *number, "probe", b"null");
             wrong.is_err_and(|error| error.kind() != std::io::ErrorKind::NotConnected)
         });

@@ -1,4 +1,4 @@
-//! Owns a state to which tests apply single commands.
+//! Owns a state for tests of single commands.
 //! Has no consensus log.
 
 use godwit_state::{Command, CommandError, Effect, JobOp, JobState, Op, Reader, Store};

@@ -1,5 +1,5 @@
-//! Tests who gets which items: even shares, parts in no order, nothing for nodes that rest.
-//! Does not test what becomes of them.
+//! Tests the leases: even shares, parts in no order, nothing for resting nodes.
+//! Does not test the settlements.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn a_node_that_rests_gets_nothing_and_has_no_share() {
             pair.to.clear();
         }
         work(&mut state, WorkOp::Pairs(set));
-        // What a command does changes with the level of the cluster alone.
+        // The effect of a command depends only on the level of the cluster.
         assert_eq!(lease(&mut state, 1, "node1").1.is_empty(), rises);
     }
 }

@@ -1,5 +1,5 @@
-//! Simulates nodes that divide a tree under crashes, repeats and delays, by seeds: nothing is lost, nothing is settled twice, and it ends.
-//! Moves no data: a file that is brought is a name in a set.
+//! Simulates nodes that divide a tree under crashes, repeats and delays, by seeds. Nothing is lost, nothing is settled twice, and it ends.
+//! Moves no data: a copied file is a name in a set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +13,16 @@ use super::tree::{ENTRIES_MAX, PART, Seeded, Tree, share_of};
 
 /// Seeds of the usual run; `GODWIT_SEEDS` sets another number.
 const SEEDS: u64 = 2_000;
-/// Steps after which a simulation does not end.
+/// Steps after which a simulation counts as endless.
 const STEPS_MAX: u64 = 20_000;
 const NODES: u64 = 3;
 
-/// A node with what it holds; commands of it may be on their way.
+/// A node with its items. Some of its commands may be in flight.
 struct Node {
     name: String,
     start: u64,
     held: Option<(u64, Vec<WorkItem>)>,
-    /// Finds of the items that are to be told before they are settled.
+    /// Finds to report before their items are settled.
     untold: Vec<(u64, Found)>,
 }
 
@@ -36,12 +36,12 @@ struct World<'a> {
     controller: bool,
     tree: Tree,
     nodes: Vec<Node>,
-    /// Commands that come late, or once more.
+    /// Commands that are delayed or repeated.
     late: Vec<Op>,
     brought: BTreeSet<String>,
     parts: BTreeMap<(String, u64), u64>,
     settled: u64,
-    /// Settled scans and parts, and files put together, by their identity.
+    /// Settled scans and parts, and assembled files, by their identity.
     once: BTreeSet<String>,
 }
 
@@ -57,7 +57,7 @@ impl World<'_> {
 
     fn work(&mut self, op: WorkOp) -> Option<Effect> {
         let op = Op::Work(self.job.clone(), op);
-        // A message that comes late, or once more.
+        // A message that is delayed or repeated.
         let is_late = self.seeded.one_in(12);
         if is_late || self.seeded.one_in(6) {
             self.late.push(op.clone());
@@ -66,11 +66,11 @@ impl World<'_> {
             return None;
         }
         let effect = self.apply(op);
-        // An answer that is lost.
+        // A lost answer.
         effect.filter(|_| !self.seeded.one_in(12))
     }
 
-    /// Tells the state something until an answer comes.
+    /// Repeats a command until an answer comes.
     fn insist(&mut self, op: &WorkOp) {
         while self.work(op.clone()).is_none() {}
     }
@@ -79,7 +79,7 @@ impl World<'_> {
         Works(self.reader).of(&self.job).expect("read")
     }
 
-    /// A node takes the job, and its controller begins or takes over.
+    /// A node takes the job, and its controller starts or takes over.
     fn control(&mut self) {
         let node = self.seeded.below(NODES);
         let seen = self.epoch;
@@ -111,7 +111,7 @@ impl World<'_> {
         self.pair();
     }
 
-    /// The controller has fenced all that was taken from nodes.
+    /// The controller has fenced all items taken from nodes.
     fn pair(&mut self) {
         let Some(work) = self.read() else {
             return;
@@ -135,7 +135,7 @@ impl World<'_> {
         self.insist(&WorkOp::Pairs(Box::new(set)));
     }
 
-    /// The controller dies, or somebody pauses the job: the job returns to the queue in a higher epoch.
+    /// The controller dies, or a user pauses the job: the job returns to the queue in a higher epoch.
     fn lose_controller(&mut self) {
         let steps = [JobOp::Pause, JobOp::Resume];
         for op in steps {
@@ -147,7 +147,7 @@ impl World<'_> {
         self.controller = false;
     }
 
-    /// A node dies with all that it holds, and begins anew.
+    /// A node dies with all its items, and restarts.
     fn crash(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         node.held = None;
@@ -218,7 +218,7 @@ impl World<'_> {
             cut: false,
         })));
         let Some(effect) = effect else {
-            // The node tells it once more.
+            // The node repeats it.
             return;
         };
         if let Effect::Settled { items: settled } = effect {
@@ -239,7 +239,7 @@ impl World<'_> {
         self.nodes[at].held = None;
     }
 
-    /// Does what an item says; what its scan finds and leaves to others.
+    /// Does the task of an item. Returns the finds that its scan leaves to others.
     fn bring(&mut self, item: &WorkItem) -> Vec<(u64, Found)> {
         let text = |path: &WorkPath| String::from_utf8(path.0.clone()).expect("text");
         match &item.task {
@@ -339,7 +339,7 @@ impl World<'_> {
         assert!(self.apply(submit).is_some());
         for step in 0.. {
             assert!(step < STEPS_MAX, "seed {seed}: it does not end");
-            // Trouble ends, so that the work can.
+            // Faults stop, so that the work can end.
             let trouble = step < 400;
             if !self.controller {
                 self.control();
@@ -358,7 +358,7 @@ impl World<'_> {
                 3..=8 if !self.late.is_empty() => {
                     let at = self.seeded.below(self.late.len() as u64);
                     let op = self.late.swap_remove(usize::try_from(at).expect("small"));
-                    // The controller proposes nothing new before the state has taken its last word.
+                    // The controller proposes nothing new before the state has taken its last command.
                     if !matches!(op, Op::Work(_, WorkOp::Pairs(_))) {
                         self.apply(op);
                     }
@@ -457,7 +457,7 @@ fn nothing_is_lost_or_settled_twice_whatever_crashes_and_repeats() {
         };
         world.run(seed);
         index = world.index;
-        // The work of a job that ended is not looked at by the next one.
+        // The next job does not see the work of an ended job.
         let (job, epoch) = (world.job.clone(), world.epoch);
         world.apply(Op::Job(job, super::finish(epoch, super::Outcome::Complete)));
         index += 1;

@@ -1,9 +1,9 @@
-//! Owns seeded trees of directories and files that are names and lengths alone.
+//! Owns seeded trees of directories and files, which are only names and lengths.
 //! Divides nothing.
 
 use std::collections::BTreeMap;
 
-/// Files with more bytes are brought in parts.
+/// Larger files are copied in parts.
 pub(crate) const PART: u64 = 100;
 
 pub(crate) use godwit_seeded::Seeded;
@@ -58,11 +58,11 @@ fn join(parent: &str, name: &str) -> String {
     }
 }
 
-/// In which of so many shares of its directory a name is.
+/// The share of its directory that contains the name, out of `shares`.
 pub(crate) fn share_of(path: &str, shares: u32) -> u32 {
     let sum: u32 = path.bytes().map(u32::from).sum();
     sum % shares
 }
 
-/// Directories with more entries than this are divided.
+/// Larger directories are divided.
 pub(crate) const ENTRIES_MAX: usize = 4;
