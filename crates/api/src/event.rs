@@ -42,9 +42,9 @@ pub enum Event {
     Item(Item),
     /// An item of the job is done.
     WorkDone(WorkDone),
-    /// An item of the job failed; the others go on.
-    WorkFailed(WorkFailed),
     /// An item of the job failed; the others continue.
+    WorkFailed(WorkFailed),
+    /// Between an agent and its client: an entry that failed, by its name below the source.
     Fault(Fault),
     /// Between an agent and its client: one line of a manifest.
     Entry {

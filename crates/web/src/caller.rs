@@ -193,7 +193,7 @@ pub(crate) struct Request {
     session: Option<session::Cookie>,
     /// Secret of a browser in which a user signed in before.
     pub(crate) browser: Option<String>,
-    /// A proxy sends the request for somebody else.
+    /// A proxy sends the request for another sender.
     forwarded: bool,
     connected: Option<Connected>,
     /// Counts the request among those of its user.

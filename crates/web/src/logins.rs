@@ -4,7 +4,7 @@
 //! | counted | in a row | then one each |
 //! | --- | --- | --- |
 //! | failures for a user from an address | 12 | 10 s |
-//! | failures from an address, whoever is named | 36 | 10 s |
+//! | failures from an address, for any user | 36 | 10 s |
 //! | failures for a user, from all addresses where that user never signed in | 60 | 10 s |
 //!
 //! Others cannot lock a user out: an address or browser from which the user signed in before is counted separately. A success clears only

@@ -30,7 +30,7 @@ export interface paths {
         };
         /** Shows a rule of the state. */
         get: operations["get_access_id"];
-        /** Adds or replaces a rule of the state. It counts at once. */
+        /** Adds or replaces a rule of the state. The rule takes effect at once. */
         put: operations["put_access_id"];
         post?: never;
         /** Removes a rule of the state. Transfers that it alone allowed end. */
@@ -47,7 +47,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Shows the account of the caller, with the sessions, log-ins and tokens that are good now. */
+        /** Shows the account of the caller, with its valid sessions, log-ins and tokens. */
         get: operations["get_account"];
         put?: never;
         post?: never;
@@ -65,7 +65,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Changes the caller's own password. All other sessions and log-ins of the user end. */
+        /** Changes the caller's password. All other sessions and log-ins of the user end. */
         put: operations["put_account_password"];
         post?: never;
         delete?: never;
@@ -84,7 +84,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Ends all sessions and log-ins of the caller but the one of the request and what that came from. */
+        /** Ends all sessions and log-ins of the caller, except that of the request and its parents. */
         delete: operations["delete_account_tokens"];
         options?: never;
         head?: never;
@@ -98,7 +98,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists who wanted what and what became of it, the newest first. */
+        /** Lists audited requests with their outcomes, the newest first. */
         get: operations["get_audit"];
         put?: never;
         post?: never;
@@ -115,7 +115,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Shows the cluster of the node: all nodes, who leads, who votes, and how each is. */
+        /** Shows the cluster of the node: its leader, and all nodes with their votes and states. */
         get: operations["get_cluster"];
         put?: never;
         post?: never;
@@ -134,7 +134,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes an invitation, by which one other node can join. */
+        /** Makes an invitation, with which one node can join. */
         post: operations["post_cluster_invites"];
         delete?: never;
         options?: never;
@@ -152,7 +152,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Removes a node. What it runs goes on at other nodes. */
+        /** Removes a node. Its jobs continue at other nodes. */
         delete: operations["delete_cluster_nodes_name"];
         options?: never;
         head?: never;
@@ -168,8 +168,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tells changes as server-sent events.
-         * @description `job` has a changed job as data, `progress` how far a running one is, and `gone` says that events were missed: read the jobs anew then.
+         * Sends changes as server-sent events.
+         * @description `job` carries a changed job, and `progress` the progress of a running one. `gone` means that events were missed: read the jobs again
+         *     then.
          */
         get: operations["get_events"];
         put?: never;
@@ -207,7 +208,7 @@ export interface paths {
         /** Lists jobs, the newest first. */
         get: operations["get_jobs"];
         put?: never;
-        /** Submits a job; the caller owns it. A repeated key submits once. */
+        /** Submits a job. The caller owns it. A repeated idempotency key submits once. */
         post: operations["post_jobs"];
         delete?: never;
         options?: never;
@@ -229,7 +230,7 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        /** Changes limit, priority or label of a job; a running job obeys at once. */
+        /** Changes limit, priority or label of a job. A running job applies them at once. */
         patch: operations["patch_jobs_id"];
         trace?: never;
     };
@@ -259,7 +260,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Gives a job up. */
+        /** Cancels a job. */
         post: operations["post_jobs_id_cancel"];
         delete?: never;
         options?: never;
@@ -325,7 +326,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Gives the manifest that a job wrote, as `docs/manifest.md` describes it. */
+        /** Returns the manifest that a job wrote, in the format of `docs/manifest.md`. */
         get: operations["get_jobs_id_manifest"];
         put?: never;
         post?: never;
@@ -344,7 +345,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stops a job for a time. What has arrived stays. */
+        /** Pauses a job. Data that has arrived stays. */
         post: operations["post_jobs_id_pause"];
         delete?: never;
         options?: never;
@@ -359,7 +360,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Gives everything of a job as one document. */
+        /** Returns all data of a job as one document. */
         get: operations["get_jobs_id_report"];
         put?: never;
         post?: never;
@@ -376,7 +377,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Gives everything of a job as one file for people. */
+        /** Returns all data of a job as one file for people. */
         get: operations["get_jobs_id_report_html"];
         put?: never;
         post?: never;
@@ -412,7 +413,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Runs an ended job once more. */
+        /** Runs an ended job again. */
         post: operations["post_jobs_id_retry"];
         delete?: never;
         options?: never;
@@ -427,7 +428,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists what was measured of the job, the oldest first. */
+        /** Lists the samples of the job, the oldest first. */
         get: operations["get_jobs_id_samples"];
         put?: never;
         post?: never;
@@ -444,7 +445,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Shows the work of a divided job: who controls it, who sends where, and who holds what. */
+        /** Shows the work of a divided job: its controller, its senders, and the work that each node holds. */
         get: operations["get_jobs_id_work"];
         put?: never;
         post?: never;
@@ -479,7 +480,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Adds or replaces a limit; running jobs obey at once. */
+        /** Adds or replaces a limit. Running jobs obey at once. */
         put: operations["put_limits_scope_name"];
         post?: never;
         /** Removes a limit. */
@@ -498,7 +499,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes a token for a working day of a user's password. */
+        /** Makes a token for one working day from a user's password. */
         post: operations["post_login"];
         delete?: never;
         options?: never;
@@ -513,7 +514,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells of the node, and who asks. */
+        /** Describes the node and the caller. */
         get: operations["get_node"];
         put?: never;
         post?: never;
@@ -549,7 +550,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Removes temporary files that no journal claims, or those that one job left. */
+        /** Removes temporary files that no journal claims, or those of one job. */
         post: operations["post_places_clean"];
         delete?: never;
         options?: never;
@@ -583,7 +584,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Removes an entry. A removal ends early when its client closes the connection. */
+        /** Removes an entry. The removal stops early when its client closes the connection. */
         post: operations["post_places_remove"];
         delete?: never;
         options?: never;
@@ -615,7 +616,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the exports of a site with their room, or the one that the place is in; of another site those that the caller may use. */
+        /** Lists the exports of a site with their free space, or only the export of the place. Of another site, lists only usable exports. */
         get: operations["get_places_space"];
         put?: never;
         post?: never;
@@ -649,7 +650,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells how fast jobs were in the last hours: those of the node, of each site, and of each network path. */
+        /** Lists the rates of jobs in the last hours: of the node, of each site, and of each network path. */
         get: operations["get_rates"];
         put?: never;
         post?: never;
@@ -687,7 +688,7 @@ export interface paths {
         /** Adds or replaces a schedule. The caller owns a new one and its jobs. */
         put: operations["put_schedules_id"];
         post?: never;
-        /** Removes a schedule; jobs that it submitted stay. */
+        /** Removes a schedule. Jobs that it submitted stay. */
         delete: operations["delete_schedules_id"];
         options?: never;
         head?: never;
@@ -701,10 +702,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tells who is signed in. */
+        /** Shows the signed-in user. */
         get: operations["get_session"];
         put?: never;
-        /** Begins a session of the page: with a name and a password, or with a token. The answer sets a cookie. */
+        /** Begins a session of the page, with a name and a password or with a token. The answer sets a cookie. */
         post: operations["post_session"];
         /** Ends the session. */
         delete: operations["delete_session"];
@@ -720,7 +721,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists settings with their meaning; those of the node with value and origin. */
+        /** Lists settings with their meaning. Those of the node come with value and origin. */
         get: operations["get_settings"];
         put?: never;
         post?: never;
@@ -758,7 +759,7 @@ export interface paths {
         /** Adds or replaces an owner's share. */
         put: operations["put_shares_owner"];
         post?: never;
-        /** Removes an owner's share; the owner has the weight 1 then. */
+        /** Removes an owner's share. The owner then has the weight 1. */
         delete: operations["delete_shares_owner"];
         options?: never;
         head?: never;
@@ -808,11 +809,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the caller's tokens, or all of them for an admin. */
+        /** Lists the caller's tokens. For an admin, lists all tokens. */
         get: operations["get_tokens"];
         put?: never;
         /**
-         * Makes a token. Its secret is in this answer only.
+         * Makes a token. Only this answer contains its secret.
          * @description A token that is made with a token or a session ends with that one, unless the request has the caller's password.
          */
         post: operations["post_tokens"];
@@ -832,7 +833,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Revokes a token; requests with it, and with what came from it, are refused from then on. */
+        /** Revokes a token. Requests with it, or with a token that came from it, are refused from then on. */
         delete: operations["delete_tokens_id"];
         options?: never;
         head?: never;
@@ -865,10 +866,10 @@ export interface paths {
         };
         /** Shows a user. */
         get: operations["get_users_name"];
-        /** Adds or replaces a user. Without a password the user keeps the one that is there; a new one ends the sessions of the user. */
+        /** Adds or replaces a user. Without a password, the user keeps the old one. A new password ends the sessions of the user. */
         put: operations["put_users_name"];
         post?: never;
-        /** Removes a user, with the tokens and the jobs of the user that have not ended. */
+        /** Removes a user, with the tokens and the unfinished jobs of the user. */
         delete: operations["delete_users_name"];
         options?: never;
         head?: never;
@@ -917,7 +918,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the newest deliveries to a webhook, the newest first. */
+        /** Lists the latest deliveries to a webhook, the newest first. */
         get: operations["get_webhooks_id_deliveries"];
         put?: never;
         post?: never;
@@ -934,7 +935,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Says that the node lives. */
+        /** Reports that the node is alive. */
         get: operations["get_healthz"];
         put?: never;
         post?: never;
@@ -951,7 +952,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Gives the figures of the node to Prometheus. */
+        /** Serves the figures of the node to Prometheus. */
         get: operations["get_metrics"];
         put?: never;
         post?: never;
@@ -968,7 +969,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Says whether the node takes changes: its state leads, and its disk has room. */
+        /** Reports whether the node takes changes: its state leads, and its disk has room. */
         get: operations["get_readyz"];
         put?: never;
         post?: never;
@@ -983,47 +984,47 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * @description Where a rule is kept.
+         * @description Origin of a rule.
          * @enum {string}
          */
         AccessOrigin: "file" | "state";
         /** @description An access rule. */
         AccessView: {
-            /** @description Identity of the node whose job that is. The rule counts only while that node itself has the right here. */
+            /** @description Identity of the node that owns the job. The rule applies only while that node itself has the right here. */
             asker?: string | null;
             /** @description Free text. */
             comment: string;
-            /** @description The rule has ended, and allows nothing. */
+            /** @description The rule has ended and allows nothing. */
             expired: boolean;
             expires?: components["schemas"]["Timestamp"] | null;
-            /** @description Name of the export; `*` is all of them. */
+            /** @description Name of the export; `*` is all exports. */
             export: string;
-            /** @description Id of a rule of the state. */
+            /** @description Id of the rule; null for a rule of the file. */
             id?: string | null;
-            /** @description Job of another node that the rule belongs to. The rule opens nothing to requests for anything else. */
+            /** @description Id of the job of another node that the rule belongs to. The rule admits only requests for this job. */
             job?: string | null;
-            /** @description Where the rule is kept. */
+            /** @description Origin of the rule. */
             origin: components["schemas"]["AccessOrigin"];
-            /** @description Path below the export; empty is all of it. */
+            /** @description Path below the export; empty is the whole export. */
             path: string;
-            /** @description What is allowed. */
+            /** @description Allowed rights. */
             rights: components["schemas"]["RightName"][];
-            /** @description Name of the site that the export is at; None is the node that is asked. */
+            /** @description Name of the site of the export; null is the queried node. */
             site?: string | null;
-            /** @description Who. */
+            /** @description Subject: an identity, or `user:NAME`. */
             subject: string;
         };
         /** @description The account of the caller. */
         AccountView: {
-            /** @description Id of the token or session that the request shows; None on the Unix socket. */
+            /** @description Id of the token or session of the request; null on the Unix socket. */
             current?: string | null;
             /** @description The user has a password. */
             has_password: boolean;
-            /** @description The caller may change the password, and end sessions and tokens: not with a token of a viewer. */
+            /** @description The caller may change the password, and end sessions and tokens. A token with the role `viewer` may not. */
             may_change: boolean;
-            /** @description What the caller may do in this request. */
+            /** @description Role of the caller in this request. */
             role: components["schemas"]["RoleName"];
-            /** @description Sessions, log-ins and tokens of the user that are good now. */
+            /** @description Valid sessions, log-ins and tokens of the user. */
             tokens: components["schemas"]["TokenView"][];
             /** @description Name of the user. */
             user: string;
@@ -1032,80 +1033,80 @@ export interface components {
         AttemptView: {
             /**
              * Format: int64
-             * @description Bytes that it moved.
+             * @description Bytes that the attempt moved.
              */
             bytes: number;
             /**
              * Format: int64
-             * @description Bytes that it sent more than once, beside the others.
+             * @description Bytes sent more than once, not counted in `bytes`.
              */
             bytes_again?: number;
             ended?: components["schemas"]["Timestamp"] | null;
             /**
              * Format: int64
-             * @description Files that it finished.
+             * @description Files that the attempt completed.
              */
             files: number;
-            /** @description Node that ran it. */
+            /** @description Node of the attempt. */
             node: string;
             /**
              * Format: int32
-             * @description From 1.
+             * @description Number of the attempt, from 1.
              */
             number: number;
-            /** @description How it ended: a state, `backoff` or `restart`. */
+            /** @description Outcome: a state, `backoff` or `restart`. */
             outcome?: string | null;
             reason?: components["schemas"]["Reason"] | null;
-            /** @description When it began. */
+            /** @description When the attempt started. */
             started: components["schemas"]["Timestamp"];
         };
         /** @description A line of the audit log. */
         AuditView: {
-            /** @description What was wanted. */
+            /** @description Requested action. */
             action: string;
-            /** @description Who wanted it. */
+            /** @description Name of the actor that made the request. */
             actor: string;
-            /** @description When it was wanted. */
+            /** @description Time of the request. */
             at: components["schemas"]["Timestamp"];
-            /** @description Of what. */
+            /** @description Object of the action. */
             object: string;
             /** @description `ok`, or the code of the refusal. */
             outcome: string;
-            /** @description Address from which the request came. */
+            /** @description Address of the sender. */
             remote?: string | null;
             /** @description Id of the request. */
             request?: string | null;
-            /** @description In which role. */
+            /** @description Role of the actor. */
             role?: string | null;
             /**
              * Format: int64
-             * @description Number; later lines have greater ones.
+             * @description Number of the line. Later lines have greater numbers.
              */
             seq: number;
-            /** @description Node that proposed the change, where several nodes are one cluster: it vouches for the user. */
+            /** @description In a cluster, the node that proposed the change. That node vouches for the actor. */
             via?: string | null;
         };
-        /** @description Why a job is cancelled. */
+        /** @description Reason for cancelling a job. */
         CancelJob: {
-            /** @description The user's words. */
+            /** @description Comment of the user. */
             comment?: string | null;
         };
-        /** @description What is to change of a job; what is missing stays. */
+        /** @description Changes to a job. Missing fields stay as they are. */
         ChangeJob: {
-            /** @description Free text by which people know the job. */
+            /** @description Free text that describes the job to people. */
             label?: string | null;
             limit?: components["schemas"]["RateInput"] | null;
             /**
              * Format: int32
-             * @description Higher runs first.
+             * @description Jobs with a higher priority run first.
              */
             priority?: number | null;
         };
-        /** @description What is to change of a node; what is left out stays. */
+        /** @description Changes to a node. Missing fields stay as they are. */
         ChangeNode: {
-            /** @description Whether it takes no more jobs. Those that it runs go on at other nodes. */
+            /** @description Whether the node stops taking jobs. Its running jobs continue at other nodes. */
             draining?: boolean | null;
-            /** @description Whether it votes before others, if there are more nodes than seats. */
+            /** @description Whether the node is preferred as a voter, if there are more nodes than votes. */
             voter?: boolean | null;
         };
         /** @description One network path of a running attempt. */
@@ -1117,67 +1118,67 @@ export interface components {
             bytes?: number;
             /**
              * Format: double
-             * @description Rate of the last seconds.
+             * @description Rate of the last seconds, in bytes per second.
              */
             bytes_per_second?: number | null;
             /**
              * Format: int64
-             * @description Streams that were cut off because the path was dead.
+             * @description Streams that were closed because the path was dead.
              */
             cuts: number;
-            /** @description The interface and the addresses. */
+            /** @description Interface and addresses of the path. */
             name: string;
             /**
              * Format: int32
-             * @description Counted from 0.
+             * @description Number of the path, counted from 0.
              */
             number: number;
             /**
              * Format: int64
-             * @description Bytes that this node sent again.
+             * @description Bytes that this node retransmitted.
              */
             resent_bytes?: number;
             /**
              * Format: double
-             * @description The smoothed RTT.
+             * @description Smoothed RTT in seconds.
              */
             round_trip_seconds: number;
             /**
              * Format: int32
-             * @description Streams attached.
+             * @description Number of attached streams.
              */
             streams: number;
         };
-        /** @description Where to remove temporary files that nobody needs. */
+        /** @description Selects leftover temporary files to remove. */
         CleanEntries: {
-            /** @description Nothing is removed; the answer says what would be. */
+            /** @description Removes nothing; the answer lists the files that would go. */
             dry_run?: boolean;
-            /** @description Id of a job that has ended and whose owner asks: what it left at its destination goes, however new it is, and nothing else. */
+            /** @description Id of an ended job of the caller. Removes only files that this job left at its destination, whatever their age. */
             job?: string | null;
             /**
              * Format: int64
-             * @description Files that were written to in these last seconds stay; 3600 if it is missing.
+             * @description Files modified in these last seconds stay; default 3600.
              */
             older_than_seconds?: number;
             /**
-             * @description Place of a directory, as `SITE:/EXPORT/PATH`; left out with `job`.
+             * @description Place of a directory, as `SITE:/EXPORT/PATH`; empty with `job`.
              * @example here:/data
              */
             place?: string;
         };
-        /** @description What was cleaned. */
+        /** @description Result of a clean-up. */
         Cleaned: {
             /**
              * Format: int64
-             * @description Their bytes.
+             * @description Bytes of those files.
              */
             bytes: number;
             /**
              * Format: int64
-             * @description Directories that could not be looked through, and files that could not be removed.
+             * @description Directories that could not be scanned, and files that could not be removed.
              */
             failed: number;
-            /** @description Some of those. */
+            /** @description Some of those failures. */
             failures: components["schemas"]["FailedPlace"][];
             /**
              * Format: int64
@@ -1186,7 +1187,7 @@ export interface components {
             files: number;
             /** @description Temporary files that stayed, by reason. */
             kept: components["schemas"]["KeptFiles"][];
-            /** @description Some of their paths, below the one that was asked for. */
+            /** @description Some of their paths, below the requested one. */
             paths: unknown[];
         };
         /** @description A node of a cluster. */
@@ -1195,25 +1196,25 @@ export interface components {
             addresses: string[];
             /**
              * Format: int64
-             * @description Commands that it lacks, as far as the leader knows.
+             * @description Number of commands that the node lacks, as far as the leader knows; null if unknown.
              */
             behind?: number | null;
-            /** @description Exports that it reaches. */
+            /** @description Exports that the node reaches. */
             exports: string[];
             /**
              * Format: int64
-             * @description Milliseconds since the leader heard it last; None if it did not hear it yet.
+             * @description Milliseconds since the leader last received a report of the node; null if it never did.
              */
             heard_ms?: number | null;
             /** @description Identity that it proves. */
             identity: string;
-            /** @description When it joined. */
+            /** @description When the node joined. */
             joined: components["schemas"]["Timestamp"];
-            /** @description Whether it leads. */
+            /** @description Whether the node leads. */
             leads: boolean;
             /**
              * Format: int32
-             * @description The newest feature level that its program knows.
+             * @description The newest feature level that its program supports.
              */
             level?: number;
             /** @description Name. */
@@ -1223,110 +1224,110 @@ export interface components {
              * @description Number in the consensus.
              */
             number: number;
-            /** @description Why the disk under its state takes no changes, as it said last; None while it takes them. */
+            /** @description Why the disk under its state takes no changes, as last reported; null if it takes them. */
             problem?: string | null;
-            /** @description What it has, as it said last. */
+            /** @description Resources of the node, as last reported. */
             resources: components["schemas"]["NodeResources"];
             /**
              * Format: int64
-             * @description Jobs that it runs.
+             * @description Jobs that the node runs.
              */
             running: number;
-            /** @description How it is. */
+            /** @description State of the node. */
             state: components["schemas"]["NodeState"];
             /** @description Version of its program. */
             version: string;
-            /** @description Whether it votes. */
+            /** @description Whether the node votes. */
             votes: boolean;
         };
-        /** @description A cluster as one of its nodes sees it. A node that is alone is a cluster of one. */
+        /** @description A cluster as one of its nodes sees it. A single node is a cluster of one. */
         ClusterView: {
             /** @description Id of the cluster. */
             cluster: string;
-            /** @description Name of the node that leads; None if nobody is known to. */
+            /** @description Name of the leader; null if no leader is known. */
             leader?: string | null;
             /**
              * Format: int32
-             * @description The feature level in use, which all nodes know; never falls.
+             * @description The feature level in use, which all nodes support. It never decreases.
              */
             level: number;
             /** @description All nodes, by number. */
             nodes: components["schemas"]["ClusterNode"][];
-            /** @description Why nothing can be changed now, and what is needed; None if all is well. */
+            /** @description Why no change is possible now, and the remedy; null if changes are possible. */
             problem?: string | null;
-            /** @description Name of the node that tells this. */
+            /** @description Name of the node that answered. */
             told_by: string;
         };
         /** @description A delivery to a webhook. */
         DeliveryView: {
-            /** @description When the last attempt ended, or when the delivery was noted if there was none. */
+            /** @description When the last attempt ended, or when the delivery was created if there was none. */
             at: components["schemas"]["Timestamp"];
             /**
              * Format: int32
-             * @description Attempts so far.
+             * @description Number of attempts so far.
              */
             attempts: number;
-            /** @description The state that the job came into. */
+            /** @description The state that the job entered. */
             event: string;
             /**
              * Format: int64
-             * @description Number; later deliveries have greater ones.
+             * @description Number of the delivery. Later deliveries have greater numbers.
              */
             id: number;
             /** @description Id of the job. */
             job: string;
             next_attempt?: components["schemas"]["Timestamp"] | null;
-            /** @description Status of HTTP of the last attempt, or why there was none. */
+            /** @description HTTP status of the last attempt, or why there was none. */
             status: string;
         };
-        /** @description How a figure was distributed over the samples. */
+        /** @description Distribution of a figure over the samples. */
         Distribution: {
-            /** @description Samples in each of ten equal steps from the least to the greatest. */
+            /** @description Number of samples in each of ten equal steps from the minimum to the maximum. */
             histogram: number[];
             /**
              * Format: double
-             * @description The greatest.
+             * @description Maximum.
              */
             max: number;
             /**
              * Format: double
-             * @description Half of the samples are below.
+             * @description Median: half of the samples are below.
              */
             median: number;
             /**
              * Format: double
-             * @description The least.
+             * @description Minimum.
              */
             min: number;
             /**
              * Format: double
-             * @description A quarter of the samples is below.
+             * @description First quartile: a quarter of the samples is below.
              */
             quartile1: number;
             /**
              * Format: double
-             * @description Three quarters of the samples are below.
+             * @description Third quartile: three quarters of the samples are below.
              */
             quartile3: number;
             /**
              * Format: int64
-             * @description Samples that have the figure.
+             * @description Number of samples with the figure.
              */
             samples: number;
         };
         /**
-         * @description Whether a job is divided into parts of its work that several nodes do.
+         * @description Whether a job is divided among several nodes.
          * @enum {string}
          */
         Divide: "auto" | "always" | "never";
         /**
-         * @description What an entry is.
+         * @description The kind of an entry.
          * @enum {string}
          */
         EntryKind: "file" | "directory" | "symlink" | "fifo" | "socket" | "char_device" | "block_device" | "other";
         /** @description An entry as its directory shows it. */
         EntryView: {
-            /** @description What the entry is. */
+            /** @description Kind of the entry. */
             kind: components["schemas"]["EntryKind"];
             /**
              * Format: int32
@@ -1342,38 +1343,38 @@ export interface components {
              * @description Length of its contents in bytes.
              */
             size: number;
-            /** @description Where a symbolic link points. */
+            /** @description Target of a symbolic link. */
             target?: unknown;
         };
-        /** @description An export, what the asker may do there, and how much room it has. */
+        /** @description An export, the rights of the asker, and its free space. */
         ExportRoom: {
             /**
              * Format: int64
-             * @description Bytes that are free there; None where that is not known.
+             * @description Free bytes of the file system; null if unknown.
              */
             bytes_free?: number | null;
             /**
              * Format: int64
-             * @description Bytes of its file system; None where that is not known.
+             * @description Size of the file system in bytes; null if unknown.
              */
             bytes_total?: number | null;
             /** @description Name of the export. */
             name: string;
-            /** @description The asker may read something there. */
+            /** @description The asker may read some part of the export. */
             read: boolean;
-            /** @description The asker may write somewhere there. */
+            /** @description The asker may write to some part of the export. */
             write: boolean;
         };
         /** @description An export of the node. */
         ExportView: {
             /**
              * Format: int64
-             * @description Bytes free on its file system; None where that is not known.
+             * @description Free bytes of its file system; null if unknown.
              */
             bytes_free?: number | null;
             /**
              * Format: int64
-             * @description Bytes of its file system.
+             * @description Size of its file system in bytes; null if unknown.
              */
             bytes_total?: number | null;
             /** @description Name of the export. */
@@ -1381,9 +1382,9 @@ export interface components {
         };
         /** @description A path at which something failed. */
         FailedPlace: {
-            /** @description What failed. */
+            /** @description Error message. */
             message: string;
-            /** @description Path below the one that was asked for. */
+            /** @description Path below the requested one. */
             path: unknown;
         };
         /** @description Failed entries of one reason. */
@@ -1398,38 +1399,38 @@ export interface components {
             /** @description Why these entries failed. */
             reason: components["schemas"]["Reason"];
         };
-        /** @description Whether the node lives or is ready. */
+        /** @description Whether the node is alive or ready. */
         Health: {
-            /** @description `ok`, or `ready`. */
+            /** @description `ok` or `ready`. */
             status: string;
         };
-        /** @description An invitation of one node. */
+        /** @description An invitation for one node. */
         InviteView: {
-            /** @description Addresses at which the node that invites can be reached. */
+            /** @description Addresses of the inviting node. */
             addresses: string[];
-            /** @description When it ends. */
+            /** @description When the invitation ends. */
             expires: components["schemas"]["Timestamp"];
-            /** @description The token, which is shown this once. */
+            /** @description The token of the invitation. Only this answer shows it. */
             token: string;
         };
         /** @description A page of jobs. */
         JobList: {
             /** @description The jobs, the newest first. */
             jobs: components["schemas"]["JobView"][];
-            /** @description Give this as `cursor` for the next page; None after the last one. */
+            /** @description Cursor of the next page; null after the last page. */
             next?: string | null;
         };
-        /** @description Everything that is known of a job. */
+        /** @description All data of a job. */
         JobReport: {
             /** @description The attempts, the first one first. */
             attempts: components["schemas"]["AttemptView"][];
-            /** @description The part of the samples in which each stage was the bottleneck. */
+            /** @description Share of the samples in which each stage was the bottleneck, by stage. */
             bottlenecks: {
                 [key: string]: number;
             };
             /**
              * Format: int64
-             * @description Bytes that attempts sent more than once, beside those.
+             * @description Bytes that the attempts sent more than once, not counted in `bytes_moved`.
              */
             bytes_again?: number;
             /**
@@ -1437,11 +1438,11 @@ export interface components {
              * @description Bytes that the attempts moved.
              */
             bytes_moved: number;
-            /** @description How the job was submitted. */
+            /** @description The job as it was submitted. */
             description: components["schemas"]["NewJob"];
             /** @description Failed entries grouped by reason. */
             failures: components["schemas"]["FailureGroup"][];
-            /** @description How each figure of the samples was distributed. */
+            /** @description Distribution of each figure over the samples, by name. */
             figures: {
                 [key: string]: components["schemas"]["Distribution"];
             };
@@ -1449,23 +1450,23 @@ export interface components {
             job: components["schemas"]["JobView"];
             /**
              * Format: double
-             * @description Energy of the host's processor packages for each terabyte moved; None where the machine does not count it.
+             * @description Energy of the host's processor packages per terabyte moved, in joules; null if the machine does not measure it.
              */
             joules_per_terabyte?: number | null;
             /** @description When the report was made. */
             made: components["schemas"]["Timestamp"];
-            /** @description Nodes of the cluster that ran attempts of the job and do not tell now what they wrote: their lines and samples are missing. */
+            /** @description Nodes of the cluster that ran attempts of the job and cannot be asked now. Their lines and samples are missing. */
             missing?: components["schemas"]["MissingNode"][];
-            /** @description Each node that brought a divided job, as the samples show it. */
+            /** @description Each node that worked on a divided job, according to the samples. */
             nodes?: components["schemas"]["NodeShare"][];
             /** @description The samples, the oldest first. */
             samples: components["schemas"]["SampleView"][];
             /**
              * Format: double
-             * @description Seconds in which an attempt ran.
+             * @description Seconds during which an attempt ran.
              */
             seconds_running: number;
-            /** @description Changes that the tuner made, lost connections, notes and errors, the oldest first. */
+            /** @description Tuner changes, lost connections, notes and errors, the oldest first. */
             time_line: components["schemas"]["LogLine"][];
         };
         /**
@@ -1477,7 +1478,7 @@ export interface components {
         JobView: {
             /**
              * Format: int32
-             * @description Attempts begun so far.
+             * @description Number of attempts so far.
              */
             attempts: number;
             /** @description When the job was submitted. */
@@ -1486,61 +1487,61 @@ export interface components {
             /** @description Place to copy to. */
             destination: string;
             ended?: components["schemas"]["Timestamp"] | null;
-            /** @description Short id; ids sort by the time of submission. */
+            /** @description Short id. Ids sort by the time of submission. */
             id: string;
             /**
-             * @description What is done.
+             * @description Kind of the job.
              * @example copy
              */
             kind: string;
-            /** @description Free text by which people know the job. */
+            /** @description Free text that describes the job to people. */
             label: string;
             /**
              * Format: int64
              * @description Limit in bytes per second.
              */
             limit?: number | null;
-            /** @description Sum over all attempts. */
+            /** @description Amounts moved, summed over all attempts. */
             moved?: components["schemas"]["MovedView"];
             next_attempt?: components["schemas"]["Timestamp"] | null;
             /** @description The node that runs the job. */
             node?: string | null;
             not_before?: components["schemas"]["Timestamp"] | null;
-            /** @description User to whom the job belongs. */
+            /** @description Owner of the job. */
             owner: string;
             /**
              * Format: int32
-             * @description Higher runs first.
+             * @description Jobs with a higher priority run first.
              */
             priority: number;
             progress?: components["schemas"]["ProgressView"] | null;
             reason?: components["schemas"]["Reason"] | null;
             /** @description Id of the request that submitted the job, as in its header `X-Request-Id` and in the logs. */
             request?: string | null;
-            /** @description When the job came into its state. */
+            /** @description When the job entered its state. */
             since: components["schemas"]["Timestamp"];
             /** @description Places to copy from. */
             sources: string[];
             started?: components["schemas"]["Timestamp"] | null;
-            /** @description Where the job is on its way. */
+            /** @description State of the job. */
             state: components["schemas"]["JobState"];
-            /** @description The summary of the last attempt that ended, as in `--json`. */
+            /** @description Summary of the last attempt that ended, as in `--json`. */
             summary?: Record<string, never> | null;
         };
         /** @description Temporary files that stayed, for one reason. */
         KeptFiles: {
             /**
              * Format: int64
-             * @description How many there are.
+             * @description Number of files.
              */
             files: number;
-            /** @description Some of their paths, below the one that was asked for. */
+            /** @description Some of their paths, below the requested one. */
             paths: unknown[];
             /** @description Why they stayed. */
             reason: string;
         };
         /**
-         * @description What a limit is for.
+         * @description Scope of a limit.
          * @enum {string}
          */
         LimitScopeName: "node" | "owner" | "site" | "job_default";
@@ -1548,23 +1549,23 @@ export interface components {
         LimitView: {
             /**
              * Format: int32
-             * @description Jobs at once; None is no limit.
+             * @description Maximum number of concurrent jobs; null is no limit.
              */
             jobs_max?: number | null;
-            /** @description Which node, owner or site; `*` for each. */
+            /** @description Name of the node, owner or site; `*` is each of them. */
             name: string;
             /**
              * Format: int64
-             * @description Bytes per second; None is no limit.
+             * @description Bytes per second; null is no limit.
              */
             rate?: number | null;
-            /** @description What it is for. */
+            /** @description Scope of the limit. */
             scope: components["schemas"]["LimitScopeName"];
             /** @description Name of the time zone of the windows; empty is UTC. */
             time_zone: string;
-            /** @description What is wrong with the limit. Its windows count in UTC while its time zone is not known. */
+            /** @description Fault of the limit; null if there is none. While the time zone is unknown, the windows apply in UTC. */
             trouble?: string | null;
-            /** @description Rates by time of day; the first window that holds counts. */
+            /** @description Rates by time of day. The first window that matches counts. */
             windows: components["schemas"]["WindowView"][];
         };
         /** @description A line of the log that another site wrote. */
@@ -1573,7 +1574,7 @@ export interface components {
             job: string;
             /**
              * Format: int64
-             * @description Number of the line in the log there.
+             * @description Number of the line in the log of that site.
              */
             seq: number;
             /** @description Name of the site. */
@@ -1583,12 +1584,12 @@ export interface components {
         Listing: {
             /** @description The entries. */
             entries: components["schemas"]["EntryView"][];
-            /** @description Give this as `cursor` for the next page; None after the last one. */
+            /** @description Cursor of the next page; null after the last page. */
             next?: unknown;
         };
         /** @description A line of a job's log. */
         LogLine: {
-            /** @description When it happened. */
+            /** @description Time of the event. */
             at: components["schemas"]["Timestamp"];
             /**
              * Format: int32
@@ -1598,11 +1599,11 @@ export interface components {
             /** @description The event, as in `--json`. */
             event: Record<string, never>;
             from?: components["schemas"]["LineOrigin"] | null;
-            /** @description Name of the node of the cluster that wrote the line, if that is not the node that answers. */
+            /** @description Name of the cluster node that wrote the line, unless it is the answering node. */
             node?: string | null;
             /**
              * Format: int64
-             * @description Rises within a job. In a cluster the lines of each attempt begin at their own multiple of 2^32.
+             * @description Increases within a job. In a cluster, the lines of each attempt start at a separate multiple of 2^32.
              */
             seq: number;
         };
@@ -1610,26 +1611,26 @@ export interface components {
         LogPage: {
             /** @description The lines, the oldest first. */
             lines: components["schemas"]["LogLine"][];
-            /** @description Nodes of the cluster that ran attempts of the job and do not tell now what they wrote: their lines are missing. */
+            /** @description Nodes of the cluster that ran attempts of the job and cannot be asked now. Their lines are missing. */
             missing?: components["schemas"]["MissingNode"][];
             /**
              * Format: int64
-             * @description Give this as `after` for the lines that follow.
+             * @description Value of `after` for the following lines.
              */
             next: number;
         };
-        /** @description A user's name and password, for a token of a working day. */
+        /** @description A user's name and password, for a token that lasts one working day. */
         Login: {
             /** @description Password of the user. */
             password: string;
             /** @description Name of the user. */
             user: string;
         };
-        /** @description A node whose part of the history of a job is missing. */
+        /** @description A node whose part of a job's history is missing. */
         MissingNode: {
             /** @description Name of the node. */
             node: string;
-            /** @description Why it does not tell, and what helps. */
+            /** @description Why the part is missing, and the remedy. */
             why: string;
         };
         /** @description Amounts that an attempt, or all attempts of a job, moved. */
@@ -1641,12 +1642,12 @@ export interface components {
             bytes: number;
             /**
              * Format: int64
-             * @description Bytes that were sent more than once, beside the others.
+             * @description Bytes sent more than once, not counted in `bytes`.
              */
             bytes_again: number;
             /**
              * Format: int64
-             * @description Files that were finished.
+             * @description Completed files.
              */
             files: number;
         };
@@ -1655,26 +1656,26 @@ export interface components {
             /** @description Free text. */
             comment?: string;
             expires?: components["schemas"]["Timestamp"] | null;
-            /** @description Name of the export; `*` is all of them. */
+            /** @description Name of the export; `*` is all exports. */
             export: string;
-            /** @description Path below the export; empty is all of it. */
+            /** @description Path below the export; empty is the whole export. */
             path?: string;
-            /** @description What is allowed. */
+            /** @description Allowed rights. */
             rights: components["schemas"]["RightName"][];
             /**
-             * @description Name of the site that the export is at, for rules of users; None is the node that is asked. The rule ends when the site is
-             *     removed or its name is given to another identity.
+             * @description Name of the site of the export, for rules of users; default the queried node. The rule ends when the site is removed or its name
+             *     gets another identity.
              */
             site?: string | null;
             /**
-             * @description Who: an identity as `godwit id` prints it, or `user:NAME`.
+             * @description Subject: an identity as `godwit id` prints it, or `user:NAME`.
              * @example user:alice
              */
             subject: string;
         };
         /** @description A directory to make. */
         NewDirectory: {
-            /** @description Directories above that are missing are made too, and one that is there is fine. */
+            /** @description Also makes missing parent directories, and accepts an existing directory. */
             parents?: boolean;
             /**
              * @description Place of the directory, as `SITE:/EXPORT/PATH`.
@@ -1686,7 +1687,7 @@ export interface components {
         NewInvite: {
             /**
              * Format: int64
-             * @description Seconds for which it is good, from 60 to 604,800; an hour if it is left out.
+             * @description Lifetime in seconds, from 60 to 604,800; default 3,600.
              */
             seconds?: number | null;
         };
@@ -1695,32 +1696,32 @@ export interface components {
             deadline?: components["schemas"]["Timestamp"] | null;
             /** @description Place to copy to, as `SITE:/EXPORT/PATH`. */
             destination: string;
-            /** @description Whether the job is divided into parts of its work that several nodes do. */
+            /** @description Whether the job is divided among several nodes. */
             divide?: components["schemas"]["Divide"];
             /**
-             * @description What is to be done.
+             * @description Kind of the job.
              * @example copy
              */
             kind?: string;
-            /** @description Free text by which people know the job. */
+            /** @description Free text that describes the job to people. */
             label?: string;
             limit?: components["schemas"]["RateInput"] | null;
             /**
-             * @description Paths below the one source: only these entries are meant. A directory stands for itself, and with `selection.recursive` for all
-             *     that is in it. Without a list, all entries of the sources are meant.
+             * @description Paths below the one source: only these entries are transferred. A directory includes its contents only with `selection.recursive`.
+             *     Without a list, all entries of the sources are selected.
              */
             list?: string[];
-            /** @description The job writes a manifest of what arrives, which the node that runs the job keeps with it. */
+            /** @description Whether the job writes a manifest of the delivered entries. The node that runs the job keeps the manifest. */
             manifest?: boolean;
             not_before?: components["schemas"]["Timestamp"] | null;
             /**
              * Format: int32
-             * @description Higher runs first.
+             * @description Jobs with a higher priority run first.
              */
             priority?: number;
             /**
              * Format: int32
-             * @description Attempts after the first one; without it the deadline alone ends them.
+             * @description Number of retries. Without it, only the deadline ends them.
              */
             retries_max?: number | null;
             selection?: components["schemas"]["Selection"] | null;
@@ -1735,23 +1736,23 @@ export interface components {
         NewLimit: {
             /**
              * Format: int32
-             * @description Jobs at once; None is no limit.
+             * @description Maximum number of concurrent jobs; default no limit.
              */
             jobs_max?: number | null;
             rate?: components["schemas"]["RateInput"] | null;
             /** @description Name of the time zone of the windows; empty is UTC. */
             time_zone?: string;
-            /** @description Rates by time of day; the first window that holds counts. */
+            /** @description Rates by time of day. The first window that matches counts. */
             windows?: components["schemas"]["NewWindow"][];
         };
-        /** @description A change of the caller's own password. */
+        /** @description A change of the caller's password. */
         NewPassword: {
-            /** @description The password that the user has. */
+            /** @description The current password of the user. */
             current: string;
-            /** @description The password that the user wants: at least 8 signs. */
+            /** @description The new password of the user, with at least 8 characters. */
             new: string;
         };
-        /** @description A job to submit again and again. */
+        /** @description A job to submit repeatedly. */
         NewSchedule: {
             /** @description Free text. */
             comment?: string;
@@ -1760,14 +1761,14 @@ export interface components {
              * @example 0 22 * * mon-fri
              */
             cron: string;
-            /** @description Nothing is submitted for the time being. */
+            /** @description The schedule is suspended: it submits no jobs. */
             disabled?: boolean;
             /** @description The job. */
             job: components["schemas"]["NewJob"];
-            /** @description Name of the time zone in which the expression is meant; empty is UTC. */
+            /** @description Time zone of the expression; empty is UTC. */
             time_zone?: string;
         };
-        /** @description What a person signs in to the page with: a name and a password, or a token. */
+        /** @description Credentials for signing in to the page: a name and a password, or a token. */
         NewSession: {
             /** @description Password of the user. */
             password?: string | null;
@@ -1780,7 +1781,7 @@ export interface components {
         NewShare: {
             /**
              * Format: int32
-             * @description The owner's part where owners compete; an owner without a share has 1.
+             * @description Weight of the owner when owners compete. An owner without a share has the weight 1.
              */
             weight: number;
         };
@@ -1800,39 +1801,39 @@ export interface components {
             expires?: components["schemas"]["Timestamp"] | null;
             /** @description The caller's password. With it the token does not end with the token or session of the request. */
             password?: string | null;
-            /** @description Most that the token allows; it never allows more than the user may do. */
+            /** @description Highest role of the token. The token never allows more than the role of its user. */
             role: components["schemas"]["RoleName"];
-            /** @description User for whom the token speaks; None is the caller. */
+            /** @description User of the token; default the caller. */
             user?: string | null;
         };
         /** @description A user to add or replace. */
         NewUser: {
-            /** @description The user is let in nowhere. */
+            /** @description The user cannot log in or use tokens. */
             disabled?: boolean;
-            /** @description Password for the page; without one the user has tokens only. */
+            /** @description Password for the page. Without a password, the user has tokens only. */
             password?: string | null;
-            /** @description All tokens that the user has are revoked. */
+            /** @description Revokes all tokens of the user. */
             revoke_tokens?: boolean;
-            /** @description What the user may do. */
+            /** @description Role of the user. */
             role: components["schemas"]["RoleName"];
         };
-        /** @description An address to tell of changes. */
+        /** @description An address that receives reports of changes of jobs. */
         NewWebhook: {
-            /** @description Nothing is sent for the time being. */
+            /** @description The webhook is suspended: it gets no deliveries. */
             disabled?: boolean;
-            /** @description States of jobs that are told; empty is all. */
+            /** @description States of jobs to report; empty is all. */
             events?: string[];
-            /** @description Owner whose jobs are told; None is everybody's. */
+            /** @description Owner of the jobs to report; default all owners. */
             owner?: string | null;
             /**
-             * @description Key for signatures: `whsec_` and base64 of 24 to 64 bytes. Without one a webhook that is there keeps its key, and a new one gets a key
-             *     that the answer shows.
+             * @description Key for signatures: `whsec_` and base64 of 24 to 64 bytes. Without it, an existing webhook keeps its key, and a new webhook gets a
+             *     key that the answer shows.
              */
             secret?: string | null;
-            /** @description Where to send. */
+            /** @description Address of the receiver. */
             url: string;
         };
-        /** @description A rate that is to hold at times of the week. */
+        /** @description A rate for certain times of the week. */
         NewWindow: {
             /** @description Days: 0 is Monday, 6 is Sunday. */
             days: number[];
@@ -1844,7 +1845,7 @@ export interface components {
             rate?: components["schemas"]["RateInput"] | null;
             /**
              * Format: int32
-             * @description Minute of the day at which it ends. A window that ends before it begins lasts over midnight.
+             * @description Minute of the day at which the window ends. A window that ends before it starts lasts over midnight.
              */
             to: number;
         };
@@ -1857,7 +1858,7 @@ export interface components {
             addresses: string[];
             /**
              * Format: int64
-             * @description Bits per second, if the driver tells.
+             * @description Link speed in bits per second; null if the driver does not report it.
              * @default null
              */
             bits_per_second: number | null;
@@ -1871,7 +1872,7 @@ export interface components {
         NodeProgress: {
             /** @description The stage that limits the node. */
             bottleneck?: string | null;
-            /** @description The stage that limits the node and the advice, as a sentence. */
+            /** @description The limit of the node and advice, as a sentence. */
             bottleneck_text?: string | null;
             /**
              * Format: double
@@ -1890,13 +1891,13 @@ export interface components {
             };
             /**
              * Format: int32
-             * @description Streams attached.
+             * @description Number of attached streams.
              */
             streams: number;
-            /** @description The node of the destination that it sends to; empty while it sends to none. */
+            /** @description The node of the destination that receives its data; empty if there is none. */
             to: string;
         };
-        /** @description What a node has. */
+        /** @description Resources of a node. */
         NodeResources: {
             /**
              * Format: int32
@@ -1916,12 +1917,12 @@ export interface components {
              */
             memory_bytes: number;
             /**
-             * @description Room at its exports.
+             * @description Free space at its exports.
              * @default []
              */
             room: components["schemas"]["NodeRoom"][];
         };
-        /** @description The room at an export of a node. */
+        /** @description Free space at an export of a node. */
         NodeRoom: {
             /**
              * @description Name of the export.
@@ -1930,59 +1931,59 @@ export interface components {
             export: string;
             /**
              * Format: int64
-             * @description Bytes that are free; None if the file system cannot be asked.
+             * @description Free bytes; null if unknown.
              * @default null
              */
             free_bytes: number | null;
         };
         /** @description The share of one node in a divided job. */
         NodeShare: {
-            /** @description When it was first seen to bring something. */
+            /** @description Time of the first sample with data from the node. */
             began: components["schemas"]["Timestamp"];
             /** @description The stage that limited the node most of the time. */
             bottleneck?: string | null;
             /**
              * Format: double
-             * @description Its mean rate between the two, in bytes per second.
+             * @description Mean rate between the two, in bytes per second.
              */
             bytes_per_second: number;
-            /** @description When it was last seen to bring something. */
+            /** @description Time of the last sample with data from the node. */
             ended: components["schemas"]["Timestamp"];
             /** @description Its name. */
             node: string;
             /**
              * Format: double
-             * @description Its part of what all nodes brought.
+             * @description Share of the data of all nodes, from 0 to 1.
              */
             share: number;
         };
         /**
-         * @description How a node is.
+         * @description State of a node.
          * @enum {string}
          */
         NodeState: "up" | "draining" | "drained" | "joining" | "lost" | "unknown";
         /** @description The node that answers. */
         NodeView: {
-            /** @description Exports that it has. */
+            /** @description Exports of the node. */
             exports: components["schemas"]["ExportView"][];
             /** @description Identity that the node proves. */
             identity: string;
-            /** @description What the asker may do. */
+            /** @description Role of the caller. */
             role: components["schemas"]["RoleName"];
-            /** @description When it was started. */
+            /** @description When the node started. */
             started: components["schemas"]["Timestamp"];
-            /** @description Who asks. */
+            /** @description Name of the caller. */
             user: string;
             /** @description Version of the program. */
             version: string;
         };
         /** @description Why a request was not carried out. */
         Problem: {
-            /** @description The code for programs: of the failure catalogue, or of the API. */
+            /** @description Code for programs: from the failure catalogue, or of the API. */
             code: string;
-            /** @description What happened to what, whose fault it is, and what to do. */
+            /** @description Message for people: the event, its object, whose fault it is, and what to do. */
             detail: string;
-            /** @description The id of the request, which the log of the node has, too. */
+            /** @description Id of the request, as in the log of the node. */
             request?: string | null;
             /**
              * Format: int32
@@ -1994,34 +1995,34 @@ export interface components {
             /** @description `urn:godwit:problem:CODE`. */
             type: string;
         };
-        /** @description How far a running attempt is. */
+        /** @description Progress of a running attempt. */
         ProgressView: {
-            /** @description When this was so. */
+            /** @description Time of these figures. */
             at: components["schemas"]["Timestamp"];
-            /** @description What limits the transfer, as a word. */
+            /** @description The stage that limits the transfer, as a word. */
             bottleneck?: string | null;
-            /** @description What limits the transfer and what would help, as a sentence. */
+            /** @description The limit of the transfer and advice, as a sentence. */
             bottleneck_text?: string | null;
             /**
              * Format: int64
-             * @description Bytes done, those of earlier attempts and of files that were there included.
+             * @description Finished bytes, including those of earlier attempts and of existing files.
              */
             bytes: number;
             /**
              * Format: double
-             * @description Rate of the last seconds; None while nothing moves.
+             * @description Rate of the last seconds, in bytes per second; null while no data moves.
              */
             bytes_per_second?: number | null;
             /**
              * Format: int64
-             * @description Bytes of all files; None while the scan goes on.
+             * @description Bytes of all files; null until the scan has ended.
              */
             bytes_total?: number | null;
             /** @description The network paths of the transfer. */
             channels?: components["schemas"]["ChannelView"][];
             /**
              * Format: int64
-             * @description Entries that failed so far.
+             * @description Number of entries that failed so far.
              */
             failed: number;
             /**
@@ -2031,46 +2032,46 @@ export interface components {
             files: number;
             /**
              * Format: int64
-             * @description Files that the scan has found so far; all of them once it has ended.
+             * @description Files that the scan has found so far; all files once it has ended.
              */
             files_total?: number;
-            /** @description Amounts of this attempt. */
+            /** @description Amounts that this attempt moved. */
             moved?: components["schemas"]["MovedView"];
-            /** @description The nodes that bring a divided job. */
+            /** @description The nodes at work on a divided job. */
             nodes?: components["schemas"]["NodeProgress"][];
             /** @description The source is still being scanned. */
             scanning?: boolean;
-            /** @description What each stage did in the last seconds, by name of the figure, as in the event `progress` of `--json`. */
+            /** @description Figures of each stage in the last seconds, by name, as in the event `progress` of `--json`. */
             stages?: {
                 [key: string]: number;
             };
             /**
              * Format: int32
-             * @description Streams attached.
+             * @description Number of attached streams.
              */
             streams: number;
         };
         /** @description A rate in a request. */
         RateInput: number | string;
         /**
-         * @description What rates are of.
+         * @description Subject of rates.
          * @enum {string}
          */
         RateKind: "node" | "site" | "channel";
-        /** @description The rates of one thing. */
+        /** @description The rates of the node, of one site, or of one network path. */
         RateSeries: {
             /** @description Bytes per second, the oldest value first; null for a time in which the node did not run. */
             bytes_per_second: (number | null)[];
-            /** @description What the rates are of. */
+            /** @description Subject of the rates. */
             kind: components["schemas"]["RateKind"];
             /** @description Name of the node, site or channel. */
             name: string;
         };
-        /** @description The rates of the jobs of the last hours. */
+        /** @description The rates of jobs in the last hours. */
         RatesView: {
-            /** @description When the first value was taken. */
+            /** @description Time of the first value. */
             begin: components["schemas"]["Timestamp"];
-            /** @description The rates, each with as many values. */
+            /** @description The rates, each with the same number of values. */
             series: components["schemas"]["RateSeries"][];
             /**
              * Format: int32
@@ -2092,14 +2093,14 @@ export interface components {
              * @example here:/data/old
              */
             place: string;
-            /** @description A directory goes with all that is in it. */
+            /** @description Removes a directory with all its contents. */
             recursive?: boolean;
         };
-        /** @description What was removed. */
+        /** @description Result of a removal. */
         Removed: {
             /**
              * Format: int64
-             * @description Directories.
+             * @description Removed directories.
              */
             directories: number;
             /**
@@ -2107,11 +2108,11 @@ export interface components {
              * @description Entries that could not be removed.
              */
             failed: number;
-            /** @description Some of those that could not be removed. */
+            /** @description Some of the entries that could not be removed. */
             failures: components["schemas"]["FailedPlace"][];
             /**
              * Format: int64
-             * @description Files and links.
+             * @description Removed files and links.
              */
             files: number;
         };
@@ -2122,27 +2123,27 @@ export interface components {
              * @example here:/data/old
              */
             from: string;
-            /** @description What stands at the new place is replaced, as far as the file system allows it. */
+            /** @description Replaces an existing entry at the new place, as far as the file system allows it. */
             replace?: boolean;
             /**
-             * @description Place that it gets, in the same export.
+             * @description New place of the entry, in the same export.
              * @example here:/data/new
              */
             to: string;
         };
         /**
-         * @description One thing that a rule allows.
+         * @description One right of a rule.
          * @enum {string}
          */
         RightName: "read" | "write" | "list" | "delete";
         /**
-         * @description What a user may do; each role includes those before it.
+         * @description Role of a user. Each role includes the previous ones.
          * @enum {string}
          */
         RoleName: "viewer" | "operator" | "admin";
         /** @description One rule. */
         Rule: {
-            /** @description Entries that match are taken; otherwise they are left out. */
+            /** @description Matching entries are included; otherwise they are excluded. */
             include: boolean;
             /**
              * @description The pattern, without any sign in front.
@@ -2150,63 +2151,63 @@ export interface components {
              */
             pattern: string;
         };
-        /** @description What was measured of a running job at one moment. */
+        /** @description A measurement of a running job. */
         SampleView: {
-            /** @description When. */
+            /** @description Time of the measurement. */
             at: components["schemas"]["Timestamp"];
             /**
              * Format: int32
              * @description The attempt, counted from 1.
              */
             attempt: number;
-            /** @description What limited the transfer, as a word. */
+            /** @description The stage that limited the transfer, as a word. */
             bottleneck?: string | null;
             /**
              * Format: int64
-             * @description Bytes done.
+             * @description Finished bytes.
              */
             bytes: number;
             /**
              * Format: double
-             * @description Rate since the sample before, in bytes per second.
+             * @description Rate since the previous sample, in bytes per second.
              */
             bytes_per_second: number;
             /**
              * Format: int64
-             * @description Files done.
+             * @description Finished files.
              */
             files: number;
-            /** @description Amounts that earlier runs had moved when the attempt began, as the destination says. */
+            /** @description Amounts that earlier runs had moved when the attempt started, as the destination reports. */
             held?: components["schemas"]["MovedView"];
-            /** @description What the host did meanwhile, by name of the figure. */
+            /** @description Figures of the host, by name. */
             host: {
                 [key: string]: number;
             };
-            /** @description Amounts that the attempt had moved by then. */
+            /** @description Amounts that the attempt had moved. */
             moved?: components["schemas"]["MovedView"];
-            /** @description Name of the node of the cluster that measured, if that is not the node that answers. */
+            /** @description Name of the measuring cluster node, unless it is the answering node. */
             node?: string | null;
-            /** @description The nodes that brought a divided job, each with its figures. */
+            /** @description The nodes that worked on a divided job, each with its figures. */
             nodes?: components["schemas"]["NodeProgress"][];
-            /** @description Name of the site that measured, if another site ran the job. */
+            /** @description Name of the measuring site, if another site ran the job. */
             site?: string | null;
-            /** @description What each stage did, by name of the figure, as in the event `progress` of `--json`. */
+            /** @description Figures of each stage, by name, as in the event `progress` of `--json`. */
             stages?: {
                 [key: string]: number;
             };
             /**
              * Format: int32
-             * @description Streams attached.
+             * @description Number of attached streams.
              */
             streams: number;
         };
-        /** @description A job that is submitted again and again. */
+        /** @description A job that is submitted repeatedly. */
         ScheduleView: {
             /** @description Free text. */
             comment: string;
             /** @description Cron expression. */
             cron: string;
-            /** @description Nothing is submitted for the time being. */
+            /** @description The schedule is suspended: it submits no jobs. */
             disabled: boolean;
             fired?: components["schemas"]["Timestamp"] | null;
             /** @description Id. */
@@ -2216,55 +2217,55 @@ export interface components {
             /** @description Owner of the jobs. */
             owner: string;
             reason?: components["schemas"]["Reason"] | null;
-            /** @description Name of the time zone in which the expression is meant. */
+            /** @description Time zone of the expression. */
             time_zone: string;
         };
-        /** @description Which entries of the sources are meant. Times are moments, and rule files are rules: nothing is left to be read. */
+        /** @description Selected entries of the sources. Times are absolute, and rule files are resolved to rules, so no file remains to be read. */
         Selection: {
             bytes_max?: components["schemas"]["SizeInput"] | null;
             bytes_min?: components["schemas"]["SizeInput"] | null;
             newer?: components["schemas"]["When"] | null;
             older?: components["schemas"]["When"] | null;
-            /** @description A tree ends where another file system is mounted in it. */
+            /** @description The scan of a tree stops at mount points of other file systems. */
             one_file_system?: boolean;
-            /** @description Directories that the list names are meant with all that is in them. */
+            /** @description Directories in the list include all their contents. */
             recursive?: boolean;
             /** @description The first rule that matches an entry decides. */
             rules?: components["schemas"]["Rule"][];
         };
-        /** @description Who is signed in. */
+        /** @description The signed-in user. */
         SessionView: {
             expires?: components["schemas"]["Timestamp"] | null;
             role?: components["schemas"]["RoleName"] | null;
-            /** @description Name of the user; None while nobody is signed in. */
+            /** @description Name of the user; null if no user is signed in. */
             user?: string | null;
-            /** @description The node has a user who can sign in with a password. */
+            /** @description At least one user of the node can sign in with a password. */
             users: boolean;
         };
         /** @description A setting of the settings table. */
         SettingView: {
-            /** @description The values that are allowed; empty where they cannot be listed. */
+            /** @description Allowed values; empty if they cannot be listed. */
             choices: string[];
-            /** @description The usual value; empty for an empty list. */
+            /** @description Default value; empty for an empty list. */
             default: string;
-            /** @description More of the meaning; may be empty. */
+            /** @description Further explanation; may be empty. */
             detail: string;
-            /** @description What a value looks like. */
+            /** @description Form of a value. */
             form: string;
-            /** @description The meaning in one line. */
+            /** @description Meaning, in one line. */
             help: string;
-            /** @description A job may have the setting. */
+            /** @description The setting is allowed in jobs. */
             job: boolean;
             /** @description Several values are allowed. */
             list: boolean;
-            /** @description Name, as behind `--`. */
+            /** @description Name of the setting, as after `--`. */
             name: string;
-            /** @description Where the value was given. */
+            /** @description Origin of the value. */
             origin?: string | null;
-            /** @description The value at this node; None where the setting is not the node's. */
+            /** @description Value at this node; null if the setting is not the node's. */
             value?: string | null;
         };
-        /** @description An owner's part where owners compete. */
+        /** @description Weight of an owner when owners compete. */
         ShareView: {
             /** @description The owner. */
             owner: string;
@@ -2292,15 +2293,15 @@ export interface components {
          * @description A time of RFC 3339, in answers always in UTC.
          */
         Timestamp: string;
-        /** @description A token that was made. */
+        /** @description A new token. */
         TokenCreated: {
-            /** @description The secret; it is shown this once. */
+            /** @description The secret. Only this answer shows it. */
             secret: string;
             /** @description The token as it is listed. */
             token: components["schemas"]["TokenView"];
         };
         /**
-         * @description Where a token came from.
+         * @description Origin of a token.
          * @enum {string}
          */
         TokenKind: "token" | "log_in" | "session";
@@ -2308,56 +2309,56 @@ export interface components {
         TokenView: {
             /** @description Free text. */
             comment: string;
-            /** @description When it was made. */
+            /** @description When the token was made. */
             created: components["schemas"]["Timestamp"];
             expires?: components["schemas"]["Timestamp"] | null;
-            /** @description Id, to revoke it by. */
+            /** @description Id of the token, needed to revoke it. */
             id: string;
-            /** @description Where it came from. */
+            /** @description Origin of the token. */
             kind: components["schemas"]["TokenKind"];
-            /** @description The last signs of the secret. */
+            /** @description Last characters of the secret. */
             last_digits: string;
-            /** @description Id of the token or session that it came from; it ends with that one. */
+            /** @description Id of the parent: the token or session that this token came from. The token ends with its parent. */
             parent?: string | null;
             revoked?: components["schemas"]["Timestamp"] | null;
-            /** @description Most that it allows. */
+            /** @description Highest role of the token. */
             role: components["schemas"]["RoleName"];
-            /** @description It is good now: neither it nor what it came from is revoked or has expired, and no user of them is disabled. */
+            /** @description The token is valid now: neither the token nor a parent is revoked or expired, and none of their users is disabled. */
             usable: boolean;
-            /** @description User for whom it speaks. */
+            /** @description User of the token. */
             user: string;
         };
         /** @description A user. */
         UserView: {
-            /** @description The user is let in nowhere. */
+            /** @description The user cannot log in or use tokens. */
             disabled: boolean;
             /** @description The user has a password. */
             has_password: boolean;
             /** @description Name of the user. */
             name: string;
-            /** @description What the user may do. */
+            /** @description Role of the user. */
             role: components["schemas"]["RoleName"];
         };
-        /** @description An address that is told of changes. */
+        /** @description An address that receives reports of changes of jobs. */
         WebhookView: {
-            /** @description Nothing is sent for the time being. */
+            /** @description The webhook is suspended: it gets no deliveries. */
             disabled: boolean;
-            /** @description States of jobs that are told; empty is all. */
+            /** @description States of jobs to report; empty is all. */
             events: string[];
             /** @description Id. */
             id: string;
-            /** @description Owner whose jobs are told; None is everybody's. */
+            /** @description Owner of the jobs to report; null is all owners. */
             owner?: string | null;
-            /** @description The key that the node made for a new webhook; shown this once. */
+            /** @description The key that the node made for a new webhook. Only this answer shows it. */
             secret?: string | null;
-            /** @description Where to send. */
+            /** @description Address of the receiver. */
             url: string;
         };
-        /** @description A moment, in seconds and nanoseconds since 1970-01-01 UTC. */
+        /** @description A point in time, in seconds and nanoseconds since 1970-01-01 UTC. */
         When: {
             /**
              * Format: int32
-             * @description Counted forward from there, below 10⁹.
+             * @description Nanoseconds after `seconds`, below 10⁹.
              */
             nanoseconds?: number;
             /**
@@ -2366,7 +2367,7 @@ export interface components {
              */
             seconds: number;
         };
-        /** @description A rate that holds at times of the week. */
+        /** @description A rate for certain times of the week. */
         WindowView: {
             /** @description Days: 0 is Monday, 6 is Sunday. */
             days: number[];
@@ -2377,12 +2378,12 @@ export interface components {
             from: number;
             /**
              * Format: int64
-             * @description Bytes per second; None is no limit.
+             * @description Bytes per second; null is no limit.
              */
             rate?: number | null;
             /**
              * Format: int32
-             * @description Minute of the day at which it ends. A window that ends before it begins lasts over midnight.
+             * @description Minute of the day at which the window ends. A window that ends before it starts lasts over midnight.
              */
             to: number;
         };
@@ -2390,47 +2391,47 @@ export interface components {
         WorkDoneView: {
             /**
              * Format: int64
-             * @description Large files that were put together.
+             * @description Assembled large files.
              */
             assembled: number;
             /**
              * Format: int64
-             * @description Bytes that were delivered.
+             * @description Delivered bytes.
              */
             bytes: number;
             /**
              * Format: int64
-             * @description Trees that are finished.
+             * @description Finished trees.
              */
             closed: number;
             /**
              * Format: int64
-             * @description Files that were delivered.
+             * @description Delivered files.
              */
             files: number;
             /**
              * Format: int64
-             * @description Large files that were left to the close.
+             * @description Large files left to the final check of the tree.
              */
             files_left: number;
             /**
              * Format: int64
-             * @description Leases that were given.
+             * @description Number of leases so far.
              */
             leases: number;
             /**
              * Format: int64
-             * @description Parts that are done.
+             * @description Finished parts.
              */
             parts: number;
             /**
              * Format: int64
-             * @description Parts that failed or were not needed: the close looks at their files.
+             * @description Parts that failed or were not needed. The final check of the tree handles their files.
              */
             parts_left: number;
             /**
              * Format: int64
-             * @description Scans that are done.
+             * @description Finished scans.
              */
             scans: number;
             /**
@@ -2440,15 +2441,15 @@ export interface components {
             scans_failed: number;
         };
         /**
-         * @description What an item of work is.
+         * @description Kind of an item of work.
          * @enum {string}
          */
         WorkKindName: "scan" | "part" | "assemble" | "close";
-        /** @description What a node holds. */
+        /** @description Items that a node holds. */
         WorkNodeView: {
             /**
              * Format: int64
-             * @description Files to put together.
+             * @description Files to assemble.
              */
             assembles: number;
             /**
@@ -2460,17 +2461,17 @@ export interface components {
             node: string;
             /**
              * Format: int64
-             * @description Bytes of its parts.
+             * @description Bytes of the held parts.
              */
             part_bytes: number;
             /**
              * Format: int64
-             * @description Parts.
+             * @description Held parts.
              */
             parts: number;
             /**
              * Format: int64
-             * @description Scans.
+             * @description Held scans.
              */
             scans: number;
         };
@@ -2481,7 +2482,7 @@ export interface components {
              * @description Items that nodes hold.
              */
             held: number;
-            /** @description What they are. */
+            /** @description Kind of the items. */
             kind: components["schemas"]["WorkKindName"];
             /**
              * Format: int64
@@ -2495,15 +2496,15 @@ export interface components {
             ready: number;
             /**
              * Format: int64
-             * @description Items that wait for others.
+             * @description Items that wait for other items.
              */
             waiting: number;
         };
-        /** @description Where a node of the source sends. */
+        /** @description The receivers of a node of the source. */
         WorkPairView: {
             /**
              * Format: int64
-             * @description Share of the job's limit in bytes per second.
+             * @description Share of the job's limit, in bytes per second.
              */
             limit?: number | null;
             /** @description Node of the source. */
@@ -2511,11 +2512,11 @@ export interface components {
             /** @description Names of the nodes of the destination, in turn for each lease. */
             to: string[];
         };
-        /** @description A tree that is copied. */
+        /** @description A copied tree. */
         WorkRootView: {
-            /** @description What becomes its copy, export first. */
+            /** @description The directory of the copy, export first. */
             destination: string;
-            /** @description The directory, export first. */
+            /** @description The source directory, export first. */
             source: string;
         };
         /** @description A node of the destination. */
@@ -2529,39 +2530,39 @@ export interface components {
         };
         /** @description The work of a divided job that has not ended. */
         WorkView: {
-            /** @description When the node that tells this read it. */
+            /** @description When the answering node read this. */
             at: components["schemas"]["Timestamp"];
-            /** @description Text that names the claim at the destination. */
+            /** @description Id of the claim at the destination. */
             claim: string;
-            /** @description The node that controls the work; None while no node runs the job, and nothing is done. */
+            /** @description The node that controls the work; null while no node runs the job. Then nothing is done. */
             controller?: string | null;
-            /** @description What is settled. */
+            /** @description Counters of settled work. */
             done: components["schemas"]["WorkDoneView"];
             /**
              * Format: int64
-             * @description Epoch of the controller: a higher one took over.
+             * @description Epoch of the controller. A higher epoch has taken over.
              */
             epoch: number;
             /** @description Id of the job. */
             job: string;
-            /** @description What each node holds; every node that sends is named. */
+            /** @description Held items of each sending node. */
             nodes: components["schemas"]["WorkNodeView"][];
-            /** @description What is open, by kind; a kind of which nothing is open is left out. */
+            /** @description Open items by kind. Kinds without open items are missing. */
             open: components["schemas"]["WorkOpenView"][];
-            /** @description Which node sends where; empty until the controller has claimed the destination. */
+            /** @description The receivers of each sending node; empty until the controller has claimed the destination. */
             pairs: components["schemas"]["WorkPairView"][];
-            /** @description Why that node may not know the newest state, and what is needed; None if all is well. */
+            /** @description Why the answering node may not know the newest state, and the remedy; null if it knows it. */
             problem?: string | null;
-            /** @description The trees that are copied. */
+            /** @description The copied trees. */
             roots: components["schemas"]["WorkRootView"][];
             /** @description The nodes of the destination. */
             targets: components["schemas"]["WorkTargetView"][];
-            /** @description Name of the node that tells this. */
+            /** @description Name of the answering node. */
             told_by: string;
             trouble?: components["schemas"]["Reason"] | null;
-            /** @description A node of the destination is out of reach and may still write: no file is put together, and no tree is closed. */
+            /** @description A node of the destination is unreachable and may still write. Meanwhile no file is assembled, and no tree is finished. */
             waits_for_target: boolean;
-            /** @description Nodes of the source that lost their items and may still write: likewise. */
+            /** @description Nodes of the source that lost their items and may still write. Meanwhile no file is assembled, and no tree is finished. */
             waits_for_writers: string[];
         };
     };
@@ -2916,7 +2917,7 @@ export interface operations {
     delete_account_tokens: {
         parameters: {
             query?: {
-                /** @description The tokens that were made end as well, not sessions and log-ins only. */
+                /** @description Also ends tokens for programs, not only sessions and log-ins. */
                 made?: boolean;
             };
             header?: never;
@@ -2972,15 +2973,15 @@ export interface operations {
     get_audit: {
         parameters: {
             query?: {
-                /** @description Who wanted it. */
+                /** @description Name of the actor that made the request. */
                 actor?: string;
                 /** @description At this time or later. */
                 since?: components["schemas"]["Timestamp"];
                 /** @description Before this time. */
                 until?: components["schemas"]["Timestamp"];
-                /** @description Lines older than the one of this number; for the next page the last number of the page before. */
+                /** @description Only lines older than this number; for the next page, pass the last number of the page before. */
                 before?: number;
-                /** @description Lines of the page; 100 if it is missing. */
+                /** @description Lines of the page; default 100. */
                 limit?: number;
             };
             header?: never;
@@ -3152,7 +3153,7 @@ export interface operations {
     delete_cluster_nodes_name: {
         parameters: {
             query?: {
-                /** @description Removes it even if it lives and is not drained. */
+                /** @description Removes the node even if it is alive and not drained. */
                 force?: boolean;
             };
             header?: never;
@@ -3271,11 +3272,11 @@ export interface operations {
     get_events: {
         parameters: {
             query?: {
-                /** @description What the events are about: `job`, which is all that there is so far. */
+                /** @description Topic of the events: `job`, the only topic. */
                 topic?: string;
                 /** @description Events of this job only. A stream without `Last-Event-ID` then begins with the job as it is. */
                 job?: string;
-                /** @description The stream ends after this number of events; without it it ends when the client hangs up. */
+                /** @description The stream ends after this number of events. Without a limit, it ends when the client hangs up. */
                 limit?: number;
             };
             header?: {
@@ -3394,21 +3395,21 @@ export interface operations {
             query?: {
                 /** @description States, separated by commas; the parameter may be repeated. */
                 state?: components["schemas"]["JobState"][];
-                /** @description Beginning of the id. */
+                /** @description Prefix of the id. */
                 id?: string;
                 /** @description Owner. */
                 owner?: string;
                 /** @description Site of a source or of the destination. */
                 site?: string;
-                /** @description Part of the label; case counts. */
+                /** @description Substring of the label; case-sensitive. */
                 label?: string;
                 /** @description Submitted at this time or later. */
                 since?: components["schemas"]["Timestamp"];
                 /** @description Submitted before this time. */
                 until?: components["schemas"]["Timestamp"];
-                /** @description Where the page before ended, as its `next` says. */
+                /** @description Cursor of the page: `next` of the page before. */
                 cursor?: string;
-                /** @description Jobs of the page; 100 if it is missing. */
+                /** @description Jobs of the page; default 100. */
                 limit?: number;
             };
             header?: never;
@@ -3888,9 +3889,9 @@ export interface operations {
     get_jobs_id_log: {
         parameters: {
             query?: {
-                /** @description Lines after this number; 0 if it is missing. */
+                /** @description Only lines after this number; default 0. */
                 after?: number;
-                /** @description Lines of the page; 1000 if it is missing. */
+                /** @description Lines of the page; default 1000. */
                 limit?: number;
             };
             header?: never;
@@ -4697,9 +4698,9 @@ export interface operations {
             query: {
                 /** @description Directory, as `SITE:/EXPORT/PATH`. */
                 place: string;
-                /** @description Where the page before ended, as its `next` says. */
+                /** @description Cursor of the page: `next` of the page before. */
                 cursor?: string;
-                /** @description Entries of the page; 500 if it is missing. */
+                /** @description Entries of the page; default 500. */
                 limit?: number;
             };
             header?: never;
@@ -5502,7 +5503,7 @@ export interface operations {
     get_settings: {
         parameters: {
             query?: {
-                /** @description `serve` for the node itself, `cp`, `sync` or `verify` for jobs; `serve` if it is missing. */
+                /** @description `serve` for the node itself; `cp`, `sync` or `verify` for jobs; default `serve`. */
                 command?: string;
             };
             header?: never;

@@ -8,7 +8,7 @@ use crate::client::Client;
 use crate::rights::token;
 use crate::world::{Settings, World};
 
-/// A job that does not start without a request.
+/// A job whose start is far in the future.
 pub(crate) fn later(label: &str) -> serde_json::Value {
     json!({
         "sources": ["here:/data/run42"],
