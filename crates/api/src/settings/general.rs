@@ -8,7 +8,7 @@ use crate::settings::table::{
     Setting, THREADS_MAX,
 };
 
-/// Commands that move data. The section `cp` holds for both.
+/// Commands that move data: `cp` and `sync`.
 const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 const SERVE: &[Scope] = &[Scope::Serve];
 const BOTH: &[Scope] = &[Scope::Cp, Scope::Sync, Scope::Serve];

@@ -18,7 +18,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Keep the owner of each entry",
-        detail: "By name if the destination knows it, else by number. Needs a superuser there, or an export that grants `owner`. Without this flag, such an export gets the numbers as they are, and any other place its own user's.",
+        detail: "By name if the destination knows it, else by number. Needs a superuser there, and on a node an export that grants `owner`. Without this flag, such an export gets the numbers as they are, and any other place its own user's.",
     },
     Setting {
         name: "group",
