@@ -14,34 +14,8 @@ const PRIVATE: [&str; 4] = ["told", "nobody", "anew", concat!("of its", " own")]
 const FIRST: [&str; 3] = ["What", "Who", "Whoever"];
 
 /// Comment sentences that are still to be mended in each crate. The number may only fall.
-const LEFT: [(&str, usize); 27] = [
-    ("crates/api/", 181),
-    ("crates/cli/", 374),
-    ("crates/client/", 26),
-    ("crates/cluster/", 40),
-    ("crates/controller/", 105),
-    ("crates/data_port/", 144),
-    ("crates/engine/", 301),
-    ("crates/generator/", 11),
-    ("crates/history/", 17),
-    ("crates/jobs/", 173),
-    ("crates/model/", 12),
-    ("crates/net/", 90),
-    ("crates/node/", 22),
-    ("crates/proto/", 81),
-    ("crates/run/", 212),
-    ("crates/state/", 147),
-    ("crates/store/", 171),
-    ("crates/sys/", 17),
-    ("crates/testkit/", 17),
-    ("crates/tree/", 216),
-    ("crates/tuner/", 92),
-    ("crates/web/", 157),
-    ("docs/settings.md", 12),
-    ("fuzz/src/", 1),
-    ("tools/kit/", 153),
-    ("tools/wanlink/", 21),
-    ("xtask/src/", 3),
+const LEFT: [(&str, usize); 1] = [
+    ("crates/tuner/", 73),
 ];
 
 /// A sentence and the line that it begins in.

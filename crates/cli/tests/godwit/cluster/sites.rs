@@ -303,12 +303,20 @@ fn a_node_whose_export_is_another_file_system_takes_no_undivided_job_into_it() {
     know_by(&here, "siteB", odd);
     fs::create_dir_all(here.export.join("set")).expect("made");
     fs::write(here.export.join("set/f"), b"content").expect("written");
-    let line = ["--setting", "retry-for=1s"];
-    let id = submit(&here, "here:/data/set", "siteB:/data/copy", &line);
-    wait_for(&here, &id, |job| {
-        assert_ne!(job["state"], "complete", "{job}");
-        job["reason"].to_string().contains("is not mounted")
-    });
+    // The node that is known passes the job on to one with the file system.
+    let id = submit(&here, "here:/data/set", "siteB:/data/copy", &[]);
+    let ended = wait_for(&here, &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    let arrived = fs::read(there.nodes[0].export.join("copy/f")).expect("there");
+    assert_eq!(arrived, b"content");
+    // A transfer to the node itself is refused.
+    let trusted = here.admin(&["trust", odd.address(), &odd.identity]);
+    assert_eq!(trusted.code, Some(0), "{trusted:?}");
+    let set = here.export.join("set");
+    let set = set.to_str().expect("text");
+    let refused = here.admin(&["cp", "-r", set, &odd.url("data/copy"), "--retry-for=1s"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.complaint.contains("is not mounted"), "{refused:?}");
     let written = fs::read_dir(&odd.export).expect("read").count();
     assert_eq!(written, 0, "nothing is in the empty mount point");
 }

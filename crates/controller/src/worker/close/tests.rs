@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use godwit_api::job::JobKind;
 use godwit_state::{
-    Effect, JobOp, NewJob, Op, OpenWork, Options, Pair, StoredPlace, Replica, RetryPolicy, Runner,
-    SetPairs, Settle, Settled, Settlement, TakeWork, Target, Timestamp, WorkItem, WorkOp, WorkRoot,
-    Works,
+    Effect, JobOp, NewJob, Op, OpenWork, Options, Pair, Replica, RetryPolicy, Runner, SetPairs,
+    Settle, Settled, Settlement, StoredPlace, TakeWork, Target, Timestamp, WorkItem, WorkOp,
+    WorkRoot, Works,
 };
 
 use super::super::Shared;
