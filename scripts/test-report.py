@@ -17,6 +17,7 @@ def name(case):
 
 def main():
     passed = failed = skipped = 0
+    flaky = []
     for case in xml.parse(sys.argv[1]).iter("testcase"):
         said = "".join(part.text or "" for part in case.iter("system-out"))
         reason = SKIPPED.search(said)
@@ -32,11 +33,13 @@ def main():
         else:
             passed += 1
         if case.find("flakyFailure") is not None or case.find("flakyError") is not None:
-            print(f"flaky: {name(case)}: failed, and passed when it ran again")
+            flaky.append(name(case))
     for path in sys.argv[2:]:
         with open(path, encoding="utf-8") as log:
             for counts in RESULT.findall(log.read()):
                 passed, failed, skipped = (a + int(b) for a, b in zip((passed, failed, skipped), counts))
+    for test in flaky:
+        print(f"flaky: {test}: failed, and passed when it ran again")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
 
 

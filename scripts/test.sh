@@ -12,13 +12,15 @@ rm -f "$report" "$examples"
 
 code=0
 "$nextest" nextest run --workspace --locked --test-threads $((2 * $(nproc))) "$@" || code=$?
+if [ ! -e "$report" ]; then
+    echo "test.sh: no report at $report: nothing is counted, and cargo nextest ended with $code" >&2
+    exit 1
+fi
 logs=()
-if [ $# -eq 0 ] && [ -e "$report" ]; then
+if [ $# -eq 0 ]; then
     # The examples in documents of the code, which nextest does not run.
     cargo test --doc --workspace --locked --quiet >"$examples" 2>&1 || { code=$?; cat "$examples"; }
     logs=("$examples")
 fi
-if [ -e "$report" ]; then
-    scripts/test-report.py "$report" "${logs[@]}"
-fi
+scripts/test-report.py "$report" "${logs[@]}"
 exit $code

@@ -218,28 +218,31 @@ pub(crate) fn dispatch(
 
 /// The whole of an OPEN, from a peer with a grant. Any other peer gets the same answer to any request. An OPEN of several frames is read to
 /// its end only from a peer with the right to the places in the first frame. There are few places for such requests, because nothing else
-/// bounds their sources until the transfer is admitted.
+/// bounds their sources until the transfer is admitted. The place is taken before the rights are looked up: a frame may name thousands of
+/// paths.
 fn rest_of(
     shared: &Arc<Shared>,
     stream: &mut dyn Stream,
     peer: IdentityId,
     request: Open,
 ) -> Result<(Open, Option<Slot<IdentityId>>), Denial> {
-    let may = shared
-        .places
-        .may_open(&Who::opens(peer, &request), &request);
+    let who = Who::opens(peer, &request);
+    let may = shared.places.may_open(&who, &request);
     let heard = may.and_then(|()| {
         if !request.more {
             return Ok(None);
         }
+        open::check_count(&request)?;
         let place = shared.gate.long_open(&shared.places.counted_as(peer));
-        place.map(Some).map_err(|_full| Denial {
+        let place = place.map_err(|_full| Denial {
             retryable: true,
             ..Denial::new(
                 ErrorCode::LIMIT,
                 "this daemon hears as many requests with long lists of sources as it may at once; try again later",
             )
-        })
+        })?;
+        shared.places.may_continue(&who, &request)?;
+        Ok(Some(place))
     });
     let heard = heard.inspect_err(|no| {
         news::refused(shared, peer, &stream.peer().to_string(), Some(&request), no);

@@ -25,7 +25,7 @@ use godwit_proto::{Ask, DOCUMENT_BYTES_MAX, ErrorCode, Frame, Reply};
 
 use crate::allow::{Denial, Who, find};
 use crate::begin::may_write;
-use crate::claims::By;
+use crate::claims::{By, Spot};
 use crate::gate::Full;
 use crate::{Shared, news};
 
@@ -255,7 +255,7 @@ fn answer(
     if question.is_about_jobs() {
         return about_jobs(shared, who, &question);
     }
-    let is_written = |path: &[u8]| shared.table.is_written(path);
+    let is_written = |spot: &Spot| shared.table.is_written(spot);
     let may_hold = |by: &By, asked: &Text| may_write(shared, by, asked);
     let holder = claim::Holder {
         may_hold: &may_hold,

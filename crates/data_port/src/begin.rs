@@ -28,7 +28,7 @@ use self::free::PATIENCE;
 pub(crate) use self::free::wanted_file;
 use crate::Shared;
 use crate::allow::Denial;
-use crate::claims::{Entering, MemberLease};
+use crate::claims::{Entering, MemberLease, Spots};
 use crate::gate::{Full, Slot};
 use crate::refusal::too_many;
 use crate::session::HeldResources;
@@ -52,7 +52,7 @@ pub(crate) struct StartedEnd<'a> {
     /// It deletes, and no beacon could be made.
     pub(crate) unproved: bool,
     /// Absolute paths that only it may write to.
-    pub(crate) writes_to: Vec<Vec<u8>>,
+    pub(crate) writes_to: Spots,
     /// Of a member: how long the claim of its job holds.
     pub(crate) lease: Option<Arc<MemberLease>>,
     /// Of a transfer that is no member: whether it may still write.
@@ -143,7 +143,7 @@ impl<'a> Beginning<'a, '_> {
             placed: None,
             beacon: None,
             unproved: false,
-            writes_to: Vec::new(),
+            writes_to: Spots::default(),
             lease: None,
             fence: None,
             digest: self.request.digest_kind(),

@@ -30,7 +30,7 @@ use crate::allow::Denial;
 use crate::session::locked;
 pub(crate) use room::By;
 use room::{giver_of, is_full_for, too_many_of_one};
-pub(crate) use spelled::overlap;
+pub(crate) use spelled::{Spot, Spots};
 
 /// Claims of this node, ended ones included: each is some kilobytes, most of it names of members.
 const CLAIMS_MAX: usize = 1024;
@@ -57,6 +57,7 @@ pub(crate) struct Entering<'a> {
 struct Held {
     epoch: u64,
     place: ClaimedPlace,
+    spot: Spot,
     members: HashMap<IdentityId, Entry>,
     by: By,
     lease: Arc<Lease>,
@@ -112,6 +113,8 @@ pub(crate) struct Wish {
     pub(crate) claim: ClaimId,
     pub(crate) epoch: u64,
     pub(crate) place: ClaimedPlace,
+    /// The place, as it was looked at before.
+    pub(crate) spot: Spot,
     pub(crate) members: HashSet<IdentityId>,
     /// Members whose earlier transfers end.
     pub(crate) fence: HashSet<IdentityId>,
@@ -183,7 +186,8 @@ impl ClaimTable {
         let mut table = locked(&self.claims);
         let overlapping = table.iter().find(|(claim, held)| {
             **claim != wish.claim
-                && overlap(&held.place.absolute, &wish.place.absolute)
+                && held.lease.holds_at(now)
+                && held.spot.overlaps(&wish.spot)
                 && held.holds(now, may_hold)
         });
         if let Some((_, held)) = overlapping {
@@ -251,6 +255,7 @@ impl ClaimTable {
         let held = Held {
             epoch: wish.epoch,
             place: wish.place,
+            spot: wish.spot,
             members: members.map(|member| (member, Entry::new())).collect(),
             by: wish.by,
             lease,
@@ -379,16 +384,17 @@ impl ClaimTable {
     /// Why a transfer that is no member may not write to these absolute paths, if a claim covers any of them.
     pub(crate) fn refuses(
         &self,
-        destinations: &[Vec<u8>],
+        destinations: &Spots,
         now: Instant,
         may_hold: &MayHold<'_>,
     ) -> Option<Denial> {
         let table = locked(&self.claims);
         let held = table.values().find(|held| {
-            let is_there = |path: &Vec<u8>| overlap(path, &held.place.absolute);
-            destinations.iter().any(is_there) && held.holds(now, may_hold)
+            held.lease.holds_at(now)
+                && destinations.overlap(&held.spot)
+                && held.holds(now, may_hold)
         })?;
-        Some(Denial::new(ErrorCode::BUSY, held.shown(destinations)))
+        Some(Denial::new(ErrorCode::BUSY, held.shown(destinations.paths())))
     }
 
     /// The tags of the temporary files that members of claims that hold may be writing.

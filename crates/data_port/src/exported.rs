@@ -13,7 +13,7 @@ use godwit_run::local::{Access, ExportedFiles, LocalError, LocalSource, hint};
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
 use godwit_tree::{DestinationPlace, TreeRoot, root_fault};
 
-use crate::claims::ClaimTable;
+use crate::claims::{ClaimTable, Spots};
 use crate::export::{Export, ExportError, ExportPath, locate};
 
 /// The exports of a node, for the jobs that the node itself runs.
@@ -159,7 +159,7 @@ impl ExportedFiles for Exported {
     fn claimed(&self, destinations: &[Vec<u8>]) -> Option<String> {
         let no = self
             .claims
-            .refuses(destinations, Instant::now(), &|_, _| true);
+            .refuses(&Spots::look(destinations), Instant::now(), &|_, _| true);
         no.map(|no| no.message)
     }
 }

@@ -54,7 +54,7 @@ pub(crate) fn open(
 }
 
 /// Bounds the sources of a job before the right to each of them is looked up.
-fn check_count(request: &Open) -> Result<(), Denial> {
+pub(crate) fn check_count(request: &Open) -> Result<(), Denial> {
     let count = request.sources.len();
     if request.mandate.is_none() || count <= SOURCES_OF_JOB_MAX {
         return Ok(());

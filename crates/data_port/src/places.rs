@@ -62,9 +62,15 @@ pub(crate) trait Places: Send + Sync {
     /// Whether the peer may ask about this side: some grant lets it in.
     fn may_ask(&self, peer: IdentityId) -> Result<(), Denial>;
 
-    /// Whether the peer may open any transfer: some grant lets it in. This check comes before all other parts of the request. Before more
-    /// frames of the request are read, the peer also needs the right to the places that the first frame names. An agent's client may.
+    /// Whether the peer may open any transfer: some grant lets it in. This check comes before all other parts of the request. An agent's
+    /// client may.
     fn may_open(&self, _who: &Who, _request: &Open) -> Result<(), Denial> {
+        Ok(())
+    }
+
+    /// Whether more frames of the request are read: the peer needs the right to all places that the first frame names. The caller bounds
+    /// how many such requests there are, because each path is looked up. An agent's client may.
+    fn may_continue(&self, _who: &Who, _request: &Open) -> Result<(), Denial> {
         Ok(())
     }
 
@@ -288,10 +294,14 @@ impl Places for Exports {
     fn may_open(&self, who: &Who, request: &Open) -> Result<(), Denial> {
         let (right, paths) = asked_paths(request);
         let granted = self.grantor().granted(who)?;
+        granted.known(paths.first().map(|path| (path.as_slice(), right)))
+    }
+
+    fn may_continue(&self, who: &Who, request: &Open) -> Result<(), Denial> {
+        let (right, paths) = asked_paths(request);
+        let granted = self.grantor().granted(who)?;
+        // The grants may have changed since the first check.
         granted.known(paths.first().map(|path| (path.as_slice(), right)))?;
-        if !request.more {
-            return Ok(());
-        }
         for path in paths {
             let place = match find(&self.exports, path)? {
                 ExportPath::Below(export, below) => Some((export.name.as_str(), below)),

@@ -16,7 +16,7 @@ use godwit_proto::{Mapping, Token, TransferId};
 use godwit_store::journal::JournalHold;
 use godwit_tree::{Arrived, Fence};
 
-use crate::claims::MemberLease;
+use crate::claims::{MemberLease, Spots};
 use crate::gate::Slot;
 use crate::keeper::Watch;
 use crate::leave::Leave;
@@ -39,7 +39,7 @@ pub(crate) struct Claim {
     pub(crate) keep_for: Duration,
     pub(crate) label: String,
     /// Absolute paths that only this transfer may write to.
-    pub(crate) writes_to: Vec<Vec<u8>>,
+    pub(crate) writes_to: Spots,
     /// Of a member: how long the claim of its job holds.
     pub(crate) lease: Option<Arc<MemberLease>>,
     /// Of a transfer that is no member: whether it may still write.

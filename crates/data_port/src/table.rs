@@ -13,7 +13,7 @@ use godwit_engine::session::Engine;
 use godwit_net::IdentityId;
 use godwit_proto::TransferId;
 
-use crate::claims::overlap;
+use crate::claims::Spot;
 use crate::session::{Claim, Session, locked};
 
 /// How often to check the answer of a client that was asked whether it is there: about an RTT.
@@ -199,13 +199,11 @@ impl Table {
         (running, own().count() - running)
     }
 
-    /// Whether a transfer that is no member of a claim writes to this absolute path, above or below it.
-    pub(crate) fn is_written(&self, path: &[u8]) -> bool {
+    /// Whether a transfer that is no member of a claim writes to this place, above or below it.
+    pub(crate) fn is_written(&self, spot: &Spot) -> bool {
         let inner = locked(&self.inner);
         let mut claims = inner.entries.values().map(Entry::claim);
-        claims.any(|claim| {
-            claim.lease.is_none() && claim.writes_to.iter().any(|own| overlap(own, path))
-        })
+        claims.any(|claim| claim.lease.is_none() && claim.writes_to.overlap(spot))
     }
 
     /// Whether there is a transfer of a member whose claim has ended, or that was fenced.
@@ -289,7 +287,7 @@ impl Table {
             let (mut left, mut held) = (false, Vec::new());
             for entry in inner.entries.values() {
                 let claim = entry.claim();
-                if claim.owner != *owner || !claim.writes_to.iter().any(|path| path == destination)
+                if claim.owner != *owner || !claim.writes_to.paths().iter().any(|path| path == destination)
                 {
                     continue;
                 }

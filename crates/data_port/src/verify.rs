@@ -8,9 +8,9 @@ use godwit_api::record::TransferNews;
 use godwit_engine::session::{Examination, Findings, send_error, serve_verification};
 use godwit_engine::{Counters, limits};
 use godwit_net::{IdentityId, Stream};
-use godwit_proto::{ErrorCode, Open, Opened, Record, TransferId};
+use godwit_proto::{Error as WireFailure, ErrorCode, Open, Opened, Record, TransferId};
 use godwit_tree::TreeRoot;
-use godwit_tree::verification::{Expected, ExtraError, Verifier, VerifierConfig};
+use godwit_tree::verification::{Expected, Verifier, VerifierConfig};
 
 use crate::allow::{Denial, Who};
 use crate::begin::{journals, place_for};
@@ -125,9 +125,6 @@ struct One<'a> {
     was_taken_back: bool,
 }
 
-/// Why the search for further names ended before its end.
-const ENDED: &str = "the search for further names ended: the access to read here was taken back or has expired, or the daemon stops";
-
 /// Between two looks whether the client still has the right to read here.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -144,31 +141,49 @@ impl Examination for One<'_> {
         Ok(())
     }
 
-    fn extra(&mut self, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), String> {
+    fn extra(&mut self, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), WireFailure> {
         let Some(expected) = self.expected.take() else {
             return Ok(());
         };
         let root = self.root.clone();
-        let mut goes_on = || self.goes_on();
+        let mut why = None;
+        let mut goes_on = || {
+            why = self.goes_on().err();
+            why.is_none()
+        };
         let found = expected.find_extra(&root, &mut goes_on, &mut |path| each(path.as_bytes()));
-        found.map_err(|error| match error {
-            ExtraError::GivenUp => ENDED.to_owned(),
-            error => error.to_string(),
+        found.map_err(|error| {
+            let other = || failure(Denial::new(ErrorCode::DESTINATION, error.to_string()));
+            why.unwrap_or_else(other)
         })
     }
 
-    fn goes_on(&mut self) -> bool {
+    fn goes_on(&mut self) -> Result<(), WireFailure> {
         if self.shared.stopping() {
-            return false;
+            return Err(failure(Denial {
+                retryable: true,
+                ..Denial::new(ErrorCode::CANCELLED, "the daemon was stopped")
+            }));
         }
         if self.looked.elapsed() < LOOK_EVERY {
-            return true;
+            return Ok(());
         }
         self.looked = Instant::now();
         // Twice in a row: a file of grants that is being written is empty for a moment.
         let places = &self.shared.places;
-        let is_gone = places.taken_back(&self.leave, &Round::default()).is_some();
-        let before = std::mem::replace(&mut self.was_taken_back, is_gone);
-        !(is_gone && before)
+        let no = places.taken_back(&self.leave, &Round::default());
+        let before = std::mem::replace(&mut self.was_taken_back, no.is_some());
+        match no {
+            Some(no) if before => Err(failure(no)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn failure(no: Denial) -> WireFailure {
+    WireFailure {
+        code: no.code.0,
+        message: no.message,
+        retryable: no.retryable,
     }
 }

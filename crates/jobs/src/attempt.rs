@@ -35,7 +35,7 @@ use crate::stored::Stored;
 use crate::{Shared, access, guests, left, manifest, reached};
 pub(crate) use events::AttemptEvents;
 use events::Observed;
-pub(crate) use fence::ClaimFence;
+pub(crate) use fence::{Claim, ClaimFence};
 pub(crate) use placed::Placing;
 use site::Away;
 pub(crate) use space::Shortage;
@@ -48,15 +48,16 @@ const TEXT_BYTES_MAX: usize = 4_096;
 /// While the state does not take how an attempt ended.
 const PROPOSE_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long an attempt stays with one node of a site with several, unless its owner sets otherwise: the next attempt goes to another node.
+/// How long an attempt of a job without a maximum of retries stays with one node of several, unless its owner sets otherwise.
 const IMPATIENT: [(&str, &str); 2] = [("stall-deadline", "20s"), ("retry-for", "20s")];
 
-/// Starts the attempt that was claimed under `epoch`.
-pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<String>, limit: u64) {
+/// Starts the attempt of a claim.
+pub(crate) fn start(shared: &Arc<Shared>, job: Job, claim: Claim, sites: Vec<String>, limit: u64) {
+    let epoch = claim.epoch;
     let control = Control::default();
     let progress = Arc::new(Mutex::new(None));
     let sight = Sight::of(shared, &job);
-    let fence = Arc::new(ClaimFence::new(shared, &job.id, epoch, &control));
+    let fence = Arc::new(ClaimFence::new(shared, &job.id, claim, &control));
     let attempt = Attempt {
         sight,
         fence: Arc::clone(&fence),
@@ -198,7 +199,8 @@ fn carry_out(
         }
         Err(why) => divided::whole(told, &why),
     }
-    if serving.get().is_some_and(|nodes| nodes > 1) {
+    // Each ended attempt counts as a retry.
+    if job.retry.retries_max.is_none() && serving.get().is_some_and(|nodes| nodes > 1) {
         for (setting, time) in IMPATIENT {
             let time = || vec![Text::from(time)];
             let settings = &mut prepared.spec.settings;

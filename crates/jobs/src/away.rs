@@ -20,22 +20,13 @@ pub(crate) fn leaves(
     exports: Option<&dyn ExportedFiles>,
     job: &Job,
 ) -> Result<bool, JobsError> {
-    let silent = needs(job).find_map(|name| {
-        let lasts = exports?.silent_for(name)?;
-        (lasts > SILENT_MAX).then_some((name, lasts))
-    });
-    let Some((name, lasts)) = silent else {
+    let Some(text) = silence(shared, exports, job) else {
         return Ok(false);
     };
     // The other nodes of a divided job continue.
     if Works(reader).of(&job.id)?.is_some() {
         return Ok(false);
     }
-    let node = &shared.config.node;
-    let text = format!(
-        "The file system of the export {name} has not answered at the node {node} for {} s: look at the mount there. The job goes on at another node that reaches the export, or here once the mount answers.",
-        lasts.as_secs()
-    );
     let progress = shared.live.progress(&job.id);
     let backoff = JobOp::Backoff {
         epoch: job.epoch,
@@ -51,6 +42,39 @@ pub(crate) fn leaves(
     }
     // A refusal means that the job was changed meanwhile.
     Ok(left.is_ok())
+}
+
+/// Whether a job waits because an export that it needs does not answer here. A claim would only use up a retry. The job says why it waits.
+pub(crate) fn keeps_waiting(
+    shared: &Shared,
+    exports: Option<&dyn ExportedFiles>,
+    job: &Job,
+) -> bool {
+    let Some(text) = silence(shared, exports, job) else {
+        return false;
+    };
+    if !is_told(job) {
+        let explain = JobOp::Explain {
+            seen: job.epoch,
+            reason: Reason::new(FailureCode::ExportAway, text),
+        };
+        // A refusal means that the job has changed meanwhile.
+        drop(attempt::propose(shared, &job.id, explain));
+    }
+    true
+}
+
+/// The words for an export of the job whose file system does not answer, if there is one.
+fn silence(shared: &Shared, exports: Option<&dyn ExportedFiles>, job: &Job) -> Option<String> {
+    let (name, lasts) = needs(job).find_map(|name| {
+        let lasts = exports?.silent_for(name)?;
+        (lasts > SILENT_MAX).then_some((name, lasts))
+    })?;
+    let node = &shared.config.node;
+    Some(format!(
+        "The file system of the export {name} has not answered at the node {node} for {} s: look at the mount there. The job goes on at another node that reaches the export, or here once the mount answers.",
+        lasts.as_secs()
+    ))
 }
 
 /// Whether the job's reason for waiting is a named export that is away.

@@ -1,14 +1,17 @@
 //! Asks nodes, and finds one of another site that answers: the one by which the site is known, or another one that the site has named.
 //! Decides nothing about jobs.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
 use godwit_api::job::Text;
 use godwit_controller::{of_site, which_nodes};
 use godwit_state::{
-    Actor, Agreed, BELIEVED_HOURS, Command, LEVEL_NAMED, Learn, Node, Op, Site, Target, Timestamp,
+    Actor, Agreed, BELIEVED_HOURS, Command, LEVEL_NAMED, Learn, Node, Op, Site, TARGETS_MAX,
+    Target, Timestamp,
 };
 
 use crate::Shared;
@@ -21,6 +24,9 @@ const ANY_PLACE: &str = "null:";
 
 /// How long a node may take to answer.
 const WITHIN: Duration = Duration::from_secs(10);
+
+/// Addresses of one node that are accepted from another site.
+const ADDRESSES_MAX: usize = 16;
 
 /// The site by a node of it that answers now, and all its nodes that serve the place. A site without an answering node stays as it is
 /// known: the later dial reports the fault.
@@ -41,8 +47,7 @@ pub(crate) fn living(
                 let by = serving(node, &nodes);
                 return Ok((site_by(site, by), nodes));
             }
-            // A node that is stopped takes connections, and answers nothing.
-            Err(refusal) if refusal.code.is_one_of(&[code::UNREACHABLE, code::GIVEN_UP]) => {}
+            Err(refusal) if is_silent(&refusal) => {}
             // A node that was named once and does not confirm its site may be another's by now.
             Err(_) if node.identity != site.identity => {}
             // It answers, but not this.
@@ -55,6 +60,12 @@ pub(crate) fn living(
         true => Err(Refusal::later(code::UNREACHABLE, forgotten(&site))),
         false => Ok((site, vec![known])),
     }
+}
+
+/// Whether a node was not reached. A node that is stopped takes connections, and answers nothing.
+fn is_silent(refusal: &Refusal) -> bool {
+    let silent = [code::UNREACHABLE, code::GIVEN_UP];
+    refusal.code.is_one_of(&silent)
 }
 
 /// The learned nodes of a site that are believed at a time, as they are asked.
@@ -132,13 +143,22 @@ fn site_by(site: Site, node: Peer) -> Site {
 }
 
 /// The nodes of the site, by the answer of one of them. The node that the operator named may name any nodes; any other one only gives
-/// addresses of believed ones.
+/// addresses of believed ones, and has to confirm that it is still of the site.
 fn nodes_of(shared: &Shared, site: &Site, node: &Peer, path: &[u8]) -> Result<Vec<Peer>, Refusal> {
     let path = Text(path.to_vec());
-    let answer = ask(shared, node, &which_nodes(&path), WITHIN, &|| true)?;
+    let named = node.identity == site.identity;
+    let question = match named {
+        true => which_nodes(&path),
+        false => Question::Nodes {
+            path: path.clone(),
+            of: Some(site.identity.clone()),
+        },
+    };
+    let answer = ask(shared, node, &question, WITHIN, &|| true)?;
     let Answer::Nodes(mut nodes) = answer else {
         return Ok(vec![node.clone()]);
     };
+    bound(&mut nodes);
     let at = shared.now();
     let is_known = |one: &Peer| {
         one.identity == site.identity
@@ -146,28 +166,48 @@ fn nodes_of(shared: &Shared, site: &Site, node: &Peer, path: &[u8]) -> Result<Ve
                 .believed(at)
                 .any(|known| known.identity == one.identity)
     };
-    let named = node.identity == site.identity;
     if !named {
         nodes.retain(is_known);
     }
-    // A known node that is away at this moment stays believed if it is named.
-    let away: Vec<Peer> = nodes.iter().filter(|one| is_known(one)).cloned().collect();
+    let mut away: Vec<Peer> = nodes.iter().filter(|one| is_known(one)).cloned().collect();
     let trusted = |identity: &str| identity == node.identity;
-    let ask =
-        |one: &Peer, question: &Question, within| ask(shared, one, question, within, &|| true);
+    // Nodes that gave an answer of any kind.
+    let answered = Mutex::new(HashSet::new());
+    let ask = |one: &Peer, question: &Question, within| {
+        let answer = ask(shared, one, question, within, &|| true);
+        if !answer.as_ref().is_err_and(is_silent) {
+            let mut answered = answered.lock().unwrap_or_else(PoisonError::into_inner);
+            answered.insert(one.identity.clone());
+        }
+        answer
+    };
     let mut peers = Vec::new();
-    for mut one in of_site(nodes, node, &path, &trusted, &ask) {
+    for mut one in of_site(nodes, &peer(site), &path, &trusted, &ask) {
         // The node that answered keeps the addresses by which it was reached.
         if one.identity == node.identity {
             one.addresses.clone_from(&node.addresses);
         }
         peers.push(one);
     }
-    let mut told = peers.clone();
-    let is_away = |one: &Peer| !peers.iter().any(|there| there.identity == one.identity);
-    told.extend(away.into_iter().filter(is_away));
+    // A known node that is away at this moment stays believed if it is named. One that refused does not: it may have left the site.
+    let answered = answered
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let is_there = |one: &Peer| peers.iter().any(|there| there.identity == one.identity);
+    away.retain(|one| !is_there(one) && !answered.contains(&one.identity));
+    let told: Vec<Peer> = peers.iter().cloned().chain(away).collect();
     learn(shared, site, &told, named);
     Ok(peers)
+}
+
+/// Bounds the answer of a node: the state keeps these nodes. A node that is listed twice counts once.
+fn bound(nodes: &mut Vec<Peer>) {
+    let mut seen = HashSet::new();
+    nodes.retain(|node| seen.insert(node.identity.clone()));
+    nodes.truncate(TARGETS_MAX);
+    for node in nodes {
+        node.addresses.truncate(ADDRESSES_MAX);
+    }
 }
 
 /// Notes the nodes for a time at which the known one does not answer. Nodes that cannot be noted are named again to the next job.
@@ -185,9 +225,12 @@ fn learn(shared: &Shared, site: &Site, nodes: &[Peer], named: bool) {
     let has_times = Agreed(&reader)
         .level()
         .is_ok_and(|level| level >= LEVEL_NAMED);
-    let at = shared.now();
+    let is_news = match has_times {
+        true => is_news(site, &told, named, shared.now()),
+        false => is_other(site, &told),
+    };
     // A site of one node has nothing to be learned; a site that is named with a job alone is not in the state.
-    if !is_news(site, &told, named && has_times, at) || (site.nodes.is_empty() && told.len() < 2) {
+    if !is_news || (site.nodes.is_empty() && told.len() < 2) {
         return;
     }
     let op = Op::Learn(Box::new(Learn {
@@ -204,7 +247,19 @@ fn learn(shared: &Shared, site: &Site, nodes: &[Peer], named: bool) {
     );
 }
 
-/// Whether this is news for the state: other addresses, a new node, or the confirmation of a node.
+/// Whether this is news for a state that has no times: any other list, which replaces the earlier one.
+fn is_other(site: &Site, told: &[Target]) -> bool {
+    let is_same = site.nodes.len() == told.len()
+        && site.nodes.iter().zip(told).all(|(node, told)| {
+            node.name == told.name
+                && node.identity == told.identity
+                && node.addresses == told.addresses
+        });
+    !is_same
+}
+
+/// Whether this is news for a state that has times: other addresses, a new node, or the confirmation of a node. Nodes that are missing are
+/// no news, because the belief in them ends by its time.
 fn is_news(site: &Site, told: &[Target], named: bool, at: Timestamp) -> bool {
     told.iter().any(|told| {
         let known = site
@@ -223,6 +278,8 @@ fn is_news(site: &Site, told: &[Target], named: bool, at: Timestamp) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use godwit_state::SiteNode;
+
     use super::*;
 
     #[test]
@@ -238,5 +295,60 @@ mod tests {
         assert_eq!(serving(known.clone(), &all).name, "a");
         // A node that is alone names no nodes.
         assert_eq!(serving(known, &[]).name, "a");
+    }
+
+    #[test]
+    fn a_shorter_list_is_news_only_for_a_state_without_times() {
+        let target = |name: &str| Target {
+            name: name.to_owned(),
+            identity: format!("gw1-{name}"),
+            addresses: Vec::new(),
+        };
+        let now = Timestamp(1_795_503_600_000);
+        let site = Site {
+            name: "siteB".to_owned(),
+            addresses: Vec::new(),
+            identity: "gw1-a".to_owned(),
+            comment: String::new(),
+            nodes: ["a", "b"]
+                .map(|name| SiteNode {
+                    name: name.to_owned(),
+                    identity: format!("gw1-{name}"),
+                    addresses: Vec::new(),
+                    named: Some(now),
+                })
+                .to_vec(),
+        };
+        let both = ["a", "b"].map(target);
+        assert!(!is_other(&site, &both));
+        assert!(is_other(&site, &both[..1]));
+        assert!(!is_news(&site, &both[..1], true, now));
+        let later = now.after(RENEW_EVERY_MS);
+        assert!(is_news(&site, &both, true, later));
+        assert!(!is_news(&site, &both, false, later));
+        assert!(is_news(&site, &[target("c")], false, now));
+    }
+
+    #[test]
+    fn the_answer_of_a_node_is_bounded() {
+        let node = |number: usize| Peer {
+            name: "n".to_owned(),
+            addresses: vec!["192.0.2.1".to_owned(); 2 * ADDRESSES_MAX],
+            identity: format!("gw1-{number}"),
+        };
+        let mut nodes: Vec<Peer> = (0..4 * TARGETS_MAX).map(|at| node(at / 2)).collect();
+        bound(&mut nodes);
+        assert_eq!(nodes.len(), TARGETS_MAX);
+        assert_eq!(nodes[1].identity, "gw1-1");
+        let bounded = |node: &Peer| node.addresses.len() == ADDRESSES_MAX;
+        assert!(nodes.iter().all(bounded));
+    }
+
+    #[test]
+    fn a_node_that_refuses_is_not_away() {
+        let refusal = |code| Refusal::new(code, "no");
+        assert!(is_silent(&refusal(code::UNREACHABLE)));
+        assert!(is_silent(&refusal(code::GIVEN_UP)));
+        assert!(!is_silent(&refusal(code::OTHER_CLUSTER)));
     }
 }

@@ -55,7 +55,7 @@ fn due(shared: &Shared, asked: &HashMap<String, Instant>) -> Result<Vec<Site>, J
     let sites = shared.replica.reader().objects::<Site>()?;
     let mut sites: Vec<(Timestamp, Site)> = sites
         .into_iter()
-        .filter_map(|site| Some((oldest(&site)?, site)))
+        .filter_map(|site| Some((newest(&site)?, site)))
         .filter(|(named, site)| {
             named.after(reached::RENEW_EVERY_MS) <= now && !asked.contains_key(&site.identity)
         })
@@ -68,8 +68,38 @@ fn due(shared: &Shared, asked: &HashMap<String, Instant>) -> Result<Vec<Site>, J
         .collect())
 }
 
-/// The oldest time at which a node of a site was named last. None for a site without learned nodes, or below the level that notes such
-/// times.
-fn oldest(site: &Site) -> Option<Timestamp> {
-    site.nodes.iter().filter_map(|node| node.named).min()
+/// When the node that the operator named last answered with its nodes. Nodes that it names no longer keep their earlier times. None for a
+/// site without learned nodes, or below the level that notes such times.
+fn newest(site: &Site) -> Option<Timestamp> {
+    site.nodes.iter().filter_map(|node| node.named).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_state::SiteNode;
+
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_named_no_longer_makes_no_site_due() {
+        let node = |name: &str, named| SiteNode {
+            name: name.to_owned(),
+            identity: format!("gw1-{name}"),
+            addresses: Vec::new(),
+            named,
+        };
+        let mut site = Site {
+            name: "siteB".to_owned(),
+            addresses: Vec::new(),
+            identity: "gw1-first".to_owned(),
+            comment: String::new(),
+            nodes: vec![node("first", None)],
+        };
+        assert_eq!(newest(&site), None);
+        site.nodes = vec![
+            node("first", Some(Timestamp(9))),
+            node("left", Some(Timestamp(3))),
+        ];
+        assert_eq!(newest(&site), Some(Timestamp(9)));
+    }
 }

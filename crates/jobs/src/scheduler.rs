@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use godwit_api::failure::FailureCode;
+use godwit_run::pulse;
 use godwit_state::{
     Actor, Command, Effect, Finish, Follower, Job, JobOp, Op, Outcome, ProposeError, Reader,
     Reason, Timestamp,
@@ -14,7 +15,7 @@ use tokio::runtime::Builder;
 use tokio::time::timeout;
 
 use crate::access::Sight;
-use crate::attempt;
+use crate::attempt::{self, Claim};
 use crate::error::JobsError;
 use crate::nodes::{NO_NODE, Nodes, Seen};
 use crate::order::{self, Running};
@@ -162,6 +163,10 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
         explain_nobody(shared, &due, &nodes)?;
     }
     due.retain(|job| nodes.can_run(job));
+    if !due.is_empty() {
+        let exports = (shared.config.make_env)(&[]).exports;
+        due.retain(|job| !away::keeps_waiting(shared, exports.as_deref(), job));
+    }
     let (due, again) = seen.sift(due, &nodes, running.len(), Instant::now());
     let elsewhere: Vec<Running> = nodes.elsewhere().cloned().collect();
     let rules = policy.rules(shared.config.jobs_max);
@@ -330,6 +335,7 @@ fn start(
     };
     let command = Command::new(shared.now(), actor(shared), Op::Job(job.id.clone(), claim));
     shared.live.fits(&job.id);
+    let stops = pulse::stops();
     let Some(Effect::Job { epoch, .. }) = settle(shared.replica.propose_blocking(command))? else {
         // The job was changed meanwhile; the next pass sees that.
         return Ok(());
@@ -341,7 +347,8 @@ fn start(
         sites: sites.clone(),
     });
     let limit = policy.rate(job.limit, &job.owner, &sites, &with);
-    attempt::start(shared, job, epoch, sites, limit);
+    let claim = Claim { epoch, stops };
+    attempt::start(shared, job, claim, sites, limit);
     Ok(())
 }
 

@@ -1,28 +1,28 @@
-//! The pace of a transfer in the background: as much as nobody else wants, judged by delay, loss and what arrives.
+//! The pace of a background transfer: the capacity that other traffic leaves free, judged by delay, loss and delivered bytes.
 //! A pure controller, one for each path: samples and time in, a rate out. Sets no socket and reads no clock.
 //!
-//! In the spirit of LEDBAT (RFC 6817): a queue that grows says that somebody else sends too, long before anything is lost. Added
-//! to TCP, whatever its congestion control: only its greatest pace is set.
+//! The design follows LEDBAT (RFC 6817): a growing queue shows other senders long before packets are lost. The controller works
+//! on top of TCP with any congestion control, because it sets only the maximum pace.
 //!
-//! The pace rises while round trips stay near the least one, and falls as soon as a queue grows or packets are lost.
+//! The pace rises while the RTT stays near its minimum. The pace falls as soon as a queue grows or packets are lost.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// What the path did since the last sample.
+/// Counters and RTT of the path since the last sample.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PathSample {
-    /// Round trip as the kernel smooths it, of the streams of the path.
+    /// Smoothed RTT of the path's streams, from the kernel.
     pub round_trip: Duration,
-    /// The least of late.
+    /// Lowest recent RTT.
     pub round_trip_min: Duration,
     /// Bytes that the other end's kernel acknowledged.
     pub acknowledged_bytes: u64,
-    /// Bytes sent, those sent again included.
+    /// Bytes sent, including retransmissions.
     pub sent_bytes: u64,
-    /// Bytes sent again.
+    /// Bytes retransmitted.
     pub resent_bytes: u64,
-    /// Bytes of a segment.
+    /// Segment size in bytes.
     pub segment_bytes: u64,
     /// Streams of the path.
     pub streams: u32,
@@ -33,38 +33,38 @@ pub struct PathSample {
 pub struct Background {
     /// Bytes a second.
     rate: f64,
-    /// When each of the last minutes began, and the least round trip in it.
+    /// When each of the last minutes began, and the lowest RTT in it.
     minutes: VecDeque<(Instant, Duration)>,
     last: Option<Instant>,
-    /// When others were noticed last: not slowed again before what that did can be seen.
+    /// Time of the last slowdown. The pace does not fall again until the effect of that slowdown can be seen.
     slowed: Option<Instant>,
-    /// Bytes that arrived in the last steps, and how long each took.
+    /// Bytes that arrived in each of the last steps, and the length of each step.
     arrived: [(f64, f64); ARRIVALS],
     steps: usize,
 }
 
-/// Streams measure themselves as often as steps are made: one step alone may see nothing, or all of two.
+/// Streams are measured as often as steps are made, so a single step may see no measurement or two.
 const ARRIVALS: usize = 5;
 
-/// Bytes a second at the beginning, and the least ever: a trickle that keeps the measurement alive.
+/// Initial pace and lowest pace in bytes a second. The lowest pace is a trickle that keeps the measurement alive.
 const FIRST: f64 = 4e6;
 const FLOOR: f64 = 250e3;
 
-/// A queue of this, and of this part of the round trip, is held for chance.
+/// A queue up to this delay, or up to this share of the RTT, counts as noise.
 const QUEUE_MIN: Duration = Duration::from_millis(2);
 const QUEUE_PART: f64 = 0.04;
 
-/// A receiver keeps an acknowledgement back until a second segment comes, or for so long.
+/// Longest time that a receiver delays an acknowledgement while it waits for a second segment.
 const ACK_DELAY_MAX: Duration = Duration::from_millis(50);
 
-/// How long the least round trip is remembered: RFC 6817 has ten minutes.
+/// Minutes for which the lowest RTT is remembered. RFC 6817 uses ten.
 const MINUTES: usize = 10;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// More than this part sent again says that there is no room.
+/// A higher share of retransmitted bytes means that the path has no room.
 const LOSS: f64 = 0.02;
 
-/// Beyond what arrived, room to find out that more would.
+/// The pace may exceed the delivered rate by this factor, to find out whether the path delivers more.
 const HEADROOM: f64 = 1.25;
 
 impl Default for Background {
@@ -81,13 +81,13 @@ impl Default for Background {
 }
 
 impl Background {
-    /// Bytes a second of a path of which nothing is known yet.
+    /// Initial pace, in bytes a second, of a path without measurements.
     pub fn first() -> u64 {
         whole(FIRST)
     }
 
-    /// The least round trip of the last minutes (the base delay of RFC 6817, with a minimum for each minute): a way that has
-    /// become longer for good is no queue for ever.
+    /// The lowest RTT of the last minutes: the base delay of RFC 6817, with one minimum for each minute. Old minima expire, so a path
+    /// whose RTT has risen for good is not taken for a queue.
     fn base(&mut self, now: Instant, seen: Duration) -> Duration {
         match self.minutes.back_mut() {
             Some((began, least)) if now.duration_since(*began) < MINUTE => {
@@ -102,7 +102,7 @@ impl Background {
         least.unwrap_or(seen)
     }
 
-    /// Takes a sample, and gives the most bytes a second that the path should be sent now.
+    /// Takes a sample and returns the pace for the path, in bytes a second.
     pub fn step(&mut self, now: Instant, sample: &PathSample) -> u64 {
         let Some(last) = self.last.replace(now) else {
             return whole(self.rate);
@@ -115,7 +115,7 @@ impl Background {
         self.steps += 1;
         let least = self.base(now, sample.round_trip_min);
         let queue = sample.round_trip.saturating_sub(least);
-        // At a small pace it is the next segment that an acknowledgement waits for, and no queue.
+        // At a low pace, an acknowledgement waits for the next segment. This wait is not a queue.
         let next = (2 * sample.segment_bytes * u64::from(sample.streams)) as f64 / self.rate;
         let chance = Duration::from_secs_f64(next.min(ACK_DELAY_MAX.as_secs_f64()));
         let target = QUEUE_MIN.max(least.mul_f64(QUEUE_PART)) + chance;
@@ -135,7 +135,7 @@ impl Background {
                 };
             }
         } else if fullness < 0.5 && settled {
-            // By time, not by steps, and the faster the longer nobody else was noticed.
+            // The growth depends on time, not on steps. It is faster the longer no other traffic was noticed.
             let calm = self
                 .slowed
                 .map(|slowed| now.duration_since(slowed).as_secs());
@@ -146,7 +146,7 @@ impl Background {
                 Some(_) => 2.0,
             };
             self.rate *= growth.powf(passed);
-            // Nothing is gained by a pace that nothing follows, and others would pay for it later.
+            // A pace far above the delivered rate gains nothing, and would hurt other traffic later.
             let (bytes, time) = self
                 .arrived
                 .iter()

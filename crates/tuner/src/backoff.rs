@@ -1,4 +1,4 @@
-//! Owns the waiting time until something may be tried again: longer after each trial for nothing, shorter after one that won.
+//! Owns the waiting time until something may be tried again: longer after each trial in vain, shorter after a success.
 //! Does not decide what is tried.
 
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Waiting times double up to this.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(320);
 
-/// A time before which something is not tried, longer after each time that it was for nothing.
+/// A time before which nothing is tried, longer after each trial in vain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Backoff {
     pub(super) until: Duration,

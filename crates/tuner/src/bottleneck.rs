@@ -1,11 +1,11 @@
-//! Names what limits a transfer, from what both ends counted over some time, with the figure and what could be done.
+//! Names the stage that limits a transfer, from the counters of both ends over some time, with a figure and advice.
 //! Measures nothing, keeps nothing: the same counters give the same answer.
 //!
-//! The end whose streams never wait, for room or for data, limits; between two ends that both wait, the network does. The user's
-//! limit is named if it is reached and waited for. At the busy end, time in storage calls without a processor is compared with
-//! processor time used and wanted. Time that nobody counted is no work: unless half of the time is accounted for, no stage is
-//! named. A batch that is made durable while the sender has nothing left is the destination's storage.
-//! `crates/engine/tests/bottleneck.rs` throttles one stage after the other of real engines.
+//! The end whose streams never wait, for room or for data, limits the transfer. If both ends wait, the network limits. The user's
+//! limit is named if the rate reaches the limit and streams wait for it. At the busy end, time in storage calls without a processor
+//! is compared with processor time used and wanted. Uncounted time is not taken for work: unless half of the time is accounted for,
+//! no stage is named. If a batch is made durable while the sender has nothing left, the destination's storage limits.
+//! `crates/engine/tests/bottleneck.rs` throttles the stages of real engines one by one.
 
 mod paths;
 mod words;
@@ -16,14 +16,14 @@ use crate::Snapshot;
 pub use self::paths::ChannelRate;
 pub use self::worth::Chosen;
 
-/// What limits a transfer.
+/// The stage that limits a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bottleneck {
     /// Reading, or scanning, at the source.
     SourceStorage,
     /// Processors at the source.
     SourceCpu,
-    /// Between the two ends.
+    /// The path between the two ends.
     Network,
     /// Processors at the destination.
     DestinationCpu,
@@ -47,7 +47,7 @@ impl Bottleneck {
     }
 }
 
-/// What both ends counted over the same time, or nearly; either may be unknown.
+/// Counters of both ends over about the same time. Either end may be unknown.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Shares {
     /// The sending end's counters.
@@ -56,34 +56,34 @@ pub struct Shares {
     pub destination: Option<Snapshot>,
 }
 
-/// What limits a transfer, in figures and words.
+/// A finding about a transfer: the limiting stage, a figure and advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// The limiting stage.
     pub stage: Bottleneck,
-    /// How it shows: `290 MB/s written, writers busy 97 % of the time`.
+    /// The evidence: `290 MB/s written, writers busy 97 % of the time`.
     pub figure: String,
-    /// What could be done about it, if anything.
+    /// Advice for the user, if there is any.
     pub advice: Option<String>,
 }
 
-/// Below this share of the time that a stage is at work it is not what the others wait for.
+/// A stage that works for less than this share of the time does not hold up the others.
 const BUSY: f64 = 0.8;
 
-/// Waits for the rate limit below this share of the time are chance.
+/// Waits for the rate limit below this share of the time are noise.
 const LIMITED: f64 = 0.05;
 
-/// A rate of this part of the limit is held to be at it.
+/// A rate of at least this share of the limit counts as at the limit.
 const AT_LIMIT: f64 = 0.85;
 
-/// A transfer in the background that sends this part of what its pace allows is held back by it.
+/// A background transfer that sends at least this share of its pace is held back by the pace.
 const AT_PACE: f64 = 0.85;
 
-/// Time that nobody counted as a wait is not yet work: storage and processors must show for this part of it.
+/// Uncounted time is not taken for work: storage and processors must account for this share of it.
 const SHOWN: f64 = 0.5;
 
 impl Shares {
-    /// What was counted since `earlier`.
+    /// The counts of both ends since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let since = |now: Option<Snapshot>, then: Option<Snapshot>| {
@@ -95,8 +95,8 @@ impl Shares {
         }
     }
 
-    /// Names what limits; `None` before anything was measured, where nothing that was shows it, and where nothing limits: the
-    /// source has nothing to give.
+    /// Names the stage that limits the transfer. Returns `None` before anything was measured, if no counter shows the stage, and if
+    /// the source has nothing to send.
     pub fn bottleneck(&self) -> Option<Bottleneck> {
         let source = self.source();
         let destination = self.destination.as_ref().and_then(Destination::of);
@@ -110,14 +110,14 @@ impl Shares {
             (None, Some(destination)) if destination.busy >= BUSY => destination.stage(),
             (None, Some(_)) => None,
             (Some(source), Some(destination)) => {
-                // The kernel says that the window of the receiver is full: it takes too slowly.
+                // The kernel reports that the receiver's window is full: the receiver reads too slowly.
                 let window_full = source.window_limited > 0.5 && destination.busy > 0.5;
                 let busy = destination.busy >= BUSY || (window_full && source.busy < BUSY);
                 let there = destination.stage().filter(|_| busy);
                 if there.is_some() && destination.busy >= source.busy.min(0.97) {
                     there
                 } else if source.busy >= BUSY {
-                    // Everything is sent, or all that may be: what is missing is that it becomes durable.
+                    // Everything that may be sent has been sent. The transfer waits for the data to become durable.
                     if source.starved > 0.5 && destination.syncing > 0.5 {
                         return Some(Bottleneck::DestinationStorage);
                     }
@@ -136,7 +136,7 @@ impl Shares {
         self.source().is_some_and(|source| source.is_starved())
     }
 
-    /// Whether the transfer is in the background, and sends what its own pace there allows.
+    /// Whether this is a background transfer that sends at its own pace.
     pub fn is_at_pace(&self) -> bool {
         self.source.is_some_and(|source| {
             positive(source.paced_bytes)
@@ -148,7 +148,7 @@ impl Shares {
         Source::of(self.source.as_ref()?, self.sent_per_second())
     }
 
-    /// Content bytes a second that left the source. A peer does not tell what it has sent; what it has read may still wait.
+    /// Content bytes a second that left the source. A peer does not report the bytes it sent, and bytes it read may still wait.
     fn sent_per_second(&self) -> f64 {
         let rate = |side: &Option<Snapshot>, bytes: fn(&Snapshot) -> u64| {
             side.as_ref()
@@ -158,8 +158,8 @@ impl Shares {
         sent.max(rate(&self.destination, |side| side.bytes_received))
     }
 
-    /// What limits, in figures and words; `None` also where it is not worth a word: nothing moved, or only for a moment.
-    /// `channels` tell which of them is slow, as far as they are known; there is no advice to do what is in force.
+    /// The finding in figures and words. Returns `None` also if nothing moved, or only for a moment. A slow channel is named if
+    /// `channels` has its rates. The advice leaves out settings that are already in force.
     pub fn finding(&self, channels: &[ChannelRate], chosen: &Chosen) -> Option<Finding> {
         self.bottleneck()
             .filter(|stage| worth::is_worth_naming(*stage, self))
@@ -169,23 +169,23 @@ impl Shares {
 
 /// Shares of the time of the sending streams.
 struct Source {
-    /// At work, or waiting for work of others at this end.
+    /// Share of the time at work, or waiting for other work at this end.
     busy: f64,
     starved: f64,
     limited: f64,
-    /// Of the time that sockets had something to send, by the receiver's window.
+    /// Share of the time with data in the sockets that was limited by the receiver's window.
     window_limited: f64,
-    /// Content a second, and the most there may be; 0 is no limit.
+    /// Content bytes a second, and the limit; 0 means no limit.
     rate: f64,
     limit: f64,
-    /// Thread-seconds in storage without a processor in use, and those with one in use or wanted.
+    /// Thread time in storage without a processor, and thread time with a processor in use or wanted.
     storage: f64,
     cpu: f64,
-    /// Of the measurement.
+    /// Length of the measurement.
     elapsed: f64,
-    /// They cover enough of the time to be named.
+    /// Whether both times cover enough of the measurement to name a stage.
     shows: bool,
-    /// The scan was still at it, or files were being read.
+    /// Whether the scan was running or files were being read.
     reads: bool,
 }
 
@@ -219,7 +219,7 @@ impl Source {
 
     fn is_limited(&self) -> bool {
         let at_limit = self.limit > 0.0 && self.rate >= AT_LIMIT * self.limit;
-        // Of a few large blocks at a small rate one waits, and other streams have none.
+        // With a few large blocks at a low rate, one stream waits for the limit and the others have no block.
         let mostly =
             self.limited > 0.5 || (self.limited > 0.2 && self.limited > 0.5 * (1.0 - self.starved));
         self.limited > LIMITED && (at_limit || mostly)
@@ -229,10 +229,10 @@ impl Source {
         self.busy > 0.0 && self.starved > 0.9 * self.busy
     }
 
-    /// Which part of this end it is; `None` if there is nothing to do, or nothing that shows it.
+    /// The stage of this end that limits. Returns `None` if there is nothing to do, or if no counter shows the stage.
     fn stage(&self) -> Option<Bottleneck> {
         if self.is_starved() {
-            // Nobody reads, and nobody has anything to send: the scan finds nothing, or has found all there is.
+            // No thread reads and no stream has data to send: the scan finds nothing, or has finished.
             let worth = self.storage > 0.5 * self.cpu;
             return (self.reads && (worth || self.storage + self.cpu <= 0.0))
                 .then_some(Bottleneck::SourceStorage);
@@ -246,15 +246,15 @@ impl Source {
 
 /// Shares of the time of the receiving streams.
 struct Destination {
-    /// At work, or held back by storage.
+    /// Share of the time at work, or held back by storage.
     busy: f64,
-    /// Of the time, not of streams: batches were being made durable.
+    /// Share of the time, not of the streams, in which batches were being made durable.
     syncing: f64,
     storage: f64,
     cpu: f64,
-    /// Of the measurement.
+    /// Length of the measurement.
     elapsed: f64,
-    /// They cover enough of the time to be named.
+    /// Whether both times cover enough of the measurement to name a stage.
     shows: bool,
 }
 
@@ -284,7 +284,7 @@ impl Destination {
         })
     }
 
-    /// Which part of this end it is; `None` if nothing shows it.
+    /// The stage of this end that limits. Returns `None` if no counter shows the stage.
     fn stage(&self) -> Option<Bottleneck> {
         named(self.shows, self.storage, self.cpu, self.elapsed).map(|of| match of {
             Work::Storage => Bottleneck::DestinationStorage,
@@ -293,14 +293,14 @@ impl Destination {
     }
 }
 
-/// What threads are busy with.
+/// The kind of work that keeps threads busy.
 enum Work {
     Storage,
     Cpu,
 }
 
-/// What threads were busy with most; None where nothing shows it. Threads that have no processor in use or wanted for most of the time
-/// of one of them are not held up by processors, however little else was counted.
+/// The kind of work that kept threads busy most. Returns `None` if no counter shows it. Processors are named only if
+/// their time, in use or wanted, is at least half of one thread's time, however little else was counted.
 fn named(shows: bool, storage: f64, cpu: f64, elapsed: f64) -> Option<Work> {
     match storage >= cpu {
         true => shows.then_some(Work::Storage),
@@ -308,8 +308,8 @@ fn named(shows: bool, storage: f64, cpu: f64, elapsed: f64) -> Option<Work> {
     }
 }
 
-/// Whether `work`, the time in storage and on processors, tells what threads did in the time that is not known to be a wait.
-/// One thread that works for all of them is enough.
+/// Whether `work`, the time in storage and on processors, explains the time that is not known to be a wait.
+/// The work of one thread is enough, because all threads may wait for it.
 fn shows(work: f64, active: f64, elapsed_ns: u64) -> bool {
     let elapsed = positive(elapsed_ns).unwrap_or(f64::INFINITY);
     work > 0.0 && work >= SHOWN * active.min(elapsed)

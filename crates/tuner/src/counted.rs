@@ -1,27 +1,27 @@
-//! Owns the list of what one end of a transfer counts, and a copy of all of it at one moment.
+//! Owns the list of counters of one end of a transfer, and the snapshot of all of them at one moment.
 //! Counts nothing.
 
 use std::time::Duration;
 
-/// Hands the counters, with their documentation, to a macro; those behind the semicolon are gauges.
+/// Passes the counters, with their documentation, to a macro. The counters after the semicolon are gauges.
 #[macro_export]
 macro_rules! each_counter {
     ($define:ident) => {
         $define! {
             /// Entries that the scan found.
             entries_scanned,
-            /// Of those, the ones that are no directories; not told to the other end, which counts what it is told of.
+            /// Scanned entries that are not directories. Not sent to the other end, which counts the files it receives.
             files_scanned,
-            /// Sizes of the files found, and once more of those that changed and were begun anew.
+            /// Sizes of the files found. A file that changed and was started again counts once more.
             bytes_scanned,
-            /// Entries that the selection left out; a directory counts once, with all that is in it.
+            /// Entries that the selection left out. A directory counts once, with its whole content.
             entries_excluded,
-            /// Files that were there already.
+            /// Files that were already at the destination.
             files_skipped,
-            /// Their content bytes.
+            /// Content bytes of the skipped files.
             bytes_skipped,
-            /// At the sender: of `bytes_scanned`, what is done with and was neither written nor skipped. Ranges that the receiver had, holes,
-            /// files of which the metadata alone was set, files that failed.
+            /// At the sender: bytes of `bytes_scanned` that are finished and were neither written nor skipped. These are ranges that the
+            /// receiver had, holes, files of which only the metadata was set, and failed files.
             bytes_unmoved,
             /// Entries other than directories that are complete at the destination because of this transfer.
             files_done,
@@ -29,41 +29,41 @@ macro_rules! each_counter {
             bytes_read,
             /// Content bytes handed to streams, repeats included.
             bytes_sent,
-            /// Content bytes sent once more: after a lost stream, a failed sync, a file that changed.
+            /// Content bytes sent again after a lost stream, a failed sync or a changed file.
             bytes_resent,
             /// Content bytes that arrived.
             bytes_received,
             /// Content bytes acknowledged as written.
             bytes_written,
-            /// Content bytes acknowledged as durable, those of files that failed or began anew left out.
+            /// Content bytes acknowledged as durable, without files that failed or were started again.
             bytes_durable,
             /// Entries that failed.
             entries_failed,
-            /// Of those, sources that could not be read themselves.
+            /// Failed entries whose source itself could not be read.
             sources_failed,
-            /// Entries whose owner this end could not keep, or not tell.
+            /// Entries whose owner this end could not keep or determine.
             owners_lost,
-            /// Entries whose group.
+            /// Entries whose group this end could not keep or determine.
             groups_lost,
-            /// Entries whose set-id bits.
+            /// Entries whose set-id bits this end could not keep or determine.
             set_ids_lost,
-            /// Entries with `user.*` attributes that.
+            /// Entries whose `user.*` attributes this end could not keep or determine.
             xattrs_lost,
-            /// Entries with `security.*` or `trusted.*` attributes that.
+            /// Entries whose `security.*` or `trusted.*` attributes this end could not keep or determine.
             privileged_xattrs_lost,
-            /// Entries whose access lists.
+            /// Entries whose access lists this end could not keep or determine.
             acls_lost,
-            /// Entries whose time.
+            /// Entries whose time this end could not keep or determine.
             times_lost,
-            /// Entries whose mode.
+            /// Entries whose mode this end could not keep or determine.
             modes_lost,
-            /// Files that are another name of one in another root, and are sent once more.
+            /// Files that are hard links to a file in another root, and are sent once more.
             links_split,
-            /// Entries that were there but for their metadata, which was set.
+            /// Entries that were already complete except for their metadata, which was set.
             entries_adjusted,
-            /// Entries that only the destination had, and that were removed.
+            /// Entries that existed only at the destination and were removed.
             entries_deleted,
-            /// Places of the source that could not be looked at.
+            /// Paths of the source that the scan could not read.
             scan_faults,
             /// Blocks that arrived with a wrong digest.
             digest_failures,
@@ -73,7 +73,7 @@ macro_rules! each_counter {
             sending_ns,
             /// Nanoseconds of stream threads: nothing to send.
             starved_ns,
-            /// Nanoseconds of stream threads: no free block, everything sent and not yet acknowledged.
+            /// Nanoseconds of stream threads: no free block, because everything sent is still unacknowledged.
             unacknowledged_ns,
             /// Nanoseconds of stream threads: waiting for the rate limit.
             limited_ns,
@@ -83,7 +83,7 @@ macro_rules! each_counter {
             receiving_ns,
             /// Nanoseconds of receiving threads: checking and writing.
             writing_ns,
-            /// Nanoseconds of receiving threads: held back because too much is written and not yet durable.
+            /// Nanoseconds of receiving threads: held back because too much is written but not yet durable.
             undurable_ns,
             /// Nanoseconds spent in making batches durable.
             syncing_ns,
@@ -95,59 +95,59 @@ macro_rules! each_counter {
             streams_lost,
             /// Nanoseconds that threads of any kind spent in calls of the source's storage.
             storage_reading_ns,
-            /// Nanoseconds that threads of any kind spent in calls of the destination's storage, planning included and syncing not.
+            /// Nanoseconds that threads of any kind spent in calls of the destination's storage, including planning but not syncing.
             storage_writing_ns,
             /// Nanoseconds spent in taking or checking digests.
             digesting_ns,
-            /// Nanoseconds that threads of this transfer were ready to run and had no processor.
+            /// Nanoseconds that threads of this transfer were ready to run but had no processor.
             cpu_waiting_ns,
             /// Nanoseconds that streams which carry contents were attached, summed over them.
             streams_ns,
-            /// Nanoseconds of `sending_ns` and the like: no room in the socket.
+            /// Nanoseconds of `sending_ns` and similar counters: no room in the socket.
             blocked_sending_ns,
-            /// Nanoseconds of `receiving_ns`: the rest of a payload had not come.
+            /// Nanoseconds of `receiving_ns`: the rest of a payload had not arrived.
             blocked_receiving_ns,
             /// Nanoseconds of work of the threads that read or write for streams.
             helping_ns,
-            /// Of the sockets that carry contents, from the kernel, summed over them: nanoseconds with something to send.
+            /// Nanoseconds in which sockets that carry contents had data to send, from the kernel, summed over the sockets.
             tcp_busy_ns,
-            /// Nanoseconds of that limited by the receiver's window.
+            /// Nanoseconds of `tcp_busy_ns` limited by the receiver's window.
             tcp_window_limited_ns,
-            /// Nanoseconds of that limited by the send buffer.
+            /// Nanoseconds of `tcp_busy_ns` limited by the send buffer.
             tcp_buffer_limited_ns,
-            /// Segments with data, those sent again included.
+            /// Segments with data, including retransmissions.
             tcp_segments_sent,
-            /// Segments sent again.
+            /// Segments retransmitted.
             tcp_segments_resent,
-            /// Bytes of segments, those sent again included.
+            /// Bytes of segments, including retransmissions.
             tcp_bytes_sent,
-            /// Bytes sent again by the kernel.
+            /// Bytes retransmitted by the kernel.
             tcp_bytes_resent,
             /// Bytes that the other end's kernel acknowledged.
             tcp_bytes_acknowledged,
-            /// Bytes that the pace of a transfer in the background allowed, of all channels together; 0 if it is not in the background.
+            /// Bytes that the pace of a background transfer allowed, over all channels; 0 if the transfer is not in the background.
             paced_bytes,
             /// Nanoseconds since this end began.
             elapsed_ns;
             /// Streams attached now that carry contents.
             streams,
-            /// Nanoseconds of a round trip, smoothed, the mean over streams; 0 if none is TCP.
+            /// Smoothed RTT in nanoseconds, the mean over streams; 0 if no stream is TCP.
             round_trip_ns,
-            /// Nanoseconds of the least round trip of late; 0 if none is TCP.
+            /// Lowest recent RTT in nanoseconds; 0 if no stream is TCP.
             round_trip_min_ns,
-            /// Latest delivery rates of all streams together.
+            /// Latest delivery rates, summed over all streams.
             delivery_bytes_per_second,
-            /// Streams whose delivery rate was measured while there was not enough to send.
+            /// Streams whose delivery rate was measured while they had too little to send.
             streams_app_limited,
-            /// Bytes that the congestion control lets fly, of all streams together.
+            /// Bytes that the congestion control allows in flight, over all streams.
             tcp_window_bytes,
-            /// Bytes that fly.
+            /// Bytes in flight.
             tcp_unacknowledged_bytes,
             /// Bytes that wait in sockets.
             tcp_unsent_bytes,
             /// Processors that this process may use.
             cores,
-            /// The rate limit that the sending end obeys, 0 for none.
+            /// The rate limit that the sending end obeys; 0 means no limit.
             limit_bytes_per_second,
         }
     };
@@ -175,7 +175,7 @@ macro_rules! snapshot {
                 Self { $($name: find(stringify!($name)),)* $($gauge: find(stringify!($gauge)),)* }
             }
 
-            /// What was counted since `earlier`; gauges stay as they are.
+            /// The counts since `earlier`. Gauges keep their value.
             #[must_use]
             pub const fn since(&self, earlier: &Self) -> Self {
                 Self { $($name: self.$name.saturating_sub(earlier.$name),)* $($gauge: self.$gauge,)* }
@@ -189,20 +189,20 @@ each_counter!(snapshot);
 /// One channel of a transfer, as this end sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelFigures {
-    /// Its number, as the client counts them from 0.
+    /// Number of the channel, as the client counts channels from 0.
     pub number: u32,
-    /// For people: the interface and addresses.
+    /// Name for people: the interface and addresses.
     pub name: String,
     /// Streams attached now.
     pub streams: u32,
-    /// Bytes that passed over it in the direction in which more did, with all overhead.
+    /// Bytes carried in the direction that carried more, with all overhead.
     pub bytes: u64,
-    /// Smoothed round trip of the stream looked at last; zero if there was none.
+    /// Smoothed RTT of the last stream that was sampled; zero without a stream.
     pub round_trip: Duration,
-    /// Bytes that this end sent again.
+    /// Bytes that this end retransmitted.
     pub resent_bytes: u64,
-    /// How often streams of it were cut off because it was dead.
+    /// How often streams of the channel were cut off because the channel was dead.
     pub cuts: u64,
-    /// Since its first stream was attached.
+    /// Time since the channel's first stream was attached.
     pub age: Duration,
 }

@@ -1,14 +1,14 @@
-//! Owns the judgements of a transfer: how many streams a channel wants, how many threads storage wants, the pace in the background, what limits.
+//! Owns the tuning decisions of a transfer: streams of a channel, storage threads, the background pace, and the limiting stage.
 //! Has no clock, no socket and no lock: time and samples go in, decisions with their reasons come out.
 //!
-//! Each channel has a controller: a step takes the time, a sample and what holds the streams up, and gives a decision with its
-//! reason. `path` reads from two samples whether there is room (windows, losses without a queue) and computes the first number of
-//! streams; `streams` tries, compares, and keeps or takes back; `threads` does the same for readers and writers, each end for
-//! itself. Thousands of seeded links (`world`: a queue, Reno, CUBIC and a kind that keeps a rate, losses, buffers, storage,
-//! processors, other traffic, outages) test that a controller comes near the best fixed number, rests, is fair, and follows
-//! changes. `docs/tuning.md` has the figures.
+//! Each channel has a controller. A step takes the time, a sample and the stage that holds the streams up, and returns a decision
+//! with its reason. `path` reads from two samples whether there is room (windows, losses without a queue) and computes the first
+//! number of streams. `streams` tries another number, compares, and keeps it or reverts. `threads` does the same for readers and
+//! writers, each end for itself. Tests run controllers over thousands of seeded links (`world`). A link has a queue, losses,
+//! buffers, storage, processors, other traffic and outages. It carries Reno, CUBIC or a kind of TCP that keeps a rate. The tests
+//! check that a controller comes near the best fixed number, settles, is fair, and follows changes. `docs/tuning.md` has the figures.
 //!
-//! The size and number of blocks are not tuned: no block waits for a round trip, and our windows are larger than any socket's
+//! The size and number of blocks are not tuned: no block waits for an RTT, and our windows are larger than any socket's
 //! (`docs/decisions/blocks.md`).
 
 mod background;
@@ -35,23 +35,23 @@ pub use self::threads::{StageSample, ThreadTuner};
 /// The most streams of one transfer.
 pub const STREAMS_MAX: u32 = 128;
 
-/// The least and the most that the tuner may choose; one number fixes it.
+/// The lowest and the highest number that the tuner may choose. Equal bounds fix the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Never fewer.
+    /// Lowest number.
     pub least: u32,
-    /// Never more.
+    /// Highest number.
     pub most: u32,
 }
 
 impl Bounds {
-    /// As many streams as the tuner finds good.
+    /// The tuner chooses the number of streams.
     pub const STREAMS: Self = Self {
         least: 1,
         most: STREAMS_MAX,
     };
 
-    /// Just so many.
+    /// Bounds that allow only `count`.
     pub const fn fixed(count: u32) -> Self {
         Self {
             least: count,
@@ -59,12 +59,12 @@ impl Bounds {
         }
     }
 
-    /// Whether there is nothing to choose.
+    /// Whether the bounds allow only one number.
     pub const fn is_fixed(self) -> bool {
         self.least >= self.most
     }
 
-    /// What of these is that channel's of so many: even parts, and at least one stream.
+    /// The part of these bounds for one of `channels` channels: even parts, and at least one stream.
     pub fn part(self, channel: u32, channels: u32) -> Self {
         let channels = channels.max(1);
         let part = |count: u32| (count / channels + u32::from(channel < count % channels)).max(1);
@@ -74,7 +74,7 @@ impl Bounds {
         }
     }
 
-    /// The same where no more than `most` are let in.
+    /// The same bounds with no more than `most` allowed.
     #[must_use]
     pub fn at_most(self, most: u32) -> Self {
         let most = most.max(1);
@@ -84,49 +84,49 @@ impl Bounds {
         }
     }
 
-    /// The nearest number that is allowed.
+    /// The nearest allowed number.
     pub fn hold(self, count: u32) -> u32 {
         count.min(self.most).max(self.least)
     }
 }
 
-/// How things stand on one channel; what grows is counted since the transfer began, over all streams that there were.
+/// State of one channel. Growing counters count since the transfer began, over all streams so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ChannelSample {
     /// Streams that carry blocks now.
     pub streams: u32,
-    /// Bytes that the other end has received, as near as this end can know.
+    /// Bytes that the other end has received, as far as this end knows.
     pub bytes: u64,
     /// Segments sent.
     pub segments: u64,
-    /// Of them, sent again.
+    /// Segments retransmitted.
     pub retransmitted: u64,
     /// Bytes in a segment.
     pub segment_bytes: u32,
-    /// Time of the senders in which there was something to send.
+    /// Time in which senders had something to send.
     pub busy: Duration,
-    /// Of it, held up by the receivers' windows.
+    /// Part of `busy` in which the receivers' windows held senders up.
     pub window_limited: Duration,
-    /// Of it, held up by the senders' buffers.
+    /// Part of `busy` in which the senders' buffers held senders up.
     pub buffer_limited: Duration,
-    /// The round trip now, mean of the streams; zero where it is not known.
+    /// Current RTT, mean of the streams; zero if unknown.
     pub round_trip: Duration,
-    /// The shortest that was seen.
+    /// Lowest RTT seen.
     pub round_trip_min: Duration,
 }
 
-/// What holds the transfer up, as far as streams are concerned.
+/// The stage that holds the transfer up, as far as streams are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holdup {
-    /// The way between the ends, or nothing that is known.
+    /// The path between the ends, or no known stage.
     Network,
-    /// The streams' own threads are at work all the time, and the machine has processors that are not.
+    /// The streams' own threads are always at work, and the machine has idle processors.
     Threads,
     /// A stage that more streams do not help, in words.
     Elsewhere(&'static str),
 }
 
-/// What is tuned.
+/// The number that the tuner changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Knob {
     /// Streams of a channel.
@@ -151,13 +151,13 @@ impl Knob {
 /// A change of a number, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// What is changed.
+    /// The number that changes.
     pub knob: Knob,
-    /// The number until now.
+    /// The value before.
     pub from: u32,
-    /// The number from now on.
+    /// The new value.
     pub to: u32,
-    /// Why, with the figures.
+    /// The reason, with figures.
     pub reason: String,
 }
 
@@ -174,7 +174,7 @@ impl fmt::Display for Decision {
     }
 }
 
-/// A number of streams that is at least this.
+/// The smallest number of streams that is at least `count`.
 fn whole(count: f64) -> u32 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -194,7 +194,7 @@ fn shown_rate(bytes_per_second: f64) -> String {
     }
 }
 
-/// A round trip for people.
+/// An RTT for people.
 fn shown_time(time: Duration) -> String {
     let milliseconds = time.as_secs_f64() * 1e3;
     if milliseconds >= 10.0 {

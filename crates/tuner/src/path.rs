@@ -1,43 +1,43 @@
-//! Reads from the samples of a channel what holds its streams up: their windows, loss, a full queue, or nothing to be seen.
-//! Decides nothing but with how many streams a transfer begins.
+//! Reads from the samples of a channel why its streams are held up: their windows, loss, a full queue, or no visible reason.
+//! Decides only the number of streams at the start.
 
 use std::time::Duration;
 
 use super::{Bounds, ChannelSample, shown_bytes, shown_rate, shown_time, whole};
 
-/// What is known of a channel before anything has moved on it.
+/// Facts about a channel before it has carried data.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Path {
-    /// The round trip of the first connection.
+    /// RTT of the first connection.
     pub round_trip: Duration,
-    /// The most that the kernel buffers for one connection, as configured; 0 if that is not known.
+    /// The most that the kernel buffers for one connection, as configured; 0 if unknown.
     pub buffer_bytes: u64,
-    /// The user's limit, content bytes a second; 0 for none.
+    /// The user's limit in content bytes a second; 0 means no limit.
     pub limit: u64,
 }
 
-/// With how many streams to begin, and why, if it is not the usual number.
+/// The number of streams at the start, with a reason if the number is not the usual one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
     /// Streams.
     pub streams: u32,
-    /// Why, where it is more than usual.
+    /// The reason, if there are more streams than usual.
     pub reason: Option<String>,
 }
 
-/// Streams to begin with where their windows suffice. On two cores and a short path, one and four are slower (docs/decisions/threads.md).
+/// Streams at the start if their windows suffice. On two cores and a short path, one and four are slower (docs/decisions/threads.md).
 const USUAL: u32 = 2;
 
-/// What the windows of the first streams shall hold together: 1 Gbit/s. A faster link shows in that they remain full.
+/// The windows of the first streams together fit this rate, 1 Gbit/s. On a faster link the windows stay full.
 const ASSUMED_BYTES_PER_SECOND: f64 = 125e6;
 
-/// The most streams to begin with: who needs more has that confirmed by measuring first.
+/// Most streams at the start. More streams need evidence from measurement.
 pub(super) const START_MAX: u32 = 16;
 
-/// The share of a kernel buffer that carries payload; the rest is what the kernel needs to keep it.
+/// The share of a kernel buffer that carries payload. The kernel needs the rest for bookkeeping.
 const PAYLOAD_SHARE: f64 = 0.5;
 
-/// Computes the number of streams to begin with: as many as have windows for a round trip's worth of data.
+/// Computes the number of streams at the start: their windows together hold the data of one RTT.
 pub fn start(path: &Path, bounds: Bounds) -> Start {
     let usual = bounds.hold(USUAL);
     if bounds.is_fixed() || path.buffer_bytes == 0 || path.round_trip.is_zero() {
@@ -65,12 +65,12 @@ pub fn start(path: &Path, bounds: Bounds) -> Start {
     Start { streams, reason }
 }
 
-/// A time over which is measured.
+/// A measuring window that is still open.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     pub(super) since: Duration,
     pub(super) begin: ChannelSample,
-    /// Sum of the round trips of its samples, and their number.
+    /// Sum of the RTTs of the samples, and the number of samples.
     pub(super) round_trips: Duration,
     pub(super) samples: u32,
 }
@@ -86,15 +86,15 @@ impl Window {
     }
 }
 
-/// What one measuring window says.
+/// The result of one measuring window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
     pub(super) streams: u32,
-    /// Bytes a second of all streams.
+    /// Bytes a second over all streams.
     pub(super) rate: f64,
-    /// Share of segments sent again, over a longer time than the window.
+    /// Share of segments retransmitted, over a longer time than the window.
     loss: f64,
-    /// Share of the senders' time held up by the receivers' windows, by their own buffers.
+    /// Shares of the senders' time held up by the receivers' windows and by the senders' own buffers.
     window_share: f64,
     buffer_share: f64,
     round_trip: Duration,
@@ -102,14 +102,14 @@ pub(super) struct Reading {
     segment_bytes: f64,
 }
 
-/// Losses are rare events: they are counted over a longer time, of which the beginning counts less and less.
+/// Counts losses over a longer time, because losses are rare. Older losses weigh less and less.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Losses {
     segments: f64,
     retransmitted: f64,
 }
 
-/// In this time what was counted loses two thirds of its weight.
+/// In this time a counted loss loses two thirds of its weight.
 const LOSSES_SECONDS: f64 = 15.0;
 
 impl Losses {
@@ -122,7 +122,7 @@ impl Losses {
     }
 
     fn share(&self) -> f64 {
-        // What is left of the last loss never becomes nothing by itself, and would be a sign for hours.
+        // The rest of the last loss never decays to zero, and would count as a sign for hours.
         if self.segments < 1.0 || self.retransmitted < 0.5 {
             return 0.0;
         }
@@ -130,21 +130,21 @@ impl Losses {
     }
 }
 
-/// What the reading says about room for more.
+/// The room for more streams, as the reading shows it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Room {
-    /// Each stream is held up by a window, and the way is not full.
+    /// A window holds each stream up, and the path is not full.
     Windows,
-    /// Each stream is held up by losses, and the queue is empty: others do not feel full either.
+    /// Losses hold each stream up, and the queue is empty, so other senders see no full path either.
     Losses,
-    /// A queue stands before the narrowest place: it is full, with us or with others.
+    /// A standing queue at the bottleneck: the path is full, with our traffic or with other traffic.
     None,
-    /// Nothing to be seen.
+    /// No sign either way.
     Unknown,
 }
 
 impl Reading {
-    /// The difference of two samples `seconds` apart; `losses` is of them and what was before, `round_trip` a mean.
+    /// The reading between two samples `seconds` apart. `losses` also has earlier losses, and `round_trip` is a mean.
     pub(super) fn between(
         before: &ChannelSample,
         after: &ChannelSample,
@@ -176,7 +176,7 @@ impl Reading {
         self.rate / f64::from(self.streams.max(1))
     }
 
-    /// Time in the queue, as a share of the shortest round trip.
+    /// Time in the queue, as a share of the lowest RTT.
     fn queueing(&self) -> f64 {
         let least = self.round_trip_min.as_secs_f64();
         if least <= 0.0 {
@@ -185,12 +185,12 @@ impl Reading {
         (self.round_trip.as_secs_f64() - least).max(0.0) / least
     }
 
-    /// Nothing moves, or next to it: no congestion control sends so little, and if it does it waits to send again.
+    /// Whether hardly anything moves. A stream that sends so little waits for a retransmission timeout.
     pub(super) fn stands_still(&self) -> bool {
         self.per_stream() < STILL_SEGMENTS * self.segment_bytes
     }
 
-    /// What a stream of the usual kinds can move at this loss, the better of Reno's and CUBIC's law, in bytes a second.
+    /// The rate of a usual stream at this loss in bytes a second: the better one of the laws of Reno and CUBIC.
     fn loss_bound(&self) -> f64 {
         let round_trip = self.round_trip.as_secs_f64().max(1e-4);
         let reno = 1.22 / self.loss.sqrt();
@@ -199,27 +199,27 @@ impl Reading {
     }
 
     pub(super) fn room(&self) -> Room {
-        // What the hosts add to a short round trip is no queue that others stand in.
+        // The delay that hosts add to a short RTT is not a standing queue.
         if self.round_trip_min >= SHORT && self.queueing() >= QUEUE_STANDS {
             return Room::None;
         }
         if self.window_share + self.buffer_share >= HELD_UP {
             return Room::Windows;
         }
-        // A kind of TCP that does not mind losses moves far more than the law says: losses do not hold it up.
+        // A kind of TCP that ignores losses moves far more than the law says, so losses do not hold it up.
         if self.loss > 0.0 && self.per_stream() <= LAW_SLACK * self.loss_bound() {
             return Room::Losses;
         }
         Room::Unknown
     }
 
-    /// The streams have as much on its way as their buffers hold: what they move they will not exceed, however young they are.
-    /// A receiver's window says less, for it grows behind a stream that starts.
+    /// Whether the streams have as much in flight as their buffers hold. Such streams will not become faster, however young they are.
+    /// A receiver's window says less, because it grows behind a stream that starts.
     pub(super) fn has_full_buffers(&self) -> bool {
         self.buffer_share >= HELD_UP
     }
 
-    /// What holds the streams up, for people.
+    /// The reason why the streams are held up, for people.
     pub(super) fn words(&self) -> String {
         let each = shown_rate(self.per_stream());
         let at = shown_time(self.round_trip);
@@ -248,7 +248,7 @@ impl Reading {
         self.round_trip_min
     }
 
-    /// Round trips until a new stream moves as much as these do: slow start, from ten segments.
+    /// RTTs until a new stream moves as much as these streams do: slow start, from ten segments.
     pub(super) fn round_trips_to_start(&self) -> f64 {
         let window = self.per_stream() * self.round_trip.as_secs_f64();
         let doublings = (window / (10.0 * self.segment_bytes)).max(1.0).log2();
@@ -256,20 +256,19 @@ impl Reading {
     }
 }
 
-/// Below this round trip the processors limit (docs/decisions/threads.md).
+/// Below this RTT the processors limit (docs/decisions/threads.md).
 pub(super) const SHORT: Duration = Duration::from_millis(2);
 
-/// A queue that makes the round trip longer by a quarter is a standing one; what processors and schedulers add is below that
-/// on a way long enough to matter.
+/// A queue that adds a quarter to the RTT is a standing queue. On a path long enough to matter, processors and schedulers add less.
 const QUEUE_STANDS: f64 = 0.25;
 
-/// Segments a second of a stream: the least window is two of them, and a round trip no second.
+/// Segments a second of a stream that hardly moves. The lowest window is two segments, and an RTT is less than a second.
 const STILL_SEGMENTS: f64 = 3.0;
 
-/// Held up for so much of the time, a stream has no other limit worth speaking of.
+/// A stream that is held up for this share of the time has no other limit that matters.
 const HELD_UP: f64 = 0.3;
 
-/// The laws are means over a long time, and the loss is counted over a short one.
+/// The laws are means over a long time, but the loss is counted over a short one.
 const LAW_SLACK: f64 = 3.0;
 
 #[cfg(test)]

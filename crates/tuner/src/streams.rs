@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use self::bursts::{HeldUp, OverBursts};
 use self::fewer::{Lower, Lowered, Why};
-use self::memory::{Learned, Waits};
+use self::memory::{Learned, Waits, compared, next_to};
 use self::meter::Meter;
 use self::more::{Raise, Raised, factor};
 use self::parameters::{
@@ -178,6 +178,7 @@ impl StreamTuner {
             }
             Change::None | Change::Crowded => {}
             Change::OtherPath => {
+                self.learned.kept = None;
                 self.learned.filled_by = None;
                 self.waits.forget(now);
             }
@@ -314,6 +315,7 @@ impl StreamTuner {
                 self.waits.up.won();
                 self.waits.more.won();
                 self.waits.yielding.hold_until(now + DOWN_WAIT);
+                self.learned.kept = None;
                 self.usual.forget();
                 self.consider(now, reading, holdup)
             }
@@ -329,6 +331,8 @@ impl StreamTuner {
                 let words = format!("{words}: not worth it");
                 self.phase = Phase::Holding;
                 self.meter.restore_losses(raise.losses);
+                // A moment's rate during a raise in vain is no sign that the streams are held down.
+                self.learned.peak = raise.before;
                 self.waits.up.failed(now, self.changed);
                 self.waits.explore.failed(now, self.changed);
                 // The path is full or nearly so: a small step finds out whether it still is.
@@ -357,6 +361,7 @@ impl StreamTuner {
         self.phase = Phase::Lowering(Lower {
             from: self.target,
             before,
+            series: self.learned.kept.unwrap_or(before),
             mean,
             why,
         });
@@ -417,12 +422,15 @@ impl StreamTuner {
             Lowered::GoOn => return None,
             Lowered::Back => {}
             Lowered::Keep | Lowered::Given => {
+                // A part that others took ends the series: it is no loss.
+                self.learned.kept = (result == Lowered::Keep).then_some(lower.series);
                 if lower.why == Why::Queue {
                     self.usual.forget();
                 }
                 return self.keep_fewer(now, reading, holdup);
             }
         }
+        self.learned.kept = None;
         match lower.why {
             Why::Spare => self.waits.down.failed(now, self.changed),
             Why::Queue => {
@@ -485,15 +493,4 @@ impl StreamTuner {
         self.meter.restart();
         decision
     }
-}
-
-/// The result of a trial in words: two numbers of streams with the rate of each.
-fn compared((to, moved): (u32, f64), (from, before): (u32, f64)) -> String {
-    let (moved, before) = (shown_rate(moved), shown_rate(before));
-    format!("{to} moved {moved} where {from} had moved {before}")
-}
-
-/// A small step up.
-const fn next_to(streams: u32) -> u32 {
-    streams.saturating_add(streams.div_ceil(4))
 }

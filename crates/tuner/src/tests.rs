@@ -19,7 +19,7 @@ use super::{Bounds, ChannelSample, Holdup, StreamTuner};
 const MBIT: f64 = 125_000.0;
 const KINDS: [Kind; 3] = [Kind::Reno, Kind::Cubic, Kind::Rate];
 
-/// A clean link: no losses but its own, a queue for one round trip, and room for windows.
+/// A clean link: no losses but those of its full queue, a queue for one RTT, and room for windows.
 fn clean(capacity: f64, round_trip: f64, kind: Kind) -> Link {
     Link {
         capacity,
@@ -35,12 +35,12 @@ fn clean(capacity: f64, round_trip: f64, kind: Kind) -> Link {
     }
 }
 
-/// Any link that one might meet.
+/// A random link.
 fn any(dice: &mut Dice) -> Link {
     let capacity = dice.over(20.0 * MBIT, 5000.0 * MBIT);
     let round_trip = dice.over(0.002, 0.25);
     let mut link = clean(capacity, round_trip, dice.one_of(&KINDS));
-    // Nobody uses it where it needs hours to fill the way.
+    // Reno is not used on paths that it needs hours to fill.
     if link.kind == Kind::Reno && link.windows() > 2000.0 * SEGMENT {
         link.kind = Kind::Cubic;
     }
@@ -92,7 +92,7 @@ fn it_comes_near_the_best_fixed_number_on_any_link_and_stays_there() {
             "seed {seed}: {share:.2} {link:?}{}",
             told(&own)
         );
-        // Each try that was for nothing doubles the time to the next.
+        // Each trial in vain doubles the time to the next.
         let changed = changes(&own, 15.0, 30.0);
         assert!(changed <= 9, "seed {seed}: {link:?}{}", told(&own));
     }
@@ -103,7 +103,7 @@ fn it_comes_near_the_best_fixed_number_on_any_link_and_stays_there() {
     );
 }
 
-/// Two streams move three quarters of what this way takes, so four cannot win half of the ideal; and a part of eight was not enough.
+/// Two streams move three quarters of the path's capacity, so four cannot win half of the ideal. A part of eight was not enough.
 #[test]
 fn it_does_not_go_back_to_two_streams_where_four_win_what_is_left() {
     for seed in 0..16 {
@@ -140,7 +140,7 @@ fn it_makes_up_for_small_buffers_at_once_and_says_why() {
             told(&own)
         );
     }
-    // Where the start cannot know of them, the first step is said to be for them.
+    // Where the start cannot know the windows, the reason of the first step names them.
     let mut link = clean(1000.0 * MBIT, 0.2, Kind::Cubic);
     link.buffer = 2e6;
     let mut world = World::new(link, 1);
@@ -166,7 +166,7 @@ fn a_way_that_small_buffers_fill_is_not_flooded() {
         let mut own = Run::new(&mut world);
         run(&mut world, &mut [&mut own], 40.0);
         let enough = (link.windows() / link.buffer).ceil();
-        // Once to find out.
+        // One trial to find out.
         let most = own.seconds.iter().skip(15).map(|second| second.1).max();
         let most = most.unwrap_or_default();
         assert!(
@@ -182,7 +182,7 @@ fn buffers_that_nearly_fill_a_way_are_not_taken_for_enough() {
     for seed in 0..100 {
         let mut dice = Dice::new(seed);
         let mut link = clean(1000.0 * MBIT, 0.05, Kind::Rate);
-        // Two streams leave a twentieth of it at most, and three have a queue.
+        // Two streams leave at most a twentieth of the link free, and three have a queue.
         link.buffer = dice.between(0.955, 0.98) * link.windows() / 2.0;
         let mut world = World::new(link, seed);
         let mut own = Run::new(&mut world);
@@ -234,7 +234,7 @@ fn what_was_refused_during_an_outage_is_tried_again() {
         let owner = world.add_owner();
         let mut own = Run::beginning(&mut world, owner, 2);
         run(&mut world, &mut [&mut own], 30.0);
-        // Each attempt in vain doubles the time to the next.
+        // Each trial in vain doubles the time to the next.
         assert!(own.decisions.len() <= 4, "seed {seed}{}", told(&own));
         world.admitted = u32::MAX;
         run(&mut world, &mut [&mut own], 120.0);
@@ -281,7 +281,7 @@ fn streams_held_down_by_losses_are_not_measured_by_how_others_started() {
     let mut tried = Vec::new();
     for tenth in 1..100 {
         sample.streams = tuner.target();
-        // The first 36 have more at first than losses leave them.
+        // The first 36 streams move more at first than losses allow later.
         let rate: f64 = match sample.streams {
             ..=36 => 62e6,
             37..=71 => 60e6,
@@ -322,7 +322,7 @@ fn steady_state_is_steady_and_near_the_best() {
         };
         sum += share.min(1.0);
         far += usize::from(share < 0.9);
-        // A trial may be lost by bad luck where packets are, and the next one is a minute away.
+        // On a path with losses a trial may fail by bad luck, and the next trial is a minute away.
         assert!(share > 0.45, "{}", which());
         assert!(late <= 8, "{}", which());
         assert!(most <= least.map(|least| 8 * least), "{}", which());
@@ -395,12 +395,12 @@ fn idle_processors_get_streams_until_they_are_no_more() {
     }
 }
 
-/// What hosts that are busy add to a round trip of microseconds is no queue in which others stand.
+/// The delay that busy hosts add to an RTT of microseconds is not a standing queue.
 #[test]
 fn on_a_short_way_what_idle_processors_have_won_is_kept() {
     for seed in 0..200 {
         let mut dice = Dice::new(seed);
-        // So many streams have a processor each, and what more of them add is less.
+        // Up to this number each stream has a processor. Further streams add less.
         let useful = dice.between(2.0, 12.0);
         let more = dice.between(0.0, 0.5);
         let rate = |streams: u32| {
@@ -435,7 +435,7 @@ fn on_a_short_way_what_idle_processors_have_won_is_kept() {
                 told += &format!("{now:?} {decision}\n");
             }
         }
-        // Trials of more and of fewer, ever more rarely.
+        // Trials of more and of fewer streams become ever rarer.
         let share = moved / won;
         assert!(
             changed <= 12 && share > 0.97,

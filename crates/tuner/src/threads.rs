@@ -1,8 +1,8 @@
-//! The number of threads that read ahead of a sender's streams, or write for a receiver's; each end tunes its own.
-//! Does not know which of the two it tunes but for the words, and starts no thread.
+//! The number of threads that read ahead of a sender's streams, or write for a receiver's. Each end tunes its own number.
+//! Knows readers from writers only for the words of its reasons, and starts no thread.
 //!
-//! Streams read and write for themselves, and on fast storage nothing is better. Threads beside them help where the streams' own
-//! threads wait for storage while their connections idle: then the wait is shared by more. Where none is waited for any more, they go.
+//! Streams read and write for themselves, and on fast storage nothing is better. Helper threads pay where the streams' own threads
+//! wait for storage while their connections idle, because then more threads share the wait. Without such waits the helpers are removed.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,36 +10,36 @@ use std::time::Duration;
 use super::backoff::Backoff;
 use super::{Bounds, Decision, Knob, shown_rate};
 
-/// What the threads of one end did; all grows.
+/// Counters of the threads of one end. All but `streams` only grow.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StageSample {
     /// Streams now.
     pub streams: u32,
     /// Content bytes read, or written.
     pub bytes: u64,
-    /// Time of the streams' threads in storage, or waiting for those beside them.
+    /// Time that the streams' threads spent in storage, or waiting for helper threads.
     pub storage: Duration,
     /// Processor time of this end.
     pub processor: Duration,
 }
 
-/// Chooses the number of such threads.
+/// Chooses the number of helper threads.
 #[derive(Debug)]
 pub struct ThreadTuner {
     knob: Knob,
     bounds: Bounds,
     target: u32,
     window: Option<(Duration, StageSample)>,
-    /// What the last windows moved, in bytes a second, the latest at the end; at most [`PAST`].
+    /// Rates of the last windows in bytes a second, the latest at the end; at most [`PAST`].
     rates: VecDeque<f64>,
-    /// So many of them are of the number that there is now.
+    /// How many of these windows had the current number of threads.
     settled: usize,
-    /// Windows in a row, since the number changed, in which storage was waited for.
+    /// Windows in a row, since the number changed, in which streams waited for storage.
     waits: u32,
-    /// Likewise, in which it was not.
+    /// Windows in a row in which streams did not wait for storage.
     calm: usize,
     trial: Option<Trial>,
-    /// The rate that fewer must keep, over a series of steps down, so that small losses do not add up.
+    /// The rate that fewer threads must keep. It holds over a series of steps down, so that small losses do not add up.
     kept: Option<f64>,
     more: Backoff,
     fewer: Backoff,
@@ -50,46 +50,46 @@ struct Trial {
     from: u32,
     before: f64,
     windows: u32,
-    /// What the window before this one moved.
+    /// Rate of the window before this one.
     last: f64,
 }
 
-/// Long enough for a batch to be made durable within it.
+/// Length of a window, long enough for a batch to be made durable within it.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Windows that a raise is judged by: a disk that takes a batch at once and syncs it in 2 to 4 s has shown its burst in them.
+/// Windows that judge a raise. A disk that takes a batch at once and syncs it in 2 to 4 s has shown its burst in them.
 const PAST: usize = 8;
 
-/// Storage is what is waited for when the streams' threads spend this share of their time there and not at work.
+/// Streams wait for storage if their threads spend this share of their time there and not at work.
 const WAITING: f64 = 0.4;
 
-/// Below this share it is not waited for. Between the two nothing is tried.
+/// Below this share streams do not wait for storage. Between the two shares nothing is tried.
 const CALM: f64 = 0.2;
 
-/// After so many windows of that in a row fewer are tried.
+/// After this many calm windows in a row, fewer threads are tried.
 const CALM_WINDOWS: usize = 5;
 
-/// More threads must win this much: they cost hand-overs.
+/// More threads must win this factor, because they cost hand-overs.
 const WIN: f64 = 1.1;
 
-/// Fewer must leave this much, of what there was before the first of several steps down.
+/// Fewer threads must keep this share of the rate before the first of several steps down.
 const KEPT: f64 = 0.95;
 
-/// What grows by more than this over two windows grows by itself, and whatever was tried meanwhile would seem to win.
+/// A rate that grows by more than this factor over two windows grows without a trial. A trial at that time would always seem to win.
 const STEADY: f64 = 1.03;
 
-/// So many windows with one number tell that at least, and the last so many at most.
+/// Fewest and most windows of one number of threads that show whether the rate is steady.
 const STEADY_WINDOWS_LEAST: usize = 3;
 const STEADY_WINDOWS_MOST: usize = 4;
 
 const _: () = assert!(CALM_WINDOWS <= PAST && STEADY_WINDOWS_MOST <= PAST);
 
 const MORE_WAIT: Duration = Duration::from_secs(15);
-/// Where more have just won, half as many are known to be too few.
+/// Wait after more threads have just won: half as many are known to be too few.
 const FEWER_WAIT: Duration = Duration::from_secs(30);
 
 impl ThreadTuner {
-    /// Begins with the least that is allowed.
+    /// Begins with the lowest allowed number.
     pub fn new(knob: Knob, bounds: Bounds) -> Self {
         Self {
             knob,
@@ -107,7 +107,7 @@ impl ThreadTuner {
         }
     }
 
-    /// The decision with which it begins, where some were asked for in any case and the rest is left to it.
+    /// The first decision, if the user asked for a minimum and leaves the rest to the tuner.
     pub fn begin(&self) -> Option<Decision> {
         let least = self.bounds.least;
         (least > 0 && !self.bounds.is_fixed()).then(|| Decision {
@@ -118,12 +118,12 @@ impl ThreadTuner {
         })
     }
 
-    /// How many there should be now.
+    /// The number of threads that there should be now.
     pub const fn target(&self) -> u32 {
         self.target
     }
 
-    /// Takes a sample; to be called about once a second, with `now` since the transfer began.
+    /// Takes a sample. Call this about once a second, with `now` since the transfer began.
     pub fn step(&mut self, now: Duration, sample: &StageSample) -> Option<Decision> {
         if self.bounds.is_fixed() {
             return None;
@@ -177,7 +177,7 @@ impl ThreadTuner {
         if to == self.target || !self.more.is_over(now) || !self.is_steady() {
             return None;
         }
-        // A disk may just be busy with what it took at once before.
+        // The disk may still be busy with bytes that it took at once before.
         self.begin_trial(self.rates.iter().copied().fold(0.0, f64::max));
         let reason = format!(
             "the streams wait for storage {:.0} % of their time, at {}",
@@ -187,7 +187,7 @@ impl ThreadTuner {
         Some(self.change(to, reason))
     }
 
-    /// Two windows in a row have to win: one may be luck. Where the first did not, threads that were only coming may be why.
+    /// Judges more threads. Two windows in a row must win, because one may be luck. Threads that still start may spoil the first.
     fn judge_more(&mut self, now: Duration, rate: f64, trial: Trial) -> Option<Decision> {
         let wins = |rate: f64| rate >= WIN * trial.before;
         let windows = trial.windows + 1;
@@ -212,7 +212,7 @@ impl ThreadTuner {
         if to == self.target || !self.fewer.is_over(now) {
             return None;
         }
-        // All of them are of this number: a change begins to count anew.
+        // All windows are of the current number: the series of steps down starts here.
         self.begin_trial(mean(self.rates.iter().rev().take(CALM_WINDOWS)));
         let reason = format!(
             "the streams wait for storage {:.0} % of their time; fewer may do",
@@ -221,14 +221,14 @@ impl ThreadTuner {
         Some(self.change(to, reason))
     }
 
-    /// Fewer stay where they move as much, and storage is not waited for all the same.
+    /// Judges fewer threads. They stay if they move as much and streams still do not wait for storage.
     fn judge_fewer(&mut self, now: Duration, rate: f64, trial: Trial) -> Option<Decision> {
         if trial.windows == 0 {
             self.go_on(rate, trial);
             return None;
         }
         let moved = mean(&[trial.last, rate]);
-        // Where clearly less moved just before than steps down may have left, there is less to move now.
+        // If the rate just before was clearly lower than steps down explain, there is less to move now.
         let least = KEPT * KEPT;
         let kept = self.kept.filter(|kept| trial.before >= least * kept);
         let before = kept.map_or(trial.before, |kept| kept.max(trial.before));
@@ -240,7 +240,7 @@ impl ThreadTuner {
             return None;
         }
         self.fewer.failed(now, now);
-        // What there is to move may be less by itself: the next is not held to all that went through long ago.
+        // There may be less to move now, so the next step is not held to the rate of long ago.
         self.kept = self.kept.map(|kept| {
             if trial.before >= KEPT * kept {
                 kept
@@ -251,7 +251,7 @@ impl ThreadTuner {
         Some(self.go_back(moved, trial, "too few"))
     }
 
-    /// Whether what goes through does not grow by itself, as far as is known by now.
+    /// Whether the rate is steady without a trial, as far as known by now.
     fn is_steady(&self) -> bool {
         if self.settled < STEADY_WINDOWS_LEAST {
             return false;
@@ -299,7 +299,7 @@ impl ThreadTuner {
             reason,
         };
         self.target = to;
-        // What is under way is still of the old number.
+        // Bytes in flight still belong to the old number.
         self.window = None;
         self.settled = 0;
         self.waits = 0;
@@ -308,7 +308,7 @@ impl ThreadTuner {
     }
 }
 
-/// Of one or more.
+/// The mean of one or more rates.
 fn mean<'a>(rates: impl IntoIterator<Item = &'a f64>) -> f64 {
     let (sum, count) = rates
         .into_iter()

@@ -1,5 +1,5 @@
 //! A small model of a link and of TCP on it, for tests: deterministic, from a seed.
-//! Knows no packets: each stream has a window that moves once a round trip, and the link a queue.
+//! Knows no packets: each stream has a window that moves once an RTT, and the link a queue.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "a model with small numbers"
@@ -22,30 +22,30 @@ pub(super) const SEGMENT: f64 = 1448.0;
 pub(super) enum Kind {
     Reno,
     Cubic,
-    /// Like BBR: it keeps to the rate that it sees delivered, and minds no losses.
+    /// Like BBR: keeps to the rate that it sees delivered, and ignores losses.
     Rate,
 }
 
-/// The way, and the machines at its ends.
+/// The path, and the machines at its ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Link {
     /// Bytes a second.
     pub(super) capacity: f64,
     pub(super) round_trip: f64,
-    /// Bytes in the queue at most.
+    /// Most bytes in the queue.
     pub(super) queue: f64,
-    /// Segments lost for no reason.
+    /// Share of segments lost at random.
     pub(super) loss: f64,
-    /// What a stream may have under way, for its buffers.
+    /// Most bytes in flight of a stream, as its buffers allow.
     pub(super) buffer: f64,
     pub(super) kind: Kind,
-    /// What the storage at the end takes; infinite if it does not limit.
+    /// Bytes a second that the storage at the end takes; infinite if storage does not limit.
     pub(super) storage: f64,
-    /// Bytes that it takes at once and then syncs; 0 where it takes them evenly.
+    /// Bytes that the storage takes at once and then syncs; 0 if it takes bytes evenly.
     pub(super) batch: f64,
-    /// By so much of itself the speed of syncing differs from batch to batch.
+    /// The speed of syncing differs from batch to batch by this share.
     pub(super) uneven: f64,
-    /// What the processors do with two streams; each more costs a hundredth.
+    /// Bytes a second that the processors handle with two streams. Each further stream costs a hundredth.
     pub(super) processors: f64,
 }
 
@@ -59,27 +59,27 @@ impl Link {
 struct Flow {
     owner: usize,
     kind: Kind,
-    /// It carries from this time on: a connection takes three round trips.
+    /// The stream carries data from this time on: a connection takes three RTTs.
     from: f64,
-    /// Bytes under way.
+    /// Bytes in flight.
     window: f64,
     threshold: f64,
-    /// CUBIC: the window before the last loss, and since when it grows.
+    /// CUBIC: the window before the last loss, and the time since when the window grows.
     peak: f64,
     since: f64,
-    /// Kind `Rate`: the most delivered lately, and until when that is of use.
+    /// Kind `Rate`: the highest recent delivery rate, and the time until which it is valid.
     best: f64,
     best_until: f64,
-    /// Kind `Rate`: rounds in a row in which doubling brought nothing; it ends the start.
+    /// Kind `Rate`: rounds in a row in which doubling brought nothing. Such rounds end the start.
     full_rounds: u32,
     next_round: f64,
     lost: bool,
-    /// Bytes delivered in this round, and when it began.
+    /// Bytes delivered in this round, and the time when the round began.
     round_bytes: f64,
     round_since: f64,
 }
 
-/// Who sends with a number of streams.
+/// A sender with a number of streams.
 #[derive(Debug, Clone, Default)]
 struct Owner {
     wanted: u32,
@@ -89,7 +89,7 @@ struct Owner {
     busy: f64,
     held_up: f64,
     windows_full: f64,
-    /// It is no transfer, and nothing but the link limits it.
+    /// The sender is no transfer, and only the link limits it.
     is_plain: bool,
 }
 
@@ -102,9 +102,9 @@ pub(super) struct World {
     pub(super) now: f64,
     queued: f64,
     disk: Disk,
-    /// Streams of a transfer beyond this do not come about.
+    /// Most streams of a transfer that are admitted. Further connections fail.
     pub(super) admitted: u32,
-    /// Since when nothing gets through.
+    /// Time since when nothing gets through.
     away_since: Option<f64>,
 }
 
@@ -123,13 +123,13 @@ impl World {
         }
     }
 
-    /// A transfer; its streams are still to be set.
+    /// Adds a transfer. Its streams are still to be set.
     pub(super) fn add_owner(&mut self) -> usize {
         self.owners.push(Owner::default());
         self.owners.len() - 1
     }
 
-    /// Somebody else's single connection.
+    /// Adds a single connection of other traffic.
     pub(super) fn add_plain(&mut self) -> usize {
         let owner = self.add_owner();
         self.owners[owner].is_plain = true;
@@ -172,7 +172,7 @@ impl World {
         self.owners[owner].bytes
     }
 
-    /// What the transfer's kernel and counters would say.
+    /// The figures that the transfer's kernel and counters would report.
     pub(super) fn sample(&self, owner: usize) -> (ChannelSample, Holdup) {
         let own = &self.owners[owner];
         let running = self
@@ -213,7 +213,7 @@ impl World {
         }
     }
 
-    /// What the storage takes now.
+    /// Bytes a second that the storage takes now.
     fn storage(&self) -> f64 {
         match self.link.batch {
             batch if batch <= 0.0 => self.link.storage,
@@ -254,7 +254,7 @@ impl World {
             .iter()
             .map(|flow| self.rate_wanted(flow))
             .collect();
-        // The machines at the ends hold a transfer's streams up all alike, and no plain connection.
+        // The machines at the ends hold all streams of a transfer up alike, but no plain connection.
         let mut factors = vec![1.0; self.owners.len()];
         for (owner, factor) in factors.iter_mut().enumerate() {
             if self.owners[owner].is_plain {
@@ -315,7 +315,7 @@ impl World {
             own.busy += tick;
             let held_up = flow.window >= self.link.buffer && factor >= 1.0;
             own.held_up += if held_up { tick } else { 0.0 };
-            // Who does not read lets its window close.
+            // A receiver that does not read lets its window close.
             own.windows_full += if factor <= 0.0 { tick } else { 0.0 };
             taken += bytes;
             flow.lost |= hit;
@@ -337,7 +337,7 @@ impl World {
 }
 
 impl Flow {
-    /// A round trip is over.
+    /// Ends a round, one RTT.
     fn round(&mut self, now: f64, round_trip: f64, link: &Link, idle: bool) {
         let passed = (now - self.round_since).max(1e-3);
         let delivered = self.round_bytes / passed;
@@ -367,7 +367,7 @@ impl Flow {
                 self.window = (self.window * factor).max(2.0 * SEGMENT);
                 self.threshold = self.window;
             }
-            // What is not used does not grow.
+            // An unused window does not grow.
             Kind::Reno | Kind::Cubic if idle || self.window > 1.1 * link.buffer => {}
             Kind::Reno | Kind::Cubic if self.window < self.threshold => {
                 self.window *= 2.0;
@@ -393,12 +393,12 @@ impl Flow {
     }
 }
 
-/// A transfer in a world: a tuner, and what it did.
+/// A transfer in a world: a tuner and its history.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) owner: usize,
     pub(super) tuner: StreamTuner,
-    /// When each decision was made, and in what words.
+    /// The time and the words of each decision.
     pub(super) decisions: Vec<(f64, String)>,
     /// Bytes delivered and streams wanted, each second.
     pub(super) seconds: Vec<(f64, u32)>,
@@ -441,13 +441,13 @@ impl Run {
     }
 }
 
-/// Runs all of them in the world until `until`.
+/// Runs all transfers in the world until `until`.
 pub(super) fn run(world: &mut World, runs: &mut [&mut Run], until: f64) {
     let mut second = world.now + 1.0;
     while world.now < until {
         world.pass(world.now + 0.1);
         for run in runs.iter_mut() {
-            // Who does not get a connection tries again.
+            // A transfer whose connection was refused tries again.
             let wanted = world.owners[run.owner].wanted;
             world.set_streams(run.owner, wanted);
             run.look(world);

@@ -2,7 +2,7 @@
 
 use godwit_api::grant::Grant;
 use godwit_net::{Connection, Identity, local_pair};
-use godwit_proto::{DigestKind, Direction};
+use godwit_proto::{DigestKind, Direction, Mandate};
 
 use super::*;
 use crate::begin::tests::daemon;
@@ -23,9 +23,9 @@ fn first(source: &str) -> Open {
 }
 
 /// Has a daemon hear the first frame of a request.
-fn begun(daemon: &Daemon, source: &str) -> (Connection, std::thread::JoinHandle<()>) {
+fn begun(daemon: &Daemon, request: Open) -> (Connection, std::thread::JoinHandle<()>) {
     let (near, mut far) = local_pair(&StreamOptions::default()).expect("a connection");
-    let (shared, request) = (Arc::clone(&daemon.shared), first(source));
+    let shared = Arc::clone(&daemon.shared);
     let peer = daemon.shared.own;
     let body = move || dispatch(&shared, &mut far, peer, Frame::Open(request));
     (near, std::thread::spawn(body))
@@ -48,13 +48,27 @@ fn a_long_list_is_heard_from_those_alone_who_may_have_what_it_begins_with() {
     Grants::new(home.path()).add(&grant).expect("granted");
     let mut daemon = daemon(home.path(), &identity);
     // The rest never comes: the right is checked first.
-    let (mut near, serving) = begun(&daemon, "data/theirs");
+    let (mut near, serving) = begun(&daemon, first("data/theirs"));
     assert_eq!(refused(&mut near), ErrorCode::NOT_GRANTED);
     serving.join().expect("served");
+    // The sources of a job are counted before the right to any of them is looked up.
+    let many = Open {
+        sources: vec![b"data/theirs".to_vec(); 1_025],
+        mandate: Some(Mandate {
+            asker: identity.id().to_string(),
+            job: "j".to_owned(),
+        }),
+        ..first("data/theirs")
+    };
+    let (mut near, serving) = begun(&daemon, many);
+    assert_eq!(refused(&mut near), ErrorCode::NOT_SUPPORTED);
+    serving.join().expect("served");
     // Of permitted requests, only a few at once are awaited.
-    let waiting: Vec<_> = (0..4).map(|_| begun(&daemon, "data/mine/a")).collect();
+    let waiting: Vec<_> = (0..4)
+        .map(|_| begun(&daemon, first("data/mine/a")))
+        .collect();
     let code = loop {
-        let (mut near, serving) = begun(&daemon, "data/mine/a");
+        let (mut near, serving) = begun(&daemon, first("data/mine/a"));
         let until = Instant::now() + Duration::from_millis(50);
         // Until the others have their places, this one has one, and returns it.
         let answer = receive_frame(&mut near, until.saturating_duration_since(Instant::now()));
@@ -65,6 +79,10 @@ fn a_long_list_is_heard_from_those_alone_who_may_have_what_it_begins_with() {
         }
     };
     assert_eq!(code, ErrorCode::LIMIT);
+    // Without a place, no right is looked up.
+    let (mut near, serving) = begun(&daemon, first("data/theirs"));
+    assert_eq!(refused(&mut near), ErrorCode::LIMIT);
+    serving.join().expect("served");
     for (near, serving) in waiting {
         drop(near);
         serving.join().expect("served");

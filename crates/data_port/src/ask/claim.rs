@@ -15,10 +15,10 @@ use godwit_store::journal::JournalDirectory;
 use godwit_store::{Create, Kind, RelPath, StoreError, TempName, claim_tag};
 
 use super::here::{Found, Here, May};
-use crate::claims::{By, ClaimedPlace, MayHold, Wish};
+use crate::claims::{By, ClaimedPlace, MayHold, Spot, Wish};
 
 /// Whether a transfer that is no member writes to an absolute path, above or below it.
-pub(crate) type IsWritten<'a> = dyn Fn(&[u8]) -> bool + 'a;
+pub(crate) type IsWritten<'a> = dyn Fn(&Spot) -> bool + 'a;
 
 /// The peer that sets a claim.
 pub(crate) struct Holder<'a> {
@@ -69,9 +69,11 @@ impl Here {
         }
         let found = self.find(&wish.path, Right::Write, may)?;
         let absolute = found.absolute();
+        // A look at a mount that hangs must hold up no other claim.
+        let spot = Spot::look(&absolute);
         let entering = self.claims().enter_alone();
         // A peer does not learn the owner or the sources of the transfer.
-        if is_written(&absolute) {
+        if is_written(&spot) {
             let message = format!(
                 "{}: a transfer that is no member writes there; wait for it, or stop it",
                 String::from_utf8_lossy(&wish.path.0)
@@ -87,6 +89,7 @@ impl Here {
             claim: wish.claim,
             epoch: wish.epoch,
             place,
+            spot,
             members,
             fence,
             by: holder.by.clone(),

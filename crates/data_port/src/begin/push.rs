@@ -22,7 +22,7 @@ use super::free::{prepare, tell_damage};
 use super::{Beginning, StartedEnd, journals, place_for};
 use crate::admit::admit;
 use crate::allow::{Denial, Who};
-use crate::claims::{By, Entering};
+use crate::claims::{By, Entering, Spots};
 use crate::places::{Target, TreeTarget, is_dry};
 use crate::session::HeldResources;
 
@@ -73,6 +73,8 @@ impl<'a> Beginning<'a, '_> {
             gives_owners,
             fence,
         } = tree;
+        // Only a job, which has a label, may be taken over by another node.
+        let fence = fence.filter(|_| !request.label.is_empty());
         let (lease, member) = entered(shared, self.peer, request, &place)?.unzip();
         let asked = DestinationRequest {
             select,
@@ -98,10 +100,10 @@ impl<'a> Beginning<'a, '_> {
             beacon,
             unproved,
         } = marked(shared, request, prepared)?;
-        let (prepared, entering) = self.beside_claims(prepared, lease.is_some())?;
+        let writes_to = Spots::look(&prepared.destinations);
+        let (prepared, entering) = self.beside_claims(prepared, &writes_to, lease.is_some())?;
         let mapped = prepared.mapped.clone();
         let placed = (Mapping::of(prepared.into), prepared.config.tag);
-        let writes_to = prepared.destinations.clone();
         let digest = godwit_engine::wire_digest_kind(prepared.config.digest);
         if digest != request.digest_kind() && !request.any_digest {
             return Err(Denial::new(
@@ -171,6 +173,7 @@ impl<'a> Beginning<'a, '_> {
     fn beside_claims(
         &self,
         prepared: PreparedDestination,
+        writes_to: &Spots,
         is_member: bool,
     ) -> Result<(PreparedDestination, Option<Entering<'a>>), Denial> {
         if is_member {
@@ -180,7 +183,7 @@ impl<'a> Beginning<'a, '_> {
         let may_hold = |by: &By, asked: &Text| may_write(shared, by, asked);
         let claims = &shared.config.claims;
         let entering = claims.enter_alone();
-        match claims.refuses(&prepared.destinations, Instant::now(), &may_hold) {
+        match claims.refuses(writes_to, Instant::now(), &may_hold) {
             None => Ok((prepared, Some(entering))),
             Some(no) => {
                 drop(entering);

@@ -14,7 +14,7 @@ use godwit_store::RelPath;
 
 use super::*;
 use crate::ask::claim::Holder;
-use crate::claims::By;
+use crate::claims::{By, Spot};
 use crate::{Agent, AgentConfig, Announce, ClaimTable, Daemon, DaemonConfig, Export, Grants, Here};
 
 fn agent(home: &std::path::Path) -> Agent {
@@ -191,7 +191,7 @@ fn no_transfer_begins_between_the_look_for_writers_and_the_claim() {
         mark: Mark::Untouched,
     });
     let looked = std::cell::Cell::new(false);
-    let is_written = |_: &[u8]| {
+    let is_written = |_: &Spot| {
         looked.set(true);
         assert!(claims.is_entered(), "a transfer waits until it is set");
         false

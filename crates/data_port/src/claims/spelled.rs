@@ -1,62 +1,104 @@
-//! Owns whether two absolute paths are one place, or one of them lies below the other, also where a file system takes several spellings
-//! for one name.
-//! Looks at names only: opens nothing, and follows no link.
+//! Owns whether two places are one, or one of them lies below the other, also where a file system takes several spellings for one name.
+//! Opens nothing, follows no link, and looks at the file system only when a place is made: never while places are compared.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-/// Result of a look at two spellings.
-#[derive(PartialEq, Eq)]
-enum Looked {
-    One,
-    Two,
-    /// Neither exists yet.
-    Neither,
+/// Destinations that are looked at one by one. Of more, the directories count.
+const PLACES_MAX: usize = 64;
+
+/// A name on the way to a place: how it is written, how it counts without the case of letters, and which file had it.
+#[derive(Clone, Debug)]
+struct Step {
+    name: Vec<u8>,
+    folded: String,
+    /// Device and inode; `None` while nothing has the name.
+    file: Option<(u64, u64)>,
 }
 
-/// Whether one path is the other, or lies below it. Spellings that may be one name are looked up. While neither exists, names that differ
-/// only in the case of letters count as one.
-pub(crate) fn overlap(one: &[u8], other: &[u8]) -> bool {
-    let (mut at_one, mut at_other) = (PathBuf::new(), PathBuf::new());
-    let path = |bytes| Path::new(OsStr::from_bytes(bytes));
-    for (one, other) in path(one).components().zip(path(other).components()) {
-        at_one.push(one);
-        at_other.push(other);
-        let names = [one.as_os_str().as_bytes(), other.as_os_str().as_bytes()];
-        if names[0] == names[1] {
-            continue;
-        }
-        let are_cased = folded(names[0]) == folded(names[1]);
-        // Whether other names are one depends on normal forms, which the file system knows.
-        let are_ascii = names.iter().all(|name| name.is_ascii());
-        if !are_cased && are_ascii {
-            return false;
-        }
-        match look(&at_one, &at_other) {
-            Looked::One => {}
-            Looked::Two => return false,
-            Looked::Neither => return are_cased,
+impl Step {
+    fn look(at: &Path, name: &[u8]) -> Self {
+        let there = fs::symlink_metadata(at).ok();
+        Self {
+            name: name.to_vec(),
+            folded: String::from_utf8_lossy(name).to_lowercase(),
+            file: there.map(|there| (there.dev(), there.ino())),
         }
     }
-    true
+
+    /// Whether both are one name of one directory. Files tell spellings apart. While one of the names is free, letter case does not.
+    fn meets(&self, other: &Self) -> bool {
+        self.name == other.name
+            || match (self.file, other.file) {
+                (Some(one), Some(other)) => one == other,
+                _ => self.folded == other.folded,
+            }
+    }
 }
 
-fn folded(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).to_lowercase()
+/// An absolute path, as it was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Spot(Vec<Step>);
+
+impl Spot {
+    /// Looks at each name on the way.
+    pub(crate) fn look(path: &[u8]) -> Self {
+        let mut at = PathBuf::new();
+        let mut steps = Vec::new();
+        for component in Path::new(OsStr::from_bytes(path)).components() {
+            at.push(component);
+            if let Component::Normal(name) = component {
+                steps.push(Step::look(&at, name.as_bytes()));
+            }
+        }
+        Self(steps)
+    }
+
+    /// Whether one of the places is the other, or lies below it.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let mut steps = self.0.iter().zip(&other.0);
+        steps.all(|(one, other)| one.meets(other))
+    }
 }
 
-fn look(one: &Path, other: &Path) -> Looked {
-    let file = |path: &Path| {
-        let there = fs::symlink_metadata(path).ok()?;
-        Some((there.dev(), there.ino()))
-    };
-    match (file(one), file(other)) {
-        (None, None) => Looked::Neither,
-        (one, other) if one == other => Looked::One,
-        _ => Looked::Two,
+/// Absolute paths that a transfer writes to, and where they are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spots {
+    paths: Vec<Vec<u8>>,
+    spots: Vec<Spot>,
+}
+
+impl Spots {
+    /// Looks at each path. Of more than [`PLACES_MAX`] paths, the directories that they lie in count.
+    pub(crate) fn look(paths: &[Vec<u8>]) -> Self {
+        let spots = if paths.len() <= PLACES_MAX {
+            paths.iter().map(|path| Spot::look(path)).collect()
+        } else {
+            let above = |path: &Vec<u8>| {
+                let above = Path::new(OsStr::from_bytes(path)).parent();
+                above.map_or_else(Vec::new, |above| above.as_os_str().as_bytes().to_vec())
+            };
+            let directories: HashSet<Vec<u8>> = paths.iter().map(above).collect();
+            directories.iter().map(|path| Spot::look(path)).collect()
+        };
+        Self {
+            paths: paths.to_vec(),
+            spots,
+        }
+    }
+
+    /// The paths as they were given.
+    pub(crate) fn paths(&self) -> &[Vec<u8>] {
+        &self.paths
+    }
+
+    /// Whether any of the places overlaps.
+    pub(crate) fn overlap(&self, other: &Spot) -> bool {
+        self.spots.iter().any(|spot| spot.overlaps(other))
     }
 }
 
@@ -71,7 +113,8 @@ mod tests {
             let path = directory.path().join(below);
             path.into_os_string().into_encoded_bytes()
         };
-        let meet = |one: &str, other: &str| overlap(&path(one), &path(other));
+        let meet =
+            |one: &str, other: &str| Spot::look(&path(one)).overlaps(&Spot::look(&path(other)));
         assert!(meet("a", "a/b") && meet("a/b", "a") && meet("a", "a"));
         assert!(!meet("a", "b") && !meet("a/x", "a/y") && !meet("ab", "a"));
         // Neither exists, so they may be one.
@@ -79,11 +122,21 @@ mod tests {
         assert!(meet("caf\u{c9}", "caf\u{e9}"));
         assert!(!meet("caf\u{e9}", "cafe\u{301}s"));
         fs::create_dir(directory.path().join("Data")).expect("made");
-        let folds = directory.path().join("data").exists();
-        assert_eq!(meet("Data", "data/run"), folds);
-        if !folds {
-            fs::create_dir(directory.path().join("data")).expect("made");
-            assert!(!meet("Data/run", "data/run"));
-        }
+        fs::create_dir_all(directory.path().join("data")).expect("made");
+        let entries = fs::read_dir(directory.path()).expect("read").count();
+        assert_eq!(meet("Data", "data/run"), entries == 1);
+    }
+
+    #[test]
+    fn of_many_destinations_the_directories_count() {
+        let paths = |count: usize| -> Vec<Vec<u8>> {
+            let path = |n| format!("/no/such/set/{n}").into_bytes();
+            (0..count).map(path).collect()
+        };
+        let other = Spot::look(b"/no/such/set/other");
+        assert!(!Spots::look(&paths(PLACES_MAX)).overlap(&other));
+        let many = Spots::look(&paths(PLACES_MAX + 1));
+        assert!(many.overlap(&other) && many.spots.len() == 1);
+        assert!(!many.overlap(&Spot::look(b"/no/such/copy")));
     }
 }

@@ -18,6 +18,7 @@ fn wish(claim: u8, epoch: u64, path: &str, seconds: u64) -> Wish {
             asked: path.into(),
             absolute: format!("/srv/{path}").into_bytes(),
         },
+        spot: Spot::look(format!("/srv/{path}").as_bytes()),
         members: HashSet::from([identity("a")]),
         fence: HashSet::new(),
         by: By::Here,
@@ -136,7 +137,7 @@ fn others_are_refused_the_place_and_do_not_hear_whose_it_is() {
         assert!(other.message.contains("is claimed for"), "{other}");
         let plain = format!("/srv/{path}").into_bytes();
         let no = table
-            .refuses(std::slice::from_ref(&plain), now, &anybody)
+            .refuses(&Spots::look(std::slice::from_ref(&plain)), now, &anybody)
             .expect(path);
         assert_eq!(no.code, ErrorCode::BUSY);
         // A peer that wishes for a place around this one does not learn its name.
@@ -146,7 +147,7 @@ fn others_are_refused_the_place_and_do_not_hear_whose_it_is() {
     }
     assert!(
         table
-            .refuses(&[b"/srv/data/other".to_vec()], now, &anybody)
+            .refuses(&Spots::look(&[b"/srv/data/other".to_vec()]), now, &anybody)
             .is_none()
     );
     table
@@ -156,7 +157,7 @@ fn others_are_refused_the_place_and_do_not_hear_whose_it_is() {
     let after = now + Duration::from_secs(10);
     assert!(
         table
-            .refuses(&[b"/srv/data/set".to_vec()], after, &anybody)
+            .refuses(&Spots::look(&[b"/srv/data/set".to_vec()]), after, &anybody)
             .is_none()
     );
     assert!(table.tags(after).is_empty());
@@ -247,7 +248,7 @@ fn a_claim_ends_with_the_right_of_its_holder_and_one_holder_leaves_room_for_othe
         .set(within("q"), now, &without_a)
         .expect("the claim of before has ended");
 
-    let there = [b"/srv/data/more".to_vec()];
+    let there = Spots::look(&[b"/srv/data/more".to_vec()]);
     let may = |letter: &str| {
         let holder = identity(letter);
         move |by: &By, _: &Text| by.peer() != Some(holder)
@@ -352,7 +353,7 @@ fn claims_of_a_node_of_the_site_end_with_its_membership() {
     }
     set(5_000, "b").expect_err("as many as one may hold");
     set(5_001, "q").expect("room for another node");
-    let there = [b"/srv/data/7/below".to_vec()];
+    let there = Spots::look(&[b"/srv/data/7/below".to_vec()]);
     let without_b = |by: &By, _: &Text| by.peer() != Some(identity("b"));
     assert!(table.refuses(&there, now, &anybody).is_some());
     assert!(table.refuses(&there, now, &without_b).is_none());

@@ -14,6 +14,7 @@ use godwit_proto::{DigestKind, Frame, Pong, TransferId, decode};
 use godwit_tree::synthetic::NullSink;
 
 use super::*;
+use crate::claims::Spots;
 use crate::allow::Who;
 use crate::gate::{Gate, Limits};
 use crate::leave::Leave;
@@ -78,7 +79,7 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
         key: Some(KEY),
         keep_for: ENDLESS,
         label: String::new(),
-        writes_to: vec![b"/data/run42".to_vec()],
+        writes_to: Spots::look(&[b"/data/run42".to_vec()]),
         lease: None,
         fence: None,
         leave: Leave::unbound(Who::itself(owner())),

@@ -1,6 +1,9 @@
 //! A verification over one connection, the daemon's side: manifests are given to the threads that read, answers go back.
 //! Does not know where the copy is, or who may read it.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -13,6 +16,9 @@ use godwit_proto::{
 
 use super::verify::{LOOK_EVERY, Pulse, announce, broke};
 use crate::{PANICKED, StreamLoss, limits, lock};
+
+/// Frames taken in one turn, before the caller is asked whether to continue.
+const FRAMES_A_TURN: usize = 64;
 
 /// Checks announced entries on separate threads.
 pub trait Examiner {
@@ -38,11 +44,14 @@ pub trait Examination {
     /// returns false.
     ///
     /// # Errors
-    /// Ends the verification with these words.
-    fn extra(&mut self, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), String>;
+    /// Ends the verification; the client gets this error.
+    fn extra(&mut self, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), WireFailure>;
 
-    /// Called several times a second; returns whether to continue.
-    fn goes_on(&mut self) -> bool;
+    /// Called several times a second.
+    ///
+    /// # Errors
+    /// Ends the verification; the client gets this error.
+    fn goes_on(&mut self) -> Result<(), WireFailure>;
 }
 
 /// Number of a manifest, and its verdicts.
@@ -69,6 +78,10 @@ impl Findings {
         lock(&self.ready).push_back((number, verdicts));
         self.waker.wake();
     }
+
+    fn is_empty(&self) -> bool {
+        lock(&self.ready).is_empty()
+    }
 }
 
 /// Serves a client that has opened a verification, to its end.
@@ -93,10 +106,13 @@ pub fn serve_verification(
     let mut under_way = 0_u64;
     let mut finish: Option<Finish> = None;
     loop {
-        while examiner.has_room() {
+        let mut taken = 0;
+        // Bounded, so that a client that never pauses cannot keep the rest of this loop from its turn.
+        while taken < FRAMES_A_TURN && findings.is_empty() && examiner.has_room() {
             let Some((prelude, head)) = stream.try_recv()? else {
                 break;
             };
+            taken += 1;
             pulse.heard = Instant::now();
             let frame =
                 godwit_proto::decode(&prelude, &head).map_err(|error| StreamLoss::Wire {
@@ -104,9 +120,12 @@ pub fn serve_verification(
                     error,
                 })?;
             match frame {
+                Frame::Manifest(manifest) if manifest.records.is_empty() => {
+                    return Err(broke(stream, "a manifest without entries"));
+                }
                 Frame::Manifest(manifest) => {
                     if let Err(message) = examination.announced(&manifest.records) {
-                        return refuse(stream, ErrorCode::INTERNAL, message, false);
+                        return refuse(stream, &internal(message));
                     }
                     under_way += 1;
                     examiner.submit(manifest.seq.0, manifest.records);
@@ -127,6 +146,9 @@ pub fn serve_verification(
                 }
             }
         }
+        if let Err(why) = examination.goes_on() {
+            return refuse(stream, &why);
+        }
         loop {
             let next = lock(&findings.ready).pop_front();
             let Some((seq, verdicts)) = next else { break };
@@ -144,11 +166,7 @@ pub fn serve_verification(
             stream.send(&head, &[])?;
         }
         if examiner.has_failed() {
-            return refuse(stream, ErrorCode::INTERNAL, PANICKED.to_owned(), false);
-        }
-        if !examination.goes_on() {
-            let message = "the daemon was stopped".to_owned();
-            return refuse(stream, ErrorCode::CANCELLED, message, true);
+            return refuse(stream, &internal(PANICKED.to_owned()));
         }
         if let Some(finish) = finish.as_ref().filter(|_| under_way == 0) {
             return end(stream, transfer, finish, examination);
@@ -174,7 +192,7 @@ fn end(
     let mut section = 0;
     let mut seq = finish.seq;
     let mut failed: Option<StreamLoss> = None;
-    let told = examination.extra(&mut |path| {
+    let searched = examination.extra(&mut |path| {
         section += path.len() + 128;
         batch.push(crate::entry::unknown_record(
             godwit_proto::EntryId(0),
@@ -194,8 +212,8 @@ fn end(
     if let Some(loss) = failed {
         return Err(loss);
     }
-    if let Err(message) = told {
-        return refuse(stream, ErrorCode::DESTINATION, message, false);
+    if let Err(why) = searched {
+        return refuse(stream, &why);
     }
     if !batch.is_empty() {
         announce(stream, transfer, seq + 1, batch)?;
@@ -212,19 +230,17 @@ fn end(
     Ok(())
 }
 
-fn refuse(
-    stream: &mut dyn Stream,
-    code: ErrorCode,
-    message: String,
-    retryable: bool,
-) -> Result<(), StreamLoss> {
-    let mut head = Vec::new();
+fn internal(message: String) -> WireFailure {
     WireFailure {
-        code: code.0,
+        code: ErrorCode::INTERNAL.0,
         message,
-        retryable,
+        retryable: false,
     }
-    .encode(&mut head);
+}
+
+fn refuse(stream: &mut dyn Stream, why: &WireFailure) -> Result<(), StreamLoss> {
+    let mut head = Vec::new();
+    why.encode(&mut head);
     stream.send(&head, &[])?;
     stream.shutdown();
     Ok(())

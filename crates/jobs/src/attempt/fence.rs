@@ -16,6 +16,14 @@ use crate::Shared;
 /// After a question that found no answer.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 
+/// A claim that the state took.
+#[derive(Clone, Copy)]
+pub(crate) struct Claim {
+    pub(crate) epoch: u64,
+    /// How often this process had stood still before the claim was proposed.
+    pub(crate) stops: u64,
+}
+
 /// The claim of one attempt, as its writers see it.
 pub(crate) struct ClaimFence {
     shared: Arc<Shared>,
@@ -29,14 +37,14 @@ pub(crate) struct ClaimFence {
 }
 
 impl ClaimFence {
-    /// Of a claim that was taken now.
-    pub(crate) fn new(shared: &Arc<Shared>, job: &str, epoch: u64, control: &Control) -> Self {
+    /// Of a claim that was taken now. A standstill since its proposal has the first write ask.
+    pub(crate) fn new(shared: &Arc<Shared>, job: &str, claim: Claim, control: &Control) -> Self {
         Self {
             shared: Arc::clone(shared),
             job: job.to_owned(),
-            epoch,
+            epoch: claim.epoch,
             control: control.clone(),
-            stops: AtomicU64::new(pulse::stops()),
+            stops: AtomicU64::new(claim.stops),
             is_over: AtomicBool::new(false),
             asking: Mutex::default(),
         }
@@ -55,7 +63,11 @@ impl ClaimFence {
             match self.tell() {
                 Ok(()) => self.stops.store(stops, Ordering::SeqCst),
                 Err(ProposeError::Refused(_)) => self.ends(),
-                Err(_) if self.is_unwanted() => return false,
+                // A fence that said no stays closed.
+                Err(_) if self.is_unwanted() => {
+                    self.ends();
+                    return false;
+                }
                 Err(_) => std::thread::sleep(ASK_AGAIN),
             }
         }

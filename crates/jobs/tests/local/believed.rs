@@ -28,6 +28,7 @@ struct Named {
     names: Mutex<BTreeMap<&'static str, Vec<&'static str>>>,
     asked: Mutex<Vec<(String, String)>>,
     first_is_away: AtomicBool,
+    second_has_left: AtomicBool,
 }
 
 fn peer(identity: &str) -> Peer {
@@ -57,6 +58,11 @@ impl AskSites for Named {
             return Err(Refusal::later(code::UNREACHABLE, "no node answers"));
         }
         match question {
+            Question::Nodes { of: Some(_), .. }
+                if identity == SECOND && self.second_has_left.load(Ordering::SeqCst) =>
+            {
+                Err(Refusal::new(code::OTHER_CLUSTER, "no node of this site"))
+            }
             Question::Nodes { .. } => {
                 let names = self.names.lock().expect("no panic");
                 let named = names.get(identity).cloned().unwrap_or_default();
@@ -144,6 +150,42 @@ fn a_node_is_believed_for_a_day_after_the_first_one_named_it_and_names_no_other(
     sites.name(FIRST, &[FIRST, THIRD]);
     attempt(&jobs);
     assert_eq!(learned(&jobs), [FIRST, THIRD]);
+    jobs.stop();
+}
+
+#[test]
+fn a_named_node_that_refuses_to_be_of_the_site_is_believed_no_longer_than_before() {
+    let world = World::new();
+    let time = Arc::new(AtomicI64::new(MORNING));
+    let hands = Arc::clone(&time);
+    let clock = Clock::new(move || Timestamp(hands.load(Ordering::SeqCst)));
+    let sites = Arc::new(Named::default());
+    sites.name(FIRST, &[FIRST, SECOND]);
+    let jobs = world.start_among_by(sites.clone(), clock);
+    put(&jobs, Op::Level(FEATURE_LEVEL));
+    let site = Site {
+        name: "siteB".to_owned(),
+        addresses: vec!["first.example.org".to_owned()],
+        identity: FIRST.to_owned(),
+        comment: String::new(),
+        nodes: Vec::new(),
+    };
+    put(&jobs, Op::Site(Change::Put(site)));
+    attempt(&jobs);
+    sites.second_has_left.store(true, Ordering::SeqCst);
+    time.store(MORNING + 2 * HOUR, Ordering::SeqCst);
+    attempt(&jobs);
+    let site = jobs.replica().reader().object::<Site>("siteB");
+    let nodes = site.expect("read").expect("there").nodes;
+    let named: Vec<(&str, Option<Timestamp>)> = nodes
+        .iter()
+        .map(|node| (node.identity.as_str(), node.named))
+        .collect();
+    let expected = [
+        (FIRST, Some(Timestamp(MORNING + 2 * HOUR))),
+        (SECOND, Some(Timestamp(MORNING))),
+    ];
+    assert_eq!(named, expected);
     jobs.stop();
 }
 

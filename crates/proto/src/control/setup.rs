@@ -95,7 +95,7 @@ pub struct Open {
     /// to copy a tree into itself.
     #[prost(bytes = "vec", tag = "32")]
     pub view: Vec<u8>,
-    /// The client's label for this work, such as the id of a job; only for the daemon's log.
+    /// The client's label for this work: the id of a job, which another node may take over. The daemon's log has it.
     #[prost(string, tag = "34")]
     pub label: String,
     /// Another OPEN follows with more sources, and names in a push. Needs [`capability::MANY_SOURCES`].

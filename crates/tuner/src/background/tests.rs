@@ -1,4 +1,5 @@
-//! A simulated link: a queue of fixed depth, a transfer in the background, and others that are not.
+//! A simulated link: a queue of fixed depth, a background transfer, and other senders.
+//! Sends nothing over a real network.
 
 use super::*;
 use godwit_seeded::Seeded;
@@ -15,13 +16,13 @@ impl Random {
     }
 }
 
-/// What else is on the link.
+/// The other sender on the link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Other {
     Nobody,
-    /// Fills the queue, backs off when it overflows, and grows back.
+    /// Fills the queue, backs off when the queue overflows, and grows back.
     Loss,
-    /// Sends what it has seen arrive, and a little more now and then.
+    /// Sends at the rate that it has seen delivered, and a little more now and then.
     Model,
 }
 
@@ -38,7 +39,7 @@ struct Link {
     other: f64,
     model: f64,
     step: u64,
-    /// There is no transfer in the background.
+    /// The background transfer sends nothing.
     silent: bool,
 }
 
@@ -63,7 +64,7 @@ impl Link {
         }
     }
 
-    /// One step: what the background and what the other got through, in bytes a second.
+    /// One step. Returns the bytes a second that the background transfer and the other sender delivered.
     fn step(&mut self, kind: Other, random: &mut Random) -> (f64, f64) {
         self.step += 1;
         let seconds = STEP.as_secs_f64();
@@ -99,7 +100,7 @@ impl Link {
         } else {
             (self.other + self.capacity * 0.01).min(self.capacity * 1.2)
         };
-        // The most that came of late, and not less than a little: it drains what it has queued.
+        // The highest recent rate, with a lower bound: the sender drains its own queue.
         self.model = (others.max(self.model * 0.995)).clamp(self.capacity * 0.05, self.capacity);
         let noise = Duration::from_micros(random.0.below(400));
         let measured =
@@ -122,7 +123,7 @@ impl Link {
         (got, others)
     }
 
-    /// The share of the other if nobody else is there.
+    /// The share that the other sender reaches alone.
     fn alone(&mut self, kind: Other, steps: u32) -> f64 {
         self.other = self.capacity * 0.3;
         self.model = self.capacity * 0.3;
@@ -130,7 +131,7 @@ impl Link {
         self.run(kind, steps, &mut Random(Seeded(1))).1
     }
 
-    /// Shares of the link over so many steps.
+    /// Mean shares of the link over `steps` steps.
     fn run(&mut self, kind: Other, steps: u32, random: &mut Random) -> (f64, f64) {
         let (mut mine, mut others) = (0.0, 0.0);
         for _ in 0..steps {
@@ -153,7 +154,7 @@ fn it_fills_an_empty_link_and_yields_to_whoever_comes() {
         let (alone, _) = link.run(Other::Nobody, 300, &mut random);
         assert!(alone > 0.7, "seed {seed}: only {alone:.2} of an empty link");
         for kind in [Other::Loss, Other::Model] {
-            // Somebody comes; what the first seconds cost it counts, too.
+            // The other sender starts. Its loss in the first seconds counts too.
             link.other = link.capacity * 0.3;
             link.model = link.capacity * 0.3;
             let (mine, others) = link.run(kind, 300, &mut random);

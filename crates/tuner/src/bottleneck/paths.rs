@@ -1,35 +1,35 @@
-//! Which of several channels carries too little, from what each had carried at two moments.
-//! Says nothing where all carry alike, and nothing of a single one.
+//! Finds the one of several channels that carries too little, from the byte counts of each at two moments.
+//! Reports nothing if all channels carry alike, and nothing about a single channel.
 
 use std::time::Duration;
 
 use crate::ChannelFigures;
 
-/// What a channel carried over some time, and before it.
+/// Rates of one channel: over some time, and before that time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChannelRate {
-    /// Its number, as the client counts them from 0.
+    /// Number of the channel, as the client counts channels from 0.
     pub number: u32,
-    /// For people: the interface and addresses.
+    /// Name for people: the interface and addresses.
     pub name: String,
-    /// In the direction in which more passed, with all overhead; streams that are gone included.
+    /// Rate in the direction that carried more, with all overhead and including ended streams.
     pub bytes_per_second: f64,
-    /// Likewise before that time; `None` where it was too short to tell.
+    /// The same rate before that time; `None` if the time before was too short to measure.
     pub before: Option<f64>,
 }
 
-/// What passes in less time is chance: streams start, kernels buffer.
+/// Rates over less time are noise, because streams start and kernels buffer.
 const TIME_MIN: Duration = Duration::from_secs(1);
 
-/// A channel below this part of what the others carry on average, or it itself did, is held to be slow.
+/// A channel below this share of the others' mean rate, or of its earlier rate, counts as slow.
 const SLOW: f64 = 0.5;
 
-/// The others carry as before if they carry this part of it.
+/// The other channels carry as before if they keep this share of their rate.
 const KEPT: f64 = 0.8;
 
 impl ChannelRate {
-    /// The rates between two looks at the channels of one end. Of one that `then` lacks, since its first stream; none of one
-    /// that is too new to tell.
+    /// The rates between two looks at the channels of one end. A channel that `then` lacks is measured since its first stream. A
+    /// channel that is too new to measure is left out.
     pub fn between(then: &[ChannelFigures], now: &[ChannelFigures]) -> Vec<Self> {
         let rate = |bytes: u64, time: Duration| {
             (time >= TIME_MIN).then(|| bytes as f64 / time.as_secs_f64())
@@ -50,8 +50,8 @@ impl ChannelRate {
     }
 }
 
-/// The channel that carries well below the others, or below what it did while the others carry what they did; and its share
-/// of all that passes.
+/// The slow channel and its share of all bytes. A channel is slow if it carries well below the others, or below its own rate
+/// before while the others keep theirs.
 pub(super) fn slowest(channels: &[ChannelRate]) -> Option<(&ChannelRate, f64)> {
     let all: f64 = channels.iter().map(|one| one.bytes_per_second).sum();
     let before: Option<f64> = channels.iter().map(|one| one.before).sum();

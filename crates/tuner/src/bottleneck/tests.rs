@@ -1,4 +1,4 @@
-//! Owns the tests of how a bottleneck is told from samples.
+//! Owns the tests of how a bottleneck is found from samples.
 //! Runs no transfer.
 
 mod advice;
@@ -294,7 +294,7 @@ fn time_that_nobody_counted_is_no_work() {
     shares.source = None;
     shares.destination.as_mut().unwrap().waiting_ns = 0;
     assert_eq!(shares.finding(&[], &Chosen::default()), None);
-    // What shows is named, whatever the other end does not tell.
+    // A visible bottleneck is named, whatever the other end leaves out.
     let finding = with(|source, destination| {
         begun(source, destination);
         source.cpu_ns = 3 * SECOND;
@@ -336,7 +336,7 @@ fn a_small_limit_is_named_while_a_block_waits() {
         told(waits),
         ("limit", "the next block waits, 1 B/s allowed".to_owned())
     );
-    // The last block waits on one stream; three others have none.
+    // The last block waits on one stream; the three other streams have none.
     let stage = told(|source, destination| {
         waits(source, destination);
         source.streams_ns = 40 * SECOND;
@@ -359,7 +359,7 @@ fn a_peer_that_does_not_tell_what_it_has_sent_is_judged_by_what_arrives() {
     );
 }
 
-/// Counters as no honest end tells them.
+/// Counters that no honest end sends.
 fn absurd() -> impl Strategy<Value = Snapshot> {
     let number = prop_oneof![
         Just(0),
@@ -421,7 +421,7 @@ fn channel(number: u32, seconds: u64, bytes: u64) -> ChannelFigures {
     }
 }
 
-/// What is told of the network, with channels that had carried so much at one moment and at a later one.
+/// The finding about the network, with the byte counts of the channels at one moment and at a later one.
 fn told_of_channels(then: &[ChannelFigures], now: &[ChannelFigures]) -> String {
     let finding = idle()
         .finding(&ChannelRate::between(then, now), &Chosen::default())
@@ -435,17 +435,17 @@ fn a_channel_is_named_that_carries_less_than_the_others_or_than_before() {
     let carries = |figure: &str| figure.contains("carries");
     let even = [channel(0, 10, 1000), channel(1, 10, 1100)];
     assert!(!carries(&told_of_channels(&[], &even)));
-    // Nothing came over the second since; it has no streams.
+    // No byte arrived in the last second: the channel has no streams.
     let dead = [channel(0, 14, 1400), channel(1, 14, 1100)];
     let figure = told_of_channels(&even, &dead);
     assert!(
         figure.ends_with(", channel 1 (eth1) carries 0 % of it"),
         "{figure}"
     );
-    // It is back, and carries as much as the other.
+    // The channel is back, and carries as much as the other.
     let back = [channel(0, 18, 1800), channel(1, 18, 1500)];
     assert!(!carries(&told_of_channels(&dead, &back)));
-    // It carried more than the other, and now less than half of that.
+    // The channel carried more than the other, and now carries less than half of that.
     let uneven = [channel(0, 10, 4000), channel(1, 10, 2500)];
     let fallen = [channel(0, 20, 5500), channel(1, 20, 5000)];
     let figure = told_of_channels(&uneven, &fallen);
@@ -453,7 +453,7 @@ fn a_channel_is_named_that_carries_less_than_the_others_or_than_before() {
         figure.ends_with(", channel 0 (eth0) carries 38 % of it"),
         "{figure}"
     );
-    // Both carry less: it is none of them.
+    // Both channels carry less, so neither is named.
     let both = [channel(0, 20, 4400), channel(1, 20, 2780)];
     assert!(!carries(&told_of_channels(&uneven, &both)));
 }
@@ -463,7 +463,7 @@ fn a_channel_that_has_just_begun_is_not_named() {
     let then = [channel(0, 10, 1000)];
     let now = [channel(0, 14, 1400), channel(1, 0, 10)];
     assert!(!told_of_channels(&then, &now).contains("carries"));
-    // Late, but as fast as the other.
+    // The channel started late, but is as fast as the other.
     let now = [channel(0, 14, 1400), channel(1, 2, 200)];
     assert!(!told_of_channels(&[], &now).contains("carries"));
 }
@@ -483,7 +483,7 @@ fn a_transfer_in_the_background_says_that_it_yields() {
     let pace = "its own pace in the background is 100 MB/s";
     assert!(held.figure.ends_with(pace), "{}", held.figure);
     assert!(held.advice.unwrap().contains("yields"));
-    // The way carries less than its pace.
+    // The path carries less than its pace.
     let free = paced(500_000_000);
     assert!(!free.figure.contains("pace"), "{}", free.figure);
     assert!(free.advice.unwrap().contains("lost"));

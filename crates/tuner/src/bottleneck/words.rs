@@ -1,4 +1,4 @@
-//! The words of a finding: figures of the stage that limits, and what its user could do.
+//! The words of a finding: figures of the limiting stage, and advice for the user.
 //! Chooses no stage.
 
 use std::time::Duration;
@@ -44,19 +44,19 @@ fn advice(parts: &[Option<&str>]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Threads that wait for a processor for less than this part of their time do not suffer from it.
+/// Threads that wait for a processor for less than this share of their time do not suffer from the wait.
 const WAITS: f64 = 0.1;
 
-/// A processor digests and encrypts about fifty times as many bytes in a second. Where it moves fewer, neither is what it is busy with.
+/// A processor digests and encrypts about fifty times this many bytes a second. At a lower rate, neither keeps the processor busy.
 const BYTES_FOR_A_SECOND: f64 = 20e6;
 
-/// Files that are smaller than this on average cost by the piece, so how many there are is said too.
+/// Files below this mean size cost by the piece, so their number is shown too.
 const SMALL_BYTES: u64 = 16 << 10;
 
-/// What measures storage; it contradicts no other advice.
+/// Advice to measure storage. It contradicts no other advice.
 const STORAGE_IS_MEASURED: &str = "`godwit doctor` measures what it can do";
 
-/// A block waits until all of it may go: at a small rate there are long times in which nothing does.
+/// A block waits until all of it may be sent, so at a low rate nothing is sent for long times.
 fn limit(sent: f64, limit: u64) -> String {
     let allowed = bytes(limit as f64);
     if limit == 0 {
@@ -158,7 +158,7 @@ fn network(
             percent(share)
         );
     }
-    // Its own pace comes first: it is what it waits for, whatever the sockets say.
+    // The background pace comes first: the transfer waits for it, whatever the sockets say.
     if shares.is_at_pace() {
         let pace = per_second(source.paced_bytes, source.elapsed_ns);
         figure += &format!(", its own pace in the background is {}", bytes(pace));
@@ -172,7 +172,7 @@ fn network(
     )
 }
 
-/// What helps a path. The tuner adds streams where they help, so more are advised only where the user has held them down.
+/// Advice for a path. The tuner adds streams where they help, so the advice names streams only if the user has limited them.
 fn path_advice(source: &Snapshot, held: bool, chosen: &Chosen) -> Option<String> {
     let window = share(source.tcp_window_limited_ns, source.tcp_busy_ns);
     let buffer = share(source.tcp_buffer_limited_ns, source.tcp_busy_ns);
@@ -227,7 +227,7 @@ fn processor_advice(side: &Snapshot, name: &str, chosen: &Chosen) -> Option<Stri
         side.elapsed_ns,
     );
     if side.cores > 0 && used < 0.7 * side.cores as f64 {
-        // Otherwise the tuner has found that more do not help.
+        // Otherwise the tuner has found that more streams do not help.
         return advice(&[chosen
             .holds_streams(side.streams)
             .then_some("processors are idle: `--streams auto` uses them")]);

@@ -1,4 +1,4 @@
-//! Whether a bottleneck is worth a word, and what advice is left after what the user has chosen.
+//! Decides whether a bottleneck is worth reporting, and which advice is left after the user's choices.
 //! Finds no bottleneck.
 
 use std::time::Duration;
@@ -6,22 +6,22 @@ use std::time::Duration;
 use super::{Bottleneck, Shares, positive};
 use crate::{STREAMS_MAX, Snapshot};
 
-/// What is in force, as far as advice depends on it. The default is that of the program.
+/// Settings in force on which advice depends. The default is that of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chosen {
-    /// The most streams that the tuner may have.
+    /// The most streams that the tuner may use.
     pub streams_most: u32,
-    /// The tuner finds the number of readers.
+    /// The tuner chooses the number of readers.
     pub readers_free: bool,
-    /// The tuner finds the number of writers.
+    /// The tuner chooses the number of writers.
     pub writers_free: bool,
-    /// A digest that costs more than the cheapest one.
+    /// The digest costs more than the cheapest one.
     pub costly_digest: bool,
     /// Contents are encrypted.
     pub encrypted: bool,
     /// The destination waits until data is durable.
     pub syncs: bool,
-    /// The end that sends has `bbr` and does not use it, and nobody has chosen anything else.
+    /// The sending end has `bbr` and does not use it, and the user has chosen no congestion control.
     pub bbr_is_left: bool,
 }
 
@@ -40,31 +40,31 @@ impl Default for Chosen {
 }
 
 impl Chosen {
-    /// Whether so many streams are all that the user lets the tuner have, and it might want more.
+    /// Whether the user allows no more than `streams` streams, and the tuner might want more.
     pub(super) const fn holds_streams(&self, streams: u64) -> bool {
         self.streams_most < STREAMS_MAX && streams >= self.streams_most as u64
     }
 }
 
-/// A shorter transfer is over before anything limits it, unless it moves [`MUCH_BYTES`]: connections begin, kernels buffer.
+/// A shorter transfer ends before anything limits it, unless it moves [`MUCH_BYTES`]: connections start and kernels buffer.
 const SHORT: Duration = Duration::from_secs(1);
 
 /// 512 Mbit/s over [`SHORT`].
 const MUCH_BYTES: u64 = 64 << 20;
 
-/// What one new connection sends in three round trips, with ten segments in the first. Less says nothing of a path.
+/// Bytes that a new connection sends in three RTTs, with ten segments in the first. Fewer bytes show nothing of a path.
 const A_FEW_BYTES: u64 = 100_000;
 
-/// A loss of fewer bytes than some forty segments is chance.
+/// A loss of fewer bytes, some forty segments, is noise.
 const LOST_BYTES_MIN: u64 = 64 << 10;
 
-/// A part of the bytes that were sent: less of them costs no congestion control much.
+/// A smaller share of lost bytes costs no congestion control much.
 const LOST_SHARE: f64 = 0.001;
 
-/// Round trips from which on loss-based congestion control suffers from each loss; `godwit doctor` advises by the same figure.
+/// From this RTT on, loss-based congestion control suffers from each loss. `godwit doctor` advises by the same figure.
 const FAR_NS: u64 = 20_000_000;
 
-/// Whether a stage that was found is to be named.
+/// Whether the stage is to be named.
 pub(super) fn is_worth_naming(stage: Bottleneck, shares: &Shares) -> bool {
     let source = shares.source.unwrap_or_default();
     let destination = shares.destination.unwrap_or_default();
@@ -73,7 +73,7 @@ pub(super) fn is_worth_naming(stage: Bottleneck, shares: &Shares) -> bool {
     let elapsed = source.elapsed_ns.max(destination.elapsed_ns);
     let is_short = u128::from(elapsed) < SHORT.as_nanos() && moved < MUCH_BYTES;
     match stage {
-        // The user has set it, and blocks wait for it.
+        // The user has set the limit, and blocks wait for it.
         Bottleneck::Limit => true,
         _ if is_short => false,
         Bottleneck::Network => moved >= A_FEW_BYTES,
@@ -86,14 +86,14 @@ pub(super) fn is_worth_naming(stage: Bottleneck, shares: &Shares) -> bool {
     }
 }
 
-/// Whether so many bytes were sent again that the path can be said to lose packets.
+/// Whether enough bytes were retransmitted to say that the path loses packets.
 pub(super) fn loses_packets(source: &Snapshot) -> bool {
     let share =
         positive(source.tcp_bytes_sent).map_or(0.0, |sent| source.tcp_bytes_resent as f64 / sent);
     source.tcp_bytes_resent >= LOST_BYTES_MIN && share >= LOST_SHARE
 }
 
-/// Whether the ends are so far from each other that another congestion control may help.
+/// Whether the RTT is so long that another congestion control may help.
 pub(super) const fn is_far(source: &Snapshot) -> bool {
     source.round_trip_min_ns >= FAR_NS
 }
@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// What is worth naming of all but the limit: source storage and CPU, network, destination CPU and storage.
+    /// Which stages except the limit are worth naming: source storage and CPU, network, destination CPU and storage.
     fn worth(shares: &Shares) -> [bool; 5] {
         [
             Bottleneck::SourceStorage,

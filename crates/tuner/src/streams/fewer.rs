@@ -23,6 +23,8 @@ pub(super) struct Lower {
     pub(super) from: u32,
     /// The rate before the trial.
     pub(super) before: f64,
+    /// The rate before a series of such trials, so that small losses do not add up.
+    pub(super) series: f64,
     /// The mean rate just before the trial.
     pub(super) mean: f64,
     /// Why fewer are tried.
@@ -56,7 +58,7 @@ impl Lower {
         // The queue is gone and windows hold the streams up: the streams leave a part of the link empty. That part is some hundredths,
         // less than one window differs from the next, so that means are compared.
         let is_alone = self.why == Why::Queue && room == Room::Windows;
-        let mut is_kept = moved >= KEPT * self.before;
+        let mut is_kept = moved >= KEPT * self.series;
         if is_kept && is_alone {
             if meter.settled().is_none_or(|then| now < then + ALONE_FOR) {
                 return Lowered::GoOn;

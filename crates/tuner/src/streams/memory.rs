@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::super::backoff::Backoff;
+use super::super::shown_rate;
 use super::parameters::{DOWN_WAIT, EXPLORE_FIRST, EXPLORE_WAIT, MORE_WAIT, UP_WAIT, YIELD_WAIT};
 
 /// When each kind of trial may begin.
@@ -26,6 +27,8 @@ pub(super) struct Waits {
 /// What trials have shown of the path.
 #[derive(Debug, Default)]
 pub(super) struct Learned {
+    /// Rate before a series of trials of fewer streams.
+    pub(super) kept: Option<f64>,
     /// Most streams that the other end or the network admitted.
     pub(super) refused: Option<u32>,
     /// Number of streams at which the path was last seen full. Raises for windows stop here, then go on in small steps.
@@ -59,4 +62,15 @@ impl Waits {
             wait.forget(now);
         }
     }
+}
+
+/// The result of a trial in words: two numbers of streams with the rate of each.
+pub(super) fn compared((to, moved): (u32, f64), (from, before): (u32, f64)) -> String {
+    let (moved, before) = (shown_rate(moved), shown_rate(before));
+    format!("{to} moved {moved} where {from} had moved {before}")
+}
+
+/// A small step up.
+pub(super) const fn next_to(streams: u32) -> u32 {
+    streams.saturating_add(streams.div_ceil(4))
 }

@@ -38,7 +38,7 @@ impl Default for Stage {
 }
 
 impl Meter {
-    /// The number of streams changes: what is measured from now on is another number's.
+    /// The number of streams changes. Later measurements belong to the new number.
     pub(super) fn restart(&mut self) {
         self.stage = Stage::default();
         self.windows = 0;

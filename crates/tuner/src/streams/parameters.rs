@@ -9,9 +9,9 @@ use std::time::Duration;
 
 /// Shortest window of measurement. Shorter windows show noise.
 pub(super) const WINDOW_MIN: Duration = Duration::from_millis(300);
-/// Shortest window in round trips: congestion control reacts once a round trip.
+/// Shortest window in RTTs: congestion control reacts once an RTT.
 pub(super) const WINDOW_ROUND_TRIPS: f64 = 4.0;
-/// Round trips that the first streams have to start, before any rate is known.
+/// RTTs that the first streams have to start, before any rate is known.
 pub(super) const START_ROUND_TRIPS: f64 = 8.0;
 /// Time over which rates are averaged. Losses, and congestion controls that probe, make one window differ from the next by a
 /// tenth and more. A trial that was compared with one lucky window alone would never reach that rate again.
@@ -20,7 +20,7 @@ pub(super) const LATELY: Duration = Duration::from_secs(2);
 pub(super) const RISING: f64 = 1.1;
 /// Windows in which a rate that moves shows streams that start.
 pub(super) const START_WINDOWS: u32 = 4;
-/// Time that streams have to start or end, beside ten round trips.
+/// Time that streams have to start or end, beside ten RTTs.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 // Holding.

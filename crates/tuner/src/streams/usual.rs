@@ -31,7 +31,7 @@ struct Steady {
     crowded: u32,
 }
 
-/// What a window says beside the usual rate.
+/// The meaning of a window beside the usual rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// Nothing new.
@@ -128,7 +128,7 @@ impl Steady {
         }
     }
 
-    /// Whether others share the queue now. The answer is yes once: what a trial then shows decides when the next one is due.
+    /// Whether others share the queue now. The answer is yes once. The result of the following trial decides when the next trial is due.
     fn count_crowded(&mut self, reading: &Reading) -> bool {
         if reading.rate >= CROWDED * self.rate {
             self.crowded = 0;

@@ -1,4 +1,4 @@
-//! Properties of the tuner where the way, or some streams, are away for a while.
+//! Properties of the tuner while the path, or some streams, are away.
 //! Knows no link itself (`world`).
 
 use std::ops::Range;
@@ -8,7 +8,7 @@ use super::super::world::{Dice, Run, World, run};
 use super::super::{Bounds, ChannelSample, Holdup, StreamTuner};
 use super::{any, rate_of, told};
 
-/// The number of streams in the middle of those that there were in these seconds.
+/// The median number of streams in these seconds.
 fn usual_number(run: &Run, seconds: Range<usize>) -> f64 {
     let mut numbers: Vec<u32> = run.seconds[seconds].iter().map(|second| second.1).collect();
     numbers.sort_unstable();
@@ -23,7 +23,7 @@ fn times_in_which_nothing_moves_win_nothing_for_more_streams() {
         let mut dice = Dice::new(seed ^ 0xa_0000);
         let mut link = any(&mut dice);
         if seed % 2 == 0 {
-            // A number of streams fills it, and no more are of use.
+            // Some number of streams fills the path, and more are of no use.
             link.loss = 0.0;
             link.buffer = link.windows() * dice.between(0.1, 1.0);
         }
@@ -43,7 +43,7 @@ fn times_in_which_nothing_moves_win_nothing_for_more_streams() {
         let mut other = Run::new(&mut undisturbed);
         run(&mut undisturbed, &mut [&mut other], 240.0);
         let before = usual_number(&own, 70..89);
-        // The last half minute of each.
+        // The last half minute of each run.
         let [(after, with), (_, without)] = [&own, &other].map(|run| {
             let all = run.seconds.len();
             (
@@ -61,8 +61,8 @@ fn times_in_which_nothing_moves_win_nothing_for_more_streams() {
     assert!(sum / seeds as f64 > 0.98, "{}", sum / seeds as f64);
 }
 
-/// What a tuner decides over a way of half a second, whose streams come or go six seconds after that was decided, and of which so
-/// many are away at a tick of a tenth of a second.
+/// The final number and the decisions of a tuner on a path with an RTT of half a second. Streams come or go six seconds after a
+/// decision. `away` returns how many streams are away at a tick of a tenth of a second.
 fn decided(holdup: Holdup, streams: u32, away: impl Fn(u64) -> u32) -> (u32, String) {
     let mut tuner = StreamTuner::new(Bounds::STREAMS, streams);
     let mut sample = ChannelSample {

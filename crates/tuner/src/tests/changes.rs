@@ -1,4 +1,4 @@
-//! Properties of the tuner where the way changes while the transfer runs, soon or late.
+//! Properties of the tuner where the path changes while the transfer runs, soon or late.
 //! Knows no link itself (`world`).
 
 use std::time::Duration;
@@ -33,14 +33,14 @@ fn it_follows_a_sudden_change() {
             "seed {seed}: {squeezed:.2} {link:?}{}",
             told(&own)
         );
-        // When the next is tried depends on those that failed while it was narrow.
+        // The time of the next trial depends on the trials that failed while the path was narrow.
         late += u32::from(wide <= 0.9);
         assert!(wide > 0.8, "seed {seed}: {wide:.2} {link:?}{}", told(&own));
     }
     assert!(late <= 4, "{late}");
 }
 
-/// After ten minutes without a change what was for nothing is tried once in five minutes.
+/// After ten minutes without a change, a trial that was in vain is repeated once in five minutes.
 #[test]
 fn it_follows_a_change_that_comes_late_as_soon_as_one_that_comes_early() {
     let (mut shown, mut late) = (0, 0);
@@ -51,7 +51,7 @@ fn it_follows_a_change_that_comes_late_as_soon_as_one_that_comes_early() {
             dice.between(0.03, 0.1),
             dice.one_of(&KINDS[1..]),
         );
-        // Some streams fill it, and it does not show.
+        // Some streams fill the path, and the rate does not show it.
         link.buffer = link.windows() * dice.between(1.02, 1.2) / dice.one_of(&[3.0, 4.0, 6.0, 8.0]);
         let mut world = World::new(link, seed);
         let mut own = Run::new(&mut world);
@@ -62,7 +62,7 @@ fn it_follows_a_change_that_comes_late_as_soon_as_one_that_comes_early() {
             "buffers" => link.buffer *= dice.between(0.2, 0.5),
             _ => link.loss = dice.over(1e-4, 1e-3),
         }
-        // What does not show in the rate is found by the next try, whenever that is.
+        // The next trial finds a change that the rate does not show.
         let left = fixed(link, seed, own.tuner.target(), 40.0);
         if left > 0.5 * rate_of(&own, 500, 600) {
             continue;
@@ -98,7 +98,7 @@ fn fewer_are_tried_where_more_went_through_before_and_no_more_are_allowed() {
         };
         for tick in 0..6000 {
             sample.streams = tuner.target();
-            // As much however many there are.
+            // The rate is the same for any number of streams.
             sample.bytes += if tick < 100 { 2_000_000 } else { 1_500_000 };
             sample.busy += Duration::from_millis(100) * sample.streams;
             tuner.step(Duration::from_millis(tick * 100), &sample, Holdup::Network);

@@ -1,4 +1,4 @@
-//! Properties of the tuner beside a copy of itself, or others.
+//! Properties of the tuner beside a copy of itself, or other transfers.
 //! Knows no link itself (`world`).
 
 use std::time::Duration;
@@ -79,7 +79,7 @@ fn of_two_equal_transfers_on_a_full_way_without_a_queue_none_gets_more() {
                 least = least.min(tuner.target());
             }
         }
-        // More are tried now and then.
+        // More streams are tried now and then.
         assert_eq!(least, count);
     }
 }
@@ -102,7 +102,7 @@ fn a_plain_connection_keeps_a_fair_part() {
         let before = world.bytes(plain);
         run(&mut world, &mut [&mut own], 70.0);
         let share = (world.bytes(plain) - before) / 30.0 / link.capacity;
-        // Beside the two streams that a transfer begins with it would have a third.
+        // Beside the two streams that a transfer begins with, the other transfer would have a third.
         assert!(
             share > 0.1,
             "seed {seed}: {share:.2} {link:?}{}",
@@ -134,17 +134,17 @@ fn a_queue_too_short_to_be_seen_is_not_run_over_for_more() {
     assert!(many < 30, "{many}");
 }
 
-/// Bytes that the line takes in a tick of a tenth of a second.
+/// Bytes that the link takes in a tick of a tenth of a second.
 const LINE: f64 = 12_500_000.0;
 
-/// A transfer whose streams share a full line, and nothing of its storage or processors matters.
+/// A transfer whose streams share a full link. Its storage and processors do not matter.
 struct Sharer {
     tuner: StreamTuner,
     sample: ChannelSample,
     begun: u64,
-    /// Now and then it has more than its streams are worth, and less.
+    /// Now and then the transfer gets more than the share of its streams, and less at other times.
     luck: f64,
-    /// Part of the time in which its streams wait for their buffers.
+    /// Share of the time in which its streams wait for their buffers.
     held_up: f64,
     told: Vec<String>,
 }
@@ -174,7 +174,7 @@ impl Sharer {
         f64::from(self.tuner.target()) * self.luck.exp()
     }
 
-    /// It has had this share of a tick, at this round trip.
+    /// Records a tick with this share of the link, at this RTT.
     fn look(&mut self, tick: u64, share: f64, round_trip: Duration) {
         self.sample.streams = self.tuner.target();
         self.sample.round_trip = round_trip;
@@ -250,10 +250,10 @@ fn what_was_given_up_to_others_is_not_wanted_back_when_the_queue_is_gone_for_a_m
     assert!(!told.contains("went through before"), "{told}");
 }
 
-/// BBR sends next to nothing for a moment every ten seconds, to see the round trip without a queue.
+/// BBR sends next to nothing for a moment every ten seconds, to see the RTT without a queue.
 #[test]
 fn where_a_queue_stood_more_are_not_kept_because_it_paused_before() {
-    // Until the first pause it knows what is usual.
+    // Until the first pause the tuner learns the usual rate.
     for phase in 0..36 {
         let mut own = Sharer::new(3, 0);
         own.held_up = 0.4;
@@ -264,7 +264,7 @@ fn where_a_queue_stood_more_are_not_kept_because_it_paused_before() {
                 (false, 3) if tick % 30 < 10 => 70,
                 (false, _) => 61,
             };
-            // Two do not fill it.
+            // Two streams do not fill the link.
             let share = if pauses {
                 0.25
             } else {
@@ -325,7 +325,7 @@ fn who_has_less_than_half_of_a_queue_does_not_give_up_all_to_others_that_do_not_
             sum += own.tuner.target();
         }
         let mean = f64::from(sum) / seeds as f64;
-        // It would be 2 if it always gave way. Luck lets it give up more than it should.
+        // The mean would be 2 if the transfer always gave up its extra streams. Bad luck makes it give up too many.
         assert!(mean >= 2.6, "{mean} of 8 beside {others}");
     }
 }
@@ -345,7 +345,7 @@ fn who_was_long_alone_in_its_own_queue_gives_way_within_a_minute_to_who_joins() 
             }
             let weights = [two[0].weight(), two[1].weight()];
             if tick < alone {
-                // All of them are needed to fill it, and the queue is its own.
+                // All streams are needed to fill the link, and the queue is the transfer's own.
                 let share = (f64::from(two[0].tuner.target()) / 7.5).min(1.0);
                 two[0].look(tick, share, Duration::from_millis(65));
                 continue;

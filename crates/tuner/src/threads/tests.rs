@@ -110,8 +110,8 @@ fn each_decision_is_within_the_bounds_and_follows_from_the_last() {
     assert!(decided > 1000, "{decided}");
 }
 
-/// `storage` tells, of a second and the number of threads beside two streams, how many bytes a second go through, and what share of
-/// their time the streams wait for it. Returns the numbers over time, five a second.
+/// `storage` takes a second and the number of threads beside two streams. It returns bytes a second, and the share of their time that
+/// the streams wait for storage. Returns the numbers over time, five a second.
 fn simulate(
     bounds: Bounds,
     seconds: u32,
@@ -135,7 +135,7 @@ fn simulate(
     targets
 }
 
-/// The part of the time in which this holds.
+/// The share of the numbers for which `is` returns true.
 fn part(targets: &[u32], is: impl Fn(u32) -> bool) -> f64 {
     let times = targets.iter().filter(|target| is(**target)).count();
     times as f64 / targets.len() as f64
@@ -214,8 +214,8 @@ fn a_disk_that_becomes_fast_gets_fewer() {
     }
 }
 
-/// Storage that is waited for until there are 16 threads, and not from the first minute on; then `rate` tells, of their number, what goes
-/// through. Returns the numbers and these rates from then on, five a second.
+/// Streams wait for storage only in the first minute, in which the number rises to 16 threads. From then on `rate` maps the number
+/// of threads to bytes a second. Returns the numbers and these rates from then on, five a second.
 fn simulate_calm(seed: u64, mut rate: impl FnMut(u32) -> f64) -> (Vec<u32>, Vec<f64>) {
     let mut dice = Dice::new(seed);
     let mut rates = Vec::new();

@@ -1,4 +1,4 @@
-//! A time in which nothing gets through a way.
+//! A time in which nothing gets through a path.
 //! Knows no transfer.
 
 use super::{Flow, Kind, SEGMENT, World};
@@ -9,7 +9,7 @@ impl World {
         self.away_since = Some(self.now);
     }
 
-    /// What was under way for longer than kernels wait is taken for lost: then they start anew.
+    /// Ends the outage. Bytes in flight for longer than the kernel's timeout count as lost, and their streams start again.
     pub(crate) fn come_back(&mut self) {
         let round_trip = self.link.round_trip + self.queued / self.link.capacity;
         let Some(since) = self.away_since.take() else {
@@ -22,11 +22,11 @@ impl World {
         }
     }
 
-    /// Time passes, and nothing else.
+    /// Lets time pass while nothing moves.
     pub(super) fn stand_still(&mut self, tick: f64) {
         for flow in &mut self.flows {
             if flow.from > self.now {
-                // Nor does one that is being made come about.
+                // A connection that is being made waits as well.
                 flow.from += tick;
                 continue;
             }
@@ -43,7 +43,7 @@ impl Flow {
         self.round_bytes = 0.0;
         self.round_since = now;
         self.next_round = now + round_trip;
-        // Who keeps to a rate goes on at the one that it saw.
+        // A stream that keeps to a rate continues at its last rate.
         if is_lost && self.kind != Kind::Rate {
             self.peak = self.window;
             self.since = now;

@@ -5,28 +5,28 @@
 #[derive(Debug, Clone, Default)]
 pub(super) struct Disk {
     filled: f64,
-    /// Bytes of the batch that is being synced.
+    /// Bytes left of the batch that is being synced.
     left: f64,
-    /// How fast, in bytes a second.
+    /// Speed of this sync in bytes a second.
     speed: f64,
-    /// Seconds of the last one in which it took nothing, and of this one; and how long this one is.
+    /// Seconds without intake in the last whole second and in the current one, and the length of the current one so far.
     stalled_before: f64,
     stalled: f64,
     passed: f64,
 }
 
 impl Disk {
-    /// Whether it takes nothing now.
+    /// Whether the disk takes nothing now.
     pub(super) fn is_full(&self, batch: f64) -> bool {
         self.filled >= batch && self.left > 0.0
     }
 
-    /// Whether it took nothing for most of the last whole second.
+    /// Whether the disk took nothing for most of the last whole second.
     pub(super) fn held_up(&self) -> bool {
         self.stalled_before > 0.5
     }
 
-    /// `tick` seconds pass, in which it is given `bytes`. What it begins to sync is synced at `rate`.
+    /// Passes `tick` seconds in which the disk receives `bytes`. A sync that begins in this time runs at `rate`.
     pub(super) fn pass(&mut self, tick: f64, bytes: f64, batch: f64, rate: f64) {
         self.stalled += if self.is_full(batch) { tick } else { 0.0 };
         self.passed += tick;

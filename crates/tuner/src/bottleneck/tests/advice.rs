@@ -1,4 +1,4 @@
-//! Owns the table of what is advised where which settings are in force.
+//! Owns the table of advice by the settings in force.
 //! Runs no transfer.
 
 use super::super::{Chosen, Snapshot};
