@@ -128,7 +128,7 @@ fn refusals_become_failures_with_the_words_of_the_node() {
         (
             "502 Bad Gateway",
             "<html>proxy</html>",
-            FailureCode::PeerFailed,
+            FailureCode::Foreign,
             "status 502, \"<html>proxy",
         ),
         ("200 OK", "{}", FailureCode::VersionMismatch, "cannot read"),
