@@ -46,7 +46,7 @@ pub struct StreamTuner {
     held_up: HeldUp,
 }
 
-/// What the next window is judged as.
+/// The trial under which the next window is judged.
 #[derive(Debug, Clone, Copy)]
 enum Phase {
     /// Nothing is tried. To: each other phase.

@@ -24,7 +24,7 @@ pub(super) struct Waits {
     pub(super) more: Backoff,
 }
 
-/// What trials have shown of the path.
+/// Results of trials on this path.
 #[derive(Debug, Default)]
 pub(super) struct Learned {
     /// Rate before a series of trials of fewer streams.
