@@ -394,7 +394,10 @@ impl ClaimTable {
                 && destinations.overlap(&held.spot)
                 && held.holds(now, may_hold)
         })?;
-        Some(Denial::new(ErrorCode::BUSY, held.shown(destinations.paths())))
+        Some(Denial::new(
+            ErrorCode::BUSY,
+            held.shown(destinations.paths()),
+        ))
     }
 
     /// The tags of the temporary files that members of claims that hold may be writing.

@@ -287,7 +287,12 @@ impl Table {
             let (mut left, mut held) = (false, Vec::new());
             for entry in inner.entries.values() {
                 let claim = entry.claim();
-                if claim.owner != *owner || !claim.writes_to.paths().iter().any(|path| path == destination)
+                if claim.owner != *owner
+                    || !claim
+                        .writes_to
+                        .paths()
+                        .iter()
+                        .any(|path| path == destination)
                 {
                     continue;
                 }

@@ -313,6 +313,8 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 fn sixty_four_transfers_share_what_one_process_has_and_obey_while_they_run() {
     usage::reset_peak_rss();
     let before = usage::peak_rss_bytes().expect("told by the kernel");
+    // The thread that notices a standstill stays until the process ends.
+    let _ = godwit_run::pulse::stops();
     let threads_before = threads();
     let mut world = World::new();
     let governor = world.process.governor.clone();

@@ -4,7 +4,6 @@
 
 use godwit_api::failure::FailureCode;
 use godwit_api::watched::SILENT_MAX;
-use godwit_run::local::ExportedFiles;
 use godwit_state::{Job, JobOp, Reader, Reason, Works};
 
 use crate::Shared;
@@ -14,13 +13,8 @@ use crate::nodes::needs;
 
 /// Returns a job that runs here to the queue if an export of it hangs; returns whether it did. Hanging calls keep the thread of the
 /// attempt, and the fence refuses its late writes.
-pub(crate) fn leaves(
-    shared: &Shared,
-    reader: &Reader,
-    exports: Option<&dyn ExportedFiles>,
-    job: &Job,
-) -> Result<bool, JobsError> {
-    let Some(text) = silence(shared, exports, job) else {
+pub(crate) fn leaves(shared: &Shared, reader: &Reader, job: &Job) -> Result<bool, JobsError> {
+    let Some(text) = silence(shared, job) else {
         return Ok(false);
     };
     // The other nodes of a divided job continue.
@@ -45,12 +39,8 @@ pub(crate) fn leaves(
 }
 
 /// Whether a job waits because an export that it needs does not answer here. A claim would only use up a retry. The job says why it waits.
-pub(crate) fn keeps_waiting(
-    shared: &Shared,
-    exports: Option<&dyn ExportedFiles>,
-    job: &Job,
-) -> bool {
-    let Some(text) = silence(shared, exports, job) else {
+pub(crate) fn keeps_waiting(shared: &Shared, job: &Job) -> bool {
+    let Some(text) = silence(shared, job) else {
         return false;
     };
     if !is_told(job) {
@@ -65,9 +55,9 @@ pub(crate) fn keeps_waiting(
 }
 
 /// The words for an export of the job whose file system does not answer, if there is one.
-fn silence(shared: &Shared, exports: Option<&dyn ExportedFiles>, job: &Job) -> Option<String> {
+fn silence(shared: &Shared, job: &Job) -> Option<String> {
     let (name, lasts) = needs(job).find_map(|name| {
-        let lasts = exports?.silent_for(name)?;
+        let lasts = shared.config.exported.silent_for(name)?;
         (lasts > SILENT_MAX).then_some((name, lasts))
     })?;
     let node = &shared.config.node;

@@ -60,6 +60,7 @@ use godwit_api::rest::{
     SampleView,
 };
 use godwit_run::Env;
+use godwit_run::local::ExportedFiles;
 use godwit_state::{
     Actor, Command, Cursor, JobChange, JobFilter, JobOp, Op, Replica, Role, Runner as RunnerName,
     Schedule, Site, Timestamp,
@@ -115,6 +116,8 @@ pub struct JobsConfig {
     pub own: Arc<dyn Fn() -> Option<Peer> + Send + Sync>,
     /// Whether an identity is that of a node of this cluster.
     pub is_member: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    /// The exports of this node.
+    pub exported: Arc<dyn ExportedFiles>,
     /// Makes the surroundings of one attempt.
     pub make_env: Arc<MakeEnv>,
     /// Hears of each attempt.

@@ -163,10 +163,7 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
         explain_nobody(shared, &due, &nodes)?;
     }
     due.retain(|job| nodes.can_run(job));
-    if !due.is_empty() {
-        let exports = (shared.config.make_env)(&[]).exports;
-        due.retain(|job| !away::keeps_waiting(shared, exports.as_deref(), job));
-    }
+    due.retain(|job| !away::keeps_waiting(shared, job));
     let (due, again) = seen.sift(due, &nodes, running.len(), Instant::now());
     let elsewhere: Vec<Running> = nodes.elsewhere().cloned().collect();
     let rules = policy.rules(shared.config.jobs_max);
@@ -235,7 +232,6 @@ fn with_room(shared: &Shared, reader: &Reader, at: Timestamp) -> Result<Vec<Job>
     if short.is_empty() {
         return Ok(Vec::new());
     }
-    let exports = (shared.config.make_env)(&[]).exports;
     let mut fitting = Vec::new();
     for (id, shortage) in short {
         let job = reader.job(&id)?.filter(|job| {
@@ -246,8 +242,9 @@ fn with_room(shared: &Shared, reader: &Reader, at: Timestamp) -> Result<Vec<Job>
             shared.live.fits(&id);
             continue;
         };
-        let (exports, path) = (exports.clone(), shortage.path.clone());
-        let look = move || exports?.free_bytes(&path);
+        let exports = Arc::clone(&shared.config.exported);
+        let path = shortage.path.clone();
+        let look = move || exports.free_bytes(&path);
         let free = shared.rooms.free(&shortage.path, look);
         let is_due = job.next_attempt.is_none_or(|next| next <= at);
         if !is_due && free.is_some_and(|free| shortage.is_over(free)) {
@@ -286,12 +283,8 @@ fn follow_up(
     }
     // Limits are those of the whole cluster.
     let all: Vec<Running> = running.iter().chain(nodes.elsewhere()).cloned().collect();
-    let exports = match claimed.is_empty() {
-        true => None,
-        false => (shared.config.make_env)(&[]).exports,
-    };
     for (job, sight) in claimed {
-        if away::leaves(shared, reader, exports.as_deref(), &job)? {
+        if away::leaves(shared, reader, &job)? {
             continue;
         }
         let denied = access::denied(shared, &job).or_else(|| sight.lost(shared, &job));

@@ -42,6 +42,7 @@ pub(crate) fn start(
     let exported: Arc<Exported> = Arc::new(exported);
     let own = home.clone();
     let process = process.clone();
+    let served = Arc::clone(&exported);
     let make_env = move |sites: &[Site]| Env {
         process: process.clone(),
         home: own.clone(),
@@ -92,6 +93,7 @@ pub(crate) fn start(
             let cluster = opened.cluster.clone();
             Arc::new(move |identity| cluster.is_member(identity))
         },
+        exported: served,
         make_env: Arc::new(make_env),
         tells: news.hearer(),
         log: Arc::new(log::line),

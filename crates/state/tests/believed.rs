@@ -3,7 +3,7 @@
 
 mod support;
 
-use godwit_state::{Change, FEATURE_LEVEL, Learn, Op, Site, Target, Timestamp};
+use godwit_state::{Change, FEATURE_LEVEL, Learn, Op, Site, Target};
 use support::state::State;
 
 /// A node of a site is believed for a time after the first node of the site has reported it. Only the first node reports further nodes.
@@ -37,7 +37,7 @@ fn only_the_first_node_of_a_site_names_others_and_keeps_them_believed() {
     };
     let believed = |state: &State, at: i64| -> Vec<(String, String)> {
         let site = site(state);
-        let nodes = site.believed(Timestamp(at));
+        let nodes = site.believed(support::at(at));
         nodes
             .map(|node| (node.name.clone(), node.addresses[0].clone()))
             .collect()

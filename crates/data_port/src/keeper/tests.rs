@@ -14,8 +14,8 @@ use godwit_proto::{DigestKind, Frame, Pong, TransferId, decode};
 use godwit_tree::synthetic::NullSink;
 
 use super::*;
-use crate::claims::Spots;
 use crate::allow::Who;
+use crate::claims::Spots;
 use crate::gate::{Gate, Limits};
 use crate::leave::Leave;
 use crate::session::HeldResources;

@@ -156,6 +156,7 @@ impl World {
         let process = Process::default();
         let exported = Arc::new(Exported::new(exports, spill, process.syncs.clone()));
         let home = self.path("home");
+        let served = Arc::clone(&exported);
         let make_env = move |_: &[godwit_state::Site]| {
             assert!(!panics.load(Ordering::Relaxed), "on purpose");
             surroundings(&home, &process, Some(exported.clone()))
@@ -173,6 +174,7 @@ impl World {
             jobs_max,
             waiting_of_owner_max: godwit_jobs::WAITING_OF_OWNER_MAX,
             clock,
+            exported: served,
             make_env: Arc::new(make_env),
             tells: Arc::new(|_| {}),
             log: Arc::new(|_| {}),

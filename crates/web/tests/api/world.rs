@@ -142,6 +142,7 @@ impl World {
             sites: Arc::new(Asker::new(here, tls)),
             own: Arc::new(|| None),
             is_member: Arc::new(|_| false),
+            exported: exported.clone(),
             make_env: Arc::new(move |_| Env {
                 process: process.clone(),
                 home: home.clone(),
