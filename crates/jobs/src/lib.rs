@@ -59,8 +59,7 @@ use godwit_api::rest::{
     AttemptView, ChangeJob, FailureGroup, JobList, JobProgress, JobView, LogPage, NewJob,
     SampleView,
 };
-use godwit_run::Env;
-use godwit_run::local::ExportedFiles;
+use godwit_run::{Env, local::ExportedFiles};
 use godwit_state::{
     Actor, Command, Cursor, JobChange, JobFilter, JobOp, Op, Replica, Role, Runner as RunnerName,
     Schedule, Site, Timestamp,
@@ -473,9 +472,7 @@ impl Jobs {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .take();
-        if let Some(scheduler) = scheduler {
-            let _panic_was_printed = scheduler.join();
-        }
+        let _panic_was_printed = scheduler.map(JoinHandle::join);
         self.shared.workers.end();
         // One that was begun at the last moment.
         self.shared.live.stop_all();
