@@ -1470,7 +1470,7 @@ export interface components {
             time_line: components["schemas"]["LogLine"][];
         };
         /**
-         * @description Where a job is on its way.
+         * @description The state of a job.
          * @enum {string}
          */
         JobState: "queued" | "scheduled" | "scanning" | "running" | "paused" | "verifying" | "complete" | "partial" | "failed" | "cancelled";
