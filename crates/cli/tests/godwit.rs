@@ -70,7 +70,6 @@ mod godwit {
     pub(crate) mod own;
     pub(crate) mod owners;
     pub(crate) mod page;
-    pub(crate) mod page_links;
     pub(crate) mod parts;
     pub(crate) mod places;
     pub(crate) mod power;
