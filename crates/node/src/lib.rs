@@ -2,6 +2,7 @@
 //! Parses nothing.
 
 pub mod accounting;
+mod apart;
 mod api;
 mod cluster;
 pub mod cores;

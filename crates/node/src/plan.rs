@@ -11,6 +11,7 @@ use godwit_data_port::{Announce, Export};
 use godwit_net::own_interfaces;
 use godwit_web::{CertificateSource, Network};
 
+use crate::apart;
 use crate::outlet::complain;
 use godwit_api::failure::Failure;
 use godwit_run::Home;
@@ -58,6 +59,11 @@ pub fn make(
         found: Vec::new(),
     };
     let mut notes = Vec::new();
+    let certificate = certificate(settings, home);
+    let mut own = vec![home.path()];
+    if let CertificateSource::Files { key, .. } = &certificate {
+        own.push(key);
+    }
     let exports: Vec<Export> = settings
         .exports
         .iter()
@@ -68,6 +74,10 @@ pub fn make(
                 .and_then(|path| match path.is_dir() {
                     true => Ok(path),
                     false => Err("it is not a directory".to_owned()),
+                })
+                .and_then(|path| match apart::trouble(&path, &own) {
+                    Some(why) => Err(why),
+                    None => Ok(path),
                 });
             let path =
                 path.map_err(|why| format!("{}={}: {why}", export.name, export.path.display()));
@@ -103,7 +113,6 @@ pub fn make(
     let announce = announce(&settings.announce, &mut notes);
     let pinned = crate::cores::check(&settings.pin);
     faults.take("pin", pinned);
-    let certificate = certificate(settings, home);
     let usable = godwit_web::check_certificate(&certificate).map_err(|error| error.to_string());
     faults.take("certificate", usable);
     let mut webhook_networks = Vec::with_capacity(settings.webhook_networks.len());

@@ -136,3 +136,19 @@ fn what_a_node_writes_for_itself_is_closed_to_others() {
     }
     assert!(seen >= 4, "{seen} files");
 }
+
+#[test]
+fn no_export_reaches_the_files_that_decide_the_rights_of_its_node() {
+    let rig = Rig::new();
+    let home = rig.admin(&["id"]);
+    assert_eq!(home.code, Some(0), "{home:?}");
+    let above = rig.path("");
+    let serve = |export: &Path| {
+        let export = format!("data={}", export.display());
+        rig.admin(&["serve", "--listen", "127.0.0.1:0", "--export", &export])
+    };
+    refused(&serve(&above), "GODWIT_HOME");
+    let inside = rig.daemon_home.join("inside");
+    fs::create_dir_all(&inside).expect("made");
+    refused(&serve(&inside), "GODWIT_HOME");
+}
