@@ -3,12 +3,16 @@
 
 use crate::PORT_DEFAULT;
 use crate::host::{HostError, HostPort};
+use crate::job::Text;
 use crate::login::{Login, LoginError};
 use crate::units::{UnitError, exact_size, parse_size};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+use std::str::FromStr;
 use thiserror::Error;
 
 /// One side of a transfer.
@@ -170,6 +174,44 @@ impl Endpoint {
             text: text.to_string_lossy().into_owned(),
             reason,
         })
+    }
+
+    /// The text that [`Endpoint::parse`] reads back, byte for byte. A local path that would read as another kind of endpoint gets the prefix
+    /// `./`.
+    #[must_use]
+    pub fn to_text(&self) -> Vec<u8> {
+        match self {
+            Self::Local(path) => {
+                let text = path.as_os_str();
+                let is_plain = Self::parse(text).as_ref() == Ok(self);
+                let prefix: &[u8] = if is_plain { b"" } else { b"./" };
+                [prefix, text.as_bytes()].concat()
+            }
+            Self::Ssh(place) => [place.login.to_string().as_bytes(), b":", &place.path].concat(),
+            Self::Memory { .. } | Self::Null | Self::Stdio | Self::Remote(_) => {
+                self.to_string().into_bytes()
+            }
+        }
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = EndpointError;
+    fn from_str(text: &str) -> Result<Self, EndpointError> {
+        Self::parse(text.as_ref())
+    }
+}
+
+impl Serialize for Endpoint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Text(self.to_text()).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Endpoint {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Text::deserialize(deserializer)?;
+        Self::parse(&text.to_os()).map_err(D::Error::custom)
     }
 }
 

@@ -39,10 +39,10 @@ pub struct JobSpec {
     pub version: u32,
     /// Kind of the job.
     pub kind: JobKind,
-    /// Sources as endpoints; the one manifest for a verification.
-    pub sources: Vec<Text>,
-    /// Destination as an endpoint; the copy to check for a verification.
-    pub destination: Text,
+    /// Sources; the one manifest for a verification. As texts where the description is stored or sent.
+    pub sources: Vec<Endpoint>,
+    /// Destination; the copy to check for a verification.
+    pub destination: Endpoint,
     /// Settings by their names in the settings table, as a user would type them; a list has several values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: TypedTexts,
@@ -226,23 +226,6 @@ impl JobSpec {
     /// A setting is unknown, does not belong in a job, or has no such value.
     pub fn verify_settings(&self) -> Result<VerifySettings, JobError> {
         self.kind.verify_settings(&self.settings)
-    }
-
-    /// The sources, read as endpoints.
-    ///
-    /// # Errors
-    /// A text is no endpoint.
-    pub fn source_endpoints(&self) -> Result<Vec<Endpoint>, JobError> {
-        let parse = |text: &Text| Endpoint::parse(&text.to_os()).map_err(JobError::from);
-        self.sources.iter().map(parse).collect()
-    }
-
-    /// The destination, read as an endpoint.
-    ///
-    /// # Errors
-    /// The text is no endpoint.
-    pub fn destination_endpoint(&self) -> Result<Endpoint, JobError> {
-        Ok(Endpoint::parse(&self.destination.to_os())?)
     }
 
     /// Selects those settings of a command that belong in a description, from all given settings except defaults.

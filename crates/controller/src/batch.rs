@@ -107,7 +107,7 @@ impl ItemTransfer<'_> {
         let (source, destination) = match &self.root.file {
             // The close of a file looks at the file alone, not at the directory.
             Some(name) if closer => (
-                Text::from(format!("/{}/{name}", self.root.source).as_str()),
+                Endpoint::Local(format!("/{}/{name}", self.root.source).into()),
                 format!("{}/{name}", self.root.destination),
             ),
             _ => (source_of(self.root), self.root.destination.clone()),
@@ -149,15 +149,15 @@ pub(crate) fn of_one_try(settings: &mut BTreeMap<String, Vec<Text>>, to: &To) {
 }
 
 /// The source of a root: the contents of the directory.
-pub(crate) fn source_of(root: &WorkRoot) -> Text {
-    Text(format!("/{}/.", root.source).into_bytes())
+pub(crate) fn source_of(root: &WorkRoot) -> Endpoint {
+    Endpoint::Local(format!("/{}/.", root.source).into())
 }
 
 /// A path at a destination node, export first, as an endpoint.
-pub(crate) fn root_endpoint(address: &str, path: &str) -> Result<Text, Failure> {
+pub(crate) fn root_endpoint(address: &str, path: &str) -> Result<Endpoint, Failure> {
     let node = HostPort::parse(address, PORT_DEFAULT).map_err(Failure::usage)?;
     let place: Place = format!("x:/{path}").parse().map_err(Failure::usage)?;
-    let endpoint = Endpoint::Remote(Remote {
+    Ok(Endpoint::Remote(Remote {
         node,
         place: NodePlace::Export {
             name: place.export,
@@ -165,8 +165,7 @@ pub(crate) fn root_endpoint(address: &str, path: &str) -> Result<Text, Failure> 
             directory: false,
             contents: false,
         },
-    });
-    Ok(Text(endpoint.to_string().into_bytes()))
+    }))
 }
 
 /// The item as a transfer takes it; none of a scan or a close.

@@ -5,7 +5,7 @@ use godwit_api::PORT_DEFAULT;
 use godwit_api::endpoint::{Endpoint, NodePlace, Remote, is_memory};
 use godwit_api::failure::Failure;
 use godwit_api::host::HostPort;
-use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
+use godwit_api::job::{JOB_VERSION, JobKind, JobSpec};
 use godwit_state::WorkRoot;
 
 use crate::Order;
@@ -47,12 +47,11 @@ pub(crate) fn share(base: &Base, to: &To, bytes: u64) -> Result<JobSpec, Failure
     of_one_try(&mut settings, to);
     let node = HostPort::parse(&to.address, PORT_DEFAULT).map_err(Failure::usage)?;
     let place = NodePlace::Null;
-    let text = |endpoint: Endpoint| Text(endpoint.to_string().into_bytes());
     Ok(JobSpec {
         version: JOB_VERSION,
         kind: JobKind::Copy,
-        sources: vec![text(Endpoint::Memory { bytes })],
-        destination: text(Endpoint::Remote(Remote { node, place })),
+        sources: vec![Endpoint::Memory { bytes }],
+        destination: Endpoint::Remote(Remote { node, place }),
         settings,
         selection: None,
         member: None,

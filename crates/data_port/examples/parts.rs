@@ -57,7 +57,7 @@ fn write_source(world: &World) {
 fn one_transfer(world: &World) -> f64 {
     let start = Instant::now();
     let spec = JobSpec {
-        sources: vec!["from/big".into()],
+        sources: vec!["from/big".parse().expect("an endpoint")],
         ..world.spec(0, &[])
     };
     let ended = world.run(spec);

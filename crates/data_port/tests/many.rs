@@ -202,8 +202,8 @@ impl World {
         let spec = JobSpec {
             version: JOB_VERSION,
             kind: JobKind::Copy,
-            sources: vec![source.as_str().into()],
-            destination: destination.as_str().into(),
+            sources: vec![source.parse().expect("an endpoint")],
+            destination: destination.parse().expect("an endpoint"),
             settings: settings.collect(),
             selection: None,
             member: None,

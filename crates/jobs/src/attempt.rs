@@ -13,11 +13,11 @@ mod veil;
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use godwit_api::endpoint::Endpoint;
 use godwit_api::event::{EventSink, Status, Summary, Verdict};
 use godwit_api::failure::{Failure, FailureCode, Retry};
 use godwit_api::job::{JobKind, Text};
@@ -269,12 +269,11 @@ fn space_watch(job: &Job, prepared: &Prepared, env: &Env) -> Option<SpaceWatch> 
         .exports
         .clone()
         .filter(|_| is_here && is_copy && !compares)?;
-    let destination = prepared.spec.destination.to_os();
-    Some(SpaceWatch::new(
-        exports,
-        Path::new(&destination).to_owned(),
-        job.retries,
-    ))
+    let Endpoint::Local(destination) = &prepared.spec.destination else {
+        return None;
+    };
+    let destination = destination.clone();
+    Some(SpaceWatch::new(exports, destination, job.retries))
 }
 
 /// Reports the end of the attempt to the state. An attempt whose claim has ended reports nothing: a user paused or cancelled the job.

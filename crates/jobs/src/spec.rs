@@ -114,18 +114,18 @@ pub(crate) fn prepare(
     check_settings(new)?;
     let (sources, destination) = places(new)?;
     let mut sites = Vec::new();
-    let mut endpoint = |place: &Place| -> Result<Text, JobsError> {
+    let mut endpoint = |place: &Place| -> Result<Endpoint, JobsError> {
         if place.is_here() {
-            return Ok(Text(place.below_site().into_bytes()));
+            return Ok(here(place));
         }
         let site = find(&place.site)?.ok_or_else(|| unknown_site(&place.site))?;
-        let text = remote(place, &site)?;
+        let remote = remote(place, &site)?;
         if !sites.contains(&site) {
             sites.push(site);
         }
-        Ok(text)
+        Ok(Endpoint::Remote(remote))
     };
-    let sources: Result<Vec<Text>, JobsError> = sources.iter().map(&mut endpoint).collect();
+    let sources: Result<Vec<Endpoint>, JobsError> = sources.iter().map(&mut endpoint).collect();
     let spec = JobSpec {
         version: JOB_VERSION,
         kind: new.kind,
@@ -191,8 +191,17 @@ pub(crate) fn unknown_site(name: &str) -> JobsError {
     )
 }
 
-/// The place as an endpoint of the site's first address.
-fn remote(place: &Place, site: &Site) -> Result<Text, JobsError> {
+/// A place of this node: the runner finds its export by the first name of the path.
+pub(crate) fn here(place: &Place) -> Endpoint {
+    match place.memory_bytes() {
+        Some(bytes) => Endpoint::Memory { bytes },
+        None if place.is_memory() => Endpoint::Null,
+        None => Endpoint::Local(place.below_site().into()),
+    }
+}
+
+/// The place at the site's first address.
+fn remote(place: &Place, site: &Site) -> Result<Remote, JobsError> {
     let address = site.addresses.first().ok_or_else(|| {
         JobsError::invalid(
             FailureCode::UnknownSite,
@@ -218,6 +227,5 @@ fn remote(place: &Place, site: &Site) -> Result<Text, JobsError> {
             contents: place.contents,
         },
     };
-    let endpoint = Endpoint::Remote(Remote { node, place: named });
-    Ok(Text(endpoint.to_string().into_bytes()))
+    Ok(Remote { node, place: named })
 }

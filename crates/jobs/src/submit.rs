@@ -203,26 +203,17 @@ pub(crate) fn check_known(
         let name = manifest::SETTING.to_owned();
         settings.insert(name, vec![Text::from("/m")]);
     }
-    let ends: Vec<Endpoint> = sources.iter().map(end_here).collect();
+    let ends: Vec<Endpoint> = sources.iter().map(spec::here).collect();
     let is_listed = !new.list.is_empty();
     godwit_run::check(
         new.kind,
         &settings,
         is_listed,
         &ends,
-        &end_here(&destination),
+        &spec::here(&destination),
     )
     .map_err(|failure| JobsError::invalid(FailureCode::Invalid, failure.message))?;
     Ok((sources, destination))
-}
-
-/// A place as an end of a transfer within this machine, as far as settings go by it.
-fn end_here(place: &Place) -> Endpoint {
-    match place.memory_bytes() {
-        Some(bytes) => Endpoint::Memory { bytes },
-        None if place.is_memory() => Endpoint::Null,
-        None => Endpoint::Local(place.below_site().into()),
-    }
 }
 
 /// The exports of this node, and of the other nodes of its cluster.

@@ -47,8 +47,7 @@ pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
         .selection
         .as_ref()
         .is_some_and(|selection| selection.list.is_some());
-    let sources = spec.source_endpoints().map_err(Failure::usage)?;
-    let destination = spec.destination_endpoint().map_err(Failure::usage)?;
+    let (sources, destination) = (spec.sources.clone(), spec.destination.clone());
     check_ends(&settings, is_listed, &sources, &destination)?;
     work::check(spec, &settings, &sources, &destination)?;
     Ok(Checked {

@@ -7,7 +7,6 @@ mod manifest;
 mod remote;
 
 use std::io::{BufReader, Read};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -161,13 +160,13 @@ fn check(
     control: &Control,
 ) -> Result<Summary, Failure> {
     let settings = spec.verify_settings().map_err(Failure::usage)?;
-    let [manifest] = &spec.sources[..] else {
+    let [Endpoint::Local(manifest)] = &spec.sources[..] else {
         return Err(Failure::usage(
             "a verification has one source, the manifest",
         ));
     };
-    let manifest = ManifestFile::find(env, Path::new(&manifest.to_os()))?;
-    let endpoint = spec.destination_endpoint().map_err(Failure::usage)?;
+    let manifest = ManifestFile::find(env, manifest)?;
+    let endpoint = spec.destination.clone();
     let signed_by = settings
         .signed_by
         .as_ref()

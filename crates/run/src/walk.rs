@@ -96,8 +96,8 @@ impl Walk {
     /// The source is not of this machine, cannot be opened, or is no directory.
     pub fn open(spec: &JobSpec, env: &Env, limits: WalkLimits) -> Result<Self, Failure> {
         let settings = spec.copy_settings().map_err(Failure::usage)?;
-        let sources = spec.source_endpoints().map_err(Failure::usage)?;
-        let (Some(exports), [Endpoint::Local(path)]) = (&env.exports, sources.as_slice()) else {
+        let (Some(exports), [Endpoint::Local(path)]) = (&env.exports, spec.sources.as_slice())
+        else {
             return Err(Failure::usage(
                 "a walk has one source, in an export of this node",
             ));

@@ -175,8 +175,8 @@ fn copy(source: &str, destination: &str, settings: &[(&str, &str)]) -> JobSpec {
     JobSpec {
         version: JOB_VERSION,
         kind: JobKind::Copy,
-        sources: vec![source.into()],
-        destination: destination.into(),
+        sources: vec![source.parse().expect("an endpoint")],
+        destination: destination.parse().expect("an endpoint"),
         settings: settings.collect(),
         selection: None,
         member: None,
@@ -383,7 +383,10 @@ fn failed_entries_are_told_with_their_source_and_their_reason() {
     });
     fs::create_dir(world.path("copies")).expect("made");
     let spec = JobSpec {
-        sources: vec!["tree0".into(), "tree1".into()],
+        sources: vec![
+            "tree0".parse().expect("an endpoint"),
+            "tree1".parse().expect("an endpoint"),
+        ],
         ..copy("tree0", "copies", &[("failed", "list")])
     };
     let heard = Arc::new(Heard::default());

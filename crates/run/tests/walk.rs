@@ -119,8 +119,8 @@ impl One {
         let spec = JobSpec {
             version: JOB_VERSION,
             kind: JobKind::Copy,
-            sources: vec!["/data".into()],
-            destination: "/elsewhere".into(),
+            sources: vec!["/data".parse().expect("an endpoint")],
+            destination: "/elsewhere".parse().expect("an endpoint"),
             settings: Default::default(),
             selection: Some(selection),
             member: None,

@@ -1,6 +1,8 @@
 //! Tests that descriptions round-trip, and that a setting that does not belong in a description is refused by name.
 //! Runs no job.
 
+use std::os::unix::ffi::OsStringExt as _;
+
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -11,8 +13,8 @@ fn copy() -> JobSpec {
     JobSpec {
         version: JOB_VERSION,
         kind: JobKind::Copy,
-        sources: vec!["a".into()],
-        destination: "b".into(),
+        sources: vec![Endpoint::Local("a".into())],
+        destination: Endpoint::Local("b".into()),
         settings: BTreeMap::new(),
         selection: None,
         member: None,
@@ -30,7 +32,10 @@ fn with(name: &str, value: &str) -> JobSpec {
 #[test]
 fn a_description_is_short_and_readable() {
     let spec = JobSpec {
-        sources: vec!["a".into(), Text(b"\xff".to_vec())],
+        sources: vec![
+            Endpoint::Local("a".into()),
+            Endpoint::Local(OsString::from_vec(b"\xff".to_vec()).into()),
+        ],
         selection: Some(Selection {
             rules: vec![Rule {
                 include: false,
@@ -116,6 +121,32 @@ fn text() -> impl Strategy<Value = Text> {
     vec(any::<u8>(), 0..12).prop_map(Text)
 }
 
+/// Every endpoint that a user can type, and a local path that means one only with `./` before it.
+fn endpoint() -> impl Strategy<Value = Endpoint> {
+    let typed = prop_oneof![
+        "[a-z/:.@-]{1,12}",
+        "godwit://[a-z]{1,5}(:[1-9][0-9]{1,3})?/[a-z]{1,5}(/[a-z%. ]{0,8})?",
+        Just("mem:3GiB".to_owned()),
+        Just("null:".to_owned()),
+    ];
+    let typed = typed.prop_map(|text| text.parse().unwrap_or_else(|_| Endpoint::Local("x".into())));
+    let local = vec(1..=u8::MAX, 1..12).prop_map(|bytes| {
+        let path = [b"./", bytes.as_slice()].concat();
+        Endpoint::Local(OsString::from_vec(path).into())
+    });
+    prop_oneof![typed, local]
+}
+
+#[test]
+fn a_local_path_that_reads_as_another_endpoint_is_written_with_a_prefix() {
+    for path in ["a:b", "-", "null:", "godwit://h/data"] {
+        let text = Endpoint::Local(path.into()).to_text();
+        assert_eq!(text, [b"./", path.as_bytes()].concat());
+        let read = Endpoint::parse(&Text(text).to_os());
+        assert_eq!(read, Ok(Endpoint::Local(format!("./{path}").into())));
+    }
+}
+
 fn selection() -> impl Strategy<Value = Selection> {
     let rule = (any::<bool>(), text()).prop_map(|(include, pattern)| Rule { include, pattern });
     let when = (any::<i64>(), any::<u32>()).prop_map(|(seconds, nanoseconds)| When {
@@ -150,8 +181,8 @@ proptest! {
     #[test]
     fn a_description_comes_back_as_it_was(
         kind in prop_oneof![Just(JobKind::Copy), Just(JobKind::Sync), Just(JobKind::Verify)],
-        sources in vec(text(), 0..4),
-        destination in text(),
+        sources in vec(endpoint(), 0..4),
+        destination in endpoint(),
         settings in btree_map("[a-z-]{0,8}", vec(text(), 0..3), 0..4),
         selection in option::of(selection()),
     ) {

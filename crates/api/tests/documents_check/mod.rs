@@ -5,6 +5,7 @@ use std::mem::discriminant;
 
 use godwit_api::PORT_DEFAULT;
 use godwit_api::ask::{Answer, Peer, Question};
+use godwit_api::endpoint::Endpoint;
 use godwit_api::grant::Subject;
 use godwit_api::host::HostPort;
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
@@ -142,8 +143,8 @@ fn check_job(new: &NewJob) {
     let spec = JobSpec {
         version: JOB_VERSION,
         kind: new.kind,
-        sources: vec![Text::from("/x"); new.sources.len()],
-        destination: Text::from("/y"),
+        sources: vec![Endpoint::Local("/x".into()); new.sources.len()],
+        destination: Endpoint::Local("/y".into()),
         settings: new.settings.clone(),
         selection: new.selection.clone(),
         member: None,

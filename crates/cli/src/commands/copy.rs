@@ -12,13 +12,14 @@ use crate::running::{Steered, StopsWhenFull};
 use clap::ArgMatches;
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::{EventSink, Status, Summary};
-use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
+use godwit_api::job::{JOB_VERSION, JobKind, JobSpec};
 use godwit_api::settings::{CpSettings, ObeyedBy, Scope, Setting};
 use godwit_node::{cores, signals};
 use godwit_run::reports::{refuse_inputs, refuse_source};
 use godwit_run::{Control, Env, GivenList, Process, Runner, read_selection};
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -57,8 +58,7 @@ fn transfer(
     started: Instant,
 ) -> Result<Exit, Failure> {
     let mut spec = describe(kind, settings, matches)?;
-    let sources = spec.source_endpoints().map_err(Failure::usage)?;
-    let destination = spec.destination_endpoint().map_err(Failure::usage)?;
+    let (sources, destination) = (spec.sources.clone(), spec.destination.clone());
     let selection = spec.selection.as_ref();
     let is_listed = selection.is_some_and(|selection| selection.list.is_some());
     godwit_run::check(spec.kind, &spec.settings, is_listed, &sources, &destination)?;
@@ -123,7 +123,7 @@ fn transfer(
         true => steered,
         false => Arc::clone(&full) as _,
     };
-    for note in taken_for_a_machine(&spec, &sources) {
+    for note in taken_for_a_machine(&sources) {
         events.note(&note);
     }
     Ok(match Runner::run(&spec, &env, &events, &control) {
@@ -133,21 +133,20 @@ fn transfer(
 }
 
 /// The note for sources that name both a path of another machine and a local file.
-fn taken_for_a_machine(spec: &JobSpec, sources: &[Endpoint]) -> Vec<String> {
-    let both = spec.sources.iter().zip(sources);
-    both.filter_map(|(text, endpoint)| {
-        let Endpoint::Ssh(place) = endpoint else {
+fn taken_for_a_machine(sources: &[Endpoint]) -> Vec<String> {
+    let notes = sources.iter().filter_map(|source| {
+        let Endpoint::Ssh(place) = source else {
             return None;
         };
-        let text = text.to_os();
+        let text = OsString::from_vec(source.to_text());
         std::fs::symlink_metadata(&text).ok()?;
         let text = text.to_string_lossy();
         Some(format!(
             "{text} means a path of the machine {}; for the local file write ./{text}",
             place.login
         ))
-    })
-    .collect()
+    });
+    notes.collect()
 }
 
 /// The exit code of a finished job.
@@ -165,7 +164,10 @@ fn describe(
     matches: &ArgMatches,
 ) -> Result<JobSpec, Failure> {
     let paths = matches.get_many::<OsString>("paths").unwrap_or_default();
-    let mut sources: Vec<Text> = paths.map(|text| text.as_os_str().into()).collect();
+    let endpoints = paths.map(|text| Endpoint::parse(text));
+    let mut sources: Vec<Endpoint> = endpoints
+        .collect::<Result<_, _>>()
+        .map_err(Failure::usage)?;
     let destination = sources.pop().filter(|_| !sources.is_empty());
     let Some(destination) = destination else {
         return Err(Failure::usage(match kind {

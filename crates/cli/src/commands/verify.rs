@@ -25,12 +25,12 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
     let settings = VerifySettings::from_values(&values)?;
     let manifest = not_a_stream(Path::new(required(matches, "manifest-file")?))?;
     let copy = required(matches, "copy")?;
-    Endpoint::parse(copy).map_err(Failure::usage)?;
+    let copy = Endpoint::parse(copy).map_err(Failure::usage)?;
     let spec = JobSpec {
         version: JOB_VERSION,
         kind: JobKind::Verify,
-        sources: vec![manifest.as_os_str().into()],
-        destination: copy.as_os_str().into(),
+        sources: vec![Endpoint::Local(manifest.to_owned())],
+        destination: copy,
         settings: JobSpec::settings_of(&values.given()),
         selection: None,
         member: None,

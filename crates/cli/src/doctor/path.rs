@@ -4,9 +4,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use godwit_api::endpoint::{Endpoint, NodePlace, Remote};
 use godwit_api::event::{Event, EventSink};
 use godwit_api::failure::Failure;
-use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
+use godwit_api::job::{JOB_VERSION, JobKind, JobSpec};
 use godwit_api::units::human_rate;
 use godwit_run::{Control, Runner};
 
@@ -18,7 +19,7 @@ use crate::commands::memory_env;
 const MEASURED_FOR: Duration = Duration::from_secs(3);
 
 /// More bytes than any path takes in that time.
-const MEMORY: &str = "mem:16TiB";
+const MEMORY_BYTES: u64 = 16 << 40;
 
 /// Bytes seen so far.
 #[derive(Default)]
@@ -91,16 +92,22 @@ pub(super) fn look(node: &Node, subject: &Subject, findings: &mut Findings) {
 }
 
 fn measure(node: &Node, subject: &Subject) -> Result<u64, Failure> {
-    let there = |place: &str| format!("godwit://{}/{place}", node.node);
+    let there = |place| {
+        Endpoint::Remote(Remote {
+            node: node.node.clone(),
+            place,
+        })
+    };
+    let bytes = MEMORY_BYTES;
     let (source, destination) = match subject.far_gives {
-        true => (there(MEMORY), "null:".to_owned()),
-        false => (MEMORY.to_owned(), there("null:")),
+        true => (there(NodePlace::Memory { bytes }), Endpoint::Null),
+        false => (Endpoint::Memory { bytes }, there(NodePlace::Null)),
     };
     let spec = JobSpec {
         version: JOB_VERSION,
         kind: JobKind::Copy,
-        sources: vec![Text::from(source.as_str())],
-        destination: Text::from(destination.as_str()),
+        sources: vec![source],
+        destination,
         settings: Default::default(),
         selection: None,
         member: None,

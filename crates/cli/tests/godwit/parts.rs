@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites, ClaimPlace, Mark, Peer, Question, Refusal};
+use godwit_api::endpoint::Endpoint;
 use godwit_api::event::{Event, EventSink, Summary};
 use godwit_api::failure::Failure;
 use godwit_api::job::{
@@ -112,8 +113,8 @@ impl Client<'_> {
         let spec = JobSpec {
             version: JOB_VERSION,
             kind: JobKind::Copy,
-            sources: vec![self.rig.path("from").as_os_str().into()],
-            destination: node.url("").as_str().into(),
+            sources: vec![Endpoint::Local(self.rig.path("from"))],
+            destination: node.url("").parse().expect("an endpoint"),
             settings: limit.into_iter().collect(),
             selection: None,
             member: Some(Member {

@@ -46,10 +46,10 @@ fn a_claimed_destination_is_for_members_alone() {
     let above = JobSpec {
         destination: {
             let text = world.spec(0, &[]).destination;
-            let text = String::from_utf8(text.0).expect("text");
-            text.trim_end_matches("set/").into()
+            let text = String::from_utf8(text.to_text()).expect("text");
+            text.trim_end_matches("set/").parse().expect("an endpoint")
         },
-        sources: vec!["from/small".into()],
+        sources: vec!["from/small".parse().expect("an endpoint")],
         ..world.spec(0, &[])
     };
     // Beside the claimed directory there is room.

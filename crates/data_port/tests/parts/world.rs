@@ -192,8 +192,10 @@ impl World {
         JobSpec {
             version: JOB_VERSION,
             kind: JobKind::Copy,
-            sources: vec!["from".into()],
-            destination: format!("godwit://{address}/to/set/").as_str().into(),
+            sources: vec!["from".parse().expect("an endpoint")],
+            destination: format!("godwit://{address}/to/set/")
+                .parse()
+                .expect("an endpoint"),
             settings: settings.collect(),
             selection: None,
             member: None,
@@ -245,8 +247,8 @@ impl World {
         let spill = self.path("node0/spill");
         let exported = Exported::new(exports.to_vec(), spill, Default::default());
         let spec = JobSpec {
-            sources: vec!["/from/small".into()],
-            destination: "/to/set/".into(),
+            sources: vec!["/from/small".parse().expect("an endpoint")],
+            destination: "/to/set/".parse().expect("an endpoint"),
             ..self.spec(0, &[])
         };
         let exported = exported.claiming(Arc::clone(&self.claims));

@@ -145,7 +145,7 @@ fn a_member_changes_nothing_that_it_has_not_made() {
     }
     world.claim_all();
     let mut member = world.member(0, Vec::new(), &[]);
-    member.sources = vec!["from/.".into()];
+    member.sources = vec!["from/.".parse().expect("an endpoint")];
     let ended = world.run(member);
     assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");
     assert_eq!((ended.summary().skipped, ended.summary().adjusted), (1, 0));

@@ -4,6 +4,7 @@
 use std::fs;
 use std::sync::Arc;
 
+use godwit_api::endpoint::Endpoint;
 use godwit_api::event::{Event, EventSink};
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
 use godwit_api::rest::JobState;
@@ -26,8 +27,8 @@ fn copy_with_manifest(world: &World) {
     let spec = JobSpec {
         version: JOB_VERSION,
         kind: JobKind::Copy,
-        sources: vec![text("from/run42")],
-        destination: text("to/run42"),
+        sources: vec![Endpoint::Local(world.path("from/run42"))],
+        destination: Endpoint::Local(world.path("to/run42")),
         settings: [("manifest".to_owned(), vec![text("from/list")])].into(),
         selection: None,
         member: None,

@@ -143,14 +143,12 @@ impl<'a> Between<'a> {
     /// The job that the sending agent is to do.
     fn order(&self) -> JobSpec {
         let (spec, to) = (self.job.spec, self.destination);
-        let login = to.login.to_string();
-        let destination = [login.as_bytes(), b":", &to.path].concat();
         let sources = self.sources.iter();
         JobSpec {
             version: JOB_VERSION,
             kind: spec.kind,
             sources: sources.map(|place| source_there(&place.path)).collect(),
-            destination: Text(destination),
+            destination: Endpoint::Ssh(to.clone()),
             settings: settings_for_others(spec),
             selection: spec.selection.clone(),
             member: None,
@@ -296,19 +294,12 @@ fn settings_for_others(spec: &JobSpec) -> BTreeMap<String, Vec<Text>> {
 }
 
 /// A source of the other machine, as an endpoint there. Relative paths, and those that begin with a tilde, start at the home.
-fn source_there(path: &[u8]) -> Text {
+fn source_there(path: &[u8]) -> Endpoint {
     let below = match path {
         b"" | b"~" | b"~/" => b"./",
         _ => path.strip_prefix(b"~/").unwrap_or(path),
     };
-    let text = OsString::from_vec(below.to_vec());
-    let meant = Endpoint::Local(PathBuf::from(&text));
-    // This prefix makes a path of text that would parse as another kind of endpoint.
-    if Endpoint::parse(&text) == Ok(meant) {
-        Text::from(text)
-    } else {
-        Text([b"./", below].concat())
-    }
+    Endpoint::Local(PathBuf::from(OsString::from_vec(below.to_vec())))
 }
 
 /// The agent that is gone.
@@ -369,7 +360,8 @@ mod tests {
             ("a:b", "./a:b"),
             ("null:", "./null:"),
         ] {
-            assert_eq!(source_there(path.as_bytes()), text.into(), "{path}");
+            let there = source_there(path.as_bytes()).to_text();
+            assert_eq!(there, text.as_bytes(), "{path}");
         }
     }
 }
