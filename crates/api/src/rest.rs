@@ -16,8 +16,9 @@ mod rules;
 mod work;
 
 pub use access::{
-    AccountView, ExportView, Login, NewPassword, NewSession, NewSite, NewToken, NewUser, NodeView,
-    RoleName, SessionView, SiteView, TokenCreated, TokenKind, TokenView, UserView,
+    AccountView, ExportView, IndependentNode, Login, NewPassword, NewSession, NewSite, NewToken,
+    NewUser, NodeView, RoleName, SessionView, SiteView, TokenCreated, TokenKind, TokenView,
+    UserView,
 };
 pub use cluster::{
     ChangeNode, ClusterNode, ClusterView, InviteView, NewInvite, NodeInterface, NodeResources,

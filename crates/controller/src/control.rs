@@ -5,7 +5,9 @@
 
 mod asking;
 mod end;
+mod picture;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -16,12 +18,11 @@ use godwit_api::ask::{AskSites, Peer, Refusal};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Place;
-use godwit_state::{
-    Agreed, Effect, LEVEL_REST, Op, OpenWork, Taken, Work, WorkOp, WorkRoot, Works,
-};
+use godwit_state::{Agreed, Effect, LEVEL_REST, Op, OpenWork, Work, WorkOp, WorkRoot, Works};
 
 use self::asking::Asking;
 pub use self::end::End;
+use self::picture::{Member, Picture};
 use crate::batch::Base;
 use crate::claims::{Ask, Claims};
 use crate::course::{LOOK_EVERY, Ring, Step, next};
@@ -133,46 +134,8 @@ const GRANT_REFUSED: Duration = Duration::from_secs(30);
 enum Asked {
     Claim(String, Ask, Result<(), Refusal>),
     Nodes(Result<Vec<Peer>, Refusal>),
-    Access(Mate, Result<(), Refusal>),
-}
-
-/// A node of this cluster that is to work on the job.
-struct Member {
-    mate: Mate,
-    /// When access is to be asked for; none while that is being asked.
-    ask_at: Option<Instant>,
-    is_let_in: bool,
-}
-
-/// The controller's knowledge at a moment.
-struct Picture {
-    began: Instant,
-    claims: Claims,
-    members: Vec<Member>,
-    /// Leases taken from nodes, as of the order in which claims are set.
-    taken: Vec<Taken>,
-    /// Nodes that cannot work on the job.
-    declined: Vec<String>,
-    /// Nodes that were let in and no longer work on the job.
-    gone: Vec<Mate>,
-    watch: Watch,
-    rates: Rates,
-    crew_at: Instant,
-    /// When to ask for the nodes of the destination; none while that is being asked.
-    nodes_at: Option<Instant>,
-    asked: usize,
-}
-
-impl Picture {
-    fn now(&self) -> Duration {
-        self.began.elapsed()
-    }
-
-    /// The nodes that are members of the claim.
-    fn crew(&self) -> impl Iterator<Item = &Mate> {
-        let let_in = self.members.iter().filter(|member| member.is_let_in);
-        let_in.map(|member| &member.mate)
-    }
+    /// The nodes that let the mate in, by their identities.
+    Access(Mate, Result<HashSet<String>, Refusal>),
 }
 
 impl Driver<'_> {
@@ -306,7 +269,12 @@ impl Driver<'_> {
             asking.ask_due(sight);
             let crew: Vec<String> = sight.crew().map(|mate| mate.name.clone()).collect();
             let (ready, all) = (
-                sight.claims.ready().cloned().collect::<Vec<_>>(),
+                sight
+                    .claims
+                    .ready()
+                    .filter(|node| sight.is_open(&self.site, node))
+                    .cloned()
+                    .collect::<Vec<_>>(),
                 sight.claims.all().cloned().collect::<Vec<_>>(),
             );
             let at = sight.now();
@@ -427,6 +395,9 @@ impl Driver<'_> {
                     mate,
                     ask_at: (!is_own).then_some(now),
                     is_let_in: is_own,
+                    is_own,
+                    asked: HashSet::new(),
+                    at: HashSet::new(),
                 });
             }
         }
@@ -458,8 +429,13 @@ impl Driver<'_> {
                     return;
                 };
                 match answer {
-                    Ok(()) => {
-                        member.ask_at = Some(now + GRANT_AGAIN);
+                    Ok(at) => {
+                        let wait = match at.len() < member.asked.len() {
+                            true => GRANT_REFUSED,
+                            false => GRANT_AGAIN,
+                        };
+                        member.ask_at = Some(now + wait);
+                        member.at = at;
                         if !std::mem::replace(&mut member.is_let_in, true) {
                             sight.claims.members_changed(sight.now());
                         }

@@ -110,8 +110,48 @@ impl Site {
         nodes
     }
 
-    /// The nodes that serve the destination, as the asked node lists them. The node by which the site is known keeps its known addresses.
+    /// The nodes that serve the destination, as the asked node lists them. Of independent nodes each one answers for itself.
+    ///
+    /// # Errors
+    /// The asked node refuses, or does not answer; of independent nodes each.
     pub(crate) fn nodes_of(&self, asked: &Peer) -> Result<Vec<Peer>, Refusal> {
+        match self.believed.independent.is_empty() {
+            true => self.listed_by(asked),
+            false => self.answering(),
+        }
+    }
+
+    /// The independent nodes that answer.
+    fn answering(&self) -> Result<Vec<Peer>, Refusal> {
+        let question = which_nodes(&self.below);
+        let ask = |node: &Peer| self.ask(node, &question).map(|_| self.named(node.clone()));
+        let answers: Vec<Result<Peer, Refusal>> = thread::scope(|scope| {
+            let nodes = self.believed.independent.iter();
+            // All threads run before the first is waited for.
+            let asked: Vec<_> = nodes.map(|node| scope.spawn(|| ask(node))).collect();
+            asked
+                .into_iter()
+                .filter_map(|asked| asked.join().ok())
+                .collect()
+        });
+        let (nodes, refusals): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+        match refusals.into_iter().next() {
+            Some(Err(refusal)) if nodes.is_empty() => Err(refusal),
+            _ => Ok(nodes.into_iter().flatten().collect()),
+        }
+    }
+
+    /// A node under a name that says of which site it is.
+    fn named(&self, node: Peer) -> Peer {
+        let name = format!("{}.{}", self.known.name, node.name);
+        Peer {
+            name: name.chars().take(NAME_SIGNS_MAX).collect(),
+            ..node
+        }
+    }
+
+    /// The nodes that serve the destination, as the asked node lists them. The node by which the site is known keeps its known addresses.
+    fn listed_by(&self, asked: &Peer) -> Result<Vec<Peer>, Refusal> {
         let known = &self.known;
         let nodes = match self.ask(asked, &which_nodes(&self.below)) {
             Ok(Answer::Nodes(nodes)) if !nodes.is_empty() => self.allowed(asked, nodes),
@@ -124,11 +164,7 @@ impl Site {
             if peer.identity == known.identity {
                 peer.addresses.clone_from(&known.addresses);
             }
-            let name = format!("{}.{}", known.name, peer.name);
-            Peer {
-                name: name.chars().take(NAME_SIGNS_MAX).collect(),
-                ..peer
-            }
+            self.named(peer)
         };
         let trusted = |identity: &str| {
             let is_known = identity == known.identity || identity == asked.identity;
@@ -182,8 +218,35 @@ impl Destination {
         })
     }
 
-    /// Has the destination admit another node for this job, with the rights of this node.
-    pub(crate) fn let_in(&self, peer: &Peer, mate: &Mate) -> Result<(), Refusal> {
+    /// Has these nodes of the destination admit another node for this job, with the rights of this node. Returns those that did.
+    ///
+    /// # Errors
+    /// None of them admits it.
+    pub(crate) fn let_in(&self, gates: &[Peer], mate: &Mate) -> Result<HashSet<String>, Refusal> {
+        let answers: Vec<(&Peer, Result<(), Refusal>)> = thread::scope(|scope| {
+            let asked: Vec<_> = gates
+                .iter()
+                .map(|gate| scope.spawn(move || (gate, self.let_in_at(gate, mate))))
+                .collect();
+            asked
+                .into_iter()
+                .filter_map(|asked| asked.join().ok())
+                .collect()
+        });
+        let is_open = |(_, answer): &&(&Peer, Result<(), Refusal>)| answer.is_ok();
+        let open: HashSet<String> = answers
+            .iter()
+            .filter(is_open)
+            .map(|(gate, _)| gate.identity.clone())
+            .collect();
+        let refusal = answers.into_iter().find_map(|(_, answer)| answer.err());
+        match refusal {
+            Some(refusal) if open.is_empty() => Err(refusal),
+            _ => Ok(open),
+        }
+    }
+
+    fn let_in_at(&self, peer: &Peer, mate: &Mate) -> Result<(), Refusal> {
         let until = (self.now)().after(GRANT_MS);
         let question = Question::Grant(GrantJob {
             job: self.known_as.clone(),
@@ -218,10 +281,16 @@ impl Destination {
             for peer in nodes.iter().filter(|_| !self.measures()) {
                 scope.spawn(|| ask(peer, &release));
             }
-            // Any node of the destination takes it: they have one state.
-            let peer = ready.or_else(|| nodes.first());
-            if let Some(peer) = peer.filter(|_| let_in && self.gives_access) {
-                ask(peer, &revoke);
+            let gives = let_in && self.gives_access;
+            // Any node of a cluster takes it: they have one state.
+            let of_cluster = ready.or_else(|| nodes.first());
+            let all = match self.site.believed.independent.is_empty() {
+                true => of_cluster.into_iter().collect(),
+                false => nodes.iter().collect::<Vec<_>>(),
+            };
+            let (ask, revoke) = (&ask, &revoke);
+            for peer in all.into_iter().filter(|_| gives) {
+                scope.spawn(move || ask(peer, revoke));
             }
         });
     }

@@ -35,6 +35,9 @@ pub struct Believed {
     pub first: String,
     /// Of others, that it has named before.
     pub others: HashSet<String>,
+    /// All nodes of a site of independent nodes, the first one included. They share one file system and no cluster: each speaks for itself
+    /// alone, and has separate grants.
+    pub independent: Vec<Peer>,
 }
 
 /// Asks a node, for this long at most.

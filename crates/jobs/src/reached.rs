@@ -38,6 +38,10 @@ pub(crate) fn living(
     site: Site,
     path: &[u8],
 ) -> Result<(Site, Vec<Peer>), Refusal> {
+    let alone = independent(&site);
+    if !alone.is_empty() {
+        return answering(shared, site, alone, path);
+    }
     let known = peer(&site);
     let at = shared.now();
     let others = learned(&site, at);
@@ -59,6 +63,51 @@ pub(crate) fn living(
     match had_others && learned(&site, at).is_empty() {
         true => Err(Refusal::later(code::UNREACHABLE, forgotten(&site))),
         false => Ok((site, vec![known])),
+    }
+}
+
+/// All nodes of a site of independent nodes; none of any other site. Two of them may have one name, and no two have one address.
+pub(crate) fn independent(site: &Site) -> Vec<Peer> {
+    let named = |identity: &String, addresses: &Vec<String>| Peer {
+        name: addresses.first().cloned().unwrap_or_default(),
+        addresses: addresses.clone(),
+        identity: identity.clone(),
+    };
+    let others = site
+        .independent()
+        .map(|node| named(&node.identity, &node.addresses));
+    let others: Vec<Peer> = others.collect();
+    match others.is_empty() {
+        true => others,
+        false => std::iter::once(named(&site.identity, &site.addresses))
+            .chain(others)
+            .collect(),
+    }
+}
+
+/// A site of independent nodes by the first of them that answers, and all that do. Without an answer the site stays as it is known.
+fn answering(
+    shared: &Shared,
+    site: Site,
+    alone: Vec<Peer>,
+    path: &[u8],
+) -> Result<(Site, Vec<Peer>), Refusal> {
+    let question = which_nodes(&Text(path.to_vec()));
+    let answers = |node: &Peer| ask(shared, node, &question, WITHIN, &|| true).is_ok();
+    let nodes: Vec<Peer> = std::thread::scope(|scope| {
+        let asked = alone
+            .into_iter()
+            .map(|node| scope.spawn(|| answers(&node).then_some(node)));
+        // All threads run before the first is waited for.
+        let asked: Vec<_> = asked.collect();
+        asked
+            .into_iter()
+            .filter_map(|asked| asked.join().ok().flatten())
+            .collect()
+    });
+    match nodes.first() {
+        Some(first) => Ok((site_by(site, first.clone()), nodes)),
+        None => Ok((site.clone(), vec![peer(&site)])),
     }
 }
 
@@ -316,6 +365,7 @@ mod tests {
                     identity: format!("gw1-{name}"),
                     addresses: Vec::new(),
                     named: Some(now),
+                    independent: false,
                 })
                 .to_vec(),
         };

@@ -87,6 +87,7 @@ mod tests {
             identity: format!("gw1-{name}"),
             addresses: Vec::new(),
             named,
+            independent: false,
         };
         let mut site = Site {
             name: "siteB".to_owned(),

@@ -3,7 +3,7 @@
 
 mod support;
 
-use godwit_state::{Change, FEATURE_LEVEL, Learn, Op, Site, Target};
+use godwit_state::{Change, FEATURE_LEVEL, Learn, Op, Site, SiteNode, Target};
 use support::state::State;
 
 /// A node of a site is believed for a time after the first node of the site has reported it. Only the first node reports further nodes.
@@ -70,4 +70,57 @@ fn only_the_first_node_of_a_site_names_others_and_keeps_them_believed() {
     assert_eq!(believed(&state, 27 * HOUR), [pair("third", "4")]);
     state.op(27 * HOUR, learn(named, true)).expect("named");
     assert_eq!(site(&state).nodes.len(), 2, "the others are forgotten");
+}
+
+/// The operator names independent nodes. No answer of a node adds, changes or removes one, and belief in them does not end.
+#[test]
+fn the_operator_alone_names_independent_nodes() {
+    let mut state = State::new();
+    let independent = |name: &str| SiteNode {
+        name: name.to_owned(),
+        identity: format!("gw1-{name}"),
+        addresses: vec![name.to_owned()],
+        named: None,
+        independent: true,
+    };
+    let put = |nodes: Vec<SiteNode>| {
+        Op::Site(Change::Put(Site {
+            name: "siteB".to_owned(),
+            addresses: vec!["first".to_owned()],
+            identity: "gw1-first".to_owned(),
+            comment: String::new(),
+            nodes,
+        }))
+    };
+    let error = state.op(0, put(vec![independent("second")]));
+    let error = error.expect_err("of a newer program").to_string();
+    assert!(error.contains("needs level 6"), "{error}");
+    state.op(0, Op::Level(5)).expect("alone");
+    state.op(1, Op::Level(FEATURE_LEVEL)).expect("alone");
+    for twice in [["first", "second"], ["second", "second"]] {
+        let error = state.op(1, put(twice.map(independent).to_vec()));
+        let error = error.expect_err("named twice").to_string();
+        assert!(error.contains("no other node"), "{error}");
+    }
+    state.op(2, put(vec![independent("second")])).expect("put");
+    for named in [true, false] {
+        let told = |name: &str| Target {
+            name: "other".to_owned(),
+            identity: format!("gw1-{name}"),
+            addresses: vec!["elsewhere".to_owned()],
+        };
+        let learn = Op::Learn(Box::new(Learn {
+            site: "siteB".to_owned(),
+            identity: "gw1-first".to_owned(),
+            nodes: vec![told("first"), told("second")],
+            named,
+        }));
+        state.op(3, learn).expect("told");
+        let site: Site = state.reader.object("siteB").expect("read").expect("there");
+        let nodes: Vec<&SiteNode> = site.independent().collect();
+        assert_eq!(nodes, [&independent("second")]);
+        let year = 365 * 24 * 3_600_000;
+        let believed = site.believed(support::at(year)).map(|node| &*node.identity);
+        assert_eq!(believed.collect::<Vec<_>>(), ["gw1-second"]);
+    }
 }

@@ -29,6 +29,19 @@ pub struct NewSite {
     /// Free text.
     #[serde(default)]
     pub comment: String,
+    /// Independent nodes of the same file system, which are no cluster with the first node. Jobs to the site are divided among them all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<IndependentNode>,
+}
+
+/// A node that shares the file system of its site, and no cluster.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IndependentNode {
+    /// Addresses of the node, each as `HOST[:PORT]`.
+    pub addresses: Vec<String>,
+    /// Identity that the node proves.
+    pub identity: String,
 }
 
 /// A site.
@@ -42,6 +55,9 @@ pub struct SiteView {
     pub identity: String,
     /// Free text.
     pub comment: String,
+    /// Independent nodes of the same file system, which are no cluster with the first node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<IndependentNode>,
 }
 
 /// A user to add or replace.

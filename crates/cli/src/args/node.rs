@@ -259,9 +259,11 @@ fn site() -> Command {
                 value(
                     "identity",
                     "IDENTITY",
-                    "What `godwit id` prints on its nodes",
+                    "What `godwit id` prints on its nodes; several, in the order of the addresses, if its nodes are no cluster",
                 )
-                .required(true),
+                .required(true)
+                .value_delimiter(',')
+                .action(ArgAction::Append),
             )
             .arg(value("comment", "TEXT", "Free text"))
             .arg(positional(
@@ -269,7 +271,11 @@ fn site() -> Command {
                 "NAME",
                 "How jobs name it: NAME:/EXPORT/PATH",
             ))
-            .arg(positional("address", "HOST[:PORT]", "Addresses of its nodes").num_args(1..)),
+            .arg(
+                positional("address", "HOST[:PORT]", "Addresses of its nodes")
+                    .num_args(1..)
+                    .value_delimiter(','),
+            ),
         Command::new("list").about("List sites"),
         Command::new("test")
             .about("Ask a site whether it answers, and what may be used there")

@@ -5,6 +5,7 @@ mod distributed;
 mod divided;
 pub(crate) mod guests;
 mod held_up;
+mod independent;
 mod left;
 mod levels;
 mod membership;

@@ -45,15 +45,23 @@ impl Asking {
             let site = Arc::clone(&destination.site);
             self.spawn(peer, move |peer| Asked::Nodes(site.nodes_of(&peer)));
         }
+        // Nodes of a cluster have one state; independent nodes are asked one by one.
+        let gates: Vec<Peer> = match destination.site.believed.independent.is_empty() {
+            true => vec![first.clone()],
+            false => ready.clone(),
+        };
         for member in &mut sight.members {
-            if member.ask_at.is_none_or(|at| now < at) {
+            let is_new = |gate: &Peer| !member.asked.contains(&gate.identity);
+            let is_due = |at: Instant| now >= at || (gates.len() > 1 && gates.iter().any(is_new));
+            if !member.ask_at.is_some_and(is_due) {
                 continue;
             }
             member.ask_at = None;
+            member.asked = gates.iter().map(|gate| gate.identity.clone()).collect();
             let mate = member.mate.clone();
-            let destination = Arc::clone(destination);
-            self.spawn(first.clone(), move |peer| {
-                let answer = destination.let_in(&peer, &mate);
+            let (destination, gates) = (Arc::clone(destination), gates.clone());
+            self.spawn(first.clone(), move |_| {
+                let answer = destination.let_in(&gates, &mate);
                 Asked::Access(mate, answer)
             });
         }

@@ -208,6 +208,7 @@ fn the_first_node_of_an_idle_site_is_asked_again() {
                 identity: identity.to_owned(),
                 addresses: vec![format!("{identity}.example.org")],
                 named: Some(Timestamp(time)),
+                independent: false,
             })
             .to_vec(),
     };

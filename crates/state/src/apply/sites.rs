@@ -90,7 +90,14 @@ pub(super) fn learn(context: &Context<'_>, learn: &Learn) -> Result<Effect, Stop
         identity: node.identity.clone(),
         addresses: node.addresses.clone(),
         named,
+        independent: false,
     };
+    // The operator alone changes these.
+    let (named_by_operator, learned): (Vec<SiteNode>, Vec<SiteNode>) =
+        std::mem::take(&mut site.nodes)
+            .into_iter()
+            .partition(|node| node.independent);
+    site.nodes = learned;
     match (has_times, learn.named) {
         (false, _) => site.nodes = learn.nodes.iter().map(|node| told(node, None)).collect(),
         (true, true) => {
@@ -112,6 +119,13 @@ pub(super) fn learn(context: &Context<'_>, learn: &Learn) -> Result<Effect, Stop
             }
         }
     }
+    let is_independent = |node: &SiteNode| {
+        let mut independent = named_by_operator.iter();
+        independent.any(|one| one.identity == node.identity)
+    };
+    site.nodes.retain(|node| !is_independent(node));
+    site.nodes.splice(0..0, named_by_operator);
+    site.nodes.truncate(TARGETS_MAX);
     objects::put(context, &site)
 }
 

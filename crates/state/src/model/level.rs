@@ -15,7 +15,8 @@ use super::{Change, Command, JobOp, Op, WorkOp};
 /// - 4: the site and asker of a job ([`JobOp::Route`]), reachability of sites ([`Op::Sighted`]), bounds of access for jobs, and no remains
 ///   of removed users ([`LEVEL_LEFT`]).
 /// - 5: nodes of sites are believed for a limited time ([`LEVEL_NAMED`]).
-pub const FEATURE_LEVEL: u32 = 5;
+/// - 6: sites of independent nodes ([`LEVEL_INDEPENDENT`]).
+pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that node may request. Names of nodes and
 /// machines are not those of users. A removed node takes its invitations along.
@@ -48,6 +49,9 @@ pub const LEVEL_SITES: u32 = 4;
 /// site, and they are believed for a limited time.
 pub const LEVEL_NAMED: u32 = 5;
 
+/// From this level on, an operator may name independent nodes with a site. Older programs cannot read them.
+pub const LEVEL_INDEPENDENT: u32 = 6;
+
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;
 
@@ -70,8 +74,13 @@ pub fn level_trouble(known: u32, committed: u32) -> Option<String> {
 impl Op {
     /// The lowest level of a cluster that uses the command.
     #[must_use]
-    pub const fn level(&self) -> u32 {
+    pub fn level(&self) -> u32 {
         match self {
+            Self::Site(Change::Create(site) | Change::Put(site))
+                if site.independent().next().is_some() =>
+            {
+                LEVEL_INDEPENDENT
+            }
             Self::Learn(learn) if learn.named => LEVEL_NAMED,
             Self::Job(_, JobOp::Placed { .. }) | Self::Learn(_) => 2,
             Self::Job(_, JobOp::Route { .. }) => LEVEL_ROUTE,
@@ -92,7 +101,7 @@ impl Op {
 impl Command {
     /// The lowest level of a cluster that uses the command.
     #[must_use]
-    pub const fn level(&self) -> u32 {
+    pub fn level(&self) -> u32 {
         let level = self.op.level();
         match self.actor.via {
             Some(_) if level < LEVEL_ORIGIN => LEVEL_ORIGIN,

@@ -27,8 +27,9 @@ pub use godwit_model::{Code, FailureCode, FailureGroup, JobState, Reason, Timest
 pub use id::sortable_id;
 pub use job::{Attempt, Job, Moved, Outcome, Placed, Route, Runner, StoredPlace, reason};
 pub use level::{
-    FEATURE_LEVEL, LEVEL_FIRST, LEVEL_LEFT, LEVEL_MOVED, LEVEL_NAMED, LEVEL_ORIGIN, LEVEL_PASSWORD,
-    LEVEL_REST, LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES, level_trouble,
+    FEATURE_LEVEL, LEVEL_FIRST, LEVEL_INDEPENDENT, LEVEL_LEFT, LEVEL_MOVED, LEVEL_NAMED,
+    LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST, LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES,
+    level_trouble,
 };
 pub use looked::Looked;
 pub use name::Names;

@@ -9,8 +9,8 @@ use axum::http::StatusCode;
 use godwit_api::PORT_DEFAULT;
 use godwit_api::grant::check_identity;
 use godwit_api::host::HostPort;
-use godwit_api::rest::{HERE, NewSite, SiteView, check_site_name};
-use godwit_state::{Change, Op, Site};
+use godwit_api::rest::{HERE, IndependentNode, NewSite, SiteView, check_site_name};
+use godwit_state::{Change, Op, Site, SiteNode};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -54,14 +54,7 @@ async fn put(
     Path(name): Path<String>,
     Body(new): Body<NewSite>,
 ) -> Result<Json<SiteView>, ApiError> {
-    let identity = check(&name, &new)?;
-    let site = Site {
-        name: name.clone(),
-        addresses: new.addresses,
-        identity,
-        comment: new.comment,
-        nodes: Vec::new(),
-    };
+    let site = checked(&name, new)?;
     app.run(move |app| {
         app.propose(caller.actor(), Op::Site(Change::Put(site)))?;
         find(app, &name)
@@ -91,25 +84,53 @@ fn find(app: &App, name: &str) -> Result<SiteView, ApiError> {
     })
 }
 
-/// Checks the new site, and returns its identity in the form of the state.
-fn check(name: &str, new: &NewSite) -> Result<String, ApiError> {
+/// Checks the new site, and returns it in the form of the state.
+fn checked(name: &str, new: NewSite) -> Result<Site, ApiError> {
     check_site_name(name).map_err(|error| ApiError::invalid(format!("name: {error}")))?;
     if name == HERE {
         let detail = format!("name: {HERE} always means the node that is asked");
         return Err(ApiError::invalid(detail));
     }
-    if new.addresses.is_empty() {
+    let identity = check_node(&new.addresses, &new.identity)?;
+    let nodes = new.nodes.into_iter().map(|node| {
+        let identity = check_node(&node.addresses, &node.identity)?;
+        Ok(SiteNode {
+            // Two nodes have different addresses, and may have one name.
+            name: node.addresses[0].clone(),
+            identity,
+            addresses: node.addresses,
+            named: None,
+            independent: true,
+        })
+    });
+    Ok(Site {
+        name: name.to_owned(),
+        nodes: nodes.collect::<Result<_, ApiError>>()?,
+        addresses: new.addresses,
+        identity,
+        comment: new.comment,
+    })
+}
+
+/// Checks a node of a site, and returns its identity in the form of the state.
+fn check_node(addresses: &[String], identity: &str) -> Result<String, ApiError> {
+    if addresses.is_empty() {
         return Err(ApiError::invalid("addresses: name at least one"));
     }
-    for address in &new.addresses {
+    for address in addresses {
         HostPort::parse(address, PORT_DEFAULT)
             .map_err(|error| ApiError::invalid(format!("addresses: {address:?}: {error}")))?;
     }
-    check_identity(&new.identity).map_err(|error| ApiError::invalid(format!("identity: {error}")))
+    check_identity(identity).map_err(|error| ApiError::invalid(format!("identity: {error}")))
 }
 
 fn view(site: Site) -> SiteView {
+    let independent = site.independent().map(|node| IndependentNode {
+        addresses: node.addresses.clone(),
+        identity: node.identity.clone(),
+    });
     SiteView {
+        nodes: independent.collect(),
         name: site.name,
         addresses: site.addresses,
         identity: site.identity,

@@ -7,7 +7,8 @@ use std::path::Path;
 use clap::ArgMatches;
 use godwit_api::ask::ExportRoom;
 use godwit_api::rest::{
-    NewSite, NewToken, NewUser, NodeView, RoleName, TokenKind, check_site_name,
+    IndependentNode, NewSite, NewToken, NewUser, NodeView, RoleName, SiteView, TokenKind,
+    check_site_name,
 };
 use godwit_api::units::human_size;
 use godwit_client::Client;
@@ -65,10 +66,12 @@ pub(super) fn run(
 fn add_site(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
     let name = text(matches, "name")?;
     check_site_name(&name).map_err(Failure::usage)?;
+    let (first, nodes) = nodes_of(texts(matches, "address")?, texts(matches, "identity")?)?;
     let site = NewSite {
-        addresses: texts(matches, "address")?,
-        identity: text(matches, "identity")?,
+        addresses: first.addresses,
+        identity: first.identity,
         comment: optional(matches, "comment")?.unwrap_or_default(),
+        nodes,
     };
     let site = client.sites().put(&name, &site)?;
     if matches.get_flag("json") {
@@ -76,7 +79,7 @@ fn add_site(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
     } else {
         print(&format!(
             "jobs reach {} as {}:/EXPORT/PATH",
-            printable(&site.addresses.join(", ")),
+            printable(&addresses(&site)),
             printable(&site.name)
         ));
         // A site may be added before it runs.
@@ -85,6 +88,52 @@ fn add_site(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The first node of a new site, and its independent ones. With one identity all addresses lead to that node or its cluster.
+fn nodes_of(
+    addresses: Vec<String>,
+    identities: Vec<String>,
+) -> Result<(IndependentNode, Vec<IndependentNode>), Failure> {
+    let nodes: Vec<IndependentNode> = match identities.as_slice() {
+        [identity] => vec![IndependentNode {
+            addresses,
+            identity: identity.clone(),
+        }],
+        _ if identities.len() != addresses.len() => {
+            return Err(Failure::usage(format!(
+                "{} addresses and {} identities: name one identity for all, or one for each address, in the same order",
+                addresses.len(),
+                identities.len()
+            )));
+        }
+        _ => {
+            let pairs = addresses.into_iter().zip(identities);
+            let node = |(address, identity)| IndependentNode {
+                addresses: vec![address],
+                identity,
+            };
+            pairs.map(node).collect()
+        }
+    };
+    let mut nodes = nodes.into_iter();
+    let first = nodes.next();
+    let first = first.ok_or_else(|| Failure::usage("name an identity: --identity"))?;
+    Ok((first, nodes.collect()))
+}
+
+/// The addresses of all nodes that the operator named.
+fn addresses(site: &SiteView) -> String {
+    let independent = site.nodes.iter().flat_map(|node| &node.addresses);
+    let all = site.addresses.iter().chain(independent);
+    all.map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// The identities of all nodes that the operator named.
+fn identities(site: &SiteView) -> String {
+    let independent = site.nodes.iter().map(|node| &node.identity);
+    let all = std::iter::once(&site.identity).chain(independent);
+    all.map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// Asks the site what this node may reach there, and prints the answer.
@@ -137,8 +186,8 @@ fn list_sites(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
         .map(|site| {
             [
                 site.name.as_str(),
-                &site.addresses.join(", "),
-                &site.identity,
+                &addresses(site),
+                &identities(site),
                 &site.comment,
             ]
             .map(printable)

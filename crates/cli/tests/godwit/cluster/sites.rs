@@ -28,7 +28,7 @@ pub(super) fn know(site: &Site, there: &Site) {
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
 }
 
-fn fill(export: &Path) {
+pub(super) fn fill(export: &Path) {
     // More than four scans bring.
     for n in 0..18_000_u32 {
         let directory = export.join(format!("set/d{}/e{}", n % 20, n % 3));

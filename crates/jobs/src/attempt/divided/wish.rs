@@ -45,6 +45,7 @@ impl Wish {
         let others = site.believed(shared.now());
         Believed {
             others: others.map(|node| node.identity.clone()).collect(),
+            independent: reached::independent(&site),
             first: site.identity,
         }
     }

@@ -1,6 +1,8 @@
 //! Owns the ids of the named objects, and the checks of their fields.
 //! Does not look at other objects: `apply` does.
 
+use std::collections::BTreeSet;
+
 use super::{
     AccessRule, Limit, LimitScope, Object, Schedule, Setting, Share, Site, SiteNode, Token, User,
     Webhook,
@@ -37,6 +39,14 @@ impl Object for Site {
             for address in addresses {
                 bounds::name("addresses", address)?;
             }
+        }
+        let mut identities = BTreeSet::from([&self.identity]);
+        if !self
+            .independent()
+            .all(|node| identities.insert(&node.identity))
+        {
+            let what = "each independent node has an identity that no other node of the site has";
+            return Err(CommandError::invalid("nodes", what));
         }
         text("comment", &self.comment)
     }

@@ -97,12 +97,12 @@ pub struct Site {
     pub identity: String,
     /// Comment of the operator.
     pub comment: String,
-    /// The learned nodes of the site. A change of the site clears them.
+    /// Further nodes of the site: learned ones, and independent ones of the operator. A change of the site clears the learned ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<SiteNode>,
 }
 
-/// A node of a site, as reported by the site itself.
+/// A further node of a site, as reported by the site itself or named by the operator.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteNode {
@@ -115,6 +115,9 @@ pub struct SiteNode {
     /// When the node that the operator named last reported this one; None below [`LEVEL_NAMED`](super::LEVEL_NAMED).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named: Option<Timestamp>,
+    /// The operator named the node with the site. It shares the file system of the others and no cluster, and speaks for itself alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub independent: bool,
 }
 
 /// How long a learned node is believed after the node that the operator named has reported it.
@@ -125,11 +128,16 @@ impl SiteNode {
     #[must_use]
     pub fn is_believed(&self, at: Timestamp) -> bool {
         let until = |named: Timestamp| named.after(BELIEVED_HOURS * 3_600_000);
-        self.named.is_none_or(|named| at < until(named))
+        self.independent || self.named.is_none_or(|named| at < until(named))
     }
 }
 
 impl Site {
+    /// The nodes that the operator named beside the first one: none is in a cluster with another.
+    pub fn independent(&self) -> impl Iterator<Item = &SiteNode> {
+        self.nodes.iter().filter(|node| node.independent)
+    }
+
     /// The learned nodes that are believed at a time to belong to the site, beside the one that the operator named.
     pub fn believed(&self, at: Timestamp) -> impl Iterator<Item = &SiteNode> {
         let is_other = |node: &&SiteNode| node.identity != self.identity;

@@ -1,0 +1,69 @@
+//! What the controller of a divided job knows at a moment: claims, members, rates.
+//! Asks no node: `asking` does.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::Peer;
+use godwit_state::Taken;
+
+use super::Mate;
+use crate::claims::Claims;
+use crate::questions::Site;
+use crate::rates::Rates;
+use crate::watch::Watch;
+
+/// A node of this cluster that is to work on the job.
+pub(super) struct Member {
+    pub(super) mate: Mate,
+    /// When access is to be asked for; none while that is being asked.
+    pub(super) ask_at: Option<Instant>,
+    pub(super) is_let_in: bool,
+    /// It is this node, which may write wherever the job may.
+    pub(super) is_own: bool,
+    /// The independent nodes that were asked last, and those that let it in: each has separate grants.
+    pub(super) asked: HashSet<String>,
+    pub(super) at: HashSet<String>,
+}
+
+/// The controller's knowledge at a moment.
+pub(super) struct Picture {
+    pub(super) began: Instant,
+    pub(super) claims: Claims,
+    pub(super) members: Vec<Member>,
+    /// Leases taken from nodes, as of the order in which claims are set.
+    pub(super) taken: Vec<Taken>,
+    /// Nodes that cannot work on the job.
+    pub(super) declined: Vec<String>,
+    /// Nodes that were let in and no longer work on the job.
+    pub(super) gone: Vec<Mate>,
+    pub(super) watch: Watch,
+    pub(super) rates: Rates,
+    pub(super) crew_at: Instant,
+    /// When to ask for the nodes of the destination; none while that is being asked.
+    pub(super) nodes_at: Option<Instant>,
+    pub(super) asked: usize,
+}
+
+impl Picture {
+    pub(super) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// The nodes that are members of the claim.
+    pub(super) fn crew(&self) -> impl Iterator<Item = &Mate> {
+        let let_in = self.members.iter().filter(|member| member.is_let_in);
+        let_in.map(|member| &member.mate)
+    }
+
+    /// Whether all members may write at a node.
+    pub(super) fn is_open(&self, site: &Site, node: &Peer) -> bool {
+        let open = |member: &Member| member.is_own || member.at.contains(&node.identity);
+        site.believed.independent.is_empty()
+            || self
+                .members
+                .iter()
+                .filter(|member| member.is_let_in)
+                .all(open)
+    }
+}
