@@ -7,6 +7,7 @@
 //! The lease of a claim ends by the monotonic clock of this machine, whatever the controller thinks. It never begins again: a claim that is
 //! set once more has another lease.
 
+mod lease;
 mod room;
 mod spelled;
 
@@ -14,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,8 @@ use godwit_tree::{Fence, Membership};
 
 use crate::allow::Denial;
 use crate::session::locked;
+pub(crate) use lease::MemberLease;
+use lease::{Entry, Lease};
 pub(crate) use room::By;
 use room::{giver_of, is_full_for, too_many_of_one};
 pub(crate) use spelled::{Spot, Spots};
@@ -63,42 +66,6 @@ struct Held {
     lease: Arc<Lease>,
 }
 
-/// The transfers that one member has begun hold as long as the claim, and until the member is fenced.
-#[derive(Clone)]
-struct Entry(Arc<AtomicBool>);
-
-impl Entry {
-    fn new() -> Self {
-        Self(Arc::new(AtomicBool::new(false)))
-    }
-
-    fn end(&self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
-/// How long the transfers of one member hold.
-pub(crate) struct MemberLease {
-    lease: Arc<Lease>,
-    entry: Entry,
-}
-
-impl MemberLease {
-    pub(crate) fn holds_at(&self, now: Instant) -> bool {
-        !self.entry.0.load(Ordering::SeqCst) && self.lease.holds_at(now)
-    }
-}
-
-impl Fence for MemberLease {
-    fn holds(&self) -> bool {
-        self.holds_at(Instant::now())
-    }
-
-    fn copies(&self) -> bool {
-        self.lease.copies.load(Ordering::SeqCst)
-    }
-}
-
 /// The destination of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimedPlace {
@@ -122,54 +89,6 @@ pub(crate) struct Wish {
     /// Files of several parts are put together in copies.
     pub(crate) copies: bool,
     pub(crate) lease: Duration,
-}
-
-/// How long a claim holds.
-pub(crate) struct Lease {
-    begin: Instant,
-    /// Nanoseconds after the beginning.
-    ends_after: AtomicU64,
-    ended: AtomicBool,
-    copies: AtomicBool,
-}
-
-impl Lease {
-    fn new(now: Instant, lasts: Duration) -> Arc<Self> {
-        Arc::new(Self {
-            begin: now,
-            ends_after: AtomicU64::new(nanoseconds(lasts)),
-            ended: AtomicBool::new(false),
-            copies: AtomicBool::new(false),
-        })
-    }
-
-    /// Whether it holds. One that was seen to have ended has ended for good, even if it is being renewed at this moment.
-    pub(crate) fn holds_at(&self, now: Instant) -> bool {
-        let age = nanoseconds(now.saturating_duration_since(self.begin));
-        if age >= self.ends_after.load(Ordering::SeqCst) {
-            self.end();
-        }
-        !self.ended.load(Ordering::SeqCst)
-    }
-
-    /// Extends it by this time from now on; false if it has ended.
-    fn renew(&self, now: Instant, lasts: Duration) -> bool {
-        if !self.holds_at(now) {
-            return false;
-        }
-        let age = now.saturating_duration_since(self.begin);
-        let ends_after = nanoseconds(age.saturating_add(lasts));
-        self.ends_after.fetch_max(ends_after, Ordering::SeqCst);
-        !self.ended.load(Ordering::SeqCst)
-    }
-
-    fn end(&self) {
-        self.ended.store(true, Ordering::SeqCst);
-    }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl ClaimTable {

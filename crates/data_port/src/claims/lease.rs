@@ -1,0 +1,92 @@
+//! Owns how long a claim holds, and how long the transfers of its members do.
+//! Knows no place and no peer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use godwit_tree::Fence;
+
+/// How long a claim holds.
+pub(super) struct Lease {
+    pub(super) begin: Instant,
+    /// Nanoseconds after the beginning.
+    ends_after: AtomicU64,
+    ended: AtomicBool,
+    pub(super) copies: AtomicBool,
+}
+
+impl Lease {
+    pub(super) fn new(now: Instant, lasts: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            begin: now,
+            ends_after: AtomicU64::new(nanoseconds(lasts)),
+            ended: AtomicBool::new(false),
+            copies: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether it holds. One that was seen to have ended has ended for good, even if it is being renewed at this moment.
+    pub(super) fn holds_at(&self, now: Instant) -> bool {
+        let age = nanoseconds(now.saturating_duration_since(self.begin));
+        if age >= self.ends_after.load(Ordering::SeqCst) {
+            self.end();
+        }
+        !self.ended.load(Ordering::SeqCst)
+    }
+
+    /// Extends it by this time from now on; false if it has ended.
+    pub(super) fn renew(&self, now: Instant, lasts: Duration) -> bool {
+        if !self.holds_at(now) {
+            return false;
+        }
+        let age = now.saturating_duration_since(self.begin);
+        let ends_after = nanoseconds(age.saturating_add(lasts));
+        self.ends_after.fetch_max(ends_after, Ordering::SeqCst);
+        !self.ended.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The transfers that one member has begun hold as long as the claim, and until the member is fenced.
+#[derive(Clone)]
+pub(super) struct Entry(Arc<AtomicBool>);
+
+impl Entry {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(AtomicBool::new(false)))
+    }
+
+    pub(super) fn end(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// How long the transfers of one member hold.
+pub(crate) struct MemberLease {
+    pub(super) lease: Arc<Lease>,
+    pub(super) entry: Entry,
+}
+
+impl MemberLease {
+    pub(crate) fn holds_at(&self, now: Instant) -> bool {
+        !self.entry.0.load(Ordering::SeqCst) && self.lease.holds_at(now)
+    }
+}
+
+impl Fence for MemberLease {
+    fn holds(&self) -> bool {
+        self.holds_at(Instant::now())
+    }
+
+    fn copies(&self) -> bool {
+        self.lease.copies.load(Ordering::SeqCst)
+    }
+}
